@@ -1,0 +1,124 @@
+//! Ballista's scheduler and executors, which find stores as this program does.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ballista_core::ConfigProducer;
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_core::extension::{SessionConfigExt, ballista_scalar_functions};
+use ballista_core::registry::BallistaFunctionRegistry;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::SchedulerConfig;
+use ballista_scheduler::scheduler_process::start_server;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionConfig;
+
+use crate::FleetError;
+use crate::engine::runtime;
+
+/// Seconds between two signs of life of an executor.
+const HEARTBEAT: u64 = 5;
+
+/// Seconds without a sign of life after which an executor counts as dead, and gets no tasks.
+const DEAD_AFTER: u64 = 20;
+
+/// Executors fetch their tasks: of the two ways of Ballista 55 the one in which a job was seen to fail, and not only to hang, where an executor dies.
+const POLICY: TaskSchedulingPolicy = TaskSchedulingPolicy::PullStaged;
+
+fn failed(error: impl std::fmt::Display) -> FleetError {
+    FleetError::Usage(error.to_string())
+}
+
+fn config() -> ConfigProducer {
+    Arc::new(|| SessionConfig::new_with_ballista().with_information_schema(true))
+}
+
+/// Returns the functions that tasks may call: those that a scheduler plans with. Ballista's own executors of version 55 lack those of lists.
+fn functions() -> Arc<BallistaFunctionRegistry> {
+    let scalar = ballista_scalar_functions().into_iter();
+    Arc::new(BallistaFunctionRegistry {
+        scalar_functions: scalar
+            .map(|function| (function.name().to_owned(), function))
+            .collect(),
+        ..BallistaFunctionRegistry::default()
+    })
+}
+
+/// Runs a scheduler until it is stopped.
+///
+/// # Errors
+/// The address cannot be bound.
+pub async fn scheduler(host: &str, port: u16) -> Result<(), FleetError> {
+    let config = SchedulerConfig {
+        bind_host: host.to_owned(),
+        external_host: host.to_owned(),
+        bind_port: port,
+        scheduling_policy: POLICY,
+        executor_timeout_seconds: DEAD_AFTER,
+        expire_dead_executor_interval_seconds: HEARTBEAT,
+        no_executors_grace_period_seconds: DEAD_AFTER,
+        override_config_producer: Some(config()),
+        override_session_builder: Some(Arc::new(|config: SessionConfig| {
+            Ok(SessionStateBuilder::new()
+                .with_config(config)
+                .with_runtime_env(runtime()?)
+                .with_default_features()
+                .build())
+        })),
+        ..SchedulerConfig::default()
+    };
+    let address = (host, port).to_socket_addrs().map_err(failed)?.next();
+    let address: SocketAddr = address.ok_or_else(|| failed(format!("{host} has no address")))?;
+    let cluster = BallistaCluster::new_from_config(&config)
+        .await
+        .map_err(failed)?;
+    start_server(cluster, address, Arc::new(config))
+        .await
+        .map_err(failed)
+}
+
+/// Settings of an executor.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    /// Address of the scheduler.
+    pub scheduler: (String, u16),
+    /// Address that others reach it at.
+    pub host: String,
+    /// Port of results; that of tasks is the one behind it.
+    pub port: u16,
+    /// Tasks at a time.
+    pub tasks: usize,
+    /// Folder of intermediate results; one for temporary files without.
+    pub work: Option<PathBuf>,
+}
+
+/// Runs an executor until it is stopped.
+///
+/// # Errors
+/// The scheduler does not answer, or the address cannot be bound.
+pub async fn executor(settings: Executor) -> Result<(), FleetError> {
+    let config = ExecutorProcessConfig {
+        bind_host: settings.host.clone(),
+        external_host: Some(settings.host),
+        port: settings.port,
+        grpc_port: settings.port + 1,
+        scheduler_host: settings.scheduler.0,
+        scheduler_port: settings.scheduler.1,
+        scheduler_connect_timeout_seconds: 30,
+        vcores: settings.tasks,
+        task_scheduling_policy: POLICY,
+        work_dir: settings
+            .work
+            .map(|path| path.to_string_lossy().into_owned()),
+        executor_heartbeat_interval_seconds: HEARTBEAT,
+        override_config_producer: Some(config()),
+        override_function_registry: Some(functions()),
+        override_runtime_producer: Some(Arc::new(|_: &SessionConfig| runtime())),
+        ..ExecutorProcessConfig::default()
+    };
+    start_executor_process(Arc::new(config))
+        .await
+        .map_err(failed)
+}

@@ -1,0 +1,264 @@
+//! [`Fleet`]: the tables of a store, and the engine that answers questions about them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use rprof_fleet_table::Table;
+use tokio::sync::Mutex;
+
+use crate::files::{Files, Refused};
+use crate::hours::Hours;
+use crate::store::{Registry, Store};
+use crate::{FleetError, columns};
+
+/// Engine that answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// DataFusion, in this process.
+    #[default]
+    Embedded,
+    /// Ballista, by the address of its scheduler: `df://HOST:PORT`.
+    Ballista(String),
+}
+
+impl std::str::FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Engine, String> {
+        match text.split_once('=') {
+            None if text == "embedded" => Ok(Engine::Embedded),
+            Some(("ballista", address)) if address.starts_with("df://") => {
+                Ok(Engine::Ballista(address.to_owned()))
+            }
+            _ => Err("an engine is `embedded`, or `ballista=df://HOST:PORT`".to_owned()),
+        }
+    }
+}
+
+/// Tables of a store in some hours, behind an engine.
+pub struct Fleet {
+    /// Where the tables lie.
+    pub store: Store,
+    hours: Hours,
+    engine: Engine,
+    session: Mutex<Session>,
+}
+
+struct Session {
+    context: SessionContext,
+    files: Vec<(Table, Files)>,
+    /// All files were read to their end once.
+    is_checked: bool,
+}
+
+/// Views of the tables in which each thing is one row, whichever hosts and hours have it: in the dialect of DataFusion. `samples` and
+/// `hosts` have the columns of their partition besides.
+pub const VIEWS: [(&str, &str); 6] = [
+    (
+        "samples",
+        "SELECT *, to_char(window_start, '%Y-%m-%d') AS \"date\", to_char(window_start, '%H') AS \"hour\" FROM samples_files",
+    ),
+    (
+        "hosts",
+        "SELECT *, to_char(window_start, '%Y-%m-%d') AS \"date\", to_char(window_start, '%H') AS \"hour\" FROM hosts_files",
+    ),
+    (
+        "stacks",
+        "SELECT stack_id, first_value(location_ids) AS location_ids FROM stacks_files GROUP BY stack_id",
+    ),
+    (
+        "locations",
+        "SELECT location_id, first_value(image_id) AS image_id, first_value(address) AS address FROM locations_files GROUP BY location_id",
+    ),
+    (
+        "frames",
+        "SELECT location_id, max(symbols_rank) AS symbols_rank, first_value(lines ORDER BY symbols_rank DESC, lines[1]['function'], lines[1]['line'], lines[1]['file']) AS lines \
+         FROM frames_files GROUP BY location_id",
+    ),
+    (
+        "images",
+        "SELECT image_id, max(build_id) AS build_id, min(path) AS path, min(kind) AS kind, max(symbols) AS symbols \
+         FROM images_files GROUP BY image_id",
+    ),
+];
+
+impl Fleet {
+    /// Finds the files of all tables, and opens the engine.
+    ///
+    /// # Errors
+    /// The store or the engine does not answer, or has no table at all.
+    pub async fn open(store: Store, hours: Hours, engine: Engine) -> Result<Fleet, FleetError> {
+        let mut files = Vec::new();
+        for table in Table::ALL {
+            files.push((table, Files::of(&store, table, hours).await?));
+        }
+        if files
+            .iter()
+            .all(|(_, files)| files.live.is_empty() && files.refused.is_empty())
+        {
+            return Err(FleetError::Nothing(format!(
+                "{} has no tables of that time: `rprof agent` and `rprof export --format parquet` write them",
+                store.base()
+            )));
+        }
+        let context = register(&store, &engine, &files).await?;
+        Ok(Fleet {
+            store,
+            hours,
+            engine,
+            session: Mutex::new(Session {
+                context,
+                files,
+                is_checked: false,
+            }),
+        })
+    }
+
+    /// Returns the time that questions are about.
+    pub fn hours(&self) -> Hours {
+        self.hours
+    }
+
+    /// Returns the files that were left out so far.
+    pub async fn refused(&self) -> Vec<Refused> {
+        let session = self.session.lock().await;
+        let all = session.files.iter().flat_map(|(_, files)| &files.refused);
+        all.cloned().collect()
+    }
+
+    /// Returns the files of a table.
+    pub async fn files(&self, table: Table) -> Files {
+        let session = self.session.lock().await;
+        let mut found = session.files.iter().filter(|(of, _)| *of == table);
+        found
+            .next()
+            .map(|(_, files)| files.clone())
+            .unwrap_or_default()
+    }
+
+    /// Answers a question in SQL, whole. If a file turns out to be damaged, it is left out from then on, and the question is asked again.
+    ///
+    /// # Errors
+    /// It is no SQL that the engine understands, or the engine fails.
+    pub async fn ask(&self, sql: &str) -> Result<Vec<RecordBatch>, FleetError> {
+        let context = self.session.lock().await.context.clone();
+        let asked = async { context.sql(sql).await };
+        let failure = match asked.await {
+            Err(error) => return Err(error.into()),
+            Ok(frame) => match frame.collect().await {
+                Ok(batches) => return Ok(batches),
+                Err(error) => error,
+            },
+        };
+        match self.leave_out_damaged().await? {
+            true => {
+                let context = self.session.lock().await.context.clone();
+                Ok(context.sql(sql).await?.collect().await?)
+            }
+            false => Err(failure.into()),
+        }
+    }
+
+    /// Returns the plan of a question, to read its answer batch by batch.
+    ///
+    /// # Errors
+    /// It is no SQL that the engine understands.
+    pub async fn plan(&self, sql: &str) -> Result<DataFrame, FleetError> {
+        let context = self.session.lock().await.context.clone();
+        Ok(context.sql(sql).await?)
+    }
+
+    /// Reads all files to their end, once; leaves out those that cannot be read, and returns whether there are any.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub async fn leave_out_damaged(&self) -> Result<bool, FleetError> {
+        let mut session = self.session.lock().await;
+        if std::mem::replace(&mut session.is_checked, true) {
+            return Ok(false);
+        }
+        let mut any = false;
+        for (_, files) in &mut session.files {
+            any |= !files.refuse_damaged(&self.store).await.is_empty();
+        }
+        if any {
+            session.context = register(&self.store, &self.engine, &session.files).await?;
+        }
+        Ok(any)
+    }
+}
+
+/// Makes an environment in which the store of any address is found.
+///
+/// # Errors
+/// None that a caller could cause.
+pub fn runtime() -> Result<Arc<RuntimeEnv>, DataFusionError> {
+    RuntimeEnvBuilder::new()
+        .with_object_store_registry(Arc::new(Registry::default()))
+        .build_arc()
+}
+
+async fn context(engine: &Engine) -> Result<SessionContext, FleetError> {
+    match engine {
+        Engine::Embedded => {
+            let config = SessionConfig::new().with_information_schema(true);
+            Ok(SessionContext::new_with_config_rt(config, runtime()?))
+        }
+        #[cfg(feature = "ballista")]
+        Engine::Ballista(address) => {
+            use ballista::prelude::{SessionConfigExt, SessionContextExt};
+            let state = SessionStateBuilder::new()
+                .with_config(SessionConfig::new_with_ballista().with_information_schema(true))
+                .with_runtime_env(runtime()?)
+                .with_default_features()
+                .build();
+            Ok(SessionContext::remote_with_state(address, state).await?)
+        }
+        #[cfg(not(feature = "ballista"))]
+        Engine::Ballista(_) => Err(FleetError::Usage(
+            "built without the feature ballista".to_owned(),
+        )),
+    }
+}
+
+/// Opens the engine, with the live files as tables `TABLE_files`, and the views over them.
+async fn register(
+    store: &Store,
+    engine: &Engine,
+    files: &[(Table, Files)],
+) -> Result<SessionContext, FleetError> {
+    let context = context(engine).await?;
+    for (table, files) in files {
+        let name = format!("{}_files", table.name());
+        let schema = columns::read(*table)?;
+        let urls: Result<Vec<ListingTableUrl>, FleetError> = (files.live.iter())
+            .map(|file| Ok(ListingTableUrl::parse(store.url(&file.path)?)?))
+            .collect();
+        let urls = urls?;
+        if urls.is_empty() {
+            let empty = datafusion::datasource::empty::EmptyTable::new(schema);
+            context.register_table(&name, Arc::new(empty))?;
+            continue;
+        }
+        let options =
+            ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
+        let config = ListingTableConfig::new_with_multi_paths(urls)
+            .with_listing_options(options)
+            .with_schema(schema);
+        context.register_table(&name, Arc::new(ListingTable::try_new(config)?))?;
+    }
+    for (name, query) in VIEWS {
+        context
+            .sql(&format!("CREATE VIEW {name} AS {query}"))
+            .await?;
+    }
+    Ok(context)
+}

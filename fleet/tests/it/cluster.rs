@@ -1,0 +1,90 @@
+//! The same questions by a scheduler and executors.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::support::{PROGRAM, SUMS, Scene, finish};
+
+/// A process that stops with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn start(words: &str) -> Process {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(words.split(' '))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Process(command.spawn().expect("it runs"))
+}
+
+/// Two ports, one behind the other, that nobody has now.
+fn ports() -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = first.local_addr().expect("an address").port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn wait_for(port: u16) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < end, "nobody listens at {port}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_cluster_answers_as_one_process_does_also_without_an_executor_that_it_had() {
+    let scene = Scene::of_hosts(10, 2);
+    let (scheduler_port, first, second) = (ports(), ports(), ports());
+    let _scheduler = start(&format!("scheduler --port {scheduler_port}"));
+    wait_for(scheduler_port);
+    let executor = |port: u16| {
+        start(&format!(
+            "executor --scheduler 127.0.0.1:{scheduler_port} --port {port} --tasks 1"
+        ))
+    };
+    let lost = executor(first);
+    let _kept = executor(second);
+    wait_for(first);
+    wait_for(second);
+    let engine = format!("--engine ballista=df://127.0.0.1:{scheduler_port}");
+    let sql = || {
+        finish(
+            scene
+                .command(&format!("sql --format csv {engine}"))
+                .arg(SUMS),
+        )
+        .0
+    };
+    let expected = scene.sql(SUMS);
+    assert_eq!(sql(), expected);
+    let words = "export --format folded";
+    let folded = scene.run(words).0;
+    assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
+    drop(lost);
+    assert_eq!(sql(), expected);
+    assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
+}
+
+#[test]
+fn a_scheduler_that_is_not_there_is_told() {
+    let scene = Scene::of_hosts(1, 1);
+    let port = ports();
+    let mut command = scene.command(&format!("top --engine ballista=df://127.0.0.1:{port}"));
+    let output = command.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stderr.is_empty());
+}
