@@ -234,7 +234,7 @@ impl Agent {
                         .ok();
                 }
             }
-            self.update(&live, is_first);
+            self.update(is_sampled, live.is_some(), is_first);
             if std::mem::take(&mut is_first) {
                 self.log.say(&format!(
                     "recording all CPUs at {} Hz in windows of {} s, as {}",
@@ -362,12 +362,13 @@ impl Agent {
         }
     }
 
-    fn update(&self, live: &Option<Live>, is_first: bool) {
+    fn update(&self, is_sampled: bool, is_recording: bool, is_first: bool) {
         let mut status = lock_status(&self.status);
         status.rate_hz = self.budget.rate();
-        status.state = match live {
-            Some(_) => "recording",
-            None => "resting",
+        status.state = match (is_sampled, is_recording) {
+            (_, true) => "recording",
+            (true, false) => "failing",
+            (false, false) => "resting",
         }
         .to_owned();
         drop(status);

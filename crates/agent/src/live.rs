@@ -27,8 +27,18 @@ const MOST_BYTES: usize = 64 << 20;
 const IDLE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Bytes of user stack in a sample, `perf record --call-graph dwarf`'s most: rings of 8 MiB hold those of seconds at 100 Hz.
+/// Bytes of user stack in a sample, as `rprof record` takes them.
 const USER_STACK: u32 = 60 << 10;
+
+/// Bytes of a record, with its stack as large as it can be.
+const RECORD: usize = 64 << 10;
+
+/// Returns the bytes of a ring: what comes in half a second if all stacks are as large as they can be. Larger ones, as recordings have
+/// them, would take the whole budget on a machine of many CPUs.
+fn ring_bytes(rate: u32) -> usize {
+    let half_a_second = rate as usize * RECORD / 2;
+    half_a_second.next_power_of_two().clamp(1 << 20, 8 << 20)
+}
 
 /// A recording of the whole system into memory.
 pub struct Live {
@@ -120,6 +130,7 @@ pub(crate) fn session(rate: u32, groups: bool) -> SessionBuilder {
     Session::builder()
         .events(event)
         .frequency(rate.into())
+        .ring_bytes(ring_bytes(rate))
         .callchains(true)
         .user_stack(Some(USER_STACK))
         .fit_user_stack(true)

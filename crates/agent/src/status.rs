@@ -29,7 +29,8 @@ pub struct Status {
     pub started: i64,
     /// Time at which this was written, in seconds since 1970.
     pub updated: i64,
-    /// `recording`, `resting` in an hour in which this host does not sample, or `stopped`.
+    /// `recording`, `resting` in an hour in which this host does not sample, `failing` while the recording cannot be begun, or
+    /// `stopped`.
     pub state: String,
     /// Samples a second of each CPU, now.
     pub rate_hz: u32,

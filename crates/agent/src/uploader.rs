@@ -109,7 +109,9 @@ impl Uploader {
     /// Tells that there is another window, which is sent after a while.
     pub fn wake(&self, delay: Duration) {
         let mut state = self.0.state();
-        if state.tries == 0 {
+        // What waits already is not kept waiting.
+        let waiting = state.spool.windows().map_or(0, |windows| windows.len());
+        if state.tries == 0 && waiting < 2 {
             state.not_before = state.not_before.max(Instant::now() + delay);
         }
         drop(state);

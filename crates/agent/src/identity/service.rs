@@ -83,11 +83,17 @@ pub fn identity_of(
     let rule = rules.iter().find(|rule| rule.matches(facts, comm, pod));
     let (env_service, env_version) = (&facts.from_env.0, &facts.from_env.1);
     let unit = facts.cgroup.unit.as_deref();
+    // A program without a file is called as whoever made it liked, each time another way.
+    let exe = facts
+        .exe
+        .as_deref()
+        .filter(|exe| !exe.starts_with("/memfd:"));
+    let program = exe.map(file_name);
     let service = rule
         .map(|rule| &*rule.service)
         .or(env_service.as_deref())
         .or(unit.map(|unit| unit.strip_suffix(".service").unwrap_or(unit)))
-        .or(facts.exe.as_deref().map(file_name))
+        .or(program)
         .or(facts.is_kernel.then_some(KERNEL))
         .unwrap_or(comm);
     let version = rule
@@ -151,8 +157,10 @@ mod tests {
         assert_eq!(service(&[], &facts), "web");
         facts.cgroup.unit = None;
         assert_eq!(service(&[], &facts), "nginx");
-        facts.exe = None;
-        assert_eq!(service(&[], &facts), "comm");
+        for exe in [Some("/memfd:sealed-91173221a7ea".to_owned()), None] {
+            facts.exe = exe;
+            assert_eq!(service(&[], &facts), "comm");
+        }
         facts.is_kernel = true;
         assert_eq!(service(&[], &facts), "kernel");
     }
