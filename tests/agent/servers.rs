@@ -105,9 +105,10 @@ fn recording_goes_on_while_a_server_hangs_and_ends_in_time() {
             queued <= Some(1) && s["windows"] != 0
         })
     });
+    // At the end the newest window comes first, so what came until now is looked at.
+    let names = names(&server.requests()[before..]);
     running.signal(Signal::TERM);
     running.end().exits(0);
-    let names = names(&server.requests()[before..]);
     let hosts: Vec<&String> = names
         .iter()
         .filter(|name| name.contains("/hosts/"))
