@@ -11,6 +11,7 @@
 
 mod support;
 
+mod agent;
 mod annotate;
 mod attach;
 mod cli;

@@ -4,6 +4,6 @@
 mod failures;
 mod follow;
 mod requests;
-mod server;
+pub(crate) mod server;
 mod tls;
 mod wire;

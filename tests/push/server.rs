@@ -13,7 +13,7 @@ use super::wire::{Field, Message};
 
 /// Action of the server on a request.
 #[derive(Clone, Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Answers with a status, headers and a body.
     Status(u16, &'static str, Vec<u8>),
     /// Never answers.
@@ -25,20 +25,22 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn status(status: u16) -> Reply {
+    pub(crate) fn status(status: u16) -> Reply {
         Reply::Status(status, "", Vec::new())
     }
 }
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub(super) path: String,
-    pub(super) headers: BTreeMap<String, String>,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Request {
+    /// `POST`, `PUT` or `HEAD`.
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
     /// Status of the answer; 0 for none.
-    pub(super) status: u16,
-    pub(super) at: Instant,
+    pub(crate) status: u16,
+    pub(crate) at: Instant,
 }
 
 #[derive(Default)]
@@ -50,14 +52,14 @@ struct State {
 }
 
 /// Server on a port of its own.
-pub(super) struct Server {
-    pub(super) url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     state: Arc<Mutex<State>>,
 }
 
 impl Server {
     /// Starts a server that answers with these replies, and then takes everything.
-    pub(super) fn start(replies: &[Reply]) -> Server {
+    pub(crate) fn start(replies: &[Reply]) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         let state = Arc::new(Mutex::new(State {
@@ -75,7 +77,7 @@ impl Server {
     }
 
     /// Has it answer like this once the replies are over; `None`: takes everything.
-    pub(super) fn then(&self, reply: Option<Reply>) {
+    pub(crate) fn then(&self, reply: Option<Reply>) {
         self.state().then = reply;
     }
 
@@ -83,12 +85,12 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.state().requests.clone()
     }
 
     /// Requests that were answered with success.
-    pub(super) fn taken(&self) -> Vec<Request> {
+    pub(crate) fn taken(&self) -> Vec<Request> {
         let mut all = self.requests();
         all.retain(|request| request.status == 200);
         all
@@ -141,18 +143,20 @@ fn read(stream: &mut TcpStream) -> Option<Request> {
     let head = String::from_utf8(bytes[..end].to_vec()).expect("headers are text");
     let mut lines = head.split("\r\n");
     let first: Vec<&str> = lines.next()?.split(' ').collect();
-    assert_eq!((first[0], first[2]), ("POST", "HTTP/1.1"), "{head}");
+    assert_eq!(first[2], "HTTP/1.1", "{head}");
     let headers: BTreeMap<String, String> = lines
         .map(|line| line.split_once(':').expect("a header"))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let len: usize = headers["content-length"].parse().expect("a length");
+    let len = headers.get("content-length").filter(|_| first[0] != "HEAD");
+    let len: usize = len.map_or(0, |len| len.parse().expect("a length"));
     let mut body = bytes[end + 4..].to_vec();
     while body.len() < len {
         let len = stream.read(&mut buffer).ok().filter(|len| *len > 0)?;
         body.extend_from_slice(&buffer[..len]);
     }
     Some(Request {
+        method: first[0].to_owned(),
         path: first[1].to_owned(),
         headers,
         body,
@@ -163,17 +167,17 @@ fn read(stream: &mut TcpStream) -> Option<Request> {
 
 /// A profile that was sent, with its labels.
 #[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) rows: usize,
+pub(crate) struct Sent {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) rows: usize,
     /// Sums of all samples: of numbers and of weights.
-    pub(super) samples: u64,
-    pub(super) weight: u64,
+    pub(crate) samples: u64,
+    pub(crate) weight: u64,
     /// Nanoseconds since 1970.
-    pub(super) time: u64,
-    pub(super) strings: Vec<String>,
+    pub(crate) time: u64,
+    pub(crate) strings: Vec<String>,
     /// Sample type that is shown unless another is asked for, and its unit.
-    pub(super) shown: (String, String),
+    pub(crate) shown: (String, String),
 }
 
 /// Headers that every request has.
@@ -185,7 +189,7 @@ fn check_headers(request: &Request, expected: &[(&str, &str)]) {
 }
 
 /// Reads a request as Pyroscope does: `push.v1.PushRequest` in a unary call of the Connect protocol.
-pub(super) fn by_pyroscope(request: &Request) -> Sent {
+pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     assert_eq!(request.path, "/push.v1.PusherService/Push");
     check_headers(
         request,
@@ -214,7 +218,7 @@ pub(super) fn by_pyroscope(request: &Request) -> Sent {
 }
 
 /// Reads a request as Parca's gateway does: `WriteRawRequest` as JSON.
-pub(super) fn by_parca(request: &Request) -> Sent {
+pub(crate) fn by_parca(request: &Request) -> Sent {
     use base64::Engine;
 
     assert_eq!(request.path, "/api/profiles/writeraw");
@@ -319,7 +323,7 @@ fn check_pprof(gzip: &[u8], labels: BTreeMap<String, String>) -> Sent {
 }
 
 /// Reads a request as a collector does: `ExportProfilesServiceRequest`, with the fields of proto 1.10.
-pub(super) fn by_collector(request: &Request) -> Sent {
+pub(crate) fn by_collector(request: &Request) -> Sent {
     assert_eq!(request.path, "/v1development/profiles");
     check_headers(
         request,

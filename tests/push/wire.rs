@@ -2,25 +2,25 @@
 
 /// Value of a field.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Field {
+pub(crate) enum Field {
     Number(u64),
     Fixed(u64),
     Bytes(Vec<u8>),
 }
 
 impl Field {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Field::Bytes(bytes) => bytes,
             other => panic!("bytes were expected: {other:?}"),
         }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.bytes().to_vec()).expect("strings are UTF-8")
     }
 
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         match self {
             Field::Number(number) | Field::Fixed(number) => *number,
             other => panic!("a number was expected: {other:?}"),
@@ -30,11 +30,11 @@ impl Field {
 
 /// A message: its fields in order.
 #[derive(Debug)]
-pub(super) struct Message(Vec<(u64, Field)>);
+pub(crate) struct Message(Vec<(u64, Field)>);
 
 impl Message {
     /// Reads a message of which these fields are known; any other is a failure.
-    pub(super) fn read(mut bytes: &[u8], name: &str, known: &[u64]) -> Message {
+    pub(crate) fn read(mut bytes: &[u8], name: &str, known: &[u64]) -> Message {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
             let key = varint(&mut bytes);
@@ -60,7 +60,7 @@ impl Message {
         Message(fields)
     }
 
-    pub(super) fn all(&self, tag: u64) -> impl Iterator<Item = &Field> {
+    pub(crate) fn all(&self, tag: u64) -> impl Iterator<Item = &Field> {
         let fields = self.0.iter();
         fields
             .filter(move |(known, _)| *known == tag)
@@ -68,19 +68,19 @@ impl Message {
     }
 
     /// The only field of this number.
-    pub(super) fn one(&self, tag: u64) -> &Field {
+    pub(crate) fn one(&self, tag: u64) -> &Field {
         let all: Vec<&Field> = self.all(tag).collect();
         assert_eq!(all.len(), 1, "field {tag} in {self:?}");
         all[0]
     }
 
     /// A number, 0 where it is not there.
-    pub(super) fn number(&self, tag: u64) -> u64 {
+    pub(crate) fn number(&self, tag: u64) -> u64 {
         self.all(tag).last().map_or(0, Field::number)
     }
 
     /// Numbers of one packed field.
-    pub(super) fn packed(&self, tag: u64) -> Vec<u64> {
+    pub(crate) fn packed(&self, tag: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
         for field in self.all(tag) {
             let mut bytes = field.bytes();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rprof_export::{CleanName, CleanNames};
 use rprof_profile::{
-    Frame, FrameAddress, FrameId, ObjectId, ObjectKind, Profile, StackId, Thread, ThreadId,
-    WeightUnit,
+    AggregatedStack, Frame, FrameAddress, FrameId, ObjectId, ObjectKind, Profile, StackId, Thread,
+    ThreadId, WeightUnit,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,9 +18,20 @@ use crate::{Id, TableError, Tables};
 /// Microseconds of a window: samples are summed up by it. It begins at a full minute of the clock on the wall.
 pub const WINDOW_US: i64 = 60_000_000;
 
+/// Time that a recorder cut out: all samples of its profile are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Begin, in microseconds since 1970, UTC.
+    pub start: i64,
+    /// Length in microseconds.
+    pub length: i64,
+}
+
 /// What a profile does not say of itself.
 #[derive(Clone, Copy)]
 pub struct Origin<'o> {
+    /// Window that all samples are of; `None` to sum them up by the minutes that their times are in.
+    pub window: Option<Window>,
     /// Name of the host.
     pub host: &'o str,
     /// Samples a second and CPU that were asked for; 0 where sampling was by counts, or is not known.
@@ -39,32 +50,50 @@ pub struct Origin<'o> {
 /// its own: `worker-1` and `worker-2` are `worker-#`.
 ///
 /// # Errors
-/// The profile does not keep samples with their times, or does not tell the time of day.
+/// No window is given, and the profile does not keep samples with their times, or does not tell the time of day.
 pub fn of_profile(
     profile: &Profile,
     origin: &Origin<'_>,
 ) -> Result<Vec<(i64, Tables)>, TableError> {
-    let samples = profile.streams.as_ref().ok_or(TableError::NoTimes)?;
-    let (Some((wall, wall_end)), Some((first, _))) = (profile.wall_time, profile.time) else {
-        return Err(TableError::NoTimeOfDay);
-    };
     let mut content = Content::new(profile);
     let mut sums: BTreeMap<(i64, Key), (u64, u64)> = BTreeMap::new();
     let mut threads = Threads::new(profile, origin);
-    for sample in samples.iter() {
-        let time = wall.saturating_add(sample.time.saturating_sub(first));
-        let window = micros(time).div_euclid(WINDOW_US).saturating_mul(WINDOW_US);
-        let Some(entry) = profile.aggregated.get(sample.entry as usize) else {
-            continue;
-        };
+    let mut add = |start: i64, entry: &AggregatedStack, samples: u64, weight: u64| {
         let key = Key {
             event: entry.event,
             thread: threads.number(entry.thread),
             stack: content.stack(entry.stack),
         };
-        let sum = sums.entry((window, key)).or_default();
-        *sum = (sum.0 + 1, sum.1.saturating_add(sample.weight));
-    }
+        let sum = sums.entry((start, key)).or_default();
+        *sum = (sum.0.saturating_add(samples), sum.1.saturating_add(weight));
+    };
+    let (whole, length) = match origin.window {
+        Some(window) => {
+            for entry in &profile.aggregated {
+                add(window.start, entry, entry.samples, entry.weight);
+            }
+            (window, window.length)
+        }
+        None => {
+            let samples = profile.streams.as_ref().ok_or(TableError::NoTimes)?;
+            let (Some((wall, wall_end)), Some((first, _))) = (profile.wall_time, profile.time)
+            else {
+                return Err(TableError::NoTimeOfDay);
+            };
+            for sample in samples.iter() {
+                let time = micros(wall.saturating_add(sample.time.saturating_sub(first)));
+                let start = time.div_euclid(WINDOW_US).saturating_mul(WINDOW_US);
+                if let Some(entry) = profile.aggregated.get(sample.entry as usize) {
+                    add(start, entry, 1, sample.weight);
+                }
+            }
+            let whole = Window {
+                start: micros(wall),
+                length: micros(wall_end).saturating_sub(micros(wall)),
+            };
+            (whole, WINDOW_US)
+        }
+    };
     let mut hours: BTreeMap<i64, (Tables, FxHashSet<Id>)> = BTreeMap::new();
     for ((window, key), (count, weight)) in sums {
         let (tables, known) = hours.entry(hour_of(window)).or_default();
@@ -73,7 +102,7 @@ pub fn of_profile(
         let names = threads.names(key.thread);
         tables.samples.push(SampleRow {
             window_start: window,
-            window_us: WINDOW_US,
+            window_us: length,
             identity: names.identity.clone(),
             host: CleanName::new(origin.host).into_owned(),
             comm: names.comm.clone(),
@@ -90,11 +119,10 @@ pub fn of_profile(
             scale: origin.scale,
         });
     }
-    let begin = micros(wall);
-    let (tables, _) = hours.entry(hour_of(begin)).or_default();
+    let (tables, _) = hours.entry(hour_of(whole.start)).or_default();
     tables.hosts.push(HostRow {
-        window_start: begin,
-        window_us: micros(wall_end).saturating_sub(begin),
+        window_start: whole.start,
+        window_us: whole.length,
         host: CleanName::new(origin.host).into_owned(),
         samples: number(profile.events.iter().map(|event| event.samples).sum()),
         complete: number(profile.quality.stacks.complete),
@@ -447,6 +475,7 @@ mod tests {
             ..Identity::default()
         };
         let origin = Origin {
+            window: None,
             host: "web-1",
             rate_hz: 1.0,
             scale: 1.0,
@@ -528,6 +557,7 @@ mod tests {
         profile.wall_time = None;
         let identity = |_: &Thread| Identity::default();
         let origin = Origin {
+            window: None,
             host: "",
             rate_hz: 0.0,
             scale: 1.0,

@@ -1,7 +1,7 @@
 //! [`Client`]: one request and its [`Answer`].
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ureq::http::Response;
@@ -56,35 +56,10 @@ impl Client {
         if !options.plain_http {
             options.credentials.check(&address)?;
         }
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            // A request that goes elsewhere would take its credentials there.
-            .max_redirects(0)
-            .timeout_global(Some(options.patience))
-            .user_agent(concat!("rprof/", env!("CARGO_PKG_VERSION")));
-        if let Some(path) = &options.authorities {
-            let (pem, _) = read(path)?;
-            let bad = |what| PushError::BadFile {
-                path: path.clone(),
-                what,
-            };
-            let mut certificates = Vec::new();
-            for item in parse_pem(&pem) {
-                match item {
-                    Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
-                    Ok(_) => {}
-                    Err(_) => return Err(bad("it is damaged")),
-                }
-            }
-            if certificates.is_empty() {
-                return Err(bad("it has no certificate in PEM form"));
-            }
-            let tls = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates));
-            config = config.tls_config(tls.build());
-        }
+        let agent = http_agent(options.patience, options.authorities.as_deref())?;
         Ok(Client {
             address,
-            agent: Agent::new_with_config(config.build()),
+            agent,
             options,
         })
     }
@@ -119,12 +94,12 @@ impl Client {
     }
 
     /// Returns the body of the request that carries an encoded profile.
-    pub(crate) fn body(&self, labels: &[Label], profile: Vec<u8>) -> Vec<u8> {
+    pub fn body(&self, labels: &[Label], profile: Vec<u8>) -> Vec<u8> {
         body(self.options.target, labels, &self.options.tenant, profile)
     }
 
     /// Sends a body once.
-    pub(crate) fn send(&self, body: &[u8]) -> Answer {
+    pub fn send(&self, body: &[u8]) -> Answer {
         let mut request = self.agent.post(&self.address);
         for (name, value) in headers(self.options.target) {
             request = request.header(*name, *value);
@@ -138,6 +113,18 @@ impl Client {
         match request.send(body) {
             Ok(response) => self.answer(response),
             Err(error) => self.without_answer(&error),
+        }
+    }
+
+    /// Asks for the address of requests without sending any data, and returns the status of the answer: whichever it is, a server is
+    /// there. No credentials are sent.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn probe(&self) -> Result<u16, String> {
+        match self.agent.head(&self.address).call() {
+            Ok(response) => Ok(response.status().as_u16()),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -184,6 +171,40 @@ impl Client {
             error => later(error.to_string()),
         }
     }
+}
+
+/// Makes an HTTP client that follows no redirects, since a request that goes elsewhere would take its credentials there, and that waits
+/// for an answer so long at most. `authorities` is a file of certificates (PEM) that are believed in place of the usual ones.
+///
+/// # Errors
+/// [`PushError::Read`], [`PushError::BadFile`].
+pub fn http_agent(patience: Duration, authorities: Option<&Path>) -> Result<Agent, PushError> {
+    let mut config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .timeout_global(Some(patience))
+        .user_agent(concat!("rprof/", env!("CARGO_PKG_VERSION")));
+    if let Some(path) = authorities {
+        let (pem, _) = read(path)?;
+        let bad = |what| PushError::BadFile {
+            path: path.to_owned(),
+            what,
+        };
+        let mut certificates = Vec::new();
+        for item in parse_pem(&pem) {
+            match item {
+                Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
+                Ok(_) => {}
+                Err(_) => return Err(bad("it is damaged")),
+            }
+        }
+        if certificates.is_empty() {
+            return Err(bad("it has no certificate in PEM form"));
+        }
+        let tls = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates));
+        config = config.tls_config(tls.build());
+    }
+    Ok(Agent::new_with_config(config.build()))
 }
 
 /// Returns true for the errors that TLS hands on as errors of the connection: certificates that are not believed.

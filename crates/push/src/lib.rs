@@ -31,11 +31,11 @@ pub mod policy;
 pub mod target;
 
 pub use answer::Answer;
-pub use client::{Client, ClientOptions};
+pub use client::{Client, ClientOptions, http_agent};
 pub use credentials::Credentials;
 pub use delivery::{Delivery, Progress, Report};
 pub use error::PushError;
 pub use labels::Label;
 pub use parts::{Part, Parts};
-pub use policy::Policy;
+pub use policy::{Policy, retry_after};
 pub use target::{Limits, Target};

@@ -40,7 +40,7 @@ impl Policy {
 }
 
 /// Returns the time that `Retry-After` (RFC 9110, 10.2.3) asks for: seconds, or a date of the form that servers have to write.
-pub(crate) fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));

@@ -3,6 +3,7 @@
 //! Arguments, messages, remedies that name flags, progress and exit statuses are here; the work of each
 //! command is in the libraries.
 
+mod agent;
 mod annotate;
 mod cli;
 mod code_of_page;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Collapse(args) => collapse::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Header(args) => header::run(&args),
         Command::List(args) => list::run(&args),

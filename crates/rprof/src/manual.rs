@@ -213,6 +213,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "agent",
+        &[
+            (
+                "Whether it would work here, and whose the processes are, without sending anything:",
+                "rprof agent check --config /etc/rprof/agent.toml",
+            ),
+            (
+                "For good, and how it is doing:",
+                "rprof agent --config /etc/rprof/agent.toml &\nrprof agent status",
+            ),
+        ],
+    ),
+    (
         "script",
         &[(
             "Sample by sample, for a program that reads the text of perf script:",

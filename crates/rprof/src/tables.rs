@@ -66,6 +66,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
             ..Identity::default()
         };
         let origin = Origin {
+            window: None,
             host: host.unwrap_or("unknown"),
             rate_hz: 0.0,
             scale: 1.0,

@@ -19,6 +19,7 @@
 //! | `elsewhere` | commands of perf that are not here |
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
+mod agent;
 mod annotate;
 mod demo;
 mod diff;
@@ -46,6 +47,9 @@ mod top;
 mod values;
 mod waits;
 
+pub(crate) use agent::AgentArgs;
+#[cfg(feature = "agent")]
+pub(crate) use agent::{AgentAction, StatusFormat};
 pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
 pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
@@ -105,6 +109,7 @@ pub(crate) enum Command {
     Collapse(CollapseArgs),
     Export(ExportArgs),
     Push(Box<PushArgs>),
+    Agent(AgentArgs),
     Script(ScriptArgs),
     Header(HeaderArgs),
     List(ListArgs),

@@ -1,0 +1,368 @@
+//! Windows to rows of tables and to bodies of requests.
+
+use std::io;
+use std::sync::Arc;
+
+use rprof_analysis::Options;
+use rprof_export::{CleanNames, ExportOptions};
+use rprof_fleet_table::rows::Identity;
+use rprof_fleet_table::{Origin, TableError, Tables, Window, of_profile};
+use rprof_image::{FileReader, FileView, build_id_of};
+use rprof_output::UnnamedFile;
+use rprof_perfdata::PerfData;
+use rprof_profile::{ObjectKind, Profile, Thread, WeighBy, WeightUnit};
+use rprof_push::{Client, Label, Parts, PushError, labels};
+use rprof_records::BuildId;
+use rprof_symbols::{Memory, Symbolizer};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::config::{Config, Names};
+use crate::identity::{Facts, Pods, identity_of};
+use crate::live::Records;
+use crate::spool::Item;
+
+/// Reason for which a window could not be analysed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalysisError {
+    /// The records could not be written to a temporary file.
+    #[error("cannot keep a window's records for a moment: {0}")]
+    Temporary(#[from] io::Error),
+    /// They could not be read again.
+    #[error("cannot read a window's records: {0}")]
+    Read(#[from] rprof_perfdata::Error),
+    /// The rows could not be made.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The profile could not be encoded for a server.
+    #[error(transparent)]
+    Push(#[from] PushError),
+}
+
+/// Window that has ended.
+#[derive(Debug)]
+pub struct EndedWindow {
+    /// Time of it.
+    pub window: Window,
+    /// Rate at which it was recorded.
+    pub rate: u32,
+    /// Records of it.
+    pub records: Records,
+}
+
+/// Window as a profile, with the workload of each thread.
+pub struct AnalysedWindow {
+    window: Window,
+    rate: u32,
+    scale: f64,
+    host: String,
+    profile: Profile,
+    identities: FxHashMap<i32, Identity>,
+}
+
+/// Analyst of windows. What it learned of images stays for the next ones.
+pub struct Analyst {
+    names: Names,
+    memory: u64,
+    symbolizer: Symbolizer,
+    pods: Pods,
+    config: Arc<Config>,
+    host: String,
+}
+
+impl Analyst {
+    /// Makes one for a host.
+    pub fn new(config: Arc<Config>, host: &str) -> Analyst {
+        let memory = (config.budget.memory_mib << 20) / 2;
+        Analyst {
+            names: config.sample.symbols,
+            memory,
+            symbolizer: symbolizer(config.sample.symbols, memory),
+            pods: Pods::new(&config.identity.pods),
+            host: host.to_owned(),
+            config,
+        }
+    }
+
+    /// Forgets what it learned of images, for the memory.
+    pub fn forget(&mut self) {
+        self.symbolizer = symbolizer(self.names, self.memory);
+    }
+
+    /// Analyses a window.
+    ///
+    /// # Errors
+    /// [`AnalysisError`].
+    pub fn analyse(&mut self, ended: EndedWindow) -> Result<AnalysedWindow, AnalysisError> {
+        let EndedWindow {
+            window,
+            rate,
+            records,
+        } = ended;
+        let file = UnnamedFile::create()?;
+        records.snapshot.write(file.handle()?)?;
+        drop(records.snapshot);
+        let data = PerfData::open(&file.path())?;
+        let options = Options {
+            by_thread: true,
+            addresses: true,
+            inlined: true,
+            threads: 1,
+            ..Options::default()
+        };
+        let mut profile = rprof_analysis::analyse(&data, &self.symbolizer, &options);
+        let begin = u64::try_from(window.start)
+            .unwrap_or(0)
+            .saturating_mul(1_000);
+        let length = u64::try_from(window.length)
+            .unwrap_or(0)
+            .saturating_mul(1_000);
+        profile.wall_time = Some((begin, begin.saturating_add(length)));
+        // Of a window with more records than there is room for, the first were let go.
+        let there: u64 = profile.events.iter().map(|event| event.samples).sum();
+        let missing = records.seen.samples.saturating_sub(there);
+        profile.quality.lost = profile.quality.lost.saturating_add(missing);
+        self.pods.refresh();
+        let identities = self.identities(&profile, &records.seen.processes);
+        Ok(AnalysedWindow {
+            window,
+            rate,
+            scale: 1.0 / self.config.sample.hosts,
+            host: self.host.clone(),
+            profile,
+            identities,
+        })
+    }
+
+    /// Returns whose time that of each process is.
+    fn identities(
+        &mut self,
+        profile: &Profile,
+        processes: &FxHashMap<i32, Arc<Facts>>,
+    ) -> FxHashMap<i32, Identity> {
+        let mut build_ids = BuildIds::new(profile);
+        let mut identities = FxHashMap::default();
+        let clean = CleanNames::new(profile);
+        let nothing = Facts::default();
+        let used: FxHashSet<_> = profile
+            .aggregated
+            .iter()
+            .map(|entry| entry.thread)
+            .collect();
+        for thread in used {
+            let thread = profile.thread(thread);
+            let pid = thread.pid.unwrap_or(-1);
+            if identities.contains_key(&pid) {
+                continue;
+            }
+            let facts = processes.get(&pid).map_or(&nothing, |facts| facts);
+            let comm = clean.comm(thread.process_comm.unwrap_or(thread.comm));
+            let pod = facts
+                .cgroup
+                .pod
+                .as_deref()
+                .and_then(|uid| self.pods.find(uid));
+            let build_id = facts
+                .exe
+                .as_deref()
+                .and_then(|exe| build_ids.find(pid, exe));
+            let build_id = build_id.map(|id| id.to_string());
+            let rules = &self.config.identity.rule;
+            let identity = identity_of(rules, facts, &comm, pod.as_ref(), build_id.as_deref());
+            identities.insert(pid, identity);
+        }
+        identities
+    }
+}
+
+fn symbolizer(names: Names, memory: u64) -> Symbolizer {
+    let has_lines = names == Names::Lines;
+    Symbolizer::builder()
+        .inlines(has_lines)
+        .lines(has_lines)
+        .locates(true)
+        .memory(Memory::of_all(memory))
+        .threads(1)
+        .build()
+}
+
+/// Build-ids of programs, each looked for once in a window.
+struct BuildIds {
+    known: FxHashMap<String, Option<BuildId>>,
+}
+
+impl BuildIds {
+    /// Takes what the profile knows of objects.
+    fn new(profile: &Profile) -> BuildIds {
+        let files = profile.objects.iter();
+        let files = files.filter(|object| object.kind == ObjectKind::File);
+        let known = files.filter_map(|object| {
+            let build_id = object.build_id?;
+            Some((object.name.to_string(), Some(build_id)))
+        });
+        BuildIds {
+            known: known.collect(),
+        }
+    }
+
+    fn find(&mut self, pid: i32, exe: &str) -> Option<BuildId> {
+        if let Some(known) = self.known.get(exe) {
+            return *known;
+        }
+        let found = build_id_of_program(pid);
+        self.known.insert(exe.to_owned(), found);
+        found
+    }
+}
+
+/// Reads the build-id of the program of a process that lives.
+fn build_id_of_program(pid: i32) -> Option<BuildId> {
+    let view = FileView::of_process(u32::try_from(pid).ok()?).ok()?;
+    let located = view.locate_program().ok()?;
+    let file = view.open(&located).ok()?;
+    build_id_of(&FileReader::new(&file))
+}
+
+impl AnalysedWindow {
+    /// Returns the number of samples.
+    pub fn samples(&self) -> u64 {
+        self.profile.events.iter().map(|event| event.samples).sum()
+    }
+
+    /// Returns the number of records that were lost.
+    pub fn lost(&self) -> u64 {
+        self.profile.quality.lost
+    }
+
+    /// Returns the number of services.
+    pub fn services(&self) -> usize {
+        let services: FxHashSet<&str> = (self.identities.values())
+            .map(|identity| &*identity.service)
+            .collect();
+        services.len()
+    }
+
+    fn identity(&self, thread: &Thread) -> Identity {
+        let pid = thread.pid.unwrap_or(-1);
+        self.identities.get(&pid).cloned().unwrap_or_default()
+    }
+
+    /// Returns the rows of all tables, of the hour that the window begins in. That of `hosts` tells of no lost windows yet.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn tables(&self) -> Result<Tables, TableError> {
+        let identity = |thread: &Thread| self.identity(thread);
+        let origin = Origin {
+            window: Some(self.window),
+            host: &self.host,
+            rate_hz: self.rate.into(),
+            scale: self.scale,
+            lost_windows: 0,
+            identity: &identity,
+        };
+        let hours = of_profile(&self.profile, &origin)?;
+        Ok(hours
+            .into_iter()
+            .next()
+            .map(|(_, tables)| tables)
+            .unwrap_or_default())
+    }
+
+    /// Returns the files of some tables.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn files(&self, tables: &mut Tables) -> Result<Vec<Item>, TableError> {
+        let begin = self.window.start.div_euclid(1_000_000);
+        let files = tables.files(&self.host, begin)?.into_iter();
+        let item = files.map(|file| Item {
+            name: file.path,
+            bytes: file.bytes,
+        });
+        Ok(item.collect())
+    }
+
+    /// Returns the bodies of requests to a server of profiles: for each workload one or several, as large as the server takes.
+    ///
+    /// # Errors
+    /// [`PushError`].
+    pub fn bodies(&mut self, client: &Client, given: &[Label]) -> Result<Vec<Item>, PushError> {
+        let all = std::mem::take(&mut self.profile.aggregated);
+        let mut of_identities: FxHashMap<Identity, Vec<_>> = FxHashMap::default();
+        for entry in &all {
+            let identity = self.identity(self.profile.thread(entry.thread));
+            of_identities.entry(identity).or_default().push(*entry);
+        }
+        let mut of_identities: Vec<_> = of_identities.into_iter().collect();
+        of_identities.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut items = Vec::new();
+        let mut outcome = Ok(());
+        for (identity, entries) in of_identities {
+            self.profile.aggregated = entries;
+            outcome = self.body(client, given, &identity, &mut items);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        self.profile.aggregated = all;
+        outcome.map(|()| items)
+    }
+
+    fn body(
+        &self,
+        client: &Client,
+        given: &[Label],
+        identity: &Identity,
+        items: &mut Vec<Item>,
+    ) -> Result<(), PushError> {
+        let profile = &self.profile;
+        let (target, limits) = (client.target(), client.target().limits());
+        let event = profile.main_event();
+        let kind = event.map(|event| {
+            let is_time = profile.events[event].unit == WeightUnit::Nanoseconds;
+            labels::kind_of(&CleanNames::new(profile).event(event), is_time)
+        });
+        // Names of OpenTelemetry's semantic conventions.
+        let facts = [
+            ("service.name", Some(&*identity.service)),
+            ("service.version", identity.version.as_deref()),
+            ("k8s.namespace.name", identity.namespace.as_deref()),
+            ("k8s.pod.uid", identity.pod.as_deref()),
+            ("container.id", identity.container_id.as_deref()),
+            ("host.name", Some(&*self.host)),
+        ];
+        let mut all: Vec<Label> = given.to_vec();
+        for (name, value) in facts {
+            // What is configured counts.
+            let Some(value) = value.filter(|_| all.iter().all(|label| label.name != name)) else {
+                continue;
+            };
+            all.push(Label::new(name, value));
+        }
+        let complete = labels::complete(
+            target,
+            &all,
+            &identity.service,
+            &kind.unwrap_or_default(),
+            &limits,
+        )?;
+        let options = ExportOptions {
+            resource: (complete.iter())
+                .map(|label| (label.name.clone(), label.value.clone()))
+                .collect(),
+            max_depth: limits.depth,
+            ..ExportOptions::default()
+        };
+        let mut parts = Parts::new(target.encoder(profile, WeighBy::Period, &options), limits);
+        while let Some(part) = parts.next_part()? {
+            if !part.is_too_large {
+                items.push(Item {
+                    name: format!("{}-{}", self.window.start, items.len()),
+                    bytes: client.body(&complete, part.profile),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! [`Budget`]: when the rate is halved, and when it comes back.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Windows over the budget, one after another, after which the rate is halved.
+const BAD: u32 = 2;
+
+/// Windows within it, one after another, after which the rate goes up a step.
+const GOOD: u32 = 10;
+
+/// What the agent took in a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time in percent of one core.
+    pub cpu_percent: f64,
+    /// Resident memory in bytes.
+    pub memory: u64,
+}
+
+/// Change of the rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// It was halved, since this was over the budget.
+    Halved(Usage),
+    /// It went up a step again.
+    Raised,
+}
+
+/// What the agent may take, and the rate that it can afford.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    cpu_percent: f64,
+    memory: u64,
+    wanted: u32,
+    rate: u32,
+    bad: u32,
+    good: u32,
+}
+
+impl Budget {
+    /// Begins with the rate that is wanted, in samples a second.
+    pub fn new(cpu_percent: f64, memory: u64, wanted: u32) -> Budget {
+        Budget {
+            cpu_percent,
+            memory,
+            wanted,
+            rate: wanted,
+            bad: 0,
+            good: 0,
+        }
+    }
+
+    /// Returns the rate by now, in samples a second.
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// Returns whether a window took more memory than it may.
+    pub fn is_over_memory(&self, usage: Usage) -> bool {
+        usage.memory > self.memory
+    }
+
+    /// Judges a window. Two over the budget in a row halve the rate, down to 1; ten within it double it, up to the wanted one.
+    pub fn judge(&mut self, usage: Usage) -> Option<Step> {
+        if usage.cpu_percent > self.cpu_percent || self.is_over_memory(usage) {
+            (self.good, self.bad) = (0, self.bad + 1);
+            if self.bad < BAD || self.rate == 1 {
+                return None;
+            }
+            self.bad = 0;
+            self.rate = (self.rate / 2).max(1);
+            return Some(Step::Halved(usage));
+        }
+        (self.good, self.bad) = (self.good + 1, 0);
+        if self.good < GOOD || self.rate == self.wanted {
+            return None;
+        }
+        self.good = 0;
+        // 19, 9, 4, 2, 1 and back: 1, 2, 4, 9, 19.
+        let steps = std::iter::successors(Some(self.wanted), |rate| Some((rate / 2).max(1)));
+        let above = steps.take(32).take_while(|rate| *rate > self.rate).last();
+        self.rate = above.unwrap_or(self.wanted);
+        Some(Step::Raised)
+    }
+}
+
+/// Meter of this process.
+#[derive(Debug)]
+pub struct Meter {
+    cpu: Duration,
+}
+
+impl Meter {
+    /// Begins to measure.
+    pub fn begin() -> Meter {
+        Meter { cpu: cpu_time() }
+    }
+
+    /// Returns what was taken since the last call, in this time.
+    pub fn lap(&mut self, time: Duration) -> Usage {
+        let cpu = cpu_time();
+        let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));
+        Usage {
+            cpu_percent: 100.0 * used.as_secs_f64() / time.as_secs_f64().max(1e-3),
+            memory: resident(),
+        }
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// Returns the resident memory of this process in bytes; 0 where /proc does not tell.
+fn resident() -> u64 {
+    let pages = || {
+        let text = fs::read_to_string("/proc/self/statm").ok()?;
+        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    pages().unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD_ONE: Usage = Usage {
+        cpu_percent: 0.5,
+        memory: 10,
+    };
+    const BUSY: Usage = Usage {
+        cpu_percent: 1.5,
+        memory: 10,
+    };
+    const LARGE: Usage = Usage {
+        cpu_percent: 0.5,
+        memory: 101,
+    };
+
+    #[test]
+    fn two_bad_windows_in_a_row_halve_the_rate() {
+        let mut budget = Budget::new(1.0, 100, 19);
+        assert_eq!(budget.judge(BUSY), None);
+        assert_eq!(budget.judge(GOOD_ONE), None);
+        assert_eq!(budget.judge(BUSY), None);
+        assert_eq!(
+            (budget.judge(LARGE), budget.rate()),
+            (Some(Step::Halved(LARGE)), 9)
+        );
+        let rates: Vec<u32> = (0..8)
+            .map(|_| {
+                budget.judge(BUSY);
+                budget.rate()
+            })
+            .collect();
+        assert_eq!(rates, [9, 4, 4, 2, 2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn ten_good_windows_bring_a_step_back() {
+        let mut budget = Budget::new(1.0, 100, 19);
+        for _ in 0..6 {
+            budget.judge(BUSY);
+        }
+        assert_eq!(budget.rate(), 2);
+        let mut raised = Vec::new();
+        for window in 1..=40 {
+            if budget.judge(GOOD_ONE) == Some(Step::Raised) {
+                raised.push((window, budget.rate()));
+            }
+        }
+        assert_eq!(raised, [(10, 4), (20, 9), (30, 19)]);
+    }
+
+    #[test]
+    fn a_meter_sees_work() {
+        let mut meter = Meter::begin();
+        let mut sum = 0u64;
+        while cpu_time() < meter.cpu + Duration::from_millis(20) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let usage = meter.lap(Duration::from_secs(1));
+        assert!(
+            usage.cpu_percent >= 2.0 && usage.memory > 1 << 20,
+            "{usage:?}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What `rprof agent check` finds out.
+
+use std::collections::BTreeMap;
+
+use rprof_fleet_table::rows::Identity;
+use rprof_launch::procfs::Procfs;
+use rprof_perf_event::Limits;
+
+use crate::agent::host_name;
+use crate::config::Config;
+use crate::destination::Destination;
+use crate::identity::{Pods, ProcessFacts, identity_of};
+use crate::live::session;
+
+/// Finding of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub what: String,
+    /// How it is, or why it is not, with what helps.
+    pub result: Result<String, String>,
+}
+
+/// Workload, with the number of its processes.
+pub type Workloads = BTreeMap<Identity, usize>;
+
+/// Checks permissions, the spool and destinations. Opens events, which are closed again, and sends no data: of folders it looks at the
+/// rights, of servers whether one answers.
+pub fn check(config: &Config) -> Vec<Finding> {
+    let mut findings = vec![Finding {
+        what: "host".to_owned(),
+        result: Ok(host_name(config)),
+    }];
+    let opened = session(config.sample.rate, true).attach();
+    let opened = opened.or_else(|_| session(config.sample.rate, false).attach());
+    findings.push(Finding {
+        what: "recording".to_owned(),
+        result: match opened {
+            Ok(session) => Ok(format!("{} CPUs", session.cpus().len())),
+            Err(error) => Err(format!(
+                "{error}; run it as root, or with the capabilities CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYSLOG (kernel.perf_event_paranoid is {})",
+                Limits::read().paranoid.map_or("not known".to_owned(), |level| level.to_string())
+            )),
+        },
+    });
+    let folder = &config.spool.folder;
+    findings.push(Finding {
+        what: format!("spool {}", folder.display()),
+        result: check_spool(config),
+    });
+    for to in &config.to {
+        let probed = Destination::new(to).and_then(|destination| destination.probe());
+        findings.push(Finding {
+            what: format!("to {} ({})", to.name(), to.kind.name()),
+            result: probed,
+        });
+    }
+    findings
+}
+
+fn check_spool(config: &Config) -> Result<String, String> {
+    let folder = &config.spool.folder;
+    let existing = folder.ancestors().find(|path| path.exists());
+    let existing = existing.ok_or("no part of the path is there")?;
+    rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)
+        .map_err(|error| format!("{} may not be written to: {error}", existing.display()))?;
+    let free = crate::spool::free_percent(existing).unwrap_or(100.0);
+    if free < config.spool.min_free_percent {
+        return Err(format!(
+            "{free:.1} % of the disk are free, and spool.min-free-percent is {}: nothing would be kept",
+            config.spool.min_free_percent
+        ));
+    }
+    Ok(format!(
+        "may be written to; {free:.0} % of the disk are free"
+    ))
+}
+
+/// Returns the workloads of the processes that run now, as their samples would be named, but for versions that are build-ids.
+pub fn workloads(config: &Config) -> Workloads {
+    let proc = Procfs::default();
+    let mut reader = ProcessFacts::new(config.identity.service_from_env);
+    let mut pods = Pods::new(&config.identity.pods);
+    let mut workloads = Workloads::new();
+    for pid in proc.process_ids() {
+        let Some(facts) = i32::try_from(pid).ok().and_then(|pid| reader.read(pid)) else {
+            continue;
+        };
+        let comm = proc.comm(pid, pid).unwrap_or_default();
+        let comm = String::from_utf8_lossy(&comm);
+        let pod = facts.cgroup.pod.as_deref().and_then(|uid| pods.find(uid));
+        let identity = identity_of(&config.identity.rule, &facts, &comm, pod.as_ref(), None);
+        *workloads.entry(identity).or_default() += 1;
+    }
+    workloads
+}

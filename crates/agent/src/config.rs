@@ -1,0 +1,469 @@
+//! [`Config`]: the file of settings, checked.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rprof_push::{Label, Target};
+use serde::Deserialize;
+
+use crate::error::{AgentError, failed};
+use crate::identity::Rule;
+
+/// Settings of an agent. Keys of the file have `-` where names here have `_`; one that is not listed here is an error.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// What is sampled.
+    #[serde(default)]
+    pub sample: Sampling,
+    /// What the agent itself may take.
+    #[serde(default)]
+    pub budget: Limits,
+    /// Whose time samples are.
+    #[serde(default)]
+    pub identity: Identities,
+    /// Windows that wait to be sent.
+    #[serde(default)]
+    pub spool: SpoolLimits,
+    /// Page of metrics.
+    #[serde(default)]
+    pub metrics: Metrics,
+    /// Destinations, each of which gets all windows.
+    #[serde(default)]
+    pub to: Vec<To>,
+}
+
+/// Table `[sample]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Sampling {
+    /// Samples a second of each CPU, 1 to 100. Default: 19.
+    pub rate: u32,
+    /// Length of a window in seconds, a divisor of an hour. Default: 60.
+    pub window_seconds: u32,
+    /// Share of the hosts that sample in an hour, above 0 and up to 1. Default: 1.
+    pub hosts: f64,
+    /// Names that are looked up on this host.
+    pub symbols: Names,
+}
+
+/// Names that are looked up on the host that records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Names {
+    /// Those of symbol tables. Inlined calls and lines can be added later, by build-id.
+    Names,
+    /// Inlined calls and source lines as well, which takes the memory that debug information takes.
+    Lines,
+}
+
+/// Table `[budget]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Limits {
+    /// CPU time of the agent in percent of one core. Default: 1.
+    pub cpu_percent: f64,
+    /// Resident memory of the agent in MiB. Default: 256.
+    pub memory_mib: u64,
+}
+
+/// Table `[identity]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Identities {
+    /// Name of this host. Default: that of the kernel.
+    pub host: Option<String>,
+    /// Read `OTEL_SERVICE_NAME`, `DD_SERVICE` and their versions in the environment of processes. Default: no, since environments
+    /// hold secrets.
+    pub service_from_env: bool,
+    /// Folder in which a kubelet keeps `NAMESPACE_POD_UID`. Default: `/var/log/pods`.
+    pub pods: PathBuf,
+    /// Rules by which services are named; the first that matches counts.
+    pub rule: Vec<Rule>,
+}
+
+/// Table `[spool]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct SpoolLimits {
+    /// Folder of the spool. Default: `/var/lib/rprof/agent`.
+    pub folder: PathBuf,
+    /// Most MiB of what waits, for all destinations together. Default: 512.
+    pub max_mib: u64,
+    /// Percent of the disk that stay free; nothing is kept below. Default: 5.
+    pub min_free_percent: f64,
+}
+
+/// Table `[metrics]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Metrics {
+    /// Loopback address of the page, such as `127.0.0.1:9190`. Default: none.
+    pub listen: Option<SocketAddr>,
+}
+
+/// Kind of a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Parquet files below a folder.
+    Folder,
+    /// Parquet files in a bucket.
+    S3,
+    /// Pyroscope.
+    Pyroscope,
+    /// Parca.
+    Parca,
+    /// OpenTelemetry over HTTP.
+    Otlp,
+}
+
+impl Kind {
+    /// Returns the name, as in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Folder => "folder",
+            Kind::S3 => "s3",
+            Kind::Pyroscope => "pyroscope",
+            Kind::Parca => "parca",
+            Kind::Otlp => "otlp",
+        }
+    }
+
+    /// Returns the kind of server, of those that take profiles.
+    pub fn target(self) -> Option<Target> {
+        match self {
+            Kind::Folder | Kind::S3 => None,
+            Kind::Pyroscope => Some(Target::Pyroscope),
+            Kind::Parca => Some(Target::Parca),
+            Kind::Otlp => Some(Target::Otlp),
+        }
+    }
+}
+
+/// One `[[to]]`: a destination.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct To {
+    /// Kind.
+    pub kind: Kind,
+    /// Name of the destination, by which its part of the spool is found again. Default: that of the kind.
+    pub name: Option<String>,
+    /// Folder of tables (`folder`).
+    pub path: Option<PathBuf>,
+    /// Address of the server, or of the bucket: `s3://BUCKET/PREFIX`.
+    pub url: Option<String>,
+    /// Address of the store that has the bucket (`s3`). Default: that of AWS in the region.
+    pub endpoint: Option<String>,
+    /// Region of the bucket (`s3`). Default: `us-east-1`.
+    pub region: Option<String>,
+    /// File with `aws_access_key_id = …` and `aws_secret_access_key = …` (`s3`).
+    pub credentials_file: Option<PathBuf>,
+    /// File with a bearer token.
+    pub token_file: Option<PathBuf>,
+    /// File with `USER:PASSWORD`.
+    pub basic_auth_file: Option<PathBuf>,
+    /// File with headers, a line `NAME: VALUE` for each.
+    pub header_file: Option<PathBuf>,
+    /// File with certificates (PEM) that are believed in place of the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Tenant, where the server has several.
+    pub tenant: Option<String>,
+    /// Send credentials without encryption as well.
+    #[serde(default)]
+    pub plain_http: bool,
+    /// Labels of all profiles, each `NAME=VALUE`.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Longest seconds for a request and its answer. Default: 30.
+    pub timeout_seconds: Option<u64>,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling {
+            rate: 19,
+            window_seconds: 60,
+            hosts: 1.0,
+            symbols: Names::Names,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            cpu_percent: 1.0,
+            memory_mib: 256,
+        }
+    }
+}
+
+impl Default for Identities {
+    fn default() -> Self {
+        Identities {
+            host: None,
+            service_from_env: false,
+            pods: "/var/log/pods".into(),
+            rule: Vec::new(),
+        }
+    }
+}
+
+impl Default for SpoolLimits {
+    fn default() -> Self {
+        SpoolLimits {
+            folder: "/var/lib/rprof/agent".into(),
+            max_mib: 512,
+            min_free_percent: 5.0,
+        }
+    }
+}
+
+impl To {
+    /// Returns the name of the destination.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.kind.name())
+    }
+
+    /// Returns the longest time for a request and its answer.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.unwrap_or(30))
+    }
+}
+
+impl Config {
+    /// Reads a file of settings.
+    ///
+    /// # Errors
+    /// [`AgentError::File`], and [`AgentError::Config`] with the key and what helps.
+    pub fn read(path: &Path) -> Result<Config, AgentError> {
+        let text = fs::read_to_string(path).map_err(failed("read", path))?;
+        Config::parse(&text).map_err(|message| AgentError::Config {
+            path: path.to_owned(),
+            message,
+        })
+    }
+
+    /// Parses and checks settings.
+    ///
+    /// # Errors
+    /// What is wrong, with the key and what helps.
+    ///
+    /// # Examples
+    /// ```
+    /// use rprof_agent::Config;
+    ///
+    /// let config = Config::parse("[[to]]\nkind = \"folder\"\npath = \"/data\"")?;
+    /// assert_eq!((config.sample.rate, config.to[0].name()), (19, "folder"));
+    /// let error = Config::parse("[sample]\nrate = 1000").unwrap_err();
+    /// assert!(error.contains("sample.rate"));
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Config, String> {
+        let config: Config = basic_toml::from_str(text)
+            .map_err(|error| format!("{error}; docs/agent.md lists all keys"))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let sample = &self.sample;
+        if !(1..=100).contains(&sample.rate) {
+            return Err(format!(
+                "sample.rate = {}: give 1 to 100 samples a second; `rprof record -F` takes more for a short time",
+                sample.rate
+            ));
+        }
+        if sample.window_seconds == 0 || 3600 % sample.window_seconds != 0 {
+            return Err(format!(
+                "sample.window-seconds = {}: give a divisor of 3600, such as 60",
+                sample.window_seconds
+            ));
+        }
+        if !(sample.hosts > 0.0 && sample.hosts <= 1.0) {
+            return Err(format!(
+                "sample.hosts = {}: give a share above 0 and up to 1",
+                sample.hosts
+            ));
+        }
+        if self.budget.cpu_percent.is_nan() || self.budget.cpu_percent <= 0.0 {
+            return Err("budget.cpu-percent: give percent of a core above 0".to_owned());
+        }
+        if self.budget.memory_mib == 0 || self.spool.max_mib == 0 {
+            return Err("budget.memory-mib and spool.max-mib: give MiB above 0".to_owned());
+        }
+        if !(0.0..100.0).contains(&self.spool.min_free_percent) {
+            return Err("spool.min-free-percent: give 0 to 100".to_owned());
+        }
+        if !self.spool.folder.is_absolute() {
+            return Err("spool.folder: give an absolute path".to_owned());
+        }
+        if let Some(listen) = self.metrics.listen.filter(|at| !at.ip().is_loopback()) {
+            return Err(format!(
+                "metrics.listen = {listen}: give a loopback address, such as 127.0.0.1:9190; the page has no password"
+            ));
+        }
+        for (nth, rule) in self.identity.rule.iter().enumerate() {
+            if rule.is_empty() {
+                return Err(format!(
+                    "identity.rule {}: give exe, unit, container, comm, pod or namespace, or it names every process",
+                    nth + 1
+                ));
+            }
+        }
+        if self.to.is_empty() {
+            return Err(
+                "no [[to]]: give a destination, such as `[[to]]`, `kind = \"folder\"`, `path = \"/data\"`"
+                    .to_owned(),
+            );
+        }
+        for (nth, to) in self.to.iter().enumerate() {
+            to.check().map_err(|why| format!("to {}: {why}", nth + 1))?;
+            if self.to[..nth].iter().any(|other| other.name() == to.name()) {
+                return Err(format!(
+                    "to {}: another one is named `{}` as well; give it a name of its own",
+                    nth + 1,
+                    to.name()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl To {
+    fn check(&self) -> Result<(), String> {
+        let name = self.name();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Err(format!("name = {name:?}: give letters, digits, - and _"));
+        }
+        let is_s3 = self.kind == Kind::S3;
+        let is_server = self.kind.target().is_some();
+        let wants = [
+            ("path", self.path.is_some(), self.kind == Kind::Folder, true),
+            ("url", self.url.is_some(), is_s3 || is_server, true),
+            ("endpoint", self.endpoint.is_some(), is_s3, false),
+            ("region", self.region.is_some(), is_s3, false),
+            (
+                "credentials-file",
+                self.credentials_file.is_some(),
+                is_s3,
+                true,
+            ),
+            ("token-file", self.token_file.is_some(), is_server, false),
+            (
+                "basic-auth-file",
+                self.basic_auth_file.is_some(),
+                is_server,
+                false,
+            ),
+            ("header-file", self.header_file.is_some(), is_server, false),
+            ("ca-file", self.ca_file.is_some(), is_s3 || is_server, false),
+            ("tenant", self.tenant.is_some(), is_server, false),
+            ("labels", !self.labels.is_empty(), is_server, false),
+            ("plain-http", self.plain_http, is_s3 || is_server, false),
+            (
+                "timeout-seconds",
+                self.timeout_seconds.is_some(),
+                is_s3 || is_server,
+                false,
+            ),
+        ];
+        for (key, is_given, is_of_kind, is_needed) in wants {
+            if is_given && !is_of_kind {
+                return Err(format!("{key} is not for kind = {:?}", self.kind.name()));
+            }
+            if !is_given && is_of_kind && is_needed {
+                return Err(format!("kind = {:?} needs {key}", self.kind.name()));
+            }
+        }
+        if self.path.as_ref().is_some_and(|path| !path.is_absolute()) {
+            return Err("path: give an absolute one".to_owned());
+        }
+        if self.timeout_seconds == Some(0) {
+            return Err("timeout-seconds: give 1 or more".to_owned());
+        }
+        for label in &self.labels {
+            Label::parse(label).map_err(|error| format!("labels: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_documentation() {
+        let config = Config::parse("[[to]]\nkind = \"folder\"\npath = \"/data\"\n").unwrap();
+        assert_eq!(config.sample.rate, 19);
+        assert_eq!(config.sample.window_seconds, 60);
+        assert_eq!(
+            (config.budget.cpu_percent, config.budget.memory_mib),
+            (1.0, 256)
+        );
+        assert_eq!(
+            (config.spool.max_mib, config.spool.min_free_percent),
+            (512, 5.0)
+        );
+        assert!(!config.identity.service_from_env && config.metrics.listen.is_none());
+    }
+
+    #[test]
+    fn the_example_in_the_repository_is_valid() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agent/agent.toml");
+        let config = Config::read(&path).unwrap();
+        assert!(config.to.len() > 1 && config.identity.rule.len() > 1);
+    }
+
+    #[test]
+    fn errors_name_key_and_remedy() {
+        let to = "[[to]]\nkind = \"folder\"\npath = \"/data\"\n";
+        for (text, words) in [
+            ("[sample]\nrate = 0", "sample.rate = 0: give 1 to 100"),
+            ("[sample]\nrat = 1", "unknown field `rat`"),
+            ("[sampel]\nrate = 1", "unknown field `sampel`"),
+            ("[sample]\nrate = \"x\"", "expected u32"),
+            ("[sample]\nwindow-seconds = 7", "divisor of 3600"),
+            ("[sample]\nhosts = 0.0", "sample.hosts"),
+            ("[metrics]\nlisten = \"0.0.0.0:1\"", "loopback"),
+            ("[spool]\nfolder = \"x\"", "absolute"),
+            ("[[identity.rule]]\nservice = \"x\"", "identity.rule 1"),
+            ("[budget]\ncpu-percent = 0.0", "budget.cpu-percent"),
+            ("x", "line 1"),
+        ] {
+            let error = Config::parse(&format!("{text}\n{to}")).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        for (to, words) in [
+            ("", "no [[to]]"),
+            ("[[to]]\nkind = \"folder\"", "needs path"),
+            ("[[to]]\nkind = \"ftp\"", "ftp"),
+            (
+                "[[to]]\nkind = \"s3\"\nurl = \"s3://a/b\"",
+                "needs credentials-file",
+            ),
+            (
+                "[[to]]\nkind = \"folder\"\npath = \"/a\"\nurl = \"x\"",
+                "url is not for",
+            ),
+            ("[[to]]\nkind = \"folder\"\npath = \"a\"", "absolute"),
+            (
+                "[[to]]\nkind = \"otlp\"\nurl = \"http://a\"\nlabels = [\"a\"]",
+                "labels",
+            ),
+            (
+                "[[to]]\nkind = \"folder\"\npath = \"/a\"\n[[to]]\nkind = \"folder\"\npath = \"/b\"",
+                "to 2: another one",
+            ),
+        ] {
+            let error = Config::parse(to).unwrap_err();
+            assert!(error.contains(words), "{to}: {error}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Destinations: folder, S3 bucket, servers of profiles.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `s3` | [`Bucket`](s3::Bucket): whole objects into a bucket |
+
+pub mod s3;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rprof_fleet_table::{TableFile, folder};
+use rprof_push::{Answer, Client, ClientOptions, Credentials, Target};
+
+use crate::config::{Kind, To};
+use crate::spool::Item;
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is there.
+    Sent,
+    /// It was not taken, and may be later.
+    Later {
+        /// Why.
+        why: String,
+        /// Time that the server wants to be left alone.
+        after: Option<Duration>,
+    },
+    /// It is refused, now and later.
+    Refused(String),
+}
+
+/// Place that windows are sent to.
+pub enum Destination {
+    /// Folder of tables.
+    Folder(PathBuf),
+    /// Bucket of tables.
+    S3(Box<s3::Bucket>),
+    /// Server of profiles.
+    Server(Box<Client>),
+}
+
+impl Destination {
+    /// Makes the destination of its settings, without any request.
+    ///
+    /// # Errors
+    /// What is wrong with address, credentials or certificates, without any secret.
+    pub fn new(to: &To) -> Result<Destination, String> {
+        let url = to.url.clone().unwrap_or_default();
+        match (to.kind, to.kind.target()) {
+            (_, Some(target)) => client(to, target, url).map(|c| Destination::Server(Box::new(c))),
+            (Kind::S3, _) => Ok(Destination::S3(Box::new(s3::Bucket::new(to)?))),
+            _ => Ok(Destination::Folder(to.path.clone().unwrap_or_default())),
+        }
+    }
+
+    /// Returns the client of a server of profiles.
+    pub fn client(&self) -> Option<&Client> {
+        match self {
+            Destination::Server(client) => Some(client),
+            _ => None,
+        }
+    }
+
+    /// Returns true for one that would count a file twice if it got it twice. Tables are named by their content.
+    pub fn sends_once(&self) -> bool {
+        matches!(self, Destination::Server(_))
+    }
+
+    /// Returns the time after which profiles are refused as too old, so that the newest had better go first.
+    pub fn oldest(&self) -> Option<Duration> {
+        let client = self.client()?;
+        client.target().oldest().map(Duration::from_secs)
+    }
+
+    /// Sends a file. Takes as long as the timeout of the destination at most, but for a folder.
+    pub fn send(&self, item: &Item) -> Outcome {
+        match self {
+            Destination::Folder(path) => {
+                let file = TableFile {
+                    path: item.name.clone(),
+                    bytes: item.bytes.clone(),
+                };
+                match folder::put(path, &file) {
+                    Ok(_) => Outcome::Sent,
+                    Err(error) => later(error.to_string()),
+                }
+            }
+            Destination::S3(bucket) => bucket.put(&item.name, &item.bytes),
+            Destination::Server(client) => match client.send(&item.bytes) {
+                Answer::Taken { rejected: 0, .. } => Outcome::Sent,
+                Answer::Taken { message, .. } => Outcome::Refused(message),
+                Answer::Later { why, after } => Outcome::Later { why, after },
+                Answer::TooLarge { why }
+                | Answer::Refused { why }
+                | Answer::Misconfigured { why } => Outcome::Refused(why),
+            },
+        }
+    }
+
+    /// Finds out whether the destination can be reached, without sending data.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn probe(&self) -> Result<String, String> {
+        match self {
+            Destination::Folder(path) => match std::fs::metadata(path) {
+                Ok(meta) if meta.is_dir() => {
+                    match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+                        Ok(()) => Ok("may be written to".to_owned()),
+                        Err(error) => Err(format!("{}: {error}", path.display())),
+                    }
+                }
+                Ok(_) => Err(format!("{} is no folder", path.display())),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    Ok("is not there yet, and will be made".to_owned())
+                }
+                Err(error) => Err(format!("{}: {error}", path.display())),
+            },
+            Destination::S3(bucket) => bucket.probe(),
+            Destination::Server(client) => client
+                .probe()
+                .map(|status| format!("a server answers (status {status})"))
+                .map_err(|why| format!("{}: {why}", client.address())),
+        }
+    }
+}
+
+fn later(why: String) -> Outcome {
+    Outcome::Later { why, after: None }
+}
+
+fn client(to: &To, target: Target, server: String) -> Result<Client, String> {
+    let mut credentials = Credentials::default();
+    let mut add = || {
+        if let Some(path) = &to.token_file {
+            credentials.add_token(path)?;
+        }
+        if let Some(path) = &to.basic_auth_file {
+            credentials.add_password(path)?;
+        }
+        if let Some(path) = &to.header_file {
+            credentials.add_headers(path)?;
+        }
+        Ok(())
+    };
+    let added: Result<(), rprof_push::PushError> = add();
+    added
+        .and_then(|()| {
+            Client::new(ClientOptions {
+                target,
+                server,
+                credentials,
+                plain_http: to.plain_http,
+                authorities: to.ca_file.clone(),
+                tenant: to.tenant.clone().unwrap_or_default(),
+                patience: to.timeout(),
+            })
+        })
+        .map_err(|error| {
+            error
+                .to_string()
+                .replace("--plain-http", "plain-http = true")
+        })
+}

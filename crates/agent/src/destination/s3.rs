@@ -1,0 +1,269 @@
+//! [`Bucket`]: whole objects into a bucket of S3, or of a store that speaks its protocol.
+//!
+//! Requests are signed by `rusty-s3` (Signature Version 4), and sent by `ureq`. An object is there whole or not at all; one that is sent
+//! again has the same name and content.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rprof_push::{http_agent, retry_after};
+use rusty_s3::actions::S3Action;
+use rusty_s3::{Credentials, UrlStyle};
+use ureq::Agent;
+use ureq::http::header::RETRY_AFTER;
+
+use super::Outcome;
+use crate::config::To;
+
+/// Time for which a signature is good: of one request.
+const SIGNED_FOR: Duration = Duration::from_secs(300);
+
+/// Most bytes of an answer that are read.
+const MOST_ANSWER: u64 = 16 << 10;
+
+/// Bucket, and how it is spoken to.
+pub struct Bucket {
+    bucket: rusty_s3::Bucket,
+    prefix: String,
+    credentials: PathBuf,
+    agent: Agent,
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s3://{}/{}", self.bucket.name(), self.prefix)
+    }
+}
+
+impl Bucket {
+    /// Makes the client of a bucket, without any request.
+    ///
+    /// # Errors
+    /// What is wrong with address, credentials or certificates, without any secret.
+    pub fn new(to: &To) -> Result<Bucket, String> {
+        let url = to.url.as_deref().unwrap_or_default();
+        let rest = url
+            .strip_prefix("s3://")
+            .ok_or_else(|| format!("url = {url:?}: give s3://BUCKET or s3://BUCKET/PREFIX"))?;
+        let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if name.is_empty() || rest.contains(['?', '#', '@']) {
+            return Err(format!(
+                "url = {url:?}: give s3://BUCKET or s3://BUCKET/PREFIX"
+            ));
+        }
+        let region = to.region.as_deref().unwrap_or("us-east-1");
+        let aws = format!("https://s3.{region}.amazonaws.com");
+        let endpoint = to.endpoint.as_deref().unwrap_or(&aws);
+        let parsed = endpoint
+            .parse::<ureq::http::Uri>()
+            .map_err(|error| format!("endpoint = {endpoint:?}: {error}"))?;
+        let host = parsed.host().unwrap_or_default();
+        let is_here = host == "localhost"
+            || host
+                .trim_matches(['[', ']'])
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|ip| ip.is_loopback());
+        match parsed.scheme_str() {
+            Some("https") => {}
+            // Signatures hide the key, but who listens sees all profiles, and could alter them.
+            Some("http") if is_here || to.plain_http => {}
+            Some("http") => {
+                return Err(format!(
+                    "endpoint = {endpoint:?}: give an https:// address, or plain-http = true"
+                ));
+            }
+            _ => return Err(format!("endpoint = {endpoint:?}: give an https:// address")),
+        }
+        let style = match to.endpoint {
+            // Stores other than AWS seldom have a name of their own for each bucket.
+            Some(_) => UrlStyle::Path,
+            None => UrlStyle::VirtualHost,
+        };
+        let address = endpoint
+            .parse()
+            .map_err(|error| format!("endpoint = {endpoint:?}: {error}"))?;
+        let bucket = rusty_s3::Bucket::new(address, style, name.to_owned(), region.to_owned())
+            .map_err(|error| format!("url = {url:?}: {error}"))?;
+        let credentials = to.credentials_file.clone().unwrap_or_default();
+        read_credentials(&credentials)?;
+        let agent = http_agent(to.timeout(), to.ca_file.as_deref()).map_err(|e| e.to_string())?;
+        Ok(Bucket {
+            bucket,
+            prefix: prefix.trim_matches('/').to_owned(),
+            credentials,
+            agent,
+        })
+    }
+
+    fn key(&self, name: &str) -> String {
+        match &*self.prefix {
+            "" => name.to_owned(),
+            prefix => format!("{prefix}/{name}"),
+        }
+    }
+
+    /// Puts an object.
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Outcome {
+        // Read anew each time: somebody may have put other keys there.
+        let credentials = match read_credentials(&self.credentials) {
+            Ok(credentials) => credentials,
+            Err(why) => return super::later(why),
+        };
+        let key = self.key(name);
+        let url = self
+            .bucket
+            .put_object(Some(&credentials), &key)
+            .sign(SIGNED_FOR);
+        // The address holds the signature: it is in no message.
+        match self.agent.put(url.as_str()).send(bytes) {
+            Ok(mut response) => {
+                let status = response.status().as_u16();
+                let after = response.headers().get(RETRY_AFTER);
+                let after =
+                    after.and_then(|text| retry_after(text.to_str().ok()?, SystemTime::now()));
+                let body = response.body_mut().with_config().limit(MOST_ANSWER);
+                let body = body.read_to_vec().unwrap_or_default();
+                outcome(status, after, &String::from_utf8_lossy(&body))
+            }
+            Err(error) => Outcome::Later {
+                why: without_address(&error),
+                after: None,
+            },
+        }
+    }
+
+    /// Asks for the bucket's head.
+    pub(super) fn probe(&self) -> Result<String, String> {
+        let credentials = read_credentials(&self.credentials)?;
+        let url = self.bucket.head_bucket(Some(&credentials)).sign(SIGNED_FOR);
+        match self.agent.head(url.as_str()).call() {
+            Ok(response) => match response.status().as_u16() {
+                200..300 => Ok("the bucket answers".to_owned()),
+                403 => Err("status 403: these credentials may not look at the bucket".to_owned()),
+                404 => Err("status 404: there is no such bucket".to_owned()),
+                status => Err(format!("status {status}")),
+            },
+            Err(error) => Err(without_address(&error)),
+        }
+    }
+}
+
+fn without_address(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::BadUri(_) => "the address is none".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// Judges an answer (Amazon S3 API, "Error responses").
+fn outcome(status: u16, after: Option<Duration>, body: &str) -> Outcome {
+    let tag = |name: &str| {
+        let (_, rest) = body.split_once(&format!("<{name}>"))?;
+        rest.split_once("</").map(|(text, _)| text)
+    };
+    let words = match (tag("Code"), tag("Message")) {
+        (Some(code), Some(message)) => format!("status {status}: {code}: {message}"),
+        (Some(code), None) => format!("status {status}: {code}"),
+        _ => format!("status {status}"),
+    };
+    let why = rprof_export::clean::brief(&words);
+    match status {
+        200..300 => Outcome::Sent,
+        408 | 429 | 500.. => Outcome::Later { why, after },
+        // A clock that is wrong is set right some time.
+        403 if body.contains("RequestTimeTooSkewed") => Outcome::Later { why, after },
+        _ => Outcome::Refused(why),
+    }
+}
+
+/// Reads a file as the tools of AWS have it: `aws_access_key_id = …`, `aws_secret_access_key = …` and perhaps `aws_session_token = …`.
+fn read_credentials(path: &Path) -> Result<Credentials, String> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let find = |key: &str| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once('=')?;
+            (name.trim() == key).then(|| value.trim().to_owned())
+        })
+    };
+    match (find("aws_access_key_id"), find("aws_secret_access_key")) {
+        (Some(key), Some(secret)) if !key.is_empty() && !secret.is_empty() => {
+            Ok(match find("aws_session_token") {
+                Some(token) => Credentials::new_with_token(key, secret, token),
+                None => Credentials::new(key, secret),
+            })
+        }
+        _ => Err(format!(
+            "{}: give a line aws_access_key_id = … and a line aws_secret_access_key = …",
+            path.display()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_what_the_protocol_says() {
+        let body = "<Error><Code>NoSuchBucket</Code><Message>no\u{1b} bucket</Message></Error>";
+        let Outcome::Refused(why) = outcome(404, None, body) else {
+            panic!("404 is final");
+        };
+        assert!(why.starts_with("status 404: NoSuchBucket: no") && !why.contains('\u{1b}'));
+        assert_eq!(outcome(200, None, ""), Outcome::Sent);
+        let after = Some(Duration::from_secs(7));
+        for status in [429, 500, 503] {
+            assert_eq!(
+                outcome(status, after, ""),
+                Outcome::Later {
+                    why: format!("status {status}"),
+                    after,
+                }
+            );
+        }
+        let skewed = outcome(403, None, "<Code>RequestTimeTooSkewed</Code>");
+        assert!(matches!(skewed, Outcome::Later { .. }));
+        assert!(matches!(outcome(403, None, ""), Outcome::Refused(_)));
+    }
+
+    fn to(text: &str) -> To {
+        let text = format!("kind = \"s3\"\n{text}");
+        basic_toml::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn buckets_are_checked_before_anything_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        let keys = format!("credentials-file = {path:?}");
+        let new = |rest: &str| Bucket::new(&to(&format!("{rest}\n{keys}")));
+        let error = new("url = \"s3://a/b\"").unwrap_err();
+        assert!(error.contains("keys"), "{error}");
+        fs::write(&path, "[default]\naws_access_key_id = K\n").unwrap();
+        assert!(
+            new("url = \"s3://a/b\"")
+                .unwrap_err()
+                .contains("aws_secret_access_key")
+        );
+        fs::write(&path, "aws_access_key_id=K\naws_secret_access_key=s3cret\n").unwrap();
+        let bucket = new("url = \"s3://fleet/a/b/\"").unwrap();
+        assert_eq!(bucket.key("samples/x"), "a/b/samples/x");
+        assert!(!format!("{bucket:?}").contains("s3cret"));
+        for (rest, words) in [
+            ("url = \"https://a\"", "s3://BUCKET"),
+            ("url = \"s3:///x\"", "s3://BUCKET"),
+            (
+                "url = \"s3://a\"\nendpoint = \"http://store.example\"",
+                "plain-http",
+            ),
+            ("url = \"s3://a\"\nendpoint = \"store\"", "https"),
+        ] {
+            let error = new(rest).unwrap_err();
+            assert!(error.contains(words), "{rest}: {error}");
+        }
+        assert!(new("url = \"s3://a\"\nendpoint = \"http://127.0.0.1:1\"").is_ok());
+    }
+}

@@ -1,0 +1,222 @@
+//! [`CgroupFacts`]: container, pod and unit of a control group, by its path.
+
+/// Prefixes that runtimes put before the id of a container, in names of scopes (systemd driver).
+const RUNTIMES: [&str; 7] = [
+    "docker-",
+    "cri-containerd-",
+    "crio-",
+    "cri-o-",
+    "libpod-",
+    "podman-",
+    "containerd-",
+];
+
+/// What the path of a control group tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CgroupFacts {
+    /// Id of the container: 64 hexadecimal digits, or 32 and a number (Fargate).
+    pub container_id: Option<String>,
+    /// Uid of the pod, with `-` between its parts.
+    pub pod: Option<String>,
+    /// Innermost service of systemd, such as `nginx.service`.
+    pub unit: Option<String>,
+}
+
+impl CgroupFacts {
+    /// Reads a path, `/a/b`. What it says of a container counts from the innermost part outward, since containers are started in
+    /// containers.
+    ///
+    /// ```
+    /// use rprof_agent::identity::CgroupFacts;
+    ///
+    /// let facts = CgroupFacts::of_path("/system.slice/nginx.service");
+    /// assert_eq!(facts.unit.as_deref(), Some("nginx.service"));
+    /// ```
+    pub fn of_path(path: &str) -> CgroupFacts {
+        let mut facts = CgroupFacts::default();
+        for part in path.rsplit('/') {
+            if facts.container_id.is_none() {
+                facts.container_id = container_id(part);
+            }
+            if facts.pod.is_none() {
+                facts.pod = pod_uid(part);
+            }
+            // What a container's own systemd runs is further in than the container.
+            if facts.unit.is_none() && facts.container_id.is_none() && is_service(part) {
+                facts.unit = Some(part.to_owned());
+            }
+        }
+        facts
+    }
+
+    /// Reads `/proc/PID/cgroup` (cgroups(7)): of its hierarchies the one that tells most, first that of version 2. Returns also its path.
+    pub fn of_file(text: &str) -> (CgroupFacts, String) {
+        let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+        let mut paths: Vec<&str> = paths.collect();
+        // The line of version 2, `0::`, is the last; those before are of version 1.
+        paths.reverse();
+        let known = paths.iter().map(|path| (CgroupFacts::of_path(path), *path));
+        let weight = |facts: &CgroupFacts| {
+            4 * u8::from(facts.container_id.is_some())
+                + 2 * u8::from(facts.pod.is_some())
+                + u8::from(facts.unit.is_some())
+        };
+        let mut best = (CgroupFacts::default(), "/");
+        for (facts, path) in known {
+            if weight(&facts) > weight(&best.0) || best.1 == "/" {
+                best = (facts, path);
+            }
+        }
+        (best.0, best.1.to_owned())
+    }
+
+    /// Returns true if the path told nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == CgroupFacts::default()
+    }
+}
+
+/// Returns the id in a part such as `docker-ID.scope`, `ID`, or containerd's `SLICE:cri-containerd:ID`.
+fn container_id(part: &str) -> Option<String> {
+    let name = part.strip_suffix(".scope").unwrap_or(part);
+    let name = name.rsplit(':').next().unwrap_or(name);
+    // Monitors of a container, beside it: `crio-conmon-ID`, `libpod-conmon-ID`.
+    let name = RUNTIMES
+        .iter()
+        .find_map(|runtime| name.strip_prefix(runtime))
+        .unwrap_or(name);
+    let is_hex = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_fargate = || {
+        let (id, number) = name.split_once('-')?;
+        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        (id.len() == 32 && is_hex(id) && is_number).then_some(())
+    };
+    let is_id = name.len() == 64 && is_hex(name) || is_fargate().is_some();
+    is_id.then(|| name.to_owned())
+}
+
+/// Returns the uid in a part such as `pod1234…`, `kubepods-burstable-pod1234_….slice`: a UUID, or of static pods 32 digits.
+fn pod_uid(part: &str) -> Option<String> {
+    let part = part.split(':').next().unwrap_or(part);
+    let name = part.strip_suffix(".slice").unwrap_or(part);
+    let begin = match name.strip_prefix("pod") {
+        Some(uid) => uid,
+        None if name.starts_with("kubepods") => name.rsplit_once("-pod")?.1,
+        None => return None,
+    };
+    let uid = begin.replace('_', "-");
+    let digits = uid.bytes().filter(u8::is_ascii_hexdigit).count();
+    let dashes = uid.bytes().filter(|b| *b == b'-').count();
+    let is_uid = digits == 32 && (uid.len() == 36 && dashes == 4 || uid.len() == 32);
+    is_uid.then_some(uid)
+}
+
+/// Managers of users are units that others run in.
+fn is_service(part: &str) -> bool {
+    part.ends_with(".service") && !part.starts_with("user@")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "3f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a9012";
+    const UID: &str = "7c1b9c3e-5d0a-4f0e-9d53-0a1f2b3c4d5e";
+
+    fn of(path: &str) -> (Option<String>, Option<String>, Option<String>) {
+        let facts = CgroupFacts::of_path(path);
+        (facts.container_id, facts.pod, facts.unit)
+    }
+
+    /// Paths as the runtimes make them: their documentation, and kubernetes/kubernetes `pkg/kubelet/cm/cgroup_manager_linux.go`.
+    #[test]
+    fn runtimes_are_known_by_their_paths() {
+        let id = Some(ID.to_owned());
+        let uid = Some(UID.to_owned());
+        let flat = UID.replace('-', "_");
+        for path in [
+            format!("/docker/{ID}"),
+            format!("/system.slice/docker-{ID}.scope"),
+            format!("/machine.slice/libpod-{ID}.scope"),
+            format!("/machine.slice/libpod-{ID}.scope/container"),
+            format!(
+                "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope/container"
+            ),
+            format!("/ecs/0123456789abcdef0123456789abcdef/{ID}"),
+            format!("/default/{ID}"),
+            format!("/../../docker/{ID}"),
+        ] {
+            assert_eq!(of(&path), (id.clone(), None, None), "{path}");
+        }
+        for path in [
+            format!("/kubepods/burstable/pod{UID}/{ID}"),
+            format!(
+                "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{flat}.slice/cri-containerd-{ID}.scope"
+            ),
+            format!("/kubepods.slice/kubepods-pod{flat}.slice/crio-{ID}.scope"),
+            format!("/kubepods.slice/kubepods-pod{flat}.slice/crio-{ID}.scope/container"),
+            format!(
+                "/system.slice/containerd.service/kubepods-burstable-pod{flat}.slice:cri-containerd:{ID}"
+            ),
+        ] {
+            let (container, pod, _) = of(&path);
+            assert_eq!((container, pod), (id.clone(), uid.clone()), "{path}");
+        }
+        let fargate = "0123456789abcdef0123456789abcdef-1234567890";
+        assert_eq!(of(&format!("/ecs/x/{fargate}")).0.as_deref(), Some(fargate));
+        // A container in a container: the inner one.
+        let inner = ID.replace('3', "4");
+        assert_eq!(of(&format!("/docker/{ID}/docker/{inner}")).0, Some(inner));
+    }
+
+    #[test]
+    fn what_is_no_container_is_none() {
+        for path in [
+            "/",
+            "/init.scope",
+            "/user.slice/user-1000.slice/session-3.scope",
+            "/user.slice/user-1000.slice/user@1000.service/init.scope",
+            &format!("/machine.slice/libpod-conmon-{ID}.scope"),
+            &format!("/system.slice/crio-conmon-{ID}.scope"),
+            "/docker/buildkit",
+            "/kubepods/podinfo",
+            &format!("/{}", "g".repeat(64)),
+        ] {
+            assert_eq!(of(path), (None, None, None), "{path}");
+        }
+        let unit = |path: &str| of(path).2;
+        assert_eq!(
+            unit("/system.slice/nginx.service").as_deref(),
+            Some("nginx.service")
+        );
+        assert_eq!(
+            unit("/system.slice/system-getty.slice/getty@tty1.service").as_deref(),
+            Some("getty@tty1.service")
+        );
+        assert_eq!(
+            unit("/user.slice/user-1.slice/user@1.service/app.slice/pipewire.service").as_deref(),
+            Some("pipewire.service")
+        );
+    }
+
+    #[test]
+    fn of_several_hierarchies_the_one_that_tells_most_counts() {
+        let text = format!("9:name=systemd:/docker/{ID}\n4:memory:/docker/{ID}\n0::/\n");
+        assert_eq!(
+            CgroupFacts::of_file(&text).0.container_id.as_deref(),
+            Some(ID)
+        );
+        let text = "1:name=systemd:/system.slice/a.service\n0::/system.slice/b.service\n";
+        let (facts, path) = CgroupFacts::of_file(text);
+        assert_eq!(facts.unit.as_deref(), Some("b.service"));
+        assert_eq!(path, "/system.slice/b.service");
+        assert_eq!(
+            CgroupFacts::of_file("0::/\n"),
+            (CgroupFacts::default(), "/".to_owned())
+        );
+        assert_eq!(
+            CgroupFacts::of_file("garbage"),
+            (CgroupFacts::default(), "/".to_owned())
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! [`Status`]: the file that tells how it goes.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rprof_output::Folder;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::error::{AgentError, failed};
+use crate::ledger::write_whole;
+use crate::schedule::unix_micros;
+use crate::uploader::Sent;
+
+const FILE: &str = "status.json";
+
+/// State of an agent, written at each window's end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// Version of rprof.
+    pub version: String,
+    /// Process.
+    pub pid: u32,
+    /// Name of the host.
+    pub host: String,
+    /// Time at which it was started, in seconds since 1970.
+    pub started: i64,
+    /// Time at which this was written, in seconds since 1970.
+    pub updated: i64,
+    /// `recording`, `resting` in an hour in which this host does not sample, `failing` while the recording cannot be begun, or
+    /// `stopped`.
+    pub state: String,
+    /// Samples a second of each CPU, now.
+    pub rate_hz: u32,
+    /// Samples a second of each CPU that are wanted.
+    pub wanted_rate_hz: u32,
+    /// Length of a window in seconds.
+    pub window_seconds: u32,
+    /// Windows that ended since the start.
+    pub windows: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Records that the kernel lost in them.
+    pub lost_samples: u64,
+    /// Services in the last window.
+    pub services: usize,
+    /// CPU time of the agent in the last window, in percent of a core.
+    pub cpu_percent: f64,
+    /// Resident memory of the agent, in bytes.
+    pub memory_bytes: u64,
+    /// Bytes in the spool.
+    pub spool_bytes: u64,
+    /// Bytes that it may have.
+    pub spool_max_bytes: u64,
+    /// Destinations.
+    pub destinations: Vec<DestinationStatus>,
+}
+
+/// State of a destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DestinationStatus {
+    /// Name.
+    pub name: String,
+    /// Kind.
+    pub kind: String,
+    /// Windows that wait.
+    pub queued_windows: usize,
+    /// Windows that were lost since ever.
+    pub lost_windows: u64,
+    /// Files that were refused, and are in quarantine.
+    pub quarantined: usize,
+    /// What became of what was sent since the start.
+    #[serde(flatten)]
+    pub sent: Sent,
+}
+
+impl Status {
+    /// Writes the file, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, folder: &Folder) -> std::io::Result<()> {
+        write_whole(folder, FILE, serde_json::to_string_pretty(self)?.as_bytes())
+    }
+
+    /// Returns the path of the file.
+    pub fn path(config: &Config) -> PathBuf {
+        config.spool.folder.join(FILE)
+    }
+
+    /// Reads the file of the agent with these settings.
+    ///
+    /// # Errors
+    /// [`AgentError::NoStatus`], [`AgentError::File`].
+    pub fn read(config: &Config) -> Result<Status, AgentError> {
+        let path = Status::path(config);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(AgentError::NoStatus { path });
+            }
+            read => read.map_err(failed("read", &path))?,
+        };
+        serde_json::from_str(&text).map_err(|error| failed("read", &path)(error.into()))
+    }
+
+    /// Returns whether the agent runs, and has written this in the time in which it should.
+    pub fn is_current(&self) -> bool {
+        let age = unix_micros() / 1_000_000 - self.updated;
+        let most = i64::from(self.window_seconds) * 5 / 2 + 30;
+        self.state != "stopped" && age <= most && Path::new(&format!("/proc/{}", self.pid)).exists()
+    }
+
+    /// Returns the status in words.
+    pub fn text(&self) -> String {
+        let now = unix_micros() / 1_000_000;
+        let mut text = String::new();
+        let state = match (self.is_current(), &*self.state) {
+            (_, "stopped") => "stopped".to_owned(),
+            (true, state) => state.to_owned(),
+            (false, _) => "not running".to_owned(),
+        };
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            text,
+            "agent {} on {}: {state}, process {}, last heard of {} s ago",
+            self.version,
+            self.host,
+            self.pid,
+            now - self.updated
+        );
+        let rate = match self.rate_hz == self.wanted_rate_hz {
+            true => format!("{} Hz", self.rate_hz),
+            false => format!(
+                "{} Hz instead of {}, as it took more than its budget",
+                self.rate_hz, self.wanted_rate_hz
+            ),
+        };
+        let _ = writeln!(
+            text,
+            "records   {rate}, windows of {} s: {} so far with {} samples, {} lost; {} services in the last",
+            self.window_seconds, self.windows, self.samples, self.lost_samples, self.services
+        );
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let _ = writeln!(
+            text,
+            "takes     {:.2} % of a core, {:.0} MiB of memory; spool {:.1} of {:.0} MiB",
+            self.cpu_percent,
+            mib(self.memory_bytes),
+            mib(self.spool_bytes),
+            mib(self.spool_max_bytes)
+        );
+        for to in &self.destinations {
+            let _ = write!(
+                text,
+                "to {:<6} {}: {} files sent, {:.1} MiB; {} windows wait, {} were lost, {} files refused",
+                to.name,
+                to.kind,
+                to.sent.files,
+                mib(to.sent.bytes),
+                to.queued_windows,
+                to.lost_windows,
+                to.quarantined
+            );
+            if let Some(error) = &to.sent.last_error {
+                let _ = write!(text, "\n          last error: {error}");
+            }
+            if let Some(seconds) = to.sent.next_try_seconds {
+                let _ = write!(text, "\n          next try in {seconds} s");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_comes_back_and_says_what_is_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[spool]\nfolder = {:?}\n[[to]]\nkind = \"folder\"\npath = \"/data\"",
+            dir.path()
+        );
+        let config = Config::parse(&text).unwrap();
+        assert!(matches!(
+            Status::read(&config),
+            Err(AgentError::NoStatus { .. })
+        ));
+        let status = Status {
+            pid: std::process::id(),
+            updated: unix_micros() / 1_000_000,
+            state: "recording".into(),
+            rate_hz: 9,
+            wanted_rate_hz: 19,
+            window_seconds: 60,
+            destinations: vec![DestinationStatus {
+                name: "fleet".into(),
+                sent: Sent {
+                    last_error: Some("status 503".into()),
+                    ..Sent::default()
+                },
+                ..DestinationStatus::default()
+            }],
+            ..Status::default()
+        };
+        status.write(&Folder::open(dir.path()).unwrap()).unwrap();
+        let read = Status::read(&config).unwrap();
+        assert_eq!(read, status);
+        assert!(read.is_current());
+        let words = read.text();
+        assert!(
+            words.contains("9 Hz instead of 19") && words.contains("status 503"),
+            "{words}"
+        );
+        let old = Status {
+            updated: status.updated - 1_000,
+            ..status
+        };
+        assert!(!old.is_current() && old.text().contains("not running"));
+    }
+}

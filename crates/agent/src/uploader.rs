@@ -1,0 +1,310 @@
+//! The thread that empties a spool.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::agent::Log;
+use crate::destination::{Destination, Outcome};
+use crate::schedule::unix_micros;
+use crate::spool::{Queued, Spool};
+
+/// Time to the second try, doubled by each further one.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// Longest time between two tries, unless a server asks for a longer one.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Longest time that a server may ask for.
+const MOST_ASKED: Duration = Duration::from_secs(3600);
+
+/// A spool, its destination, and the thread between them. Clones share everything.
+#[derive(Clone)]
+pub struct Uploader(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    destination: Destination,
+    state: Mutex<State>,
+    wake: Condvar,
+    log: Log,
+}
+
+struct State {
+    spool: Spool,
+    /// Time before which nothing is sent.
+    not_before: Instant,
+    tries: u32,
+    /// True if the last window is to be sent now, once, and then no more.
+    is_ending: bool,
+    has_ended: bool,
+    sent: Sent,
+}
+
+/// What became of what was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Sent {
+    /// Files that were taken.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Tries that failed.
+    pub failures: u64,
+    /// Files that were refused.
+    pub refused: u64,
+    /// Last time that a file was taken, in seconds since 1970.
+    pub last_success: Option<i64>,
+    /// Last error, while there was no success since.
+    pub last_error: Option<String>,
+    /// Seconds to the next try, if one is waited for.
+    pub next_try_seconds: Option<u64>,
+}
+
+impl Uploader {
+    /// Makes one; [`start`](Uploader::start) begins to send.
+    pub fn new(name: &str, destination: Destination, spool: Spool, log: Log) -> Uploader {
+        Uploader(Arc::new(Shared {
+            name: name.to_owned(),
+            destination,
+            state: Mutex::new(State {
+                spool,
+                not_before: Instant::now(),
+                tries: 0,
+                is_ending: false,
+                has_ended: false,
+                sent: Sent::default(),
+            }),
+            wake: Condvar::new(),
+            log,
+        }))
+    }
+
+    /// Starts the thread. It ends with [`finish`](Uploader::finish), or with the process.
+    ///
+    /// # Errors
+    /// There can be no further thread.
+    pub fn start(&self) -> io::Result<()> {
+        let shared = Arc::clone(&self.0);
+        let thread = thread::Builder::new().name(format!("upload-{}", shared.name));
+        thread.spawn(move || shared.run()).map(drop)
+    }
+
+    /// Returns the name of the destination.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the destination.
+    pub fn destination(&self) -> &Destination {
+        &self.0.destination
+    }
+
+    /// Does something with the spool, which nobody else touches meanwhile. Sending does not keep it.
+    pub fn with_spool<T>(&self, change: impl FnOnce(&mut Spool) -> T) -> T {
+        change(&mut self.0.state().spool)
+    }
+
+    /// Tells that there is another window, which is sent after a while.
+    pub fn wake(&self, delay: Duration) {
+        let mut state = self.0.state();
+        // What waits already is not kept waiting.
+        let waiting = state.spool.windows().map_or(0, |windows| windows.len());
+        if state.tries == 0 && waiting < 2 {
+            state.not_before = state.not_before.max(Instant::now() + delay);
+        }
+        drop(state);
+        self.0.wake.notify_all();
+    }
+
+    /// Returns what became of what was sent.
+    pub fn sent(&self) -> Sent {
+        let state = self.0.state();
+        let left = state.not_before.saturating_duration_since(Instant::now());
+        Sent {
+            next_try_seconds: (state.tries > 0).then_some(left.as_secs()),
+            ..state.sent.clone()
+        }
+    }
+
+    /// Has the newest window tried once more, and waits for it for so long. Nothing is sent afterwards.
+    pub fn finish(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let mut state = self.0.state();
+        state.is_ending = true;
+        self.0.wake.notify_all();
+        while !state.has_ended {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = match self.0.wake.wait_timeout(state, left) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+}
+
+impl Shared {
+    /// Locks, also where another holder panicked: the spool is on disk.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut state = self.state();
+        loop {
+            let now = Instant::now();
+            let window = match state.is_ending || now >= state.not_before {
+                true => self.next_window(&state),
+                false => None,
+            };
+            let Some(window) = window else {
+                if state.is_ending {
+                    break;
+                }
+                let wait = match state.not_before.saturating_duration_since(now) {
+                    Duration::ZERO => Duration::from_secs(60),
+                    wait => wait,
+                };
+                state = match self.wake.wait_timeout(state, wait) {
+                    Ok((state, _)) => state,
+                    Err(poisoned) => poisoned.into_inner().0,
+                };
+                continue;
+            };
+            let was_ending = state.is_ending;
+            let (returned, goes_on) = self.send_next(state, &window);
+            state = returned;
+            if was_ending && !goes_on {
+                break;
+            }
+        }
+        state.has_ended = true;
+        self.wake.notify_all();
+    }
+
+    /// Returns the window whose turn it is: the oldest; at the end, and of a server that refuses old ones, the newest.
+    fn next_window(&self, state: &State) -> Option<Queued> {
+        let windows = state.spool.windows().unwrap_or_default();
+        match state.is_ending || self.destination.oldest().is_some() {
+            true => windows.last().cloned(),
+            false => windows.first().cloned(),
+        }
+    }
+
+    /// Sends the next file of a window. Returns whether another may be sent at once.
+    fn send_next<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        window: &Queued,
+    ) -> (MutexGuard<'s, State>, bool) {
+        let next = state.spool.next_item(window).and_then(|next| match next {
+            Some((name, item)) => {
+                let name = state.spool.begin_sending(window, name)?;
+                Ok(Some((name, item)))
+            }
+            None => state.spool.remove_if_empty(window).map(|_| None),
+        });
+        let (name, item) = match next {
+            Ok(Some(next)) => next,
+            Ok(None) => return (state, true),
+            Err(error) => {
+                self.fail(&mut state, &format!("cannot read the spool: {error}"), None);
+                return (state, false);
+            }
+        };
+        drop(state);
+        // Nobody waits for this: the spool is free meanwhile.
+        let outcome = self.destination.send(&item);
+        let mut state = self.state();
+        let goes_on = match outcome {
+            Outcome::Sent => {
+                let done = state.spool.sent(window, &name);
+                let recovered = std::mem::take(&mut state.tries) > 0;
+                state.sent.files += 1;
+                state.sent.bytes += item.bytes.len() as u64;
+                state.sent.last_success = Some(unix_micros() / 1_000_000);
+                state.sent.last_error = None;
+                if recovered {
+                    self.log.say(&format!("{}: takes windows again", self.name));
+                }
+                // A window that was dropped meanwhile is no error.
+                done.is_ok() || state.spool.windows().is_ok()
+            }
+            Outcome::Later { why, after } => {
+                state.spool.put_back(window, &name).ok();
+                self.fail(&mut state, &why, after);
+                false
+            }
+            Outcome::Refused(why) => {
+                self.log.say(&format!(
+                    "{}: refused {} ({why}); it is in quarantine, and not sent again",
+                    self.name, item.name
+                ));
+                state.sent.refused += 1;
+                state.sent.last_error = Some(why.clone());
+                state.tries = 0;
+                state.spool.quarantine(window, &name, &why).ok();
+                true
+            }
+        };
+        (state, goes_on)
+    }
+
+    fn fail(&self, state: &mut State, why: &str, after: Option<Duration>) {
+        state.tries = state.tries.saturating_add(1);
+        state.sent.failures += 1;
+        let wait = wait(state.tries, after);
+        state.not_before = Instant::now() + wait;
+        if state.sent.last_error.as_deref() != Some(why) {
+            self.log.say(&format!(
+                "{}: not taken ({why}); tried again later, with longer and longer pauses",
+                self.name
+            ));
+        }
+        state.sent.last_error = Some(why.to_owned());
+    }
+}
+
+/// Returns the time before the next try: up to 1 s, doubled by each failure up to 5 minutes, anything from nothing to the whole of it ("full
+/// jitter"), so that a fleet does not come back together. Time that a server asks for is waited for to the full.
+fn wait(tries: u32, after: Option<Duration>) -> Duration {
+    if let Some(after) = after {
+        return after.min(MOST_ASKED);
+    }
+    let doubled = FIRST.saturating_mul(2u32.saturating_pow(tries.saturating_sub(1)));
+    let random = RandomState::new().hash_one(tries) >> 11;
+    (doubled.min(LONGEST)).mul_f64(random as f64 / (1u64 << 53) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_five_minutes_with_full_jitter() {
+        for (tries, most) in [
+            (1, 1),
+            (2, 2),
+            (5, 16),
+            (9, 256),
+            (10, 300),
+            (u32::MAX, 300),
+        ] {
+            let waits: Vec<Duration> = (0..200).map(|_| wait(tries, None)).collect();
+            let most = Duration::from_secs(most);
+            assert!(waits.iter().all(|wait| *wait < most), "{tries}");
+            // 200 even numbers: below a tenth, and above nine tenths, each with a chance of 1 - 7e-10.
+            assert!(waits.iter().any(|wait| *wait < most / 10), "{tries}");
+            assert!(waits.iter().any(|wait| *wait > most * 9 / 10), "{tries}");
+        }
+        assert_eq!(
+            wait(1, Some(Duration::from_secs(90))),
+            Duration::from_secs(90)
+        );
+        assert_eq!(wait(1, Some(Duration::from_secs(1 << 40))), MOST_ASKED);
+    }
+}

@@ -1,0 +1,314 @@
+//! [`ProcessWatch`]: what processes are, from their records and /proc.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rprof_perfdata::{EventDescription, Events, FeatureSections, RecordWriter};
+use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord, Record, RecordType, Sample};
+use rustc_hash::FxHashMap;
+
+use crate::identity::{CgroupFacts, Facts, ProcessFacts};
+
+/// Most processes that are kept at a time. Samples of further ones are of no known service.
+const MOST: usize = 1 << 17;
+
+/// Most control groups whose paths are kept.
+const MOST_GROUPS: usize = 1 << 16;
+
+/// What processes are whose samples come by. Clones share everything.
+///
+/// /proc is read once for each process and program, when its first sample comes. Of one that has ended by then there are the control
+/// group that the kernel wrote into the sample, and the program that it mapped first.
+#[derive(Clone, Debug)]
+pub struct ProcessWatch(Arc<Mutex<Watched>>);
+
+#[derive(Debug)]
+struct Watched {
+    reader: ProcessFacts,
+    processes: FxHashMap<i32, Process>,
+    /// Paths of control groups by id.
+    groups: FxHashMap<u64, CgroupFacts>,
+    /// Samples since the last window.
+    samples: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Process {
+    parent: i32,
+    /// First program that was mapped since it began one.
+    exe: Option<Box<str>>,
+    /// True from an exec to the first mapping.
+    awaits_exe: bool,
+    /// What is known since its first sample.
+    facts: Option<Arc<Facts>>,
+    has_ended: bool,
+}
+
+/// What was seen in a window.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Processes that had samples, by pid.
+    pub processes: FxHashMap<i32, Arc<Facts>>,
+    /// Number of samples.
+    pub samples: u64,
+}
+
+impl ProcessWatch {
+    /// Begins without processes.
+    pub fn new(reads_env: bool) -> ProcessWatch {
+        ProcessWatch(Arc::new(Mutex::new(Watched {
+            reader: ProcessFacts::new(reads_env),
+            processes: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            samples: 0,
+        })))
+    }
+
+    /// Returns the writer that watches the records of a recording with these events.
+    pub fn writer(&self, events: &[EventDescription]) -> WatchWriter {
+        let list = events.iter().cloned();
+        let list = list.map(|event| (event.attr, event.name, event.ids));
+        // A recording that begins tells of all that is there.
+        self.watched().processes.clear();
+        WatchWriter {
+            watch: self.clone(),
+            events: Events::new(list.collect(), Endian::NATIVE),
+            bytes: 0,
+        }
+    }
+
+    /// Ends a window: returns what was seen in it, and forgets what has ended.
+    pub fn end_window(&self) -> Seen {
+        let mut watched = self.watched();
+        watched.reader.refresh();
+        let processes = watched.processes.iter();
+        let processes = processes
+            .filter_map(|(pid, process)| Some((*pid, Arc::clone(process.facts.as_ref()?))))
+            .collect();
+        watched.processes.retain(|_, process| !process.has_ended);
+        Seen {
+            processes,
+            samples: std::mem::take(&mut watched.samples),
+        }
+    }
+
+    /// Locks, also where another holder panicked: each record is taken as a whole.
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    fn process(&mut self, pid: i32) -> Option<&mut Process> {
+        if self.processes.len() >= MOST && !self.processes.contains_key(&pid) {
+            return None;
+        }
+        Some(self.processes.entry(pid).or_default())
+    }
+
+    fn follow(&mut self, event: &ProcessEvent<'_>) {
+        match event {
+            ProcessEvent::Forked {
+                pid, parent_pid, ..
+            } if pid != parent_pid => {
+                let exe = self.processes.get(parent_pid).and_then(|p| p.exe.clone());
+                if let Some(process) = self.process(*pid) {
+                    *process = Process {
+                        parent: *parent_pid,
+                        exe,
+                        ..Process::default()
+                    };
+                }
+            }
+            ProcessEvent::Executed { pid, .. } => {
+                if let Some(process) = self.process(*pid) {
+                    (process.exe, process.facts) = (None, None);
+                    process.awaits_exe = true;
+                }
+            }
+            ProcessEvent::Mapped(mapped) if mapped.executable && !mapped.kernel => {
+                if let Some(process) = self.processes.get_mut(&mapped.pid)
+                    && std::mem::take(&mut process.awaits_exe)
+                {
+                    process.exe = Some(String::from_utf8_lossy(&mapped.path).into());
+                }
+            }
+            ProcessEvent::Ended { pid, tid } if pid == tid => {
+                if let Some(process) = self.processes.get_mut(pid) {
+                    process.has_ended = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, pid: i32, group: Option<u64>) {
+        self.samples += 1;
+        let known = self.processes.get(&pid);
+        if pid < 0 || known.is_some_and(|process| process.facts.is_some()) {
+            return;
+        }
+        let mut facts = self.reader.read(pid).unwrap_or_default();
+        // What the kernel says of the sample holds also for who has ended, or sees another root.
+        let of_sample = group.and_then(|id| self.groups.get(&id));
+        if let Some(group) = of_sample.filter(|group| !group.is_empty()) {
+            facts.cgroup = group.clone();
+        }
+        let parent = known.map(|process| process.parent);
+        if facts.exe.is_none() && !facts.is_kernel {
+            facts.exe = known
+                .and_then(|process| process.exe.as_deref())
+                .map(str::to_owned);
+        }
+        if facts.cgroup.is_empty()
+            && facts.exe.is_some()
+            && let Some(parent) = parent.and_then(|parent| self.processes.get(&parent))
+            && let Some(of_parent) = &parent.facts
+            && rustix::process::Pid::from_raw(pid)
+                .is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
+        {
+            // It has ended: children are where their parents are.
+            facts.cgroup = of_parent.cgroup.clone();
+        }
+        if let Some(process) = self.process(pid) {
+            process.facts = Some(Arc::new(facts));
+        }
+    }
+}
+
+/// Writer of a recording's records to a [`ProcessWatch`].
+#[derive(Debug)]
+pub struct WatchWriter {
+    watch: ProcessWatch,
+    events: Events,
+    bytes: u64,
+}
+
+impl RecordWriter for WatchWriter {
+    fn write_records(&mut self, mut records: &[u8]) -> io::Result<()> {
+        self.bytes += records.len() as u64;
+        let mut watched = self.watch.watched();
+        while let Some(raw) = RawRecord::parse(RawBytes::from(records), Endian::NATIVE) {
+            match raw.kind {
+                RecordType::SAMPLE => {
+                    let event = self.events.of_sample(&raw);
+                    let layout = event.map(|event| &self.events.list()[event].layout);
+                    let sample = layout.and_then(|layout| Sample::parse(raw.body, layout).ok());
+                    if let Some(sample) = sample {
+                        watched.count(sample.pid().unwrap_or(-1), sample.cgroup());
+                    }
+                }
+                RecordType::CGROUP => {
+                    if let Ok(Record::Cgroup { id, path }) =
+                        Record::decode(&raw, self.events.layout_of(&raw))
+                        && watched.groups.len() < MOST_GROUPS
+                    {
+                        let path = String::from_utf8_lossy(&path);
+                        watched.groups.insert(id, CgroupFacts::of_path(&path));
+                    }
+                }
+                _ => {
+                    let event = ProcessEvent::decode(&raw, self.events.layout_of(&raw));
+                    if let Ok(Some(event)) = event {
+                        watched.follow(&event);
+                    }
+                }
+            }
+            records = &records[raw.size()..];
+        }
+        Ok(())
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.bytes
+    }
+
+    fn finish(self, _: FeatureSections) -> io::Result<u64> {
+        Ok(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use rprof_records::Misc;
+    use rprof_records::sideband::Mapped;
+
+    use super::*;
+
+    const ID: &str = "3f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a9012";
+
+    fn exec(watched: &mut Watched, pid: i32, path: &str) {
+        watched.follow(&ProcessEvent::Executed {
+            pid,
+            tid: pid,
+            name: Cow::Borrowed(b"x"),
+        });
+        for path in [path, "/lib/ld.so"] {
+            watched.follow(&ProcessEvent::Mapped(Mapped {
+                pid,
+                tid: pid,
+                start: 0,
+                len: 1,
+                file_offset: 0,
+                path: Cow::Borrowed(path.as_bytes()),
+                identity: None,
+                executable: true,
+                kernel: false,
+                prot_and_flags: None,
+                misc: Misc(0),
+            }));
+        }
+    }
+
+    /// No process has such a pid: it is one that has ended by the time of its first sample.
+    const GONE: i32 = i32::MAX - 1;
+
+    #[test]
+    fn a_process_that_has_ended_is_known_by_its_first_mapping_and_its_samples_group() {
+        let watch = ProcessWatch::new(false);
+        let mut watched = watch.watched();
+        let group = CgroupFacts::of_path(&format!("/docker/{ID}"));
+        watched.groups.insert(5, group);
+        exec(&mut watched, GONE, "/bin/job");
+        watched.count(GONE, Some(5));
+        watched.follow(&ProcessEvent::Ended {
+            pid: GONE,
+            tid: GONE,
+        });
+        drop(watched);
+        let seen = watch.end_window();
+        assert_eq!(seen.samples, 1);
+        let facts = &seen.processes[&GONE];
+        assert_eq!(facts.exe.as_deref(), Some("/bin/job"));
+        assert_eq!(facts.cgroup.container_id.as_deref(), Some(ID));
+        assert!(watch.end_window().processes.is_empty());
+    }
+
+    #[test]
+    fn another_program_is_another_service_and_children_are_where_their_parents_are() {
+        let watch = ProcessWatch::new(false);
+        let mut watched = watch.watched();
+        let (parent, child) = (GONE, GONE - 1);
+        watched
+            .groups
+            .insert(5, CgroupFacts::of_path("/system.slice/cron.service"));
+        exec(&mut watched, parent, "/bin/cron");
+        watched.count(parent, Some(5));
+        watched.follow(&ProcessEvent::Forked {
+            pid: child,
+            tid: child,
+            parent_pid: parent,
+            parent_tid: parent,
+        });
+        watched.count(child, None);
+        let facts = watched.processes[&child].facts.clone().unwrap();
+        assert_eq!(facts.exe.as_deref(), Some("/bin/cron"));
+        assert_eq!(facts.cgroup.unit.as_deref(), Some("cron.service"));
+        exec(&mut watched, child, "/bin/job");
+        watched.count(child, None);
+        let facts = watched.processes[&child].facts.clone().unwrap();
+        assert_eq!(facts.exe.as_deref(), Some("/bin/job"));
+    }
+}
