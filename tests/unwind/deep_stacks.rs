@@ -1,7 +1,7 @@
 //! Stacks that are deeper than what was copied of them. While recording, the process's memory may tell
 //! the rest; on reading nothing does, and they stay truncated.
 
-use crate::support::{Here, c_with, check, folded, measured, needs};
+use crate::support::{Here, c, c_with, check, folded, measured, needs};
 
 /// Complete stacks with the right way, with the wrong one, and those cut short.
 #[derive(Debug, Default)]
@@ -178,4 +178,18 @@ fn stacks_unwound_on_reading_are_joined_to_no_others() {
             "{complete} of {total}, {counts:?}"
         );
     }
+}
+
+#[test]
+fn recursion_beyond_what_a_record_holds_is_said_to_be_that() {
+    needs!(PerfEvents);
+    measured(|| {
+        let here = Here::new();
+        let record = here.rprof("record -e cpu-clock:u -F 999 -g --");
+        let recorded = record.arg(c("recursion.c")).words("20000 0.5").ok();
+        let is_said = recorded
+            .err()
+            .contains("more frames than a record can hold");
+        check(is_said, || recorded.err())
+    });
 }

@@ -132,7 +132,11 @@ fn stacks_of_lisp_are_true() {
         };
         let left = assert_path(&stacks, "leaf-left", &path("left", 6));
         let right = assert_path(&stacks, "leaf-right", &path("right", 3));
+        // By local calls: the function in it seven times, or five, which has no name of its own.
+        let half = assert_path(&stacks, "leaf-half", &path("halves", 8));
+        let third = assert_path(&stacks, "leaf-third", &path("thirds", 6));
         check_whole("Lisp", &[left, right])?;
+        check_whole("Lisp, local calls", &[half, third])?;
         check_complete(&here.report(""))
     });
 }

@@ -6,8 +6,8 @@
 //! 1. A signal frame, which is told by its contents.
 //! 2. The root: code at the entry point, or code that exits behind the call.
 //!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
-//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; and Erlang's code that called C ends
-//!    the stack of a scheduler.
+//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; Erlang's code that called C ends
+//!    the stack of a scheduler, and code of SBCL that has made its callee's frame has its own beyond that.
 //! 3. The way out that the code itself shows, where its bytes are known (the table keeps
 //!    those of most images, for the rest [`Modules::code`] is asked).
 //!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
@@ -24,7 +24,7 @@
 
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
-use crate::runtimes::{beam, guile, luajit};
+use crate::runtimes::{beam, guile, luajit, sbcl};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
 use crate::step::Caller;
@@ -116,6 +116,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
                 hotspot::Outcome::Nothing => return Outcome::Nothing,
                 hotspot::Outcome::NotMine => {}
             }
+            if self.exact
+                && let Some(callers) = sbcl::before_call(registers, self.memory, self.modules)
+            {
+                *registers = callers;
+                return self.frame_pointer(registers);
+            }
             if !self.exact && beam::is_on_scheduler(registers, self.modules) {
                 self.blobs.set_runs_erlang();
                 return Outcome::Root(Root::SwitchedStack);
@@ -179,6 +185,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         match simulate::frame_pointer_use(registers.ip(), self) {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
             FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
+            FramePointerUse::HandedFrame => self.handed_frame(registers),
             FramePointerUse::OwnFrame => match self.frame_pointer(registers) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 outcome => outcome,
@@ -195,6 +202,25 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             },
             FramePointerUse::Unreadable => Outcome::Nothing,
         }
+    }
+
+    /// Returns the caller of a function whose frame was made by it, with the return address on top of the stack still.
+    fn handed_frame(&self, registers: &mut Registers) -> Outcome {
+        let (arch, slot) = (registers.arch(), registers.sp());
+        let frame = registers
+            .fp()
+            .filter(|fp| fp.wrapping_sub(slot) <= MAX_FRAME);
+        let saved = frame.and_then(|fp| Some((fp, self.memory.read_u64(fp)?)));
+        let (Some((fp, saved)), Some(address)) = (saved, self.memory.read_u64(slot)) else {
+            return Outcome::Nothing;
+        };
+        if !self.is_return(address) {
+            return Outcome::Nothing;
+        }
+        registers.keep(0);
+        registers.set(arch.sp(), fp.wrapping_add(16));
+        registers.set(arch.fp(), saved);
+        Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
     fn last_resort(&self, registers: &mut Registers, prologue: bool) -> Outcome {

@@ -30,6 +30,9 @@ use crate::pipeline::deferred::Settle;
 /// Nanoseconds of fast draining after a deep stack.
 const FAST_DRAIN: u64 = 1_000_000_000;
 
+/// Nanoseconds of fast draining at the start of a recording: a program that is started then is looked at before it has deep stacks.
+pub(super) const FAST_START: u64 = 100_000_000;
+
 /// Most cut points that are looked at again in one round.
 const MOST_LOOKS: usize = 64;
 
@@ -85,10 +88,13 @@ impl Unwinding {
         self.completer
             .register_cut(cut.thread, cut_point, &self.frames, cut.time, &code);
         let witnesses = Witnesses::of(&self.frames, dump);
+        let mut cause = cause;
         if asked >= LARGE {
             self.fast_drain
                 .request_until(rprof_sampler::monotonic_ns().saturating_add(FAST_DRAIN));
-            self.look(cut, cut_point, registers, dump, &witnesses);
+            if self.look(cut, cut_point, registers, dump, &witnesses) {
+                cause = TruncationReason::TooDeep;
+            }
         }
         Some(DeferredSample {
             pid: cut.pid,
@@ -120,7 +126,8 @@ impl Unwinding {
         true
     }
 
-    /// Observes, in the process's memory, the stack beyond the cut.
+    /// Observes, in the process's memory, the stack beyond the cut. Returns true if it has more frames than a record can hold, so
+    /// that no look at it helps.
     fn look(
         &mut self,
         cut: &Cut,
@@ -128,9 +135,9 @@ impl Unwinding {
         registers: &Registers,
         dump: &StackDump<'_>,
         witnesses: &Witnesses,
-    ) {
+    ) -> bool {
         let Some(memory) = self.memory.stack(cut.pid) else {
-            return;
+            return false;
         };
         let begun = rprof_sampler::monotonic_ns();
         let callers = self.completer.callers_at(cut.thread, cut_point);
@@ -140,21 +147,22 @@ impl Unwinding {
                 self.completer
                     .recheck(cut.thread, cut_point, stand, begun, now);
                 if stand {
-                    return;
+                    return false;
                 }
             }
-            Some(_) => return,
+            Some(_) => return false,
             None => memory.prefetch(witnesses.slots().chain(memory.pages_from(cut.slot))),
         }
-        if witnesses.stand_in(&memory) {
-            let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
-            let both = DumpAndMemory {
-                dump,
-                memory: &memory,
-                has_other_stack: self.frames.iter().any(is_interrupted),
-            };
-            self.read_on(cut, cut_point, registers, &both, begun);
+        if !witnesses.stand_in(&memory) {
+            return false;
         }
+        let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
+        let both = DumpAndMemory {
+            dump,
+            memory: &memory,
+            has_other_stack: self.frames.iter().any(is_interrupted),
+        };
+        self.read_on(cut, cut_point, registers, &both, begun)
     }
 
     /// Looks again, in the memory of their processes, for the callers of deferred samples: whether they
@@ -215,7 +223,8 @@ impl Unwinding {
         }
     }
 
-    /// Unwinds on from the dump into the process's memory, which agree where they meet.
+    /// Unwinds on from the dump into the process's memory, which agree where they meet. Returns true if the stack has more frames
+    /// than a record can hold.
     fn read_on(
         &mut self,
         cut: &Cut,
@@ -223,7 +232,7 @@ impl Unwinding {
         registers: &Registers,
         both: &DumpAndMemory<'_>,
         begun: u64,
-    ) {
+    ) -> bool {
         let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory, &self.clock);
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
@@ -242,6 +251,8 @@ impl Unwinding {
             };
             self.completer.observe(cut.thread, sighting, &code);
         }
+        matches!(end, UnwindOutcome::Truncated(TruncationReason::TooDeep))
+            && frames.starts_with(&self.frames)
     }
 
     /// Settles the deferred samples of a thread that ended or executes another program: nothing more

@@ -15,10 +15,28 @@ pub(crate) fn is_by_rustc<'data>(data: impl ReadRef<'data>) -> bool {
 }
 
 /// Returns true if the file is an ELF file of which GHC (Haskell) compiled a part. False also where it cannot be read.
+///
+/// The libraries of packages have no `.comment` where they were stripped of it. They have names that GHC gives them,
+/// `libHSPACKAGE-ghcVERSION.so`.
 #[must_use]
 pub fn is_by_ghc(path: &Path) -> bool {
+    if path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(is_haskell_library)
+    {
+        return true;
+    }
     let file = ImageFile::open(path);
     file.is_ok_and(|file| is_by(b"GHC ", file.bytes()))
+}
+
+fn is_haskell_library(name: &str) -> bool {
+    let compiler = name
+        .strip_prefix("libHS")
+        .and_then(|name| name.strip_suffix(".so"))
+        .and_then(|name| name.rsplit_once("-ghc"));
+    compiler.is_some_and(|(_, version)| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn is_by<'data>(name: &[u8], data: impl ReadRef<'data>) -> bool {
@@ -45,6 +63,21 @@ fn comment<'data, E: FileHeader<Endian = Endianness>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_of_haskell_packages_are_told_by_their_names() {
+        for name in ["libHSbase-4.15.1.0-ghc9.0.2.so", "libHSrts_thr-ghc9.0.2.so"] {
+            assert!(is_by_ghc(Path::new(name)), "{name}");
+        }
+        for name in [
+            "libHS.so",
+            "libHSbase.so",
+            "libc-ghc9.so",
+            "libHSbase-ghc.so",
+        ] {
+            assert!(!is_by_ghc(Path::new(name)), "{name}");
+        }
+    }
 
     #[test]
     fn rust_programs_are_told_from_others() {

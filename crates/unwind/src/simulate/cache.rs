@@ -95,13 +95,19 @@ pub(super) struct SimulationLog {
 }
 
 impl SimulationLog {
-    /// Logs an instruction; `goes_on` says whether it could be followed.
-    pub(super) fn executes(&mut self, instruction: &Instruction, goes_on: bool) {
+    /// Logs an instruction; `goes_on` says whether it could be followed, `follows_calls` whether calls change something.
+    pub(super) fn executes(
+        &mut self,
+        instruction: &Instruction,
+        goes_on: bool,
+        follows_calls: bool,
+    ) {
         // These change nothing that is followed.
-        let is_idle = matches!(
-            instruction.mnemonic(),
-            Mnemonic::Call | Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt
-        );
+        let is_idle = match instruction.mnemonic() {
+            Mnemonic::Call => !follows_calls,
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => true,
+            _ => false,
+        };
         match (goes_on, is_idle) {
             (true, true) => {}
             (true, false) => self.steps.push(Step::Execute(*instruction)),

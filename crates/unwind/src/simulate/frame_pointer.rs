@@ -19,6 +19,8 @@ pub(crate) enum FramePointerUse {
     /// It is saved, or made to point to a new frame: until then it is the caller's. `is_first` where no instruction before
     /// that moves the stack pointer.
     CallersFrame { is_first: bool },
+    /// The caller has made the frame, and the return address, which lies on top of the stack, is put into it.
+    HandedFrame,
     /// Nothing that tells.
     Unknown,
     /// The code cannot be read.
@@ -86,6 +88,13 @@ fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> 
         _ => {}
     }
     if instruction.memory_base() == Register::RBP {
+        let is_return_address =
+            instruction.mnemonic() == Mnemonic::Pop && instruction.memory_displacement64() == 8;
+        if is_return_address {
+            return is_first
+                .then_some(FramePointerUse::HandedFrame)
+                .or(Some(FramePointerUse::Unknown));
+        }
         return Some(FramePointerUse::OwnFrame);
     }
     let touches = (0..operands).any(|operand| {
@@ -142,6 +151,9 @@ mod tests {
             (&[0x48, 0x83, 0xec, 8, 0x55], later),
             // mov rax, [rbp - 8]; push rbp
             (&[0x48, 0x8b, 0x45, 0xf8, 0x55], FramePointerUse::OwnFrame),
+            // pop [rbp + 8]; the same behind push rax
+            (&[0x8f, 0x45, 8], FramePointerUse::HandedFrame),
+            (&[0x50, 0x8f, 0x45, 8], FramePointerUse::Unknown),
             // call +0; leave
             (&[0xe8, 0, 0, 0, 0, 0xc9], FramePointerUse::OwnFrame),
             // je +2; jmp rax; mov rsp, rbp

@@ -44,6 +44,10 @@ pub(crate) struct PathState {
     pub(super) registers: Registers,
     /// Words of the stack that were written along the path; `None` where the value is not known.
     pub(super) written: Vec<(u64, Option<u64>)>,
+    /// Stack pointer at the start; the return address of the function lies there or above.
+    pub(super) start_sp: u64,
+    /// True once an instruction has set the frame pointer.
+    pub(super) sets_frame_pointer: bool,
 }
 
 impl PathState {
@@ -53,6 +57,8 @@ impl PathState {
             ip: registers.ip(),
             registers: *registers,
             written: Vec::new(),
+            start_sp: registers.sp(),
+            sets_frame_pointer: false,
         }
     }
 
@@ -140,6 +146,23 @@ impl PathState {
         }
     }
 
+    /// Returns true if a call may change what is followed: a frame pointer that was set along the path may be the callee's.
+    pub(super) const fn follows_calls(&self) -> bool {
+        self.sets_frame_pointer
+    }
+
+    /// Forgets a frame pointer that was set for the callee, which gives the caller's back. The return address beside a function's
+    /// own frame was there when the path began, or was copied there along it.
+    fn forget_callees_frame(&mut self) {
+        let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
+            return;
+        };
+        let slot = fp.wrapping_add(8);
+        if slot < self.start_sp && !self.written.iter().any(|(at, _)| *at == slot) {
+            self.registers.forget(RBP);
+        }
+    }
+
     fn write(&mut self, avma: u64, value: Option<u64>) {
         if self.written.len() < MAX_WRITTEN {
             self.written.push((avma, value));
@@ -156,7 +179,10 @@ impl PathState {
         let sp = self.registers.sp();
         let first = number(instruction.op0_register());
         match instruction.mnemonic() {
-            Mnemonic::Call => return true,
+            Mnemonic::Call => {
+                self.forget_callees_frame();
+                return true;
+            }
             Mnemonic::Push => {
                 let value = first.and_then(|register| self.registers.get(register));
                 let sp = sp.wrapping_sub(8);
@@ -166,9 +192,14 @@ impl PathState {
             }
             Mnemonic::Pop => {
                 self.registers.set(RSP, sp.wrapping_add(8));
-                if let Some(register) = first {
-                    let value = self.read(sp, memory);
-                    self.assign(register, value);
+                let value = self.read(sp, memory);
+                match first {
+                    Some(register) => self.assign(register, value),
+                    None => {
+                        if let Some(avma) = self.stack_address(instruction) {
+                            self.write(avma, value);
+                        }
+                    }
                 }
                 return first != Some(RSP);
             }
@@ -232,6 +263,7 @@ impl PathState {
     }
 
     fn assign(&mut self, register: u8, value: Option<u64>) {
+        self.sets_frame_pointer |= register == RBP;
         match value {
             Some(value) => self.registers.set(register, value),
             None => self.registers.forget(register),

@@ -68,7 +68,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
             let leaves = match instruction.flow_control() {
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
                     let goes_on = path.execute(&instruction, memory);
-                    log.executes(&instruction, goes_on);
+                    log.executes(&instruction, goes_on, path.follows_calls());
                     if !goes_on {
                         break;
                     }
