@@ -30,9 +30,6 @@ use crate::pipeline::deferred::Settle;
 /// Nanoseconds of fast draining after a deep stack.
 const FAST_DRAIN: u64 = 1_000_000_000;
 
-/// Nanoseconds of fast draining at the start of a recording: a program that is started then is looked at before it has deep stacks.
-pub(super) const FAST_START: u64 = 100_000_000;
-
 /// Most cut points that are looked at again in one round.
 const MOST_LOOKS: usize = 64;
 

@@ -134,10 +134,6 @@ impl Unwinding {
             return None;
         }
         let arch = ARCH?;
-        if layouts.iter().any(|layout| layout.stack >= deep::LARGE) {
-            fast_drain
-                .request_until(rprof_sampler::monotonic_ns().saturating_add(deep::FAST_START));
-        }
         Some(Unwinding {
             layouts,
             kept_registers,
