@@ -50,12 +50,17 @@ pub(crate) fn before_call<M: Memory + ?Sized, P: Modules + ?Sized>(
     let fp = registers.get(RBP)?;
     let is_frame = fp.is_multiple_of(8) && fp.checked_sub(sp)? <= MAX_RESERVED;
     let own = memory.read_u64(fp).filter(|own| is_frame && *own > fp)?;
-    let mut code = [0; FULL_CALL.len() + 2 * LONG];
+    let mut code = [0; 2 * FULL_CALL.len() + LONG];
     let start = ip.checked_sub((FULL_CALL.len() + LONG) as u64)?;
     if modules.code(start, &mut code) < code.len() {
         return None;
     }
     let (before, behind) = code.split_at(FULL_CALL.len() + LONG);
+    // Before them and between them the frame pointer is its own, though what lies on top may be what a prologue leaves there.
+    let (saves, sets) = FULL_CALL.split_at(4);
+    if behind.starts_with(&FULL_CALL) || (before.ends_with(saves) && behind.starts_with(sets)) {
+        return Some(*registers);
+    }
     let is_made = match (before, behind) {
         ([made @ .., 0xb8, _, _, _, _], [0xff, 0xd0, ..]) => made.ends_with(&FULL_CALL),
         (_, [0xb8, ..] | [0xff, 0x50, 0xfd, ..]) => before.ends_with(&FULL_CALL),

@@ -9,7 +9,6 @@ mod attached;
 mod caches;
 mod framehop;
 mod fuzz_corpus;
-mod handed_frames;
 mod hostile;
 mod image;
 mod process;
