@@ -1,6 +1,7 @@
 //! [`Fleet`]: the tables of a store, and the engine that answers questions about them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DataFusionError;
@@ -18,6 +19,15 @@ use crate::files::{Files, Refused};
 use crate::hours::Hours;
 use crate::store::{Registry, Store};
 use crate::{FleetError, columns};
+
+/// Time in which a cluster must answer; doubled with each further try.
+const FIRST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Further tries where a cluster fails.
+const TRIES: u32 = 4;
+
+/// Time between two tries: together they are longer than it takes to find that an executor is dead.
+const PAUSE: Duration = Duration::from_secs(8);
 
 /// Engine that answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,7 +163,7 @@ impl Fleet {
         let asked = async { context.sql(sql).await };
         let failure = match asked.await {
             Err(error) => return Err(error.into()),
-            Ok(frame) => match frame.collect().await {
+            Ok(frame) => match self.answer(frame, FIRST_PATIENCE).await {
                 Ok(batches) => return Ok(batches),
                 Err(error) => error,
             },
@@ -163,8 +173,49 @@ impl Fleet {
                 let context = self.session.lock().await.context.clone();
                 Ok(context.sql(sql).await?.collect().await?)
             }
-            false => Err(failure.into()),
+            false if self.engine == Engine::Embedded => Err(failure.into()),
+            false => self.ask_again(sql, failure).await,
         }
+    }
+
+    /// Waits for an answer; of a cluster no longer than that.
+    async fn answer(
+        &self,
+        frame: DataFrame,
+        patience: Duration,
+    ) -> Result<Vec<RecordBatch>, DataFusionError> {
+        match self.engine {
+            Engine::Embedded => frame.collect().await,
+            Engine::Ballista(_) => match tokio::time::timeout(patience, frame.collect()).await {
+                Ok(answer) => answer,
+                Err(_) => Err(DataFusionError::Execution(format!(
+                    "the cluster did not answer within {} s",
+                    patience.as_secs()
+                ))),
+            },
+        }
+    }
+
+    /// Asks a cluster again: a question does not survive an executor that is lost while it works on it, but nothing was changed by it.
+    async fn ask_again(
+        &self,
+        sql: &str,
+        mut failure: DataFusionError,
+    ) -> Result<Vec<RecordBatch>, FleetError> {
+        for attempt in 1..=TRIES {
+            tokio::time::sleep(PAUSE).await;
+            // A session of its own: that of before may wait for what is gone.
+            let mut session = self.session.lock().await;
+            session.context = register(&self.store, &self.engine, &session.files).await?;
+            let context = session.context.clone();
+            drop(session);
+            let frame = context.sql(sql).await?;
+            match self.answer(frame, FIRST_PATIENCE * (1 << attempt)).await {
+                Ok(batches) => return Ok(batches),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure.into())
     }
 
     /// Returns the plan of a question, to read its answer batch by batch.
