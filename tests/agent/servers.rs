@@ -7,8 +7,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::support::Agent;
+use crate::push::requests::SERVERS;
 use crate::push::server::{Reply, Request, Server};
-use crate::support::{needs, wait_until};
+use crate::support::{c, needs, wait_until};
 
 fn names(requests: &[Request]) -> Vec<String> {
     let name = |request: &Request| {
@@ -114,4 +115,45 @@ fn recording_goes_on_while_a_server_hangs_and_ends_in_time() {
         .filter(|name| name.contains("/hosts/"))
         .collect();
     assert!(hosts.len() >= 5 && hosts.is_sorted(), "{hosts:?}");
+}
+
+#[test]
+fn servers_of_profiles_get_one_of_each_service() {
+    needs!(Root, PerfEvents);
+    for (kind, read) in SERVERS {
+        let server = Server::start(&[]);
+        let agent = Agent::new(1, "");
+        agent.append(&format!(
+            "[[to]]\nkind = {kind:?}\nurl = {:?}\nlabels = [\"team=a\"]\n\
+             [[identity.rule]]\nexe = \"*/shares\"\nservice = \"checkout\"\nversion = \"1.4\"\n",
+            server.url
+        ));
+        let program = c("shares.c");
+        let shop = agent
+            .here
+            .sh(&format!("while :; do {} 1 >out; done", program.display()))
+            .start();
+        let running = agent.start();
+        let label = match kind {
+            "otlp" => "service.name",
+            _ => "service_name",
+        };
+        wait_until("its profile is taken", || {
+            let sent = server.taken();
+            let mut sent = sent.iter().map(read);
+            sent.any(|sent| {
+                sent.labels
+                    .get(label)
+                    .is_some_and(|name| name == "checkout")
+                    && sent.samples > 20
+            })
+        });
+        running.signal(Signal::TERM);
+        running.end().exits(0).is_clean();
+        shop.signal(Signal::KILL);
+        for sent in server.taken().iter().map(read) {
+            assert_eq!(sent.labels["team"], "a", "{kind}");
+            assert!(sent.samples > 0, "{kind}");
+        }
+    }
 }

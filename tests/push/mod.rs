@@ -3,7 +3,7 @@
 
 mod failures;
 mod follow;
-mod requests;
+pub(crate) mod requests;
 pub(crate) mod server;
 mod tls;
 mod wire;

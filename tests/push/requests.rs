@@ -6,17 +6,17 @@ use super::server::{Reply, Request, Sent, Server, by_collector, by_parca, by_pyr
 use crate::support::{Here, c, needs};
 
 /// Records a program of several threads.
-pub(super) fn recorded() -> Here {
+pub(crate) fn recorded() -> Here {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
     here
 }
 
 /// Reads a request as a server does, and fails where that would refuse it.
-type ReadRequest = fn(&Request) -> Sent;
+pub(crate) type ReadRequest = fn(&Request) -> Sent;
 
 /// Kinds of servers, and how they read a request.
-pub(super) const SERVERS: [(&str, ReadRequest); 3] = [
+pub(crate) const SERVERS: [(&str, ReadRequest); 3] = [
     ("pyroscope", by_pyroscope),
     ("parca", by_parca),
     ("otlp", by_collector),
