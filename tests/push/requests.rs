@@ -83,7 +83,9 @@ fn samples_weigh_what_is_asked_for() {
                 let server = Server::start(&[]);
                 let push = here.rprof("push --to").words(kind).words(weight);
                 push.arg(&server.url).arg(recording).ok();
-                let sent = read(&server.requests()[0]);
+                let requests = server.requests();
+                assert_eq!(requests[0].method, "POST", "{kind}");
+                let sent = read(&requests[0]);
                 // OpenTelemetry's form of a clock has numbers of samples in any case.
                 let shown = match (kind, recording) {
                     ("otlp", "perf.data") => ("samples", "count"),

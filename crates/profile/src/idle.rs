@@ -29,8 +29,15 @@ pub struct IdleThreads {
     pub weight: u64,
 }
 
-/// Reasons of waits in which a thread has something to do: whoever reads a slow disk all the while is not idle.
-const OF_WORK: &[&str] = &["disk", "page-fault", "kernel-lock", "cpu"];
+/// Reasons of waits of which no thread is idle: whoever reads a slow disk all the while has something to do, and where
+/// there is no stack, no place is known.
+const OF_WORK: &[&str] = &[
+    "disk",
+    "page-fault",
+    "kernel-lock",
+    "cpu",
+    "stack-not-taken",
+];
 
 /// Functions of a program, root first, without the kernel's: one place in which a thread waits.
 type Place = Box<[FunctionId]>;
@@ -216,7 +223,7 @@ mod tests {
             build_id: None,
         });
         let stack = |builder: &mut ProfileBuilder, text: &str| {
-            let frames: Vec<_> = (text.split(';'))
+            let frames: Vec<_> = (text.split_terminator(';'))
                 .map(|name| {
                     let object = match name.strip_prefix('k') {
                         Some(_) => kernel,
@@ -307,11 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_wait_for_a_lock_or_a_disk_are_not_idle() {
+    fn threads_that_wait_for_a_lock_or_a_disk_or_nobody_knows_where_are_not_idle() {
         for stack in [
             "start;worker;pthread_mutex_lock;__lll_lock_wait;kfutex_wait;kschedule",
             "start;worker;read;kio_schedule;kschedule",
             "start;worker;kexit_to_user_mode_loop;kschedule",
+            "",
         ] {
             let mut profile = profile_of("cpu-clock", stack);
             profile.fold_idle();
