@@ -366,7 +366,7 @@ mod tests {
             for line in examples.iter().flat_map(|(_, lines)| lines.lines()) {
                 // What a shell would take out of it.
                 let line = line.strip_prefix("source <(").unwrap_or(line);
-                let end = line.find([')', '|', '>']).unwrap_or(line.len());
+                let end = line.find([')', '|', '>', '&']).unwrap_or(line.len());
                 let words: Vec<&str> = line[..end].split_whitespace().collect();
                 if words.first() != Some(&"rprof") {
                     continue;
