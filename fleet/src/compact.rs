@@ -32,7 +32,7 @@ use crate::{FleetError, columns};
 /// Bytes up to which files are put together.
 const LARGEST: u64 = 128 << 20;
 
-/// What to compact.
+/// Request for a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Hours of which files are put together.
@@ -45,7 +45,7 @@ pub struct Options {
     pub grace: i64,
 }
 
-/// What was done.
+/// Result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Files that were put together.

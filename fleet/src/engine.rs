@@ -55,7 +55,7 @@ impl std::str::FromStr for Engine {
 
 /// Tables of a store in some hours, behind an engine.
 pub struct Fleet {
-    /// Where the tables lie.
+    /// Place of the tables.
     pub store: Store,
     hours: Hours,
     engine: Engine,

@@ -32,7 +32,7 @@ pub enum FleetError {
     /// Two sides do not compare.
     #[error(transparent)]
     Compare(#[from] rprof_profile::compare::CompareError),
-    /// What was asked for has no meaning.
+    /// Request without a meaning.
     #[error("{0}")]
     Usage(String),
 }

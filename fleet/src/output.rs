@@ -1,4 +1,4 @@
-//! What is printed, and the files that are written.
+//! Printed results, and the files that are written.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;

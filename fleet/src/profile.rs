@@ -48,7 +48,7 @@ impl Root {
     }
 }
 
-/// What frames of a profile are.
+/// Meaning of the frames of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Functions, and whether they were inlined. Builds of one image are one.

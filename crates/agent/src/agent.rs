@@ -41,7 +41,7 @@ const BEAT: Duration = Duration::from_secs(10);
 /// Windows that may wait for the analyst; it takes far less time than a window lasts.
 const WAITING: usize = 2;
 
-/// What is told while the agent runs. Clones tell the same.
+/// Progress of a running agent; clones share one state.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
 

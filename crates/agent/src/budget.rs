@@ -11,7 +11,7 @@ const BAD: u32 = 2;
 /// Windows within it, one after another, after which the rate goes up a step.
 const GOOD: u32 = 10;
 
-/// What the agent took in a window.
+/// CPU time and memory that the agent took in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// CPU time in percent of one core.
@@ -29,7 +29,7 @@ pub enum Step {
     Raised,
 }
 
-/// What the agent may take, and the rate that it can afford.
+/// Limits of CPU time and memory, and the rate that fits them.
 #[derive(Clone, Debug)]
 pub struct Budget {
     cpu_percent: f64,

@@ -1,4 +1,4 @@
-//! What `rprof agent check` finds out.
+//! Findings of `rprof agent check`.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::live::session;
 /// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// Subject of the check.
     pub what: String,
-    /// How it is, or why it is not, with what helps.
+    /// State, or the fault with its remedy.
     pub result: Result<String, String>,
 }
 

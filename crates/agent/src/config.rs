@@ -15,10 +15,10 @@ use crate::identity::Rule;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// What is sampled.
+    /// Rate, windows and hosts of sampling.
     #[serde(default)]
     pub sample: Sampling,
-    /// What the agent itself may take.
+    /// Limits of what the agent itself takes.
     #[serde(default)]
     pub budget: Limits,
     /// Whose time samples are.
@@ -53,7 +53,7 @@ pub struct Sampling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Names {
-    /// Those of symbol tables. Inlined calls and lines can be added later, by build-id.
+    /// Names of symbol tables. Inlined calls and lines can be added later, by build-id.
     Names,
     /// Inlined calls and source lines as well, which takes the memory that debug information takes.
     Lines,
@@ -250,7 +250,7 @@ impl Config {
     /// Parses and checks settings.
     ///
     /// # Errors
-    /// What is wrong, with the key and what helps.
+    /// Fault, with the key and its remedy.
     ///
     /// # Examples
     /// ```

@@ -15,7 +15,7 @@ use rprof_push::{Answer, Client, ClientOptions, Credentials, Target};
 use crate::config::{Kind, To};
 use crate::spool::Item;
 
-/// What became of a file.
+/// Outcome of sending a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is there.
@@ -45,7 +45,7 @@ impl Destination {
     /// Makes the destination of its settings, without any request.
     ///
     /// # Errors
-    /// What is wrong with address, credentials or certificates, without any secret.
+    /// Reports a fault of address, credentials or certificates, without any secret.
     pub fn new(to: &To) -> Result<Destination, String> {
         let url = to.url.clone().unwrap_or_default();
         match (to.kind, to.kind.target()) {

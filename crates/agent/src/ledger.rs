@@ -19,7 +19,7 @@ pub struct Entries {
     pub lost: u64,
     /// Lost windows that are to be told of: once more where the window that told of them was lost itself.
     pub owed: u64,
-    /// Of these, those that windows which were kept tell of.
+    /// Part of these that kept windows tell of.
     pub told: u64,
     /// Begins of the windows that were begun and are neither kept nor lost, in microseconds since 1970.
     pub open: Vec<i64>,

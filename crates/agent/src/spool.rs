@@ -50,7 +50,7 @@ pub struct Queued {
     pub start: i64,
     /// Number of lost windows that are told of with it and those before.
     told: u64,
-    /// Of these, those that it tells of itself.
+    /// Part of these that it tells of itself.
     new: u64,
 }
 

@@ -72,7 +72,7 @@ pub struct DestinationStatus {
     pub lost_windows: u64,
     /// Files that were refused, and are in quarantine.
     pub quarantined: usize,
-    /// What became of what was sent since the start.
+    /// Tallies of files sent since the start, by outcome.
     #[serde(flatten)]
     pub sent: Sent,
 }

@@ -43,7 +43,7 @@ struct State {
     sent: Sent,
 }
 
-/// What became of what was sent.
+/// Tallies of files by the outcome of sending them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sent {
     /// Files that were taken.

@@ -15,7 +15,7 @@ const MOST: usize = 1 << 17;
 /// Most control groups whose paths are kept.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// What processes are whose samples come by. Clones share everything.
+/// Identities of the processes whose samples come by; clones share one state.
 ///
 /// /proc is read once for each process and program, when its first sample comes. Of one that has ended by then there are the control
 /// group that the kernel wrote into the sample, and the program that it mapped first.
@@ -39,12 +39,12 @@ struct Process {
     exe: Option<Box<str>>,
     /// True from an exec to the first mapping.
     awaits_exe: bool,
-    /// What is known since its first sample.
+    /// Identity, known since its first sample.
     facts: Option<Arc<Facts>>,
     has_ended: bool,
 }
 
-/// What was seen in a window.
+/// Processes that were seen in a window.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Processes that had samples, by pid.

@@ -41,7 +41,7 @@ impl Bucket {
     /// Makes the client of a bucket, without any request.
     ///
     /// # Errors
-    /// What is wrong with address, credentials or certificates, without any secret.
+    /// Reports a fault of address, credentials or certificates, without any secret.
     pub fn new(to: &To) -> Result<Bucket, String> {
         let url = to.url.as_deref().unwrap_or_default();
         let rest = url

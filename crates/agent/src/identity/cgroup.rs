@@ -11,7 +11,7 @@ const RUNTIMES: [&str; 7] = [
     "containerd-",
 ];
 
-/// What the path of a control group tells.
+/// Container, pod and unit that the path of a control group names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CgroupFacts {
     /// Id of the container: 64 hexadecimal digits, or 32 and a number (Fargate).

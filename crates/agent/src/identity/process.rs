@@ -16,14 +16,14 @@ const MOST_BYTES: u64 = 128 << 10;
 /// Most control groups that are looked through for that of a namespace.
 const MOST_GROUPS: usize = 20_000;
 
-/// What is known of a process. Its command line and, unless asked for, its environment are never read: both hold secrets.
+/// Facts about a process that tell whose it is. Its command line and, unless asked for, its environment are never read: both hold secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Path of the program, as the process sees it; `None` of threads of the kernel, and of processes that had ended.
     pub exe: Option<String>,
     /// True for a thread of the kernel.
     pub is_kernel: bool,
-    /// What its control group tells.
+    /// Container, pod and unit that its control group names.
     pub cgroup: CgroupFacts,
     /// Service and version that its environment names.
     pub from_env: (Option<String>, Option<String>),
