@@ -211,7 +211,7 @@ mod tests {
         profile_of(clock, "start;worker;kfutex_wait;kschedule")
     }
 
-    /// The same program, whose two workers wait in this stack.
+    /// Program of 10 s as [`profile`] has it, whose two workers wait in this stack.
     fn profile_of(clock: &str, waiting: &str) -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let on = builder.add_event(clock, WeightUnit::of_event(clock));

@@ -1,4 +1,4 @@
-//! Where recordings were made: what must be alike for their amounts to compare.
+//! Environments of recordings: processor, CPUs, kernel and time, which must be alike for their amounts to compare.
 
 use rprof_export::diff::Environment;
 use rprof_perfdata::{Feature, PerfData};

@@ -33,7 +33,7 @@ const FUNCTIONS: usize = 120;
 /// Stacks of a service.
 const STACKS: usize = 400;
 
-/// What is to be made.
+/// Arguments of the generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Number of hosts.

@@ -58,7 +58,7 @@ pub(super) struct Family<'o> {
     pub(super) resolution: f64,
     /// Smallest difference that counts.
     pub(super) least: f64,
-    /// What is found is more than suspected.
+    /// Finding that is more than suspected.
     pub(super) is_certain: bool,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct AgentArgs {
     pub(crate) action: Option<AgentAction>,
 }
 
-/// What is asked of an agent, in place of running one.
+/// Question to an agent, in place of running one.
 #[derive(Clone, Copy, Debug, Subcommand)]
 #[cfg_attr(not(feature = "agent"), allow(dead_code))]
 pub(crate) enum AgentAction {
