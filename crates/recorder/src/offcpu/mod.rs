@@ -311,6 +311,8 @@ impl OffCpu {
                         false => self.pairing.switched_in(at),
                     };
                     self.put_wait(wait, released.time, output)?;
+                } else if raw.misc.has(Misc::SWITCH_OUT) && id.tid == Some(0) {
+                    self.pairing.idle_left(released.cpu, released.time);
                 }
                 if !self.watched.keeps_switches {
                     return Ok(());

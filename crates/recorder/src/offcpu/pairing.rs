@@ -10,13 +10,16 @@
 //! | end, exec | the thread is gone, or is another |
 //! | loss on a CPU | what was on it is unknown; a wait that may have had an end in there is not believed |
 //!
+//! A switch is one moment, which begins with the sample of the thread that leaves: recording it takes longer than all
+//! else that a thread of many switches does, and may not count as a wait of both.
+//!
 //! The first record of a thread that is there when the recording begins tells what it did until then: who comes in
 //! was away, whoever leaves, ends or is sampled was on a CPU.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::carried::Sleeping;
-use super::cpus::Cpus;
+use super::cpus::{Cpus, Departure};
 use super::thread::{State, Thread};
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
@@ -124,7 +127,8 @@ impl Pairing {
         if self.is_in_gap() {
             return;
         }
-        let stack = self.cpus.left(at);
+        let Departure { began, stack } = self.cpus.left(at);
+        let at = self.moved(at, began);
         match self.threads.get(&at.tid).map(|thread| &thread.state) {
             Some(State::Ended) => {
                 self.threads.remove(&at.tid);
@@ -159,7 +163,8 @@ impl Pairing {
         if self.is_in_gap() {
             return None;
         }
-        self.cpus.came(at);
+        let came = self.cpus.came(at);
+        let at = self.moved(at, came);
         let thread = self.threads.get(&at.tid);
         let wait = match thread.map(|thread| (&thread.state, thread.since)) {
             Some((State::On { by_sample: true }, since))
@@ -177,6 +182,22 @@ impl Pairing {
         };
         self.set(at, State::On { by_sample: false });
         wait
+    }
+
+    /// Handles a switch from the idle task of a CPU.
+    pub(super) fn idle_left(&mut self, cpu: u32, time: u64) {
+        if !self.is_in_gap() {
+            self.cpus.idle_left(cpu, time);
+        }
+    }
+
+    /// Returns a moment at an earlier time, but none before what is counted of the thread.
+    fn moved(&self, at: Moment, time: u64) -> Moment {
+        let since = self.threads.get(&at.tid).map_or(0, |thread| thread.since);
+        Moment {
+            time: time.max(since).min(at.time),
+            ..at
+        }
     }
 
     /// Handles a sample of an event that counts what runs. Returns the wait that must be over.

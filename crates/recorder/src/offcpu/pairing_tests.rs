@@ -1,5 +1,6 @@
 //! Records in, waits out.
 
+use super::super::boundaries::Change;
 use super::*;
 use rprof_testing::Random;
 
@@ -23,11 +24,7 @@ fn running() -> Pairing {
 
 /// Leaves the CPU with a stack.
 fn leave(pairing: &mut Pairing, at: Moment, stack: &[u8], runnable: bool) {
-    let before = Moment {
-        time: at.time - 1,
-        ..at
-    };
-    pairing.leaving(before, stack);
+    pairing.leaving(at, stack);
     pairing.switched_out(at, runnable);
 }
 
@@ -192,14 +189,79 @@ fn an_exec_ends_the_other_threads_and_takes_the_first_ones_number() {
 fn a_wait_with_a_gap_in_it_is_not_believed() {
     for (gap, is_believed) in [(2, true), (30, false)] {
         let mut pairing = running();
-        leave(&mut pairing, at(7, 0, 10), b"read", false);
-        pairing.switched_in(at(8, 0, 20));
-        pairing.lost(0, 20 + gap);
-        let wait = pairing.switched_in(at(7, 1, 110));
+        leave(&mut pairing, at(7, 0, 10 * US), b"read", false);
+        pairing.switched_in(at(8, 0, 20 * US));
+        pairing.lost(0, (20 + gap) * US);
+        let wait = pairing.switched_in(at(7, 1, 110 * US));
         assert_eq!(wait.is_some(), is_believed, "{gap}");
         let (on, blocked, _, unknown) = sums(&pairing);
-        assert_eq!((on, blocked + unknown), (10, 100));
+        let expected = if is_believed { (100, 0) } else { (0, 100) };
+        assert_eq!((on, (blocked / US, unknown / US)), (10 * US, expected));
     }
+}
+
+#[test]
+fn a_switch_is_one_moment_however_long_its_recording_takes() {
+    // Two hand over to each other. Each runs for 2 us; the sample takes 3 us, and the switch 2 us.
+    let mut pairing = running();
+    pairing.forked(1, 8, 0);
+    let mut time = 0;
+    for turn in 0..100 {
+        let (from, to) = if turn % 2 == 0 { (7, 8) } else { (8, 7) };
+        time += 2 * US;
+        pairing.leaving(at(from, 0, time), b"read");
+        pairing.switched_out(at(from, 0, time + 3 * US), false);
+        let wait = pairing.switched_in(at(to, 0, time + 5 * US)).unwrap();
+        assert_eq!(wait.to, time);
+        time += 5 * US;
+    }
+    pairing.finish(time);
+    let (on, blocked, runnable, unknown) = sums(&pairing);
+    assert_eq!(on, time);
+    assert_eq!((blocked + runnable, unknown), (time, 0));
+}
+
+#[test]
+fn who_comes_late_or_behind_another_has_the_cpu_from_its_own_record_on() {
+    let comes = |previous: &dyn Fn(&mut Pairing), time: u64| {
+        let mut pairing = running();
+        pairing.forked(1, 8, 0);
+        previous(&mut pairing);
+        pairing.switched_in(at(8, 0, time)).unwrap().to
+    };
+    let left = |pairing: &mut Pairing| leave(pairing, at(7, 0, 10 * US), b"read", false);
+    assert_eq!(comes(&left, 12 * US), 10 * US);
+    // A thread that is not watched ran between.
+    assert_eq!(comes(&left, 18 * US), 18 * US);
+    let elsewhere = |pairing: &mut Pairing| leave(pairing, at(7, 1, 10 * US), b"read", false);
+    assert_eq!(comes(&elsewhere, 12 * US), 12 * US);
+    let lost = |pairing: &mut Pairing| {
+        left(pairing);
+        pairing.lost(0, 10 * US);
+    };
+    assert_eq!(comes(&lost, 12 * US), 12 * US);
+    assert_eq!(
+        comes(&|pairing| pairing.idle_left(0, 10 * US), 12 * US),
+        10 * US
+    );
+    // The same thread again: nobody knows who was there.
+    let mut pairing = running();
+    left(&mut pairing);
+    assert_eq!(
+        pairing.switched_in(at(7, 0, 12 * US)).unwrap().weight,
+        2 * US
+    );
+}
+
+#[test]
+fn a_switch_across_the_beginning_of_a_window_counts_no_time_twice() {
+    let mut pairing = running();
+    pairing.leaving(at(7, 0, 10), b"read");
+    pairing.change(Change::Begin, 15);
+    pairing.switched_out(at(7, 0, 20), false);
+    pairing.change(Change::Pause(Vec::new()), 115);
+    pairing.finish(115);
+    assert_eq!(sums(&pairing), (15, 100, 0, 0));
 }
 
 #[test]

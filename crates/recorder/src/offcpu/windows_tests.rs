@@ -167,7 +167,7 @@ fn all_is_exact_before_windows_and_behind_them() {
         cpu: 0,
         time,
     };
-    pairing.leaving(at(9), b"read");
+    pairing.leaving(at(10), b"read");
     pairing.switched_out(at(10), false);
     // What was waited until then is written, and goes on with its stack.
     let waits = pairing.change(Change::Begin, 100);
@@ -188,7 +188,7 @@ fn all_is_exact_before_windows_and_behind_them() {
         (waits.len(), waits[0].weight, waits[0].stack.as_deref()),
         (1, 120, Some(&b"read"[..]))
     );
-    pairing.leaving(at(349), b"poll");
+    pairing.leaving(at(350), b"poll");
     pairing.switched_out(at(350), false);
     let waits = pairing.change(Change::Settle(Vec::new()), 360);
     assert_eq!(
@@ -255,7 +255,7 @@ fn who_sleeps_on_keeps_its_stack() {
     let mut pairing = Pairing::new(false);
     pairing.executed(1, 7, 0);
     pairing.change(Change::Begin, 0);
-    pairing.leaving(at(9), b"read");
+    pairing.leaving(at(10), b"read");
     pairing.switched_out(at(10), false);
     pairing.change(pause(5, 90), 100);
     assert_eq!(
@@ -270,7 +270,7 @@ fn who_sleeps_on_keeps_its_stack() {
     );
     // It wakes in this one, and sleeps again.
     assert_eq!(pairing.switched_in(at(420)), None);
-    pairing.leaving(at(429), b"poll");
+    pairing.leaving(at(430), b"poll");
     pairing.switched_out(at(430), false);
     pairing.change(pause(6, 490), 500);
     let poll = Some(b"poll".to_vec());
@@ -287,7 +287,7 @@ fn who_sleeps_on_keeps_its_stack() {
     assert_eq!(weighed(pairing.change(Change::Resume, 800)), [(200, look)]);
     // A count from before its last switch says nothing.
     pairing.switched_in(at(850));
-    pairing.leaving(at(859), b"late");
+    pairing.leaving(at(860), b"late");
     pairing.switched_out(at(860), false);
     pairing.change(pause(9, 855), 900);
     pairing.change(Change::Resume, 1000);
