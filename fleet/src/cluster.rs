@@ -9,11 +9,14 @@ use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::extension::{SessionConfigExt, ballista_scalar_functions};
 use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
-use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::cluster::{BallistaCluster, ClusterStateEvent};
 use ballista_scheduler::config::SchedulerConfig;
-use ballista_scheduler::scheduler_process::start_server;
+use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service};
+use ballista_scheduler::scheduler_server::SchedulerServer;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use futures::StreamExt;
 
 use crate::FleetError;
 use crate::engine::runtime;
@@ -23,6 +26,10 @@ const HEARTBEAT: u64 = 5;
 
 /// Seconds without a sign of life after which an executor counts as dead, and gets no tasks.
 const DEAD_AFTER: u64 = 20;
+
+/// Failures of a task, or of a stage, after which a job fails: the first. What Ballista 55 repairs a job to where an executor is lost was seen to be
+/// other rows, so a job is never repaired; the question is asked again.
+const FAILURES: usize = 1;
 
 /// Executors fetch their tasks: of the two ways of Ballista 55 the one in which a job was seen to fail, and not only to hang, where an executor dies.
 const POLICY: TaskSchedulingPolicy = TaskSchedulingPolicy::PullStaged;
@@ -58,6 +65,8 @@ pub async fn scheduler(host: &str, port: u16) -> Result<(), FleetError> {
         scheduling_policy: POLICY,
         executor_timeout_seconds: DEAD_AFTER,
         expire_dead_executor_interval_seconds: HEARTBEAT,
+        task_max_failures: FAILURES,
+        stage_max_failures: FAILURES,
         no_executors_grace_period_seconds: DEAD_AFTER,
         override_config_producer: Some(config()),
         override_session_builder: Some(Arc::new(|config: SessionConfig| {
@@ -74,9 +83,25 @@ pub async fn scheduler(host: &str, port: u16) -> Result<(), FleetError> {
     let cluster = BallistaCluster::new_from_config(&config)
         .await
         .map_err(failed)?;
-    start_server(cluster, address, Arc::new(config))
-        .await
-        .map_err(failed)
+    let server = create_scheduler(cluster, Arc::new(config)).await;
+    let server = server.map_err(failed)?;
+    tokio::spawn(cancel_on_loss(server.clone()));
+    start_grpc_service(address, server).await.map_err(failed)
+}
+
+/// Cancels all jobs that run when an executor is lost, so that none is answered with results that were partly made anew.
+async fn cancel_on_loss(server: SchedulerServer<LogicalPlanNode, PhysicalPlanNode>) {
+    let Ok(mut events) = server.cluster_state_events().await else {
+        return;
+    };
+    while let Some(event) = events.next().await {
+        if matches!(event, ClusterStateEvent::RemovedExecutor { .. }) {
+            for job in server.state.task_manager.get_running_job_cache().keys() {
+                // It fails where the scheduler ends.
+                server.cancel_job(job.clone()).await.ok();
+            }
+        }
+    }
 }
 
 /// Settings of an executor.

@@ -1,6 +1,7 @@
 //! [`Fleet`]: the tables of a store, and the engine that answers questions about them.
 
 use std::sync::Arc;
+#[cfg(feature = "ballista")]
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -9,25 +10,35 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+#[cfg(feature = "ballista")]
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use rprof_fleet_table::Table;
 use tokio::sync::Mutex;
 
 use crate::files::{Files, Refused};
 use crate::hours::Hours;
+#[cfg(feature = "ballista")]
+use crate::remote::{self, Failure};
 use crate::store::{Registry, Store};
 use crate::{FleetError, columns};
 
-/// Time in which a cluster must answer; doubled with each further try.
-const FIRST_PATIENCE: Duration = Duration::from_secs(60);
+/// Time in which a cluster must end a stage of a question, or send rows; doubled with each further try.
+#[cfg(feature = "ballista")]
+const FIRST_PATIENCE: Duration = Duration::from_secs(45);
 
 /// Further tries where a cluster fails.
+#[cfg(feature = "ballista")]
 const TRIES: u32 = 4;
 
 /// Time between two tries: together they are longer than it takes to find that an executor is dead.
+#[cfg(feature = "ballista")]
 const PAUSE: Duration = Duration::from_secs(8);
+
+/// Message of a program that was built without clusters.
+#[cfg(not(feature = "ballista"))]
+const NO_BALLISTA: &str = "built without the feature ballista";
 
 /// Engine that answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,77 +165,70 @@ impl Fleet {
             .unwrap_or_default()
     }
 
-    /// Answers a question in SQL, whole. If a file turns out to be damaged, it is left out from then on, and the question is asked again.
+    /// Answers a question in SQL, whole. If a file turns out to be damaged, it is left out from then on, and the question is asked again; so it is
+    /// where a cluster fails, or makes no progress.
     ///
     /// # Errors
     /// It is no SQL that the engine understands, or the engine fails.
     pub async fn ask(&self, sql: &str) -> Result<Vec<RecordBatch>, FleetError> {
-        let context = self.session.lock().await.context.clone();
-        let asked = async { context.sql(sql).await };
-        let failure = match asked.await {
-            Err(error) => return Err(error.into()),
-            Ok(frame) => match self.answer(frame, FIRST_PATIENCE).await {
-                Ok(batches) => return Ok(batches),
-                Err(error) => error,
-            },
-        };
-        match self.leave_out_damaged().await? {
-            true => {
+        match &self.engine {
+            Engine::Embedded => {
                 let context = self.session.lock().await.context.clone();
-                Ok(context.sql(sql).await?.collect().await?)
+                let failure = match context.sql(sql).await?.collect().await {
+                    Ok(batches) => return Ok(batches),
+                    Err(error) => error,
+                };
+                match self.leave_out_damaged().await? {
+                    true => {
+                        let context = self.session.lock().await.context.clone();
+                        Ok(context.sql(sql).await?.collect().await?)
+                    }
+                    false => Err(failure.into()),
+                }
             }
-            false if self.engine == Engine::Embedded => Err(failure.into()),
-            false => self.ask_again(sql, failure).await,
+            #[cfg(feature = "ballista")]
+            Engine::Ballista(scheduler) => self.ask_cluster(scheduler, sql).await,
+            #[cfg(not(feature = "ballista"))]
+            Engine::Ballista(_) => Err(FleetError::Usage(NO_BALLISTA.to_owned())),
         }
     }
 
-    /// Waits for an answer; of a cluster no longer than that.
-    async fn answer(
+    /// Asks a cluster, several times if need be: a question does not survive an executor that is lost while it works on it, but nothing was changed
+    /// by it.
+    #[cfg(feature = "ballista")]
+    async fn ask_cluster(
         &self,
-        frame: DataFrame,
-        patience: Duration,
-    ) -> Result<Vec<RecordBatch>, DataFusionError> {
-        match self.engine {
-            Engine::Embedded => frame.collect().await,
-            Engine::Ballista(_) => match tokio::time::timeout(patience, frame.collect()).await {
-                Ok(answer) => answer,
-                Err(_) => Err(DataFusionError::Execution(format!(
-                    "the cluster did not answer within {} s",
-                    patience.as_secs()
-                ))),
-            },
-        }
-    }
-
-    /// Asks a cluster again: a question does not survive an executor that is lost while it works on it, but nothing was changed by it.
-    async fn ask_again(
-        &self,
+        scheduler: &str,
         sql: &str,
-        mut failure: DataFusionError,
     ) -> Result<Vec<RecordBatch>, FleetError> {
-        for attempt in 1..=TRIES {
-            tokio::time::sleep(PAUSE).await;
+        let mut attempt = 0;
+        loop {
+            let patience = FIRST_PATIENCE * (1 << attempt);
+            let context = self.session.lock().await.context.clone();
+            let frame = context.sql(sql).await?;
+            let failure = match remote::collect(frame, scheduler, patience).await {
+                Ok(batches) => return Ok(batches),
+                Err(failure) => failure,
+            };
+            // A file that cannot be read is reported; silence is of the cluster.
+            let is_reported = matches!(failure, Failure::Reported(_));
+            let check = async { Ok(is_reported && self.leave_out_damaged().await?) };
+            let (any_damaged, ()) = tokio::join!(check, tokio::time::sleep(PAUSE));
+            let any_damaged: Result<bool, FleetError> = any_damaged;
+            if any_damaged? {
+                continue;
+            }
+            if attempt == TRIES {
+                return Err(DataFusionError::from(failure).into());
+            }
+            attempt += 1;
             // A session of its own: that of before may wait for what is gone.
             let mut session = self.session.lock().await;
-            session.context = register(&self.store, &self.engine, &session.files).await?;
-            let context = session.context.clone();
-            drop(session);
-            let frame = context.sql(sql).await?;
-            match self.answer(frame, FIRST_PATIENCE * (1 << attempt)).await {
-                Ok(batches) => return Ok(batches),
-                Err(error) => failure = error,
-            }
+            let renewed = register(&self.store, &self.engine, &session.files);
+            let renewed = tokio::time::timeout(FIRST_PATIENCE, renewed).await;
+            session.context = renewed
+                .map_err(|_| FleetError::Usage(format!("{scheduler} does not answer")))??;
         }
-        Err(failure.into())
-    }
-
-    /// Returns the plan of a question, to read its answer batch by batch.
-    ///
-    /// # Errors
-    /// It is no SQL that the engine understands.
-    pub async fn plan(&self, sql: &str) -> Result<DataFrame, FleetError> {
-        let context = self.session.lock().await.context.clone();
-        Ok(context.sql(sql).await?)
     }
 
     /// Reads all files to their end, once; leaves out those that cannot be read, and returns whether there are any.
@@ -266,17 +270,19 @@ async fn context(engine: &Engine) -> Result<SessionContext, FleetError> {
         #[cfg(feature = "ballista")]
         Engine::Ballista(address) => {
             use ballista::prelude::{SessionConfigExt, SessionContextExt};
+            let config = SessionConfig::new_with_ballista()
+                .with_information_schema(true)
+                // The adaptive planner of version 55 hangs where an executor is lost: its stages are gone, and their tasks cannot end.
+                .with_ballista_adaptive_query_planner(false);
             let state = SessionStateBuilder::new()
-                .with_config(SessionConfig::new_with_ballista().with_information_schema(true))
+                .with_config(config)
                 .with_runtime_env(runtime()?)
                 .with_default_features()
                 .build();
             Ok(SessionContext::remote_with_state(address, state).await?)
         }
         #[cfg(not(feature = "ballista"))]
-        Engine::Ballista(_) => Err(FleetError::Usage(
-            "built without the feature ballista".to_owned(),
-        )),
+        Engine::Ballista(_) => Err(FleetError::Usage(NO_BALLISTA.to_owned())),
     }
 }
 

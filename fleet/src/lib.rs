@@ -31,6 +31,8 @@ pub mod filter;
 pub mod hours;
 pub mod names;
 pub mod profile;
+#[cfg(feature = "ballista")]
+mod remote;
 pub mod retain;
 mod rows;
 pub mod store;

@@ -74,7 +74,15 @@ fn a_cluster_answers_as_one_process_does_also_without_an_executor_that_it_had() 
     let words = "export --format folded";
     let folded = scene.run(words).0;
     assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
+    // It dies while it works on a question, and is missing from the next.
+    let mut asked = scene.command(&format!("sql --format csv {engine}"));
+    let asked = asked.arg(SUMS).stdout(Stdio::piped()).spawn();
+    let asked = asked.expect("it runs");
+    sleep(Duration::from_millis(400));
     drop(lost);
+    let output = asked.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     assert_eq!(sql(), expected);
     assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
 }
