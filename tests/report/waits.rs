@@ -8,7 +8,7 @@ const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 /// share a CPU, and the main thread, which waits for the others.
 fn recorded() -> Here {
     let here = Here::new();
-    let waiting = here.command(c("waits.c")).words("500").start();
+    let waiting = here.command(c("waits.c")).words("500").job().start();
     let pid = waiting.pid().as_raw_nonzero();
     let waits_for_the_others = || {
         let call = std::fs::read_to_string(format!("/proc/{pid}/syscall"));
@@ -16,7 +16,11 @@ fn recorded() -> Here {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     wait_until("it waits", waits_for_the_others);
-    let shell = here.rprof("record -q --off-cpu -e cpu-clock -F 999 -g -d 1 -p");
+    // In the session of the program: beside others nice does not count (autogroups, sched(7)), and the recorder would have too little
+    // of CPUs that the program, and another test, keep busy.
+    let shell = here
+        .rprof("record -q --off-cpu -e cpu-clock -F 999 -g -d 1 -p")
+        .job();
     shell.arg(pid.to_string()).ok();
     waiting.signal(rustix::process::Signal::KILL);
     waiting.end();
