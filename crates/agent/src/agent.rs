@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use sd_notify::NotifyState;
 
 use crate::analyst::{Analyst, EndedWindow};
-use crate::budget::{Budget, Meter, Step};
+use crate::budget::{Budget, Meter, Relief, Step, Usage};
 use crate::config::Config;
 use crate::destination::Destination;
 use crate::error::{AgentError, failed};
@@ -76,6 +76,7 @@ pub fn host_name(config: &Config) -> String {
 /// # Errors
 /// [`AgentError`], where it cannot begin. What fails later is told, and tried again.
 pub fn run(config: Config, stop: BorrowedFd<'_>, log: &Log) -> Result<(), AgentError> {
+    crate::heap::configure();
     let config = Arc::new(config);
     let folder = config.spool.folder.clone();
     let spool = Folder::create(&folder).map_err(failed("make", &folder))?;
@@ -183,7 +184,7 @@ struct Agent {
 enum Work {
     Window(Box<EndedWindow>),
     /// Memory is short.
-    Forget,
+    Forget(Relief),
 }
 
 impl Agent {
@@ -194,6 +195,7 @@ impl Agent {
         thread: JoinHandle<()>,
     ) -> Result<(), AgentError> {
         let length = Duration::from_secs(self.config.sample.window_seconds.into());
+        let memory = self.config.budget.memory_mib << 20;
         let mut live = None;
         let mut is_first = true;
         let mut meter = Meter::begin();
@@ -204,7 +206,7 @@ impl Agent {
             let window = OpenWindow::begin(length);
             let is_sampled = is_sampled(&self.host, window.start, self.config.sample.hosts);
             if is_sampled && live.is_none() {
-                match Live::begin(self.budget.rate(), &self.watch) {
+                match Live::begin(self.budget.rate(), memory, &self.watch) {
                     Ok(begun) => {
                         if is_first {
                             for step in begun.degradations() {
@@ -248,7 +250,8 @@ impl Agent {
             let elapsed = window.elapsed();
             let rate = self.budget.rate();
             let has_failed = live.as_ref().is_some_and(|live| !live.is_alive());
-            let step = self.judge(&mut meter, elapsed, &mut is_warming_up, &analyst);
+            let usage = meter.lap(elapsed, live.as_ref().map_or(0, Live::bytes));
+            let step = self.judge(usage, &mut is_warming_up, &analyst);
             // Another rate is another recording.
             let records = match is_over || has_failed || step.is_some() {
                 false => live.as_ref().map(Live::end_window),
@@ -295,17 +298,15 @@ impl Agent {
     /// Judges what a window took, and tells of a change of the rate.
     fn judge(
         &mut self,
-        meter: &mut Meter,
-        elapsed: Duration,
+        usage: Usage,
         is_warming_up: &mut bool,
         analyst: &SyncSender<Work>,
     ) -> Option<Step> {
-        let usage = meter.lap(elapsed);
         let mut status = lock_status(&self.status);
         (status.cpu_percent, status.memory_bytes) = (usage.cpu_percent, usage.memory);
         drop(status);
-        if self.budget.is_over_memory(usage) {
-            analyst.try_send(Work::Forget).ok();
+        if let Some(relief) = self.budget.relief(usage) {
+            analyst.try_send(Work::Forget(relief)).ok();
         }
         if std::mem::take(is_warming_up) {
             return None;
@@ -404,7 +405,7 @@ impl Keeper {
             );
             for work in windows {
                 match work {
-                    Work::Forget => analyst.forget(),
+                    Work::Forget(relief) => analyst.forget(relief),
                     Work::Window(ended) => {
                         self.keep(&mut analyst, *ended);
                         for uploader in &self.uploaders {

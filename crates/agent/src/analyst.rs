@@ -16,6 +16,7 @@ use rprof_records::BuildId;
 use rprof_symbols::{Memory, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::budget::Relief;
 use crate::config::{Config, Names};
 use crate::identity::{Facts, Pods, identity_of};
 use crate::live::Records;
@@ -85,8 +86,12 @@ impl Analyst {
     }
 
     /// Forgets what it learned of images, for the memory.
-    pub fn forget(&mut self) {
-        self.symbolizer = symbolizer(self.names, self.memory);
+    pub fn forget(&mut self, relief: Relief) {
+        match relief {
+            Relief::Unused => self.symbolizer.forget_unused(),
+            Relief::All => self.symbolizer = symbolizer(self.names, self.memory),
+        }
+        crate::heap::trim();
     }
 
     /// Analyses a window.

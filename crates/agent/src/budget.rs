@@ -18,6 +18,8 @@ pub struct Usage {
     pub cpu_percent: f64,
     /// Resident memory in bytes.
     pub memory: u64,
+    /// Bytes of the window's records, which are more at a higher rate.
+    pub records: u64,
 }
 
 /// Change of the rate.
@@ -27,6 +29,15 @@ pub enum Step {
     Halved(Usage),
     /// It went up a step again.
     Raised,
+}
+
+/// What is let go of where memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relief {
+    /// What is known of images that the last window did not need.
+    Unused,
+    /// What is known of all images.
+    All,
 }
 
 /// Limits of CPU time and memory, and the rate that fits them.
@@ -58,14 +69,21 @@ impl Budget {
         self.rate
     }
 
-    /// Returns whether a window took more memory than it may.
-    pub fn is_over_memory(&self, usage: Usage) -> bool {
-        usage.memory > self.memory
+    /// Returns what is to be let go of, for the memory that a window took.
+    pub fn relief(&self, usage: Usage) -> Option<Relief> {
+        match usage.memory {
+            memory if memory > self.memory => Some(Relief::All),
+            memory if memory > self.memory / 4 * 3 => Some(Relief::Unused),
+            _ => None,
+        }
     }
 
     /// Judges a window. Two over the budget in a row halve the rate, down to 1; ten within it double it, up to the wanted one.
+    ///
+    /// A lower rate saves memory only where the window's records are a good part of it: a quarter of what may be had.
     pub fn judge(&mut self, usage: Usage) -> Option<Step> {
-        if usage.cpu_percent > self.cpu_percent || self.is_over_memory(usage) {
+        let is_large = usage.memory > self.memory && usage.records > self.memory / 4;
+        if usage.cpu_percent > self.cpu_percent || is_large {
             (self.good, self.bad) = (0, self.bad + 1);
             if self.bad < BAD || self.rate == 1 {
                 return None;
@@ -99,13 +117,14 @@ impl Meter {
         Meter { cpu: cpu_time() }
     }
 
-    /// Returns what was taken since the last call, in this time.
-    pub fn lap(&mut self, time: Duration) -> Usage {
+    /// Returns what was taken since the last call, in this time and for so many bytes of records.
+    pub fn lap(&mut self, time: Duration, records: u64) -> Usage {
         let cpu = cpu_time();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));
         Usage {
             cpu_percent: 100.0 * used.as_secs_f64() / time.as_secs_f64().max(1e-3),
             memory: resident(),
+            records,
         }
     }
 }
@@ -131,14 +150,17 @@ mod tests {
     const GOOD_ONE: Usage = Usage {
         cpu_percent: 0.5,
         memory: 10,
+        records: 5,
     };
     const BUSY: Usage = Usage {
         cpu_percent: 1.5,
         memory: 10,
+        records: 5,
     };
     const LARGE: Usage = Usage {
         cpu_percent: 0.5,
         memory: 101,
+        records: 26,
     };
 
     #[test]
@@ -158,6 +180,20 @@ mod tests {
             })
             .collect();
         assert_eq!(rates, [9, 4, 4, 2, 2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn memory_that_a_lower_rate_does_not_save_changes_nothing() {
+        let mut budget = Budget::new(1.0, 100, 19);
+        let few = Usage {
+            records: 25,
+            ..LARGE
+        };
+        assert_eq!((budget.judge(few), budget.judge(few)), (None, None));
+        let relief = |memory| budget.relief(Usage { memory, ..few });
+        let all: Vec<_> = [75, 76, 100, 101].into_iter().map(relief).collect();
+        let unused = Some(Relief::Unused);
+        assert_eq!(all, [None, unused, unused, Some(Relief::All)]);
     }
 
     #[test]
@@ -183,7 +219,7 @@ mod tests {
         while cpu_time() < meter.cpu + Duration::from_millis(20) {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
-        let usage = meter.lap(Duration::from_secs(1));
+        let usage = meter.lap(Duration::from_secs(1), 0);
         assert!(
             usage.cpu_percent >= 2.0 && usage.memory > 1 << 20,
             "{usage:?}"

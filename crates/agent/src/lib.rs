@@ -17,6 +17,7 @@
 //! | [`budget`] | [`Budget`](budget::Budget): when the rate is halved, and when it comes back |
 //! | [`live`] | recording without a file |
 //! | [`analyst`] | windows to rows of tables and to bodies of requests |
+//! | `heap` | memory that was freed goes back to the system |
 //! | [`ledger`] | windows that were lost, counted over crashes |
 //! | [`spool`] | windows that wait for a destination, bounded in bytes |
 //! | [`destination`] | folder, S3 bucket, servers of profiles |
@@ -35,6 +36,7 @@ pub mod check;
 pub mod config;
 pub mod destination;
 mod error;
+mod heap;
 pub mod identity;
 pub mod ledger;
 pub mod live;

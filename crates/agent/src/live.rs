@@ -19,8 +19,9 @@ use crate::watch::{ProcessWatch, Seen, WatchWriter};
 /// Event that is sampled: CPU time, which every machine has.
 const EVENT: &str = "cpu-clock";
 
-/// Most bytes of records of a window.
-const MOST_BYTES: usize = 64 << 20;
+/// Most bytes of records of a window, and of unwinding tables: each a quarter of the budget, but no more than these.
+const MOST_RECORDS: usize = 64 << 20;
+const MOST_TABLES: usize = 64 << 20;
 
 /// Longest times between two looks at the rings, and of the writer. At some samples a second their buffers are far from full, and waking up
 /// costs more than what there is to do.
@@ -57,18 +58,24 @@ pub struct Records {
 }
 
 impl Live {
-    /// Begins to record at a rate in samples a second of each CPU.
+    /// Begins to record at a rate in samples a second of each CPU, where the agent may take so many bytes of memory.
     ///
     /// # Errors
     /// [`RecordError`]: most likely the kernel does not let this user.
-    pub fn begin(rate: u32, watch: &ProcessWatch) -> Result<Live, RecordError> {
-        let start = |with_groups| Live::begin_with(rate, watch, with_groups);
+    pub fn begin(rate: u32, memory: u64, watch: &ProcessWatch) -> Result<Live, RecordError> {
+        let quarter = usize::try_from(memory / 4).unwrap_or(usize::MAX);
+        let start = |with_groups| Live::begin_with(rate, quarter, watch, with_groups);
         // Kernels before 5.7 do not tell control groups.
         start(true).or_else(|_| start(false))
     }
 
-    fn begin_with(rate: u32, watch: &ProcessWatch, groups: bool) -> Result<Live, RecordError> {
-        let recent = RecentRecords::new(MOST_BYTES);
+    fn begin_with(
+        rate: u32,
+        quarter: usize,
+        watch: &ProcessWatch,
+        groups: bool,
+    ) -> Result<Live, RecordError> {
+        let recent = RecentRecords::new(quarter.min(MOST_RECORDS));
         let (to, watcher) = (recent.clone(), watch.clone());
         let output = Output::writer(move |events, features| {
             Ok(Tee {
@@ -79,6 +86,7 @@ impl Live {
         let options = RecordOptions {
             embedding: Embedding::Nothing,
             pause: Some(PAUSE),
+            unwind_memory: quarter.min(MOST_TABLES),
             ..RecordOptions::new(output, vec!["rprof".into(), "agent".into()])
         };
         let recording = Recording::attach(session(rate, groups), options)?;
@@ -87,6 +95,11 @@ impl Live {
             recent,
             watch: watch.clone(),
         })
+    }
+
+    /// Returns the bytes of the window's records so far.
+    pub fn bytes(&self) -> u64 {
+        self.recent.bytes() as u64
     }
 
     /// Returns the steps down that were taken.

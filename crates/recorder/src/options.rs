@@ -149,6 +149,9 @@ impl Output {
     }
 }
 
+/// Bytes of unwinding tables by default. Those of a browser and a desktop have some 60 MiB.
+pub(crate) const UNWIND_MEMORY: usize = 96 << 20;
+
 /// Options of a recording.
 #[derive(Debug)]
 pub struct RecordOptions {
@@ -164,6 +167,9 @@ pub struct RecordOptions {
     pub max_bytes: Option<u64>,
     /// Turn registers and stack bytes of samples into callchains, rather than write them.
     pub unwind: bool,
+    /// Bytes of memory that unwinding tables may take, of all images together; those that were not used for longest are dropped, and
+    /// made again when they are needed. Default: 96 MiB.
+    pub unwind_memory: usize,
     /// Which files that reports need are embedded in the recording.
     pub embedding: Embedding,
     /// Events that are counted beside the samples, for the file's notes; `None` for none.
@@ -192,6 +198,7 @@ impl RecordOptions {
             rotation: None,
             max_bytes: None,
             unwind: true,
+            unwind_memory: UNWIND_MEMORY,
             embedding: Embedding::Unreachable,
             counted: None,
             least_wait: Duration::from_millis(1),

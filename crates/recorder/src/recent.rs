@@ -87,6 +87,12 @@ impl RecentRecords {
         kept.let_go(|_, _| true);
     }
 
+    /// Returns the number of bytes of the records that are kept now.
+    pub fn bytes(&self) -> usize {
+        let kept = self.kept();
+        kept.len + kept.bytes.len()
+    }
+
     /// Returns the records that are kept now.
     pub fn snapshot(&self) -> RecentSnapshot {
         let mut kept = self.kept();

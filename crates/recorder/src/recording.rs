@@ -124,6 +124,7 @@ impl Recording {
                 &backlog,
                 session.extras().user_registers,
                 session.clock(),
+                options.unwind_memory,
             ),
             false => None,
         };

@@ -16,6 +16,7 @@ use rprof_sampler::{
 
 use crate::backlog::Backlog;
 use crate::described::Rewriting;
+use crate::options::UNWIND_MEMORY;
 use crate::output::{Embedding, OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
@@ -71,7 +72,15 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
     let backlog = Backlog::new(batches.clone(), usize::MAX);
     let bases = StackBases::default();
     let clock = Clock::MONOTONIC;
-    let unwinding = Unwinding::new(&events, &bases, &fast_drain, &backlog, 0, clock);
+    let unwinding = Unwinding::new(
+        &events,
+        &bases,
+        &fast_drain,
+        &backlog,
+        0,
+        clock,
+        UNWIND_MEMORY,
+    );
     let layout = |role| {
         let event = events.iter().find(|event| event.role == role);
         let attr = event.map(|event| event.attr.clone()).unwrap_or_default();

@@ -9,7 +9,23 @@ type Slot<V> = Arc<OnceLock<Arc<Result<V, Reason>>>>;
 
 /// Map of values that are computed without holding its lock; threads that need the same value wait.
 #[derive(Debug)]
-pub(crate) struct OnceMap<K, V>(Mutex<FxHashMap<K, Slot<V>>>);
+pub(crate) struct OnceMap<K, V>(Mutex<FxHashMap<K, Entry<V>>>);
+
+#[derive(Debug)]
+struct Entry<V> {
+    slot: Slot<V>,
+    /// True if it was asked for since the last [`OnceMap::forget_unused`].
+    was_used: bool,
+}
+
+impl<V> Default for Entry<V> {
+    fn default() -> Self {
+        Self {
+            slot: Slot::default(),
+            was_used: false,
+        }
+    }
+}
 
 impl<K, V> Default for OnceMap<K, V> {
     fn default() -> Self {
@@ -25,7 +41,9 @@ impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
     ) -> Arc<Result<V, Reason>> {
         let slot = {
             let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(key.clone()).or_default())
+            let entry = slots.entry(key.clone()).or_default();
+            entry.was_used = true;
+            Arc::clone(&entry.slot)
         };
         Arc::clone(slot.get_or_init(|| Arc::new(make())))
     }
@@ -35,5 +53,35 @@ impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(key);
+    }
+
+    /// Forgets all that nobody has asked for since this was called before.
+    pub(crate) fn forget_unused(&self) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, entry| std::mem::take(&mut entry.was_used));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_asks_for_is_forgotten() {
+        let map = OnceMap::<u32, u32>::default();
+        let made = |key: u32| {
+            let mut was_made = false;
+            let value = map.get(&key, || {
+                was_made = true;
+                Ok(key)
+            });
+            assert_eq!(*value, Ok(key));
+            was_made
+        };
+        assert!(made(1) && made(2));
+        map.forget_unused();
+        assert!(!made(1));
+        map.forget_unused();
+        assert!(!made(1) && made(2));
     }
 }

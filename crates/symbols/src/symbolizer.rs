@@ -205,6 +205,12 @@ impl Symbolizer {
         self.images.forget(image);
     }
 
+    /// Closes the images of which nothing was resolved since this was called before: for who symbolizes in rounds, and has not the memory for
+    /// all that was ever met. Resolving one later opens it anew.
+    pub fn forget_unused(&self) {
+        self.images.forget_unused();
+    }
+
     fn open(&self, image: &ImageKey) -> Result<Image, Reason> {
         match image.source() {
             ImageSource::File(path) => {

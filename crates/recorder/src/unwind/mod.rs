@@ -108,7 +108,7 @@ pub(crate) enum RecordAction {
 
 impl Unwinding {
     /// Creates the unwinding of samples of these events, whose times are of `clock` and in which the user registers
-    /// of a mask stay. `None` where none of them has user registers and stack,
+    /// of a mask stay, with so many bytes of memory for tables. `None` where none of them has user registers and stack,
     /// or this machine's processor is none that can be unwound.
     pub(crate) fn new(
         events: &[EventIds],
@@ -117,6 +117,7 @@ impl Unwinding {
         backlog: &Backlog,
         kept_registers: u64,
         clock: Clock,
+        memory: usize,
     ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
@@ -142,7 +143,7 @@ impl Unwinding {
             arch,
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
-            tables: Tables::default(),
+            tables: Tables::new(memory),
             clock: SampleClock::new(backlog.clone()),
             begun: FxHashSet::default(),
             memory: ProcessMemories::new(backlog.clone()),

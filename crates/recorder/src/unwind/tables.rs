@@ -26,9 +26,6 @@ const LARGE: u64 = 8 << 20;
 /// Most images that wait to be opened.
 const MOST_WAITING: usize = 256;
 
-/// Most bytes of memory that tables take. Those of a browser and a desktop have some 60 MiB.
-const MOST_BYTES: usize = 96 << 20;
-
 /// Wait for an image that every sample may take.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
@@ -46,9 +43,11 @@ const RECOUNT: u64 = 256;
 
 /// Tables by image. One that cannot be had is not asked for again, so that a
 /// file that is gone costs one attempt.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tables {
     slots: Vec<Slot>,
+    /// Most bytes of memory that tables take.
+    most_bytes: usize,
     /// Tables of JIT code.
     pub(super) jit: JitUnwindTables,
     openers: Openers,
@@ -163,6 +162,18 @@ struct Request {
 }
 
 impl Tables {
+    /// Begins with none, which may take so many bytes of memory.
+    pub(crate) fn new(most_bytes: usize) -> Tables {
+        Tables {
+            slots: Vec::new(),
+            most_bytes,
+            jit: JitUnwindTables::default(),
+            openers: Openers::default(),
+            sample: 0,
+            dropped: 0,
+        }
+    }
+
     /// Handles a mapping: begins to open its image, if it is large.
     pub(crate) fn mapped(&mut self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
@@ -179,8 +190,8 @@ impl Tables {
         self.openers.begin();
         self.extend_to(map.image_bound());
         let is_due = self.sample.is_multiple_of(RECOUNT);
-        if is_due || self.openers.counts.bytes.load(Ordering::Relaxed) > MOST_BYTES {
-            self.make_room(MOST_BYTES);
+        if is_due || self.openers.counts.bytes.load(Ordering::Relaxed) > self.most_bytes {
+            self.make_room(self.most_bytes);
         }
     }
 
@@ -421,6 +432,7 @@ fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::UNWIND_MEMORY;
     use rprof_records::{Mapped, Misc, ProcessEvent};
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::FileExt;
@@ -463,7 +475,7 @@ mod tests {
         sparse.as_file().write_all_at(b"\x7fELF", 0).unwrap();
         sparse.as_file().set_len(1 << 30).unwrap();
         let map = map(&[&exe, sparse.path(), Path::new("/nowhere")]);
-        let mut tables = Tables::default();
+        let mut tables = Tables::new(UNWIND_MEMORY);
         assert!(has(&mut tables, &map, 1));
         assert!(!has(&mut tables, &map, 2) && !has(&mut tables, &map, 3));
         let limits: Vec<_> = tables.limits().iter().collect();
@@ -478,7 +490,7 @@ mod tests {
             .split_whitespace()
             .find(|word| word.contains("libc.so"));
         let map = map(&[&exe, Path::new(libc.unwrap())]);
-        let mut tables = Tables::default();
+        let mut tables = Tables::new(UNWIND_MEMORY);
         assert!(has(&mut tables, &map, 1) && has(&mut tables, &map, 2));
         let memory = |tables: &Tables, n: usize| {
             let table = tables.slots.get(n)?.table.get()?.as_ref().ok()?;
@@ -509,7 +521,7 @@ mod tests {
         let exe = std::env::current_exe().unwrap();
         let map = map(&[&exe]);
         let pid = Pid(std::process::id() as i32);
-        let mut tables = Tables::default();
+        let mut tables = Tables::new(UNWIND_MEMORY);
         tables.extend_to(map.image_bound());
         let mapping = map.find(pid, 1 << 20).unwrap();
         // Nobody opens anything yet.
