@@ -134,7 +134,8 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
     }
     if time.lost_switches > 0 || time.unknown > 0 {
         lines.push(format!(
-            "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m",
+            "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m, or, beside busy programs of other \
+             sessions, record with chrt -f 1 rprof record",
             HumanCount(time.lost_switches),
             seconds(time.unknown)
         ));
