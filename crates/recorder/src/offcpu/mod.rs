@@ -16,6 +16,7 @@
 //! | `thread` | what is known of a thread |
 //! | `sleepers` | threads that sleep since before the recording |
 //! | `cpus` | what is known of each CPU |
+//! | `cuts` | where threads sleep that were asleep when a window began |
 //! | `pace` | bounds what the recording of switches costs: then it goes on in windows |
 //! | `boundaries` | moments at which windows begin and end |
 //! | `windows` | what a window stands for |
@@ -28,6 +29,7 @@
 mod boundaries;
 mod carried;
 mod cpus;
+mod cuts;
 mod output;
 mod pace;
 mod pairing;

@@ -20,6 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::carried::Sleeping;
 use super::cpus::{Cpus, Departure};
+use super::cuts::Cuts;
 use super::thread::{State, Thread};
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
@@ -57,6 +58,7 @@ pub(super) struct Pairing {
     /// The window that is open, or was last, where switches are recorded in windows.
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
+    pub(super) cuts: Cuts,
 }
 
 impl Pairing {
@@ -270,6 +272,7 @@ impl Pairing {
 
     /// Handles the end of a thread.
     pub(super) fn ended(&mut self, pid: i32, tid: i32, time: u64) {
+        self.cuts.forget(tid);
         if self.is_in_gap() {
             return self.ended_in_gap(tid, time);
         }

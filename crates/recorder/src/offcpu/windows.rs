@@ -177,7 +177,9 @@ impl Pairing {
         for (slice, until) in std::mem::take(&mut window.done) {
             waits.extend(slice.settle(&window, ended, until, &mut self.time));
         }
-        for slice in slices.into_values() {
+        for (tid, mut slice) in slices {
+            self.cuts.learn(tid, &slice.waits, window.began, ended);
+            self.cuts.divide(tid, &mut slice.waits, window.began, ended);
             waits.extend(slice.settle(&window, ended, time, &mut self.time));
         }
         waits.sort_by_key(|wait| (wait.to, wait.tid, wait.from));

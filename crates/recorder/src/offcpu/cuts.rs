@@ -1,0 +1,158 @@
+//! [`Cuts`]: where a thread sleeps that was asleep already when a window began.
+//!
+//! A wait that the beginning of a window cuts has no stack: the switch that would tell it lies in the gap before. One that its end
+//! cuts has one. Windows begin and end at moments that have nothing to do with the program, so over many of them both kinds take as much time in
+//! each place, and a thread's waits without a stack are divided among those places by the time in them. What is known of a single wait is not
+//! more by that; sums are right on average.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::wait::{Cause, Wait};
+
+/// Waits that are kept of a thread: those of its last windows.
+const OF_THREAD: usize = 8;
+
+/// Most threads of which they are kept.
+const THREADS: usize = 4_096;
+
+/// Wait that was cut by the end of a window.
+#[derive(Debug)]
+struct Cut {
+    cause: Cause,
+    stack: Vec<u8>,
+    /// Nanoseconds of it in the window.
+    ns: u64,
+}
+
+/// The last waits that ends of windows cut, by thread.
+#[derive(Debug, Default)]
+pub(super) struct Cuts(FxHashMap<i32, VecDeque<Cut>>);
+
+impl Cuts {
+    /// Learns of the waits of a thread in a window.
+    pub(super) fn learn(&mut self, tid: i32, waits: &[Wait], began: u64, ended: u64) {
+        let Some(last) = waits.last() else {
+            return;
+        };
+        let Some(stack) = (last.stack.as_ref()).filter(|_| last.from > began && last.to == ended)
+        else {
+            return;
+        };
+        if self.0.len() >= THREADS && !self.0.contains_key(&tid) {
+            return;
+        }
+        let cuts = self.0.entry(tid).or_default();
+        if cuts.len() >= OF_THREAD {
+            cuts.pop_front();
+        }
+        cuts.push_back(Cut {
+            cause: last.cause,
+            stack: stack.clone(),
+            ns: last.to - last.from,
+        });
+    }
+
+    /// Divides the first wait of a thread in a window, if that began before it, ended in it, and has no stack. All weights together stay as they
+    /// are.
+    pub(super) fn divide(&self, tid: i32, waits: &mut Vec<Wait>, began: u64, ended: u64) {
+        let Some(cuts) = self.0.get(&tid) else {
+            return;
+        };
+        let is_unknown =
+            |wait: &Wait| wait.from == began && wait.to < ended && wait.stack.is_none();
+        if !waits.first().is_some_and(is_unknown) {
+            return;
+        }
+        let all: u64 = cuts.iter().map(|cut| cut.ns).sum();
+        if all == 0 {
+            return;
+        }
+        let whole = waits.remove(0);
+        // Each part ends where the one before it does, in shares of the whole, so that none is lost to rounding.
+        let share = |ns: u64| {
+            let weight = u128::from(whole.weight) * u128::from(ns) / u128::from(all);
+            u64::try_from(weight).unwrap_or(whole.weight)
+        };
+        let mut passed = 0;
+        for cut in cuts {
+            let before = share(passed);
+            passed += cut.ns;
+            waits.push(Wait {
+                weight: share(passed) - before,
+                cause: cut.cause,
+                stack: Some(cut.stack.clone()),
+                ..whole
+            });
+        }
+    }
+
+    /// Forgets a thread that has ended.
+    pub(super) fn forget(&mut self, tid: i32) {
+        self.0.remove(&tid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(from: u64, to: u64, stack: Option<u8>) -> Wait {
+        Wait {
+            pid: 1,
+            tid: 2,
+            cpu: 0,
+            from,
+            to,
+            weight: to - from,
+            cause: Cause::Blocked,
+            stack: stack.map(|byte| vec![byte]),
+        }
+    }
+
+    fn divided(cuts: &Cuts, wait_: Wait) -> Vec<(u64, Option<u8>)> {
+        let began = wait_.from;
+        let mut waits = vec![wait_, wait(5_000, 5_001, Some(9))];
+        cuts.divide(2, &mut waits, began, 500);
+        let mut all: Vec<_> = (waits.iter())
+            .map(|wait| (wait.weight, wait.stack.as_ref().map(|stack| stack[0])))
+            .filter(|(_, stack)| *stack != Some(9))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn waits_that_a_window_begins_with_are_where_others_end_with_it() {
+        let mut cuts = Cuts::default();
+        assert_eq!(divided(&cuts, wait(100, 200, None)), [(100, None)]);
+        // Whole waits, and those that began before a window too, say nothing of that.
+        cuts.learn(2, &[wait(100, 150, Some(7))], 100, 200);
+        cuts.learn(2, &[wait(120, 150, Some(7))], 100, 200);
+        cuts.learn(2, &[wait(120, 200, None)], 100, 200);
+        assert_eq!(divided(&cuts, wait(100, 200, None)), [(100, None)]);
+        cuts.learn(
+            2,
+            &[wait(110, 140, Some(3)), wait(170, 200, Some(1))],
+            100,
+            200,
+        );
+        cuts.learn(2, &[wait(190, 200, Some(2))], 100, 200);
+        assert_eq!(
+            divided(&cuts, wait(300, 401, None)),
+            [(26, Some(2)), (75, Some(1))]
+        );
+        assert_eq!(divided(&cuts, wait(300, 401, Some(5))), [(101, Some(5))]);
+        // One that goes on is another kind: it is looked at.
+        assert_eq!(divided(&cuts, wait(300, 500, None)), [(200, None)]);
+        for _ in 0..OF_THREAD {
+            cuts.learn(2, &[wait(150, 200, Some(4))], 100, 200);
+        }
+        let parts = divided(&cuts, wait(300, 403, None));
+        assert_eq!(parts.iter().map(|(weight, _)| weight).sum::<u64>(), 103);
+        assert!(parts.len() == OF_THREAD && parts.iter().all(|(_, stack)| *stack == Some(4)));
+        cuts.forget(2);
+        assert_eq!(divided(&cuts, wait(100, 200, None)), [(100, None)]);
+    }
+}
