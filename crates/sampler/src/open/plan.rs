@@ -125,9 +125,10 @@ impl Plan {
             events,
             explicit,
             rings: RingSizes::first(
-                (options.ring_bytes).or(options
-                    .user_stack
-                    .map(|_| ring_sizes::with_stacks(online()))),
+                (options.ring_bytes).or(options.user_stack.map(|_| match options.off_cpu {
+                    true => ring_sizes::with_switches(online()),
+                    false => ring_sizes::with_stacks(online()),
+                })),
                 (options.sideband_ring_bytes).or(watching
                     .eq(&Watching::Cpus)
                     .then(|| ring_sizes::sideband_of_everybody(online()))),

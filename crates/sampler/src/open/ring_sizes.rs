@@ -48,6 +48,14 @@ pub fn with_stacks(cpus: usize) -> usize {
     fair.clamp(2 << 20, 8 << 20).next_power_of_two()
 }
 
+/// Returns the default size of the sample ring where each switch of a thread has a stack copy: 32 MiB, a quarter of which takes as long to fill as a
+/// time of such records lasts. The thread that drains a ring preempts what it watches, and makes waits that are not there otherwise. Less
+/// where there are so many CPUs that it would be 256 MiB in all.
+pub fn with_switches(cpus: usize) -> usize {
+    let fair = (256 << 20) / cpus.max(1);
+    fair.clamp(2 << 20, 32 << 20).next_power_of_two()
+}
+
 /// Returns the default size of the sideband ring where whole CPUs are watched, and with them whoever maps and renames
 /// without end: 2 MiB, which such a loop fills in 40 ms. Less where there are so many CPUs that it would be 64 MiB
 /// in all.
@@ -115,6 +123,8 @@ mod tests {
         assert_eq!(with_stacks(2), 8 << 20);
         assert_eq!(with_stacks(64), 4 << 20);
         assert_eq!(with_stacks(1024), 2 << 20);
+        let sizes = [1, 8, 16, 64, 1024].map(|cpus| with_switches(cpus) >> 20);
+        assert_eq!(sizes, [32, 32, 16, 4, 2]);
     }
 
     #[test]
