@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use rprof_launch::procfs::Procfs;
 use rprof_records::AttrFlags;
-use rprof_sampler::{Clock, Role, Session, SwitchEvents};
+use rprof_sampler::{Clock, FastDrain, Role, Session, SwitchEvents};
 
 use super::boundaries::{Boundaries, Change};
 use super::carried::Reading;
@@ -36,6 +36,9 @@ const TOO_MUCH: f64 = 2.0;
 /// Seconds of a CPU that may be spent beyond the budget before windows begin: programs start with bursts of switches, which are worth
 /// recording whole. The same again grows with each second that costs less than the budget, by what it costs less.
 const BURST: f64 = 0.02;
+
+/// Time behind a window in which rings are drained often still.
+const BEHIND: Duration = Duration::from_millis(10);
 
 /// Part of a window's time that stopping and starting the events may take.
 const CONTROL: f64 = 0.1;
@@ -73,6 +76,7 @@ impl Pace {
             events,
             boundaries: Arc::clone(boundaries),
             clock: session.clock(),
+            fast_drain: session.fast_drain().clone(),
             stopped,
             budget,
             cost: if samples { COST.0 } else { COST.1 },
@@ -141,6 +145,7 @@ struct Pacer {
     events: SwitchEvents,
     boundaries: Arc<Boundaries>,
     clock: Clock,
+    fast_drain: FastDrain,
     stopped: Receiver<()>,
     /// Part of a CPU's time that may be spent.
     budget: f64,
@@ -183,6 +188,7 @@ impl Pacer {
             control = (control + started.elapsed()) / 2;
             let (window, gap) = lengths(self.part(), control, random());
             self.wait(gap)?;
+            self.drain_for(window);
             // By now the switches of the window before have been read.
             self.rate.look(self.boundaries.switches(), passed);
             let started = Instant::now();
@@ -203,6 +209,14 @@ impl Pacer {
                 return Some(());
             }
         }
+    }
+
+    /// Has the rings drained often in a window that begins now, and for a while behind it: by the writer, from a CPU that is idle, where it can. A
+    /// drain thread preempts what it watches. And who sleeps when the window ends is to be looked at before it wakes.
+    fn drain_for(&self, window: Duration) {
+        let time = u64::try_from((window + BEHIND).as_nanos()).unwrap_or(u64::MAX);
+        let now = rprof_sampler::monotonic_ns();
+        self.fast_drain.begin_until(now.saturating_add(time));
     }
 
     /// Counts the switches of threads that sleep.

@@ -71,6 +71,15 @@ impl FastDrain {
         }
     }
 
+    /// Drains fast until `time`, as [`request_until`](Self::request_until) does, and wakes the drain threads also where the receiver drains in their place: each
+    /// sends it a message, by which it learns of it.
+    pub fn begin_until(&self, time: u64) {
+        let before = self.until.fetch_max(time, Ordering::Relaxed);
+        if before < time && before < monotonic_ns() {
+            self.wakeups.iter().for_each(WakeupFlag::raise);
+        }
+    }
+
     /// Returns how long a receiver had better sleep between two looks at the channel: half of the
     /// drain threads' interval, since a batch that is received late is looked at late. `None` while
     /// not active: then blocking on the channel costs less.
@@ -165,6 +174,18 @@ mod tests {
             (fast.timeout(idle), fast.poll_interval()),
             (idle, Some(INTERVAL / 2))
         );
+        let remote = FastDrain::new(2, INTERVAL).unwrap();
+        remote.leave_to_receiver(2);
+        remote.request_until(now + 1_000_000_000_000);
+        let is_woken = |fast: &FastDrain| {
+            let flag = fast.wakeup(0).unwrap();
+            wait(&mut [readable(flag.as_fd())], Some(Duration::ZERO)).unwrap() == 1
+        };
+        assert!(!is_woken(&remote));
+        let remote = FastDrain::new(2, INTERVAL).unwrap();
+        remote.leave_to_receiver(2);
+        remote.begin_until(now + 1_000_000_000_000);
+        assert!(is_woken(&remote) && remote.is_active() && !remote.hurries());
         let over = FastDrain::new(1, INTERVAL).unwrap();
         over.request_until(now);
         assert_eq!((over.timeout(idle), over.poll_interval()), (idle, None));
