@@ -222,10 +222,14 @@ impl FunctionBounds {
 pub struct KernelPrefetch<'a>(&'a Symbolizer);
 
 impl KernelPrefetch<'_> {
-    /// Reads the symbols of the running kernel, unless they are loaded.
-    pub fn load(self) {
+    /// Loads the symbols of the running kernel, unless they are loaded; and the [bounds](Symbolizer::function_bounds) of its functions
+    /// if those will be asked for, which needs all symbols.
+    pub fn load(self, bounds: bool) {
         // Whoever asks is told why there are none.
-        let _known = self.0.kernel_bounds().is_ok();
+        let _known = match bounds {
+            true => self.0.kernel_bounds().is_ok(),
+            false => self.0.kernel_symbols().is_ok(),
+        };
     }
 }
 
@@ -370,8 +374,11 @@ mod tests {
         assert!(!symbolizer.is_loading_kernel());
         let ahead = symbolizer.prefetch_kernel();
         assert!(symbolizer.is_loading_kernel());
-        ahead.load();
+        ahead.load(false);
         assert!(!symbolizer.is_loading_kernel());
+        assert!(symbolizer.kernel_bounds.get().is_none());
+        symbolizer.prefetch_kernel().load(true);
+        assert!(symbolizer.kernel_bounds.get().is_some());
         drop(symbolizer.prefetch_kernel());
         assert!(!symbolizer.is_loading_kernel());
 
