@@ -5,6 +5,7 @@ use rprof_profile::Profile;
 use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
+use crate::caches::canonical::may_want_bounds;
 use crate::code::CodeImages;
 use crate::options::{Options, PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
@@ -48,12 +49,13 @@ pub fn analyse_with_code<'a>(
     let (index, parts, symbols) = std::thread::scope(|scope| {
         // Loading the kernel's symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
+        let bounds = may_want_bounds(data);
         let index = Index::build_with(data, &symbolizer.memory().strangers, || {
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
                 // Without a thread, the first lookup loads the symbols.
                 let ahead = symbolizer.prefetch_kernel();
-                drop(thread.spawn_scoped(scope, || ahead.load()));
+                drop(thread.spawn_scoped(scope, move || ahead.load(bounds)));
             }
         });
         let parts = resolve_in_parts(&index, symbolizer, &options.filter, pass, n);

@@ -45,7 +45,7 @@ pub enum ObjectCode {
 impl<'a> CodeImages<'a> {
     pub(crate) fn new(index: Index<'a>, has_root: bool) -> CodeImages<'a> {
         CodeImages {
-            origin: ImageLookup::of(index.data, has_root),
+            origin: ImageLookup::of(index.data, index.machine, has_root),
             index,
         }
     }

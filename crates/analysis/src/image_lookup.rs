@@ -10,7 +10,7 @@ use rprof_symbols::{BuildId, ImageKey, Reason};
 use rustc_hash::FxHashMap;
 
 use crate::location::CodeRegion;
-use crate::machine::{is_from_before_boot, is_of_this_machine};
+use crate::machine::RecordedMachine;
 
 /// Key of the image that symbolizes a location, or the reason for having none.
 pub(crate) type Target = Result<ImageKey, Reason>;
@@ -44,16 +44,16 @@ pub(crate) struct ImageLookup {
 }
 
 impl ImageLookup {
-    pub(crate) fn of(data: &PerfData, has_root: bool) -> ImageLookup {
+    pub(crate) fn of(data: &PerfData, machine: RecordedMachine, has_root: bool) -> ImageLookup {
         let features = data.features();
         let build_ids = (features.build_ids().unwrap_or_default().into_iter())
             .filter_map(|e| Some((e.path, BuildId::new(&e.build_id)?)))
             .collect();
         ImageLookup {
             build_ids,
-            is_here: is_of_this_machine(data),
+            is_here: machine.is_here,
             has_root,
-            is_from_before_boot: is_from_before_boot(data.path()),
+            is_from_before_boot: machine.is_from_before_boot,
         }
     }
 

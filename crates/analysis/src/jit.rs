@@ -23,8 +23,6 @@ use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
-use crate::machine::is_of_this_machine;
-
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
 
@@ -89,9 +87,10 @@ struct Tables {
 type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
-    /// Makes the index of embedded files. Files are read on first use.
+    /// Makes the index of embedded files, of a recording of this machine if `is_here`. Files are read on first use.
     pub(crate) fn new(
         data: &'a PerfData,
+        is_here: bool,
         processes: JitProcesses,
         memory: &MemoryBudget,
     ) -> Runtimes<'a> {
@@ -118,7 +117,7 @@ impl<'a> Runtimes<'a> {
             by_pid,
             has_dumps,
             is_monotonic,
-            is_here: is_of_this_machine(data),
+            is_here,
             memory: memory.clone(),
             unwinding_budget: AtomicU64::new(MOST_UNWINDING),
             warnings: Mutex::default(),

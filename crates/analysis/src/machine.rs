@@ -4,9 +4,28 @@ use std::path::Path;
 
 use rprof_perfdata::{Feature, PerfData};
 
+/// Relation of a recording to the machine that reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordedMachine {
+    /// True if host and kernel release are this machine's.
+    pub(crate) is_here: bool,
+    /// True if this machine was booted after the recording was made.
+    pub(crate) is_from_before_boot: bool,
+}
+
+impl RecordedMachine {
+    /// Compares the machine of a recording with this one.
+    pub(crate) fn of(data: &PerfData) -> RecordedMachine {
+        RecordedMachine {
+            is_here: is_of_this_machine(data),
+            is_from_before_boot: is_from_before_boot(data.path()),
+        }
+    }
+}
+
 /// Returns true if a file is older than this machine's boot: then the kernel, even of the same
 /// build, may lie at another address (KASLR).
-pub(crate) fn is_from_before_boot(path: &Path) -> bool {
+fn is_from_before_boot(path: &Path) -> bool {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));
     let boot: Option<u64> = boot.and_then(|seconds| seconds.trim().parse().ok());
@@ -19,7 +38,7 @@ pub(crate) fn is_from_before_boot(path: &Path) -> bool {
 }
 
 /// Returns true if host and kernel release of a recording are this machine's.
-pub(crate) fn is_of_this_machine(data: &PerfData) -> bool {
+fn is_of_this_machine(data: &PerfData) -> bool {
     let same = |feature, file| {
         let here = std::fs::read_to_string(file).unwrap_or_default();
         let there = data.features().string(feature);

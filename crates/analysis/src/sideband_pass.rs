@@ -16,6 +16,7 @@ use crate::deferred_callchains::DeferredCallchains;
 use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
 use crate::groups::RecordPosition;
 use crate::jit::{self, Runtimes};
+use crate::machine::RecordedMachine;
 
 /// Samples that any recording may have where they are kept one by one; beyond that there is one for each
 /// two bytes of the file at most. A sample that compresses well takes some ten.
@@ -46,6 +47,8 @@ pub struct Index<'a> {
     pub(crate) runtimes: Runtimes<'a>,
     /// Number of the block from which on there are more samples than honest recordings of this length have.
     pub(crate) flood_from: Option<usize>,
+    /// Relation of the recording to this machine.
+    pub(crate) machine: RecordedMachine,
     /// Blocks of the recording, if they are borrowed from the file and so cost no memory, or were
     /// asked for.
     blocks: Option<Vec<Block<'a>>>,
@@ -220,6 +223,7 @@ impl<'a> Index<'a> {
             jit::follow(&mut pass.jit_processes, &event);
             pass.builder.handle(time, &event);
         }
+        let machine = RecordedMachine::of(data);
         Index {
             data,
             timeline: pass.builder.finish(),
@@ -230,7 +234,8 @@ impl<'a> Index<'a> {
             damage,
             group_reads: pass.group_reads.finish(),
             deferred: pass.deferred,
-            runtimes: Runtimes::new(data, pass.jit_processes, memory),
+            runtimes: Runtimes::new(data, machine.is_here, pass.jit_processes, memory),
+            machine,
             flood_from,
             blocks: kept,
         }

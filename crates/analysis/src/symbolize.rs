@@ -94,7 +94,7 @@ pub(crate) fn symbolize(
     options: SymbolOptions,
     detailed: &[String],
 ) -> Symbols {
-    let origin = ImageLookup::of(index.data, symbolizer.has_root());
+    let origin = ImageLookup::of(index.data, index.machine, symbolizer.has_root());
     let mut by_region: FxHashMap<CodeRegion, Vec<u32>> = FxHashMap::default();
     for (i, location) in locations.iter().enumerate() {
         by_region.entry(location.region).or_default().push(i as u32);

@@ -58,7 +58,7 @@ impl<'a> Unwinding<'a> {
             arch,
             images,
             tables: images.iter().map(|_| OnceLock::new()).collect(),
-            origin: ImageLookup::of(index.data, symbolizer.has_root()),
+            origin: ImageLookup::of(index.data, index.machine, symbolizer.has_root()),
             symbolizer,
             index,
         })

@@ -5,6 +5,7 @@
 //! nor written: with `sudo -E` the home folder is another user's.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -49,12 +50,12 @@ impl PrivateCache {
         (self.below.iter()).fold(self.base.clone(), |path, name| path.join(name))
     }
 
-    /// Reads a file of at most `most` bytes.
+    /// Opens a file for reading. One that is [written](Self::write) in its place leaves it as it is.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`] where others have a hand in it,
-    /// [`io::ErrorKind::FileTooLarge`], and the errors of the system.
-    pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+    /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`] where others have a hand in it, and the errors of the
+    /// system.
+    pub fn open(&self, name: &str) -> io::Result<File> {
         let mut folder = Folder::open(&self.base)?;
         for child in &self.below {
             folder = folder.child(child)?;
@@ -63,13 +64,23 @@ impl PrivateCache {
         let file = folder.open_file(OsStr::new(name))?;
         let metadata = file.metadata()?;
         let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-        if !is_ours || metadata.mode() & 0o077 != 0 {
-            return Err(io::ErrorKind::PermissionDenied.into());
+        match is_ours && metadata.mode() & 0o077 == 0 {
+            true => Ok(file),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
         }
-        if metadata.len() > most {
+    }
+
+    /// Reads a file of at most `most` bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::FileTooLarge`], and the errors of [`open`](Self::open).
+    pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let file = self.open(name)?;
+        let len = file.metadata()?.len();
+        if len > most {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        let mut bytes = Vec::with_capacity(len as usize);
         file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }

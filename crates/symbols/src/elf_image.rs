@@ -187,7 +187,8 @@ impl<D: Pages> ElfImage<D> {
 
     /// Returns true for an image by rustc without debug information, whose inlined calls nobody can tell.
     pub(crate) fn hides_inlined_calls(&self, places: &DebugFiles) -> bool {
-        is_by_rustc(self.image.bytes()) && self.debug_info(places).is_none()
+        let is_readable = || (self.debug_info(places)).is_some_and(|debug| debug.has_entries());
+        is_by_rustc(self.image.bytes()) && !is_readable()
     }
 
     /// Returns the debug information of the image, from the image itself or its debug file.

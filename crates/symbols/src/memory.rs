@@ -2,6 +2,7 @@
 
 use crate::pages::Pages;
 use rprof_image::MemoryBudget;
+use std::sync::OnceLock;
 
 /// Bytes for files that strangers may have made, as a recording's are: few honest ones need more.
 const OF_STRANGERS: u64 = 256 << 20;
@@ -54,8 +55,13 @@ impl Memory {
     }
 }
 
-/// Returns the bytes of memory of this machine.
+/// Returns the bytes of memory of this machine, which are read once.
 fn machine_memory() -> Option<u64> {
+    static MEMORY: OnceLock<Option<u64>> = OnceLock::new();
+    *MEMORY.get_or_init(read_machine_memory)
+}
+
+fn read_machine_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let total = text
         .lines()

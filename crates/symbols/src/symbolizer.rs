@@ -14,7 +14,7 @@ use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
 use crate::elf_image::{ElfImage, check, right_file};
-use crate::kernel::{KernelSymbols, Vmlinux, VmlinuxError};
+use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux, VmlinuxError};
 use crate::located::LocatedNames;
 use crate::memory::Memory;
 use crate::once_map::OnceMap;
@@ -58,7 +58,7 @@ pub struct Symbolizer {
     threads: usize,
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
-    kernel: OnceLock<Result<KernelSymbols, Reason>>,
+    kernel: OnceLock<Result<RunningKernel, Reason>>,
     /// Cache of the kernel's symbols.
     kernel_cache: Option<PrivateCache>,
     /// All symbols of the kernel, where those in `kernel` are of the cache, and did not do.

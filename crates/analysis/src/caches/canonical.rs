@@ -8,6 +8,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rprof_perfdata::PerfData;
 use rprof_processes::ImageId;
 use rprof_symbols::{FunctionBounds, ImageSource, PartialLookup, Symbolizer};
 
@@ -17,6 +18,15 @@ use crate::sideband_pass::Index;
 
 /// Minimum number of samples for which reading all function bounds of an image pays.
 const ENOUGH: u64 = 20_000;
+
+/// Length of the shortest sample record with an address, in bytes: header and instruction pointer.
+const SHORTEST_SAMPLE: u64 = 16;
+
+/// Returns false for a recording so short that function bounds cannot pay. One that is compressed may have more samples than its
+/// length allows; bounds are then read when they are first wanted.
+pub(crate) fn may_want_bounds(data: &PerfData) -> bool {
+    data.data_len() >= ENOUGH * SHORTEST_SAMPLE
+}
 
 /// Number of locations that are looked up together.
 const TOGETHER: usize = 64;
@@ -60,7 +70,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         Some(FunctionCanonicalizer {
             index,
             symbolizer,
-            origin: ImageLookup::of(index.data, symbolizer.has_root()),
+            origin: ImageLookup::of(index.data, index.machine, symbolizer.has_root()),
             kernel_start: recorded_kernel_start(&index.timeline),
             images: images.iter().map(|_| OnceLock::new()).collect(),
             opening: images.iter().map(|_| AtomicBool::new(false)).collect(),

@@ -1,9 +1,11 @@
-//! Drain threads on quiet events, with made-up hang-ups.
+//! Drain threads on quiet events, with made-up hang-ups; and rings that are drained from elsewhere.
 
 use super::*;
 use crate::trace_area::made_up::MadeUpArea;
 use rprof_perf_event::{OpenOptions, PerfFd, Ring};
-use rprof_records::{Attr, AttrFlags, Endian, EventKind, ReadFormat};
+use rprof_records::{
+    Attr, AttrFlags, Endian, EventKind, RawRecord, ReadFormat, RecordType, SampleType,
+};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -16,7 +18,11 @@ fn quiet() -> Option<PerfFd> {
         flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
         ..Attr::default()
     };
-    match OpenOptions::new(&attr).cpu(0).open_named("dummy") {
+    opened(OpenOptions::new(&attr).cpu(0), "dummy")
+}
+
+fn opened(options: OpenOptions<'_>, name: &str) -> Option<PerfFd> {
+    match options.open_named(name) {
         Ok(fd) => Some(fd),
         Err(error) => {
             rprof_testing::skip(format!("needs perf events: {error}"));
@@ -28,18 +34,7 @@ fn quiet() -> Option<PerfFd> {
 /// Maps the rings of two quiet events; `samples`, if given, is polled in place of the first.
 fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings)> {
     let (a, b) = (quiet()?, quiet()?);
-    let map = |fd: &PerfFd| Ring::map(fd.as_fd(), 8 * rustix::param::page_size());
-    let rings = match (map(&a), map(&b)) {
-        (Ok(samples), Ok(sideband)) => CpuRings {
-            samples,
-            sideband,
-            trace: None,
-        },
-        (Err(errno), _) | (_, Err(errno)) => {
-            rprof_testing::skip(format!("needs ring buffers: {errno}"));
-            return None;
-        }
-    };
+    let rings = map(&a, &b)?;
     let events = CpuEvents {
         cpu: number,
         samples: Arc::new(samples.unwrap_or(a)),
@@ -49,8 +44,33 @@ fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings
     Some((Arc::new(events), rings))
 }
 
+/// Maps the rings of events for samples and for sideband.
+fn map(samples: &PerfFd, sideband: &PerfFd) -> Option<CpuRings> {
+    let map = |fd: &PerfFd| Ring::map(fd.as_fd(), 8 * rustix::param::page_size());
+    match (map(samples), map(sideband)) {
+        (Ok(samples), Ok(sideband)) => Some(CpuRings {
+            samples,
+            sideband,
+            trace: None,
+        }),
+        (Err(errno), _) | (_, Err(errno)) => {
+            rprof_testing::skip(format!("needs ring buffers: {errno}"));
+            None
+        }
+    }
+}
+
 fn start(cpus: Vec<(Arc<CpuEvents>, CpuRings)>) -> (DrainThreads, Receiver<Batch>) {
-    let layout = SampleLayout::new(&Attr::default(), Endian::NATIVE);
+    start_with(cpus, &Attr::default(), Duration::from_millis(5))
+}
+
+/// Starts threads for events of these attributes, which look every `idle` unless they are woken.
+fn start_with(
+    cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
+    attr: &Attr,
+    idle: Duration,
+) -> (DrainThreads, Receiver<Batch>) {
+    let layout = SampleLayout::new(attr, Endian::NATIVE);
     let config = DrainConfig {
         cpus,
         samples: layout.clone(),
@@ -60,7 +80,7 @@ fn start(cpus: Vec<(Arc<CpuEvents>, CpuRings)>) -> (DrainThreads, Receiver<Batch
         clock: Clock::MONOTONIC,
         snapshot_bytes: 0,
         options: DrainOptions {
-            idle: Duration::from_millis(5),
+            idle,
             pin: false,
             ..DrainOptions::default()
         },
@@ -137,4 +157,100 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
     let counts = threads.stop();
     take();
     assert_eq!((take(), counts[0].trace_bytes), (end, end));
+}
+
+/// Has this many faults at least, each on a page of its own.
+fn fault(pages: usize) {
+    let size = rustix::param::page_size();
+    // So long that it is mapped anew, and too short for huge pages.
+    let mut memory = vec![0u8; 256 * size];
+    for page in memory.chunks_mut(size).take(pages) {
+        std::hint::black_box(page)[0] = 1;
+    }
+}
+
+/// Returns the times of the samples in batches, in their order, and the batches' bytes.
+fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u64) {
+    let (mut times, mut bytes) = (Vec::new(), 0);
+    for batch in batches.try_iter() {
+        bytes += batch.bytes.len() as u64;
+        let mut rest = &batch.bytes[..];
+        // Header: type in four bytes, two more, length in two.
+        while let [a, b, c, d, _, _, low, high, ..] = *rest {
+            let len = u16::from_ne_bytes([low, high]);
+            let (record, behind) = rest.split_at(len.into());
+            let record = RawRecord::parse(record.into(), Endian::NATIVE).unwrap();
+            if u32::from_ne_bytes([a, b, c, d]) == RecordType::SAMPLE.0 {
+                times.push(layout.time_of(&record).unwrap());
+            }
+            rest = behind;
+        }
+        assert!(rest.is_empty(), "whole records");
+    }
+    (times, bytes)
+}
+
+#[test]
+fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
+    let attr = Attr {
+        kind: EventKind::SOFTWARE,
+        // PERF_COUNT_SW_PAGE_FAULTS, each of which is a sample.
+        config: 2,
+        period_or_freq: 1,
+        sample_type: SampleType::IP | SampleType::TIME,
+        flags: AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..Attr::default()
+    };
+    let samples = opened(OpenOptions::new(&attr), "page-faults");
+    let Some((samples, sideband)) = samples.zip(quiet()) else {
+        return;
+    };
+    let Some(rings) = map(&samples, &sideband) else {
+        return;
+    };
+    let events = CpuEvents {
+        cpu: 3,
+        samples: Arc::new(samples),
+        sideband: Arc::new(sideband),
+        watches_cpu: true,
+    };
+    let hour = Duration::from_secs(3600);
+    let (mut threads, batches) = start_with(vec![(Arc::new(events), rings)], &attr, hour);
+    let layout = SampleLayout::new(&attr, Endian::NATIVE);
+    let remote = threads.remote().unwrap();
+
+    // Less than what wakes the thread: half of the ring.
+    fault(100);
+    assert!(batches.is_empty());
+    remote.drain();
+    let (first, first_bytes) = samples_in(&batches, &layout);
+    assert!(first.len() >= 100 && first.is_sorted(), "{}", first.len());
+
+    // A ring that its own thread is draining is left to it.
+    fault(50);
+    let own = drainer::locked(&threads.rings.drainers[0]);
+    remote.drain();
+    drop(own);
+    assert!(batches.is_empty());
+    remote.drain();
+    let (second, second_bytes) = samples_in(&batches, &layout);
+    assert!(
+        (50..first.len()).contains(&second.len()),
+        "{}",
+        second.len()
+    );
+    assert!(first.last() <= second.first(), "none twice");
+
+    // The thread sends the rest; then there is nothing more to be had.
+    fault(20);
+    let counts = threads.stop();
+    let (last, last_bytes) = samples_in(&batches, &layout);
+    assert!(last.len() >= 20 && second.last() <= last.first());
+    let bytes = first_bytes + second_bytes + last_bytes;
+    assert_eq!(
+        (counts[0].sample_bytes, counts[0].damaged_bytes),
+        (bytes, 0)
+    );
+    remote.drain();
+    assert!(batches.is_empty());
 }

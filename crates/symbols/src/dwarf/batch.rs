@@ -35,10 +35,11 @@ const RELEASE: usize = 1 << 20;
 impl<'a> Batch<'a> {
     pub(super) fn new(info: DebugInfo<'a>, query: DwarfQuery, work: &Arc<WorkBudget>) -> Self {
         let (file, bytes) = info.main;
-        let mut dwarf = file.sections.dwarf(bytes);
+        let mut dwarf = file.sections.dwarf(bytes, query.lines);
         let shared = info.shared.map(|(file, bytes)| {
-            dwarf.set_sup(file.sections.dwarf(bytes));
-            (file.sections.dwarf(bytes), file.units(bytes, 1))
+            dwarf.set_sup(file.sections.dwarf(bytes, query.lines));
+            let dwarf = file.sections.dwarf(bytes, query.lines);
+            (dwarf, file.units(bytes, 1))
         });
         Self {
             info,
@@ -129,7 +130,8 @@ impl<'a> Batch<'a> {
     ) -> Vec<Found> {
         let texts = &mut self.texts;
         if let Some(split) = self.info.split.find(&unit_ref.unit, split)
-            && let Some((dwarf, head)) = split.head(&unit_ref.dwarf, &unit_ref.unit, &self.work)
+            && let Some((dwarf, head)) =
+                split.head(&unit_ref.dwarf, &unit_ref.unit, &self.work, self.query)
         {
             // What is in there lives no longer than the file, so nothing is kept of it.
             let units = Units::default();

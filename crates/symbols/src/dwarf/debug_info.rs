@@ -6,6 +6,7 @@ use super::units::Units;
 use super::work_budget::WorkBudget;
 use crate::frames::SourceLine;
 use crate::pages::Pages;
+use gimli::{Reader, SectionId};
 use rprof_image::MemoryBudget;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -34,14 +35,23 @@ impl DwarfFile {
     }
 
     /// Creates what a look-up of so many addresses may cost.
-    pub(super) fn work(&self, bytes: &[u8], addresses: usize) -> WorkBudget {
-        WorkBudget::new(self.sections.len(bytes), addresses, &self.memory)
+    pub(super) fn work(&self, addresses: usize) -> WorkBudget {
+        WorkBudget::new(self.sections.len(), addresses, &self.memory)
+    }
+
+    /// Returns true unless the entries are damaged. Decompresses them.
+    pub(super) fn has_entries(&self, bytes: &[u8]) -> bool {
+        !self.sections.get(bytes, SectionId::DebugInfo).is_empty()
     }
 
     /// Returns the units, which are read on first use, on up to `threads` threads.
     pub(super) fn units(&self, bytes: &[u8], threads: usize) -> &Units {
-        self.units
-            .get_or_init(|| Units::read(&self.sections.dwarf(bytes), &self.memory, threads))
+        let read = || {
+            let dwarf = self.sections.dwarf(bytes, false);
+            let aranges = || self.sections.get(bytes, SectionId::DebugAranges).into();
+            Units::read(&dwarf, aranges, &self.memory, threads)
+        };
+        self.units.get_or_init(read)
     }
 }
 
@@ -97,4 +107,12 @@ pub(crate) struct DebugInfo<'a> {
     pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
     /// Places of its `.dwo` and `.dwp` files.
     pub(crate) split: &'a SplitFiles,
+}
+
+impl DebugInfo<'_> {
+    /// Returns true unless the entries are damaged. Decompresses them.
+    pub(crate) fn has_entries(&self) -> bool {
+        let (file, bytes) = self.main;
+        file.has_entries(bytes)
+    }
 }

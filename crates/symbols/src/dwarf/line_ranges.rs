@@ -31,8 +31,9 @@ impl<'a> DebugInfo<'a> {
     /// Returns the rows for a range of SVMAs, ascending and cut to it.
     pub(crate) fn line_ranges(&self, svmas: Range<u64>, threads: usize) -> Vec<LineRange> {
         let (file, bytes) = self.main;
+        file.sections.inflate(bytes, true, threads);
         let units = file.units(bytes, threads);
-        let work = Arc::new(file.work(bytes, 1));
+        let work = Arc::new(file.work(1));
         let mut batch = Batch::new(*self, DwarfQuery::default(), &work);
         for unit in units.at(svmas.start).take(MAX_UNITS) {
             let offset = units.offset(unit);
@@ -60,10 +61,9 @@ impl<'a> DebugInfo<'a> {
         let Some(own) = section.slice().get(offset.0..end) else {
             return Vec::new();
         };
-        let mut dwarf = file.sections.dwarf(bytes);
+        // Without `.debug_aranges`: it has offsets of units, which are others now.
+        let mut dwarf = file.sections.dwarf(bytes, true);
         dwarf.debug_info = EndianSlice::new(own, section.endian()).into();
-        // By offsets of units, which are others now.
-        dwarf.debug_aranges = EndianSlice::new(&[], section.endian()).into();
         let Ok(context) = addr2line::Context::from_dwarf(dwarf) else {
             return Vec::new();
         };

@@ -20,12 +20,14 @@ impl DebugInfo<'_> {
         let mut results: Vec<Option<Found>> = vec![None; svmas.len()];
         let (file, bytes) = self.main;
         let is_first = file.units.get().is_none();
+        file.sections.inflate(bytes, query.lines, threads);
         let units = file.units(bytes, threads);
-        let work = Arc::new(file.work(bytes, svmas.len()));
+        let work = Arc::new(file.work(svmas.len()));
         if is_first && let Some(all) = file.sections.place(SectionId::DebugInfo, 0..usize::MAX) {
             self.pages.release(all);
         }
         if let Some((file, bytes)) = self.shared {
+            file.sections.inflate(bytes, query.lines, threads);
             file.units(bytes, threads);
         }
         let claims: Vec<Vec<u32>> = svmas

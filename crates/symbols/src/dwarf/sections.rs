@@ -1,34 +1,42 @@
-//! Debug sections of one file, decompressed where necessary.
+//! Debug sections of one file, decompressed where necessary, and no sooner than they are used.
 
 use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::ElfFile;
-use object::{CompressionFormat, Endianness, Object, ObjectSection};
+use object::{CompressedData, CompressionFormat, Endianness, Object, ObjectSection};
 use rprof_image::{MemoryBudget, MemoryLease};
+use rprof_parallel::map_chunks;
+use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Reader of DWARF: a slice of the file, in the file's byte order.
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Sections that lookups need; location lists, macros and indexes by name are not read.
-const NEEDED: [SectionId; 13] = [
+/// Sections that every lookup needs. `.debug_line_str` has names of files, but also folders of units, and may have names of
+/// functions.
+const BASIC: [SectionId; 8] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
-    SectionId::DebugAranges,
     SectionId::DebugInfo,
-    SectionId::DebugLine,
     SectionId::DebugLineStr,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
     SectionId::DebugRanges,
     SectionId::DebugRngLists,
+];
+
+/// Sections that some lookups need; location lists, macros and indexes by name are not read.
+const FURTHER: [SectionId; 5] = [
+    SectionId::DebugAranges,
+    SectionId::DebugLine,
     SectionId::DebugTypes,
     SectionId::DebugCuIndex,
     SectionId::DebugTuIndex,
 ];
 
-/// Further sections that gimli needs of packages: it cuts the part of a unit out of each.
-const NEEDED_OF_PACKAGES: [SectionId; 4] = [
+/// Sections that gimli needs of packages in addition: it cuts the part of a unit out of each.
+const FURTHER_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugLoc,
     SectionId::DebugLocLists,
     SectionId::DebugMacinfo,
@@ -44,11 +52,42 @@ pub(crate) struct NoRoom;
 enum Part {
     /// Range of the file.
     Mapped(Range<usize>),
-    /// Decompressed bytes, and the memory that they take.
-    Inflated(
-        Vec<u8>,
-        #[expect(dead_code, reason = "it ends with the bytes")] MemoryLease,
-    ),
+    Compressed(CompressedPart),
+}
+
+/// Compressed section, which is decompressed by the first who uses it, while others that want it wait.
+#[derive(Debug)]
+struct CompressedPart {
+    /// Compressed bytes in the file.
+    place: Range<usize>,
+    format: CompressionFormat,
+    /// Number of decompressed bytes, as stated.
+    len: u64,
+    memory: MemoryBudget,
+    /// Memory that was reserved in advance.
+    reserved: Mutex<Option<MemoryLease>>,
+    /// Decompressed bytes, and the memory that they take. `None` if they are damaged, or there was no memory.
+    inflated: OnceLock<Option<(Vec<u8>, MemoryLease)>>,
+}
+
+impl CompressedPart {
+    /// Returns the decompressed bytes; none if they are damaged, or there is no memory left for them.
+    fn bytes(&self, file: &[u8]) -> &[u8] {
+        let inflated = self.inflated.get_or_init(|| self.inflate(file));
+        inflated.as_ref().map_or(&[], |(bytes, _)| bytes)
+    }
+
+    fn inflate(&self, file: &[u8]) -> Option<(Vec<u8>, MemoryLease)> {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let lease = reserved.take().or_else(|| self.memory.take(self.len))?;
+        let compressed = CompressedData {
+            format: self.format,
+            data: file.get(self.place.clone())?,
+            uncompressed_size: self.len,
+        };
+        let bytes = compressed.decompress().ok()?.into_owned();
+        Some((bytes, lease))
+    }
 }
 
 /// Naming scheme of the sections.
@@ -69,12 +108,15 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Finds and decompresses the sections. Returns `None` if `bytes` is no ELF file with debug
-    /// information. Damaged sections count as absent.
+    /// Finds the sections. Returns `None` if `bytes` is no ELF file with debug information. Nothing is decompressed yet; what
+    /// turns out to be damaged then counts as absent.
     ///
     /// Compressed are those with `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
-    /// Compression") and `.zdebug_*` (binutils before 2.26). Where `memory` has no room for all of
-    /// them, none is taken: the rest would make no sense without.
+    /// Compression") and `.zdebug_*` (binutils before 2.26). Memory for those that every lookup needs is reserved: the rest
+    /// would make no sense without. Where there is none for one of the others, that one counts as absent.
+    ///
+    /// # Errors
+    /// [`NoRoom`], if those that every lookup needs do not go into `memory`.
     pub(crate) fn find(
         bytes: &[u8],
         naming: Naming,
@@ -104,52 +146,84 @@ impl Sections {
         let mut parts = Vec::new();
         let more = match naming {
             Naming::Usual => &[][..],
-            Naming::Split => &NEEDED_OF_PACKAGES,
+            Naming::Split => &FURTHER_OF_PACKAGES,
         };
-        for &id in NEEDED.iter().chain(more) {
+        for &id in BASIC.iter().chain(&FURTHER).chain(more) {
             let name = match naming {
                 Naming::Usual => Some(id.name()),
                 Naming::Split => id.dwo_name(),
             };
             let section = name.and_then(|name| file.section_by_name(name));
-            let part = section.map(|section| part(&section, memory));
-            parts.extend(part.transpose()?.flatten().map(|part| (id, part)));
+            let part = section.and_then(|section| part(&section, memory));
+            if let (true, Some(Part::Compressed(part))) = (BASIC.contains(&id), &part) {
+                let lease = memory.take(part.len).ok_or(NoRoom)?;
+                let mut reserved = part.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+                *reserved = Some(lease);
+            }
+            parts.extend(part.map(|part| (id, part)));
         }
         let found = Self { parts, endian };
         Ok(found.has_info().then_some(found))
     }
 
     fn has_info(&self) -> bool {
-        let is_some = |part: &Part| match part {
-            Part::Mapped(range) => !range.is_empty(),
-            Part::Inflated(bytes, _) => !bytes.is_empty(),
-        };
-        self.parts
-            .iter()
-            .any(|(id, part)| *id == SectionId::DebugInfo && is_some(part))
+        self.stated_len(SectionId::DebugInfo) != 0
     }
 
-    /// Returns the bytes of a section; empty if there is no such section.
-    pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], id: SectionId) -> Slice<'a> {
+    fn part(&self, id: SectionId) -> Option<&Part> {
         let found = self.parts.iter().find(|(part, _)| *part == id);
-        let slice = match found {
-            Some((_, Part::Mapped(range))) => bytes.get(range.clone()).unwrap_or_default(),
-            Some((_, Part::Inflated(bytes, _))) => bytes,
+        found.map(|(_, part)| part)
+    }
+
+    /// Returns the length of a section in bytes, as stated: it may turn out to be damaged.
+    fn stated_len(&self, id: SectionId) -> u64 {
+        match self.part(id) {
+            Some(Part::Mapped(range)) => range.len() as u64,
+            Some(Part::Compressed(part)) => part.len,
+            None => 0,
+        }
+    }
+
+    /// Returns the bytes of a section, decompressing it on first use; empty if there is no such section.
+    pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], id: SectionId) -> Slice<'a> {
+        let slice = match self.part(id) {
+            Some(Part::Mapped(range)) => bytes.get(range.clone()).unwrap_or_default(),
+            Some(Part::Compressed(part)) => part.bytes(bytes),
             None => &[],
         };
         EndianSlice::new(slice, self.endian)
     }
 
-    /// Returns the bytes of all sections, decompressed.
-    pub(crate) fn len(&self, bytes: &[u8]) -> u64 {
-        let len = |(id, _): &(SectionId, Part)| self.get(bytes, *id).slice().len() as u64;
-        self.parts.iter().map(len).sum()
+    /// Decompresses the sections of a lookup, with or without lines, on up to `threads` threads. The longest comes first: it
+    /// takes as long as all others together.
+    pub(crate) fn inflate(&self, bytes: &[u8], lines: bool, threads: usize) {
+        let is_wanted = |id: SectionId| BASIC.contains(&id) || lines && id == SectionId::DebugLine;
+        let mut waiting: Vec<&CompressedPart> = Vec::new();
+        for (id, part) in &self.parts {
+            if let Part::Compressed(part) = part
+                && is_wanted(*id)
+                && part.inflated.get().is_none()
+            {
+                waiting.push(part);
+            }
+        }
+        waiting.sort_by_key(|part| Reverse(part.len));
+        map_chunks(threads, &waiting, 1, |parts| {
+            for part in parts {
+                part.bytes(bytes);
+            }
+        });
+    }
+
+    /// Returns the bytes of all sections, decompressed, as stated.
+    pub(crate) fn len(&self) -> u64 {
+        let len = |(id, _): &(SectionId, Part)| self.stated_len(*id);
+        self.parts.iter().map(len).fold(0, u64::saturating_add)
     }
 
     /// Returns the file range of a part of a section. Returns `None` if the section was compressed.
     pub(crate) fn place(&self, id: SectionId, part: Range<usize>) -> Option<Range<usize>> {
-        let (_, place) = self.parts.iter().find(|(found, _)| *found == id)?;
-        let Part::Mapped(whole) = place else {
+        let Part::Mapped(whole) = self.part(id)? else {
             return None;
         };
         let at = |offset: usize| whole.start.saturating_add(offset).min(whole.end);
@@ -161,37 +235,44 @@ impl Sections {
         self.endian
     }
 
-    /// Returns the sections together. Costs nothing: all are slices.
-    pub(crate) fn dwarf<'a>(&'a self, bytes: &'a [u8]) -> Dwarf<Slice<'a>> {
-        let load = |id| Ok::<_, std::convert::Infallible>(self.get(bytes, id));
+    /// Returns the sections of a lookup together. `.debug_line` is among them if `lines` are wanted.
+    pub(crate) fn dwarf<'a>(&'a self, bytes: &'a [u8], lines: bool) -> Dwarf<Slice<'a>> {
+        let load = |id| {
+            let is_read = BASIC.contains(&id) || lines && id == SectionId::DebugLine;
+            Ok::<_, std::convert::Infallible>(match is_read {
+                true => self.get(bytes, id),
+                false => EndianSlice::new(&[], self.endian),
+            })
+        };
         let Ok(dwarf) = Dwarf::load(load);
         dwarf
     }
 }
 
-/// Returns the bytes of a section; `None` if it is damaged.
-fn part<'data>(
-    section: &impl ObjectSection<'data>,
-    memory: &MemoryBudget,
-) -> Result<Option<Part>, NoRoom> {
-    let Ok(range) = section.compressed_file_range() else {
-        return Ok(None);
+/// Returns the place of a section; `None` if it is damaged.
+fn part<'data>(section: &impl ObjectSection<'data>, memory: &MemoryBudget) -> Option<Part> {
+    let range = section.compressed_file_range().ok()?;
+    let is_compressed = range.format != CompressionFormat::None;
+    let len = match is_compressed {
+        true => range.compressed_size,
+        false => range.uncompressed_size,
     };
-    if range.format == CompressionFormat::None {
-        let mapped = || {
-            let start = usize::try_from(range.offset).ok()?;
-            let len = usize::try_from(range.uncompressed_size).ok()?;
-            Some(Part::Mapped(start..start.checked_add(len)?))
-        };
-        return Ok(mapped());
+    let start = usize::try_from(range.offset).ok()?;
+    let place = start..start.checked_add(usize::try_from(len).ok()?)?;
+    if !is_compressed {
+        return Some(Part::Mapped(place));
     }
-    if range.uncompressed_size > most(range.format, range.compressed_size) {
-        return Ok(None);
-    }
-    let lease = memory.take(range.uncompressed_size).ok_or(NoRoom)?;
-    let data = section.compressed_data();
-    let inflated = data.and_then(object::CompressedData::decompress);
-    Ok((inflated.ok()).map(|bytes| Part::Inflated(bytes.into_owned(), lease)))
+    let is_possible = range.uncompressed_size <= most(range.format, range.compressed_size);
+    is_possible.then(|| {
+        Part::Compressed(CompressedPart {
+            place,
+            format: range.format,
+            len: range.uncompressed_size,
+            memory: memory.clone(),
+            reserved: Mutex::new(None),
+            inflated: OnceLock::new(),
+        })
+    })
 }
 
 /// Returns an upper bound on the decompressed length, whatever the header claims: deflate writes
@@ -208,6 +289,10 @@ fn most(format: CompressionFormat, compressed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use gimli::{Reader, Section};
+    use std::io::Write;
 
     #[test]
     fn claims_beyond_the_format() {
@@ -215,5 +300,141 @@ mod tests {
         assert!(most(CompressionFormat::Zlib, 400) < 256 << 20);
         assert!(most(CompressionFormat::Zstandard, 1000) >= 250 * (128 << 10));
         assert_eq!(most(CompressionFormat::Zlib, u64::MAX), u64::MAX);
+    }
+
+    /// Makes an ELF file with these sections, compressed by zlib; the last `cut` bytes of each are missing.
+    fn elf(sections: &[(&str, &[u8])], cut: usize) -> Vec<u8> {
+        let mut names = vec![0];
+        let mut body = vec![0; 64];
+        let mut headers = vec![[0u64; 8]];
+        for (name, bytes) in sections {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            let mut packed = vec![1, 0, 0, 0, 0, 0, 0, 0];
+            packed.extend((bytes.len() as u64).to_le_bytes());
+            packed.extend(1u64.to_le_bytes());
+            packed.extend(encoder.finish().unwrap());
+            packed.truncate(packed.len() - cut);
+            // Name and type, flags, address, place, length, links, alignment, length of entries.
+            let (at, len) = (body.len() as u64, packed.len() as u64);
+            headers.push([names.len() as u64 | 1 << 32, 0x800, 0, at, len, 0, 1, 0]);
+            body.extend(packed);
+            names.extend(name.bytes().chain([0]));
+        }
+        let name = names.len() as u64;
+        names.extend(b".shstrtab\0");
+        let (at, len) = (body.len() as u64, names.len() as u64);
+        headers.push([name | 3 << 32, 0, 0, at, len, 0, 1, 0]);
+        body.extend(names);
+        let table = body.len() as u64;
+        for number in headers.iter().flatten() {
+            body.extend(number.to_le_bytes());
+        }
+        body[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0");
+        body[20] = 1;
+        body[40..48].copy_from_slice(&table.to_le_bytes());
+        body[52] = 64;
+        body[58] = 64;
+        body[60] = headers.len() as u8;
+        body[62] = headers.len() as u8 - 1;
+        body
+    }
+
+    const INFO: [u8; 5000] = [7; 5000];
+    const LINE: [u8; 3000] = [8; 3000];
+    const SECTIONS: [(&str, &[u8]); 3] = [
+        (".debug_info", &INFO),
+        (".debug_line", &LINE),
+        (".debug_aranges", &[9; 100]),
+    ];
+
+    fn left(memory: &MemoryBudget, most: u64) -> bool {
+        // Nobody else takes any.
+        memory.take(most).is_some()
+    }
+
+    #[test]
+    fn a_section_is_decompressed_when_it_is_used() {
+        let bytes = elf(&SECTIONS, 0);
+        let memory = MemoryBudget::new(10_000);
+        let sections = Sections::find(&bytes, Naming::Usual, &memory)
+            .unwrap()
+            .unwrap();
+        assert_eq!(sections.len(), 8100);
+        let is_inflated = |id| match sections.part(id) {
+            Some(Part::Compressed(part)) => part.inflated.get().is_some(),
+            _ => false,
+        };
+        assert!(!is_inflated(SectionId::DebugInfo));
+        assert!(left(&memory, 5000) && !left(&memory, 5001));
+        sections.inflate(&bytes, false, 2);
+        assert!(is_inflated(SectionId::DebugInfo) && !is_inflated(SectionId::DebugLine));
+        let dwarf = sections.dwarf(&bytes, false);
+        assert_eq!(dwarf.debug_info.reader().slice(), INFO);
+        assert!(dwarf.debug_line.reader().is_empty() && !is_inflated(SectionId::DebugLine));
+        assert!(left(&memory, 5000) && !left(&memory, 5001));
+        let dwarf = sections.dwarf(&bytes, true);
+        assert_eq!(dwarf.debug_line.reader().slice(), LINE);
+        assert!(left(&memory, 2000) && !left(&memory, 2001));
+        assert!(!is_inflated(SectionId::DebugAranges));
+        assert_eq!(
+            sections.get(&bytes, SectionId::DebugAranges).slice(),
+            [9; 100]
+        );
+        drop(sections);
+        assert!(left(&memory, 10_000));
+    }
+
+    #[test]
+    fn a_damaged_section_is_absent_and_takes_no_memory() {
+        let bytes = elf(&SECTIONS, 10);
+        let memory = MemoryBudget::new(10_000);
+        let sections = Sections::find(&bytes, Naming::Usual, &memory)
+            .unwrap()
+            .unwrap();
+        sections.inflate(&bytes, true, 2);
+        for id in [
+            SectionId::DebugInfo,
+            SectionId::DebugLine,
+            SectionId::DebugAranges,
+        ] {
+            assert!(sections.get(&bytes, id).is_empty());
+        }
+        assert!(left(&memory, 10_000));
+        assert_eq!(memory.refused(), 0);
+        // Whatever byte is wrong, and wherever the file ends.
+        let whole = elf(&SECTIONS, 0);
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x55;
+            for bytes in [&bytes[..], &whole[..at]] {
+                if let Ok(Some(sections)) = Sections::find(bytes, Naming::Usual, &memory) {
+                    sections.inflate(bytes, true, 1);
+                    let found = sections.get(bytes, SectionId::DebugInfo);
+                    assert!(found.is_empty() || found.len() <= 10_000);
+                }
+            }
+        }
+        assert!(left(&memory, 10_000));
+    }
+
+    #[test]
+    fn what_every_lookup_needs_has_memory_or_nothing_is_taken() {
+        let bytes = elf(&SECTIONS, 0);
+        let little = MemoryBudget::new(4999);
+        let found = Sections::find(&bytes, Naming::Usual, &little);
+        assert_eq!(found.err(), Some(NoRoom));
+        assert!(left(&little, 4999));
+        assert_eq!(little.refused(), 1);
+        // Without lines names can still be told, and that something is missing.
+        let more = MemoryBudget::new(5000 + 2999);
+        let sections = Sections::find(&bytes, Naming::Usual, &more)
+            .unwrap()
+            .unwrap();
+        sections.inflate(&bytes, true, 2);
+        let dwarf = sections.dwarf(&bytes, true);
+        assert_eq!(dwarf.debug_info.reader().slice(), INFO);
+        assert!(dwarf.debug_line.reader().is_empty());
+        assert_eq!(more.refused(), 1);
     }
 }

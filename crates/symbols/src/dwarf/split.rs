@@ -4,6 +4,7 @@
 //! A file that is found counts only if it has the identifier that the image's unit states.
 
 use super::abbreviations;
+use super::debug_info::DwarfQuery;
 use super::head::Head;
 use super::sections::{Naming, Sections, Slice};
 use super::work_budget::WorkBudget;
@@ -123,11 +124,12 @@ impl Rest<'_> {
         main: &Dwarf<Slice<'x>>,
         skeleton: &Unit<Slice<'x>>,
         work: &WorkBudget,
+        query: DwarfQuery,
     ) -> Option<(Dwarf<Slice<'x>>, Head<'x>)> {
         let id = skeleton.dwo_id?;
         let dwarf = match self {
             Self::Own(file) => {
-                let mut dwarf = file.sections.dwarf(file.file.bytes());
+                let mut dwarf = file.sections.dwarf(file.file.bytes(), query.lines);
                 dwarf.make_dwo(main);
                 dwarf
             }

@@ -2,7 +2,7 @@
 
 use super::head::Head;
 use super::sections::Slice;
-use gimli::{DebugInfoOffset, Dwarf, Section, UnitType};
+use gimli::{DebugAranges, DebugInfoOffset, Dwarf, Section, UnitType};
 use rprof_image::{MemoryBudget, MemoryLease};
 use rprof_parallel::map_chunks;
 use rustc_hash::FxHashMap;
@@ -46,7 +46,13 @@ impl Units {
     /// Reads the head of every unit. Time and memory are linear in the size of the sections.
     ///
     /// Where `memory` has no room for more units or spans, the rest is left out.
-    pub(crate) fn read(dwarf: &Dwarf<Slice<'_>>, memory: &MemoryBudget, threads: usize) -> Self {
+    /// Units without ranges of their own are looked for in `aranges`.
+    pub(crate) fn read<'a>(
+        dwarf: &Dwarf<Slice<'a>>,
+        aranges: impl FnOnce() -> DebugAranges<Slice<'a>>,
+        memory: &MemoryBudget,
+        threads: usize,
+    ) -> Self {
         let mut offsets = Vec::new();
         let mut headers = Vec::new();
         let mut list = dwarf.units();
@@ -127,7 +133,7 @@ impl Units {
             leases,
         };
         if !rest.is_empty() {
-            units.add_aranges(dwarf, memory, &rest, &mut spans);
+            units.add_aranges(&aranges(), memory, &rest, &mut spans);
         }
         units.spans = sorted(spans);
         units
@@ -136,7 +142,7 @@ impl Units {
     /// Adds units without ranges of their own, by `.debug_aranges` (DWARF 5, section 6.1.2).
     fn add_aranges(
         &mut self,
-        dwarf: &Dwarf<Slice<'_>>,
+        aranges: &DebugAranges<Slice<'_>>,
         memory: &MemoryBudget,
         rest: &[u32],
         spans: &mut Vec<(Range<u64>, u32)>,
@@ -146,7 +152,7 @@ impl Units {
             .map(|&index| (self.offsets[index as usize], index))
             .collect();
         let mut room = 0;
-        let mut headers = dwarf.debug_aranges.headers();
+        let mut headers = aranges.headers();
         while let Ok(Some(header)) = headers.next() {
             let Some(&unit) = by_offset.get(&header.debug_info_offset().0) else {
                 continue;

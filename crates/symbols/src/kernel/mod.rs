@@ -3,12 +3,14 @@
 //! `/proc/kallsyms` lists both by AVMA. Which symbol names an address is as `perf` 6.1 has it: each
 //! reaches up to the next; of several at one address the last in the file wins.
 
+mod running;
 mod stored;
+mod table;
 mod vmlinux;
 
 pub use vmlinux::VmlinuxError;
 
-pub(crate) use stored::load_running;
+pub(crate) use running::RunningKernel;
 pub(crate) use vmlinux::Vmlinux;
 
 use rprof_image::Reason;
@@ -16,6 +18,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
+use table::{Entry, Table};
 
 /// Cause for which there are no kernel symbols.
 #[derive(Debug, thiserror::Error)]
@@ -58,18 +61,6 @@ pub struct KernelSymbol<'a> {
     pub size: u64,
 }
 
-/// Symbol in 16 bytes. Its name runs from `name` in the text to the end of the line; its size
-/// follows from the next start.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    start: u64,
-    name: u32,
-    /// Index into `modules`; 0 is the kernel proper.
-    module: u16,
-    /// False for data symbols, which only mark the end of code.
-    code: bool,
-}
-
 /// Symbols of a kernel and its modules, by AVMA.
 #[derive(Debug)]
 pub struct KernelSymbols {
@@ -77,13 +68,7 @@ pub struct KernelSymbols {
     names: String,
     modules: Vec<Box<str>>,
     text: Option<Range<u64>>,
-    /// True if they were kept by an earlier run: then some may be missing.
-    is_kept: bool,
 }
-
-/// Page size in bytes. The last symbol before another module ends with the page after its own, so
-/// that gaps between modules have no name.
-const PAGE: u64 = 4096;
 
 impl KernelSymbols {
     /// Reads `/proc/kallsyms`.
@@ -111,7 +96,6 @@ impl KernelSymbols {
             names: String::new(),
             modules: vec!["".into()],
             text: None,
-            is_kept: false,
         };
         let mut module_indexes: FxHashMap<Box<str>, u16> = FxHashMap::default();
         let (mut any, mut any_address) = (false, false);
@@ -189,12 +173,7 @@ impl KernelSymbols {
     /// Returns the function that covers this AVMA.
     #[must_use]
     pub fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
-        let index = self
-            .entries
-            .partition_point(|entry| entry.start <= avma)
-            .checked_sub(1)?;
-        let symbol = self.symbol(index)?;
-        (avma - symbol.start < symbol.size).then_some(symbol)
+        self.table().lookup(avma)
     }
 
     /// Returns the first address of the function of that name in the kernel proper. Linear in the
@@ -219,63 +198,22 @@ impl KernelSymbols {
         self.text.clone()
     }
 
-    /// Returns true if the answer to a lookup is that of the kernel's whole list. Of symbols that were kept by an
-    /// [earlier run](stored) those of BPF programs and the like are missing, which may lie anywhere but among the kernel's
-    /// own code, and that of modules.
-    pub(crate) fn is_certain(&self, avma: u64) -> bool {
-        if !self.is_kept || self.text.as_ref().is_some_and(|text| text.contains(&avma)) {
-            return true;
-        }
-        let next = self.entries.partition_point(|entry| entry.start <= avma);
-        let entry = next.checked_sub(1).and_then(|at| self.entries.get(at));
-        let Some(entry) = entry else {
-            return false;
-        };
-        // The code of a module lies in one piece; what shares a page with it is its own.
-        let goes_on = |next: &Entry| entry.module != 0 && next.module == entry.module && next.code;
-        entry.start / PAGE == avma / PAGE
-            || (entry.code && self.entries.get(next).is_some_and(goes_on))
-    }
-
-    /// Returns the range of addresses for which these symbols stand where some may be missing; `None` where none is.
-    pub(crate) fn certain_range(&self) -> Option<Range<u64>> {
-        self.text.clone().filter(|_| self.is_kept)
-    }
-
     /// Returns all functions by rising address, no two at the same.
     pub fn iter(&self) -> impl Iterator<Item = KernelSymbol<'_>> {
-        (0..self.entries.len()).filter_map(|index| self.symbol(index))
+        (0..self.entries.len()).filter_map(|index| self.table().symbol(index))
     }
 
     /// Returns the AVMAs at which the answer to a lookup may change, ascending; some twice.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
-        (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.end(at)])
+        (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.table().end(at)])
     }
 
-    /// Returns the end of the symbol of this index: the start of the next one at the latest.
-    fn end(&self, index: usize) -> u64 {
-        let entry = &self.entries[index];
-        match self.entries.get(index + 1) {
-            Some(next) if next.module == entry.module => next.start,
-            next => {
-                let page_end = (entry.start | (PAGE - 1))
-                    .saturating_add(1)
-                    .saturating_add(PAGE);
-                next.map_or(page_end, |next| next.start.min(page_end))
-            }
+    fn table(&self) -> Table<'_> {
+        Table {
+            entries: &self.entries,
+            names: &self.names,
+            modules: &self.modules,
         }
-    }
-
-    fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
-        let entry = &self.entries[index];
-        let name = self.names.get(entry.name as usize..)?.split('\n').next()?;
-        let module = (entry.module != 0).then(|| &*self.modules[usize::from(entry.module)]);
-        entry.code.then_some(KernelSymbol {
-            name,
-            module,
-            start: entry.start,
-            size: self.end(index) - entry.start,
-        })
     }
 }
 

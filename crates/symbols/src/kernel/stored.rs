@@ -1,148 +1,322 @@
-//! Kernel symbols as they are kept from one run to the next.
+//! Kernel symbols as they are stored from one run to the next.
 //!
 //! The kernel takes some 40 ms to print `/proc/kallsyms`, and reading the text takes as long again. Nothing in it changes
 //! while the machine runs but modules, which are listed, and what comes and goes without notice: BPF programs,
-//! trampolines, probes. The latter are not kept, and a kept list answers only for addresses that cannot be theirs
-//! ([`KernelSymbols::is_certain`]).
+//! trampolines, probes. The latter are not stored, and stored symbols answer only for addresses that cannot be theirs
+//! ([`StoredSymbols::is_certain`]).
+//!
+//! Most runs name few functions of the kernel's hundred thousands, so the file is cut into blocks, of which only those with
+//! wanted addresses are read:
 //!
 //! ```text
-//!   magic | crc32 of what follows | key | text range | modules | entries, 16 bytes each | names
+//!   magic | crc32 of the head | its length | head | blocks
+//!   head:  text range | key | modules | for each block: first address, length and crc32
+//!   block: number of entries | entries, 16 bytes each | names
 //! ```
 //!
-//! Numbers have the byte order of this machine, which the magic shows.
+//! The last entry of a block is the first one of the next, which tells where the one before ends. Numbers have the byte order
+//! of this machine, which the magic shows.
 
-use super::{Entry, KernelError, KernelSymbols, split_line};
+use super::table::{Entry, PAGE, Table};
+use super::{KernelSymbol, KernelSymbols};
 use rprof_image::loaded_modules;
 use rprof_output::PrivateCache;
 use rustc_hash::FxHashSet;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Name of the file in the cache.
-const FILE: &str = "kernel-symbols";
+pub(super) const FILE: &str = "kernel-symbols";
 
-/// Most bytes of it that are read: ten times what a distribution's kernel has.
+/// Most bytes of it that are used: ten times what a distribution's kernel has.
 const MOST: u64 = 64 << 20;
 
 /// Beginning of the file, with the version of its form.
-const MAGIC: u64 = u64::from_be_bytes(*b"rprofks1");
+const MAGIC: u64 = u64::from_be_bytes(*b"rprofks2");
 
-/// Number of bytes of `/proc/kallsyms` that are compared.
-const HEAD: u64 = 1024;
+/// Bytes before the head.
+const BEFORE: usize = 24;
+
+/// Bytes that are read at once: mostly they have the whole head.
+const AT_ONCE: usize = 64 << 10;
+
+/// Number of entries of a block but for the one that it shares with the next.
+const IN_BLOCK: usize = 128;
 
 /// Length of an entry in the file.
 const ENTRY: usize = 16;
 
-/// Returns the symbols of the running kernel: kept ones, if they are of this start of the machine, with these modules; else
-/// those of `/proc/kallsyms`, which are then kept.
-///
-/// # Errors
-/// As [`KernelSymbols::load_running`].
-pub(crate) fn load_running(cache: Option<&PrivateCache>) -> Result<KernelSymbols, KernelError> {
-    let Some((cache, key)) = cache.and_then(|cache| Some((cache, running_key()?))) else {
-        return KernelSymbols::load_running();
-    };
-    let kept = cache.read(FILE, MOST).ok();
-    if let Some(symbols) = kept.and_then(|bytes| decode(&bytes, &key)) {
-        return Ok(symbols);
-    }
-    let symbols = KernelSymbols::load_running()?;
-    // Unless modules changed meanwhile. Where nothing can be kept, the next run takes as long.
-    if let Some(bytes) = encode(&symbols, &key).filter(|_| running_key() == Some(key)) {
-        cache.write(FILE, &bytes).ok();
-    }
-    Ok(symbols)
+/// Length of what the head has of a block.
+const BLOCK: usize = 16;
+
+/// Symbols in the cache. Blocks are read by those who first want something of them.
+#[derive(Debug)]
+pub(crate) struct StoredSymbols {
+    file: File,
+    text: Range<u64>,
+    modules: Vec<Box<str>>,
+    /// By rising address.
+    blocks: Vec<StoredBlock>,
+    /// True once a block was found to be damaged.
+    is_damaged: AtomicBool,
 }
 
-/// Returns what the symbols depend on: the start of the machine, the modules, and the beginning of the list itself, without
-/// which nobody who may not see addresses is shown any. `None` where they are hidden, or may not be kept.
-fn running_key() -> Option<Vec<u8>> {
-    let mut head = Vec::new();
-    let list = File::open("/proc/kallsyms").ok()?;
-    list.take(HEAD).read_to_end(&mut head).ok()?;
-    let mut lines = head.split(|byte| *byte == b'\n').filter_map(split_line);
-    let shows_addresses = lines.any(|(start, ..)| start != 0);
-    let mut key = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
-    for module in loaded_modules() {
-        // One that is just coming or going has symbols that will be gone.
-        if !module.is_live || module.start == 0 {
+#[derive(Debug)]
+struct StoredBlock {
+    /// Address of its first symbol.
+    start: u64,
+    /// Place in the file.
+    place: Range<u64>,
+    crc: u32,
+    /// `None` if it is damaged.
+    read: OnceLock<Option<Block>>,
+}
+
+/// A block that was read.
+#[derive(Debug)]
+struct Block {
+    entries: Vec<Entry>,
+    names: String,
+}
+
+impl StoredSymbols {
+    /// Opens the symbols that were stored with this key; `None` if there are others, or none.
+    pub(super) fn open(cache: &PrivateCache, key: &[u8]) -> Option<Self> {
+        Self::read(cache.open(FILE).ok()?, key)
+    }
+
+    fn read(file: File, key: &[u8]) -> Option<Self> {
+        let len = file.metadata().ok()?.len();
+        if len > MOST {
             return None;
         }
-        let line = format!("{} {:x} {:x}\n", module.name, module.start, module.size);
-        key.extend(line.bytes());
+        let mut bytes = vec![0; AT_ONCE.min(usize::try_from(len).ok()?)];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let mut rest = &bytes[..];
+        let magic = number(&mut rest)?;
+        let crc = number(&mut rest)?;
+        let head_len = usize::try_from(number(&mut rest)?).ok()?;
+        let end = BEFORE.checked_add(head_len)?;
+        if magic != MAGIC || end as u64 > len {
+            return None;
+        }
+        let begun = bytes.len();
+        bytes.resize(end, 0);
+        if let Some(more) = bytes.get_mut(begun..) {
+            file.read_exact_at(more, begun as u64).ok()?;
+        }
+        let head = &bytes[BEFORE..];
+        if u64::from(crc32fast::hash(head)) != crc {
+            return None;
+        }
+        let mut rest = head;
+        let text = number(&mut rest)?..number(&mut rest)?;
+        if part(&mut rest)? != key {
+            return None;
+        }
+        let modules = str::from_utf8(part(&mut rest)?).ok()?;
+        let modules: Vec<Box<str>> = modules.split('\n').map(Into::into).collect();
+        let (list, []) = rest.as_chunks::<BLOCK>() else {
+            return None;
+        };
+        let mut at = end as u64;
+        let mut blocks: Vec<StoredBlock> = Vec::with_capacity(list.len());
+        for bytes in list {
+            let mut rest = &bytes[..];
+            let start = number(&mut rest)?;
+            let (block_len, crc) = halves(number(&mut rest)?);
+            let place = at..at.checked_add(u64::from(block_len))?;
+            if blocks.last().is_some_and(|before| before.start >= start) {
+                return None;
+            }
+            at = place.end;
+            blocks.push(StoredBlock {
+                start,
+                place,
+                crc,
+                read: OnceLock::new(),
+            });
+        }
+        let is_sound = !text.is_empty() && at == len;
+        is_sound.then_some(Self {
+            file,
+            text,
+            modules,
+            blocks,
+            is_damaged: AtomicBool::new(false),
+        })
     }
-    key.extend(head);
-    shows_addresses.then_some(key)
+
+    /// Returns the AVMAs of the code of the kernel proper.
+    pub(crate) fn text_range(&self) -> Range<u64> {
+        self.text.clone()
+    }
+
+    /// Returns true once something that was wanted turned out to be damaged.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Returns the function that covers this AVMA. Only where it [is certain](Self::is_certain) is there none if there is none
+    /// here.
+    pub(super) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
+        self.table_at(avma)?.lookup(avma)
+    }
+
+    /// Returns true if the answer to a lookup is that of the kernel's whole list: the address lies among the kernel's own code
+    /// or that of a module, and its block is not damaged.
+    pub(super) fn is_certain(&self, avma: u64) -> bool {
+        let Some(table) = self.table_at(avma) else {
+            return false;
+        };
+        if self.text.contains(&avma) {
+            return true;
+        }
+        let Some(index) = table.index_at(avma) else {
+            return false;
+        };
+        let entry = &table.entries[index];
+        // The code of a module lies in one piece; what shares a page with it is its own.
+        let goes_on = |next: &Entry| entry.module != 0 && next.module == entry.module && next.code;
+        entry.start / PAGE == avma / PAGE
+            || (entry.code && table.entries.get(index + 1).is_some_and(goes_on))
+    }
+
+    /// Returns the AVMAs at which the answer to a lookup may change, ascending; some twice. `None` if a block is damaged.
+    pub(crate) fn bounds(&self) -> Option<Vec<u64>> {
+        let mut bounds = Vec::with_capacity(self.blocks.len() * IN_BLOCK * 2);
+        for (number, block) in self.blocks.iter().enumerate() {
+            let table = self.table(block)?;
+            // The last entry is of the next block, but in the last.
+            let own = match number + 1 < self.blocks.len() {
+                true => table.entries.len().saturating_sub(1),
+                false => table.entries.len(),
+            };
+            bounds.extend((0..own).flat_map(|at| [table.entries[at].start, table.end(at)]));
+        }
+        Some(bounds)
+    }
+
+    fn table_at(&self, avma: u64) -> Option<Table<'_>> {
+        let after = self.blocks.partition_point(|block| block.start <= avma);
+        self.table(self.blocks.get(after.checked_sub(1)?)?)
+    }
+
+    /// Returns a block, which is read on first use; `None` if it is damaged.
+    fn table<'a>(&'a self, block: &'a StoredBlock) -> Option<Table<'a>> {
+        let read = block.read.get_or_init(|| {
+            let read = self.read_block(block);
+            if read.is_none() {
+                self.is_damaged.store(true, Ordering::Relaxed);
+            }
+            read
+        });
+        let read = read.as_ref()?;
+        Some(Table {
+            entries: &read.entries,
+            names: &read.names,
+            modules: &self.modules,
+        })
+    }
+
+    fn read_block(&self, block: &StoredBlock) -> Option<Block> {
+        let len = usize::try_from(block.place.end - block.place.start).ok()?;
+        let mut bytes = vec![0; len];
+        self.file
+            .read_exact_at(&mut bytes, block.place.start)
+            .ok()?;
+        if crc32fast::hash(&bytes) != block.crc {
+            return None;
+        }
+        let mut rest = &bytes[..];
+        let count = usize::try_from(number(&mut rest)?).ok()?;
+        let (entries, names) = rest.split_at_checked(count.checked_mul(ENTRY)?)?;
+        let (entries, _) = entries.as_chunks::<ENTRY>();
+        let decode = |bytes: &[u8; ENTRY]| {
+            let mut rest = &bytes[..];
+            let start = number(&mut rest)?;
+            let rest = number(&mut rest)?;
+            Some(Entry {
+                start,
+                name: rest as u32,
+                module: (rest >> 32) as u16,
+                code: rest >> 48 != 0,
+            })
+        };
+        let entries: Vec<Entry> = entries.iter().map(decode).collect::<Option<_>>()?;
+        let modules = self.modules.len();
+        let is_sound = entries
+            .first()
+            .is_some_and(|first| first.start == block.start)
+            && entries.is_sorted_by(|a, b| a.start < b.start)
+            && (entries.iter()).all(|entry| usize::from(entry.module) < modules);
+        let names = String::from_utf8(names.to_vec()).ok()?;
+        is_sound.then_some(Block { entries, names })
+    }
 }
 
 /// Encodes the symbols of the kernel and of loaded modules; `None` if the list does not say where the kernel's code ends.
-fn encode(symbols: &KernelSymbols, key: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn encode(symbols: &KernelSymbols, key: &[u8]) -> Option<Vec<u8>> {
     let text = symbols.text.clone()?;
     let loaded: FxHashSet<Box<str>> = (loaded_modules().into_iter().map(|m| m.name)).collect();
-    let is_kept = |entry: &&Entry| match usize::from(entry.module) {
+    let is_stored = |entry: &&Entry| match usize::from(entry.module) {
         0 => true,
         module => loaded.contains(&symbols.modules[module]),
     };
-    let modules = symbols.modules.join("\n");
-    let entries: Vec<&Entry> = symbols.entries.iter().filter(is_kept).collect();
-    let mut out = Vec::with_capacity(
-        64 + key.len() + modules.len() + entries.len() * ENTRY + symbols.names.len(),
-    );
-    out.extend(text.start.to_ne_bytes());
-    out.extend(text.end.to_ne_bytes());
-    for part in [key, modules.as_bytes(), symbols.names.as_bytes()] {
-        out.extend((part.len() as u64).to_ne_bytes());
-        out.extend(part);
+    let entries: Vec<&Entry> = symbols.entries.iter().filter(is_stored).collect();
+    let mut head = Vec::new();
+    head.extend(text.start.to_ne_bytes());
+    head.extend(text.end.to_ne_bytes());
+    for part in [key, symbols.modules.join("\n").as_bytes()] {
+        head.extend((part.len() as u64).to_ne_bytes());
+        head.extend(part);
     }
-    for entry in entries {
-        out.extend(entry.start.to_ne_bytes());
-        let module_and_name = u64::from(entry.module) << 32 | u64::from(entry.name);
-        let rest = u64::from(entry.code) << 48 | module_and_name;
-        out.extend(rest.to_ne_bytes());
+    let mut blocks = Vec::new();
+    for first in (0..entries.len()).step_by(IN_BLOCK) {
+        let behind = entries.len().min(first + IN_BLOCK + 1);
+        let block = encode_block(symbols, &entries[first..behind]);
+        let len_and_crc = (block.len() as u64) << 32 | u64::from(crc32fast::hash(&block));
+        head.extend(entries[first].start.to_ne_bytes());
+        head.extend(len_and_crc.to_ne_bytes());
+        blocks.extend(block);
     }
     let mut file = MAGIC.to_ne_bytes().to_vec();
-    file.extend(u64::from(crc32fast::hash(&out)).to_ne_bytes());
-    file.append(&mut out);
+    file.extend(u64::from(crc32fast::hash(&head)).to_ne_bytes());
+    file.extend((head.len() as u64).to_ne_bytes());
+    file.append(&mut head);
+    file.append(&mut blocks);
     Some(file)
 }
 
-/// Decodes symbols that were encoded with this key; `None` for any others, and for damaged ones.
-fn decode(file: &[u8], key: &[u8]) -> Option<KernelSymbols> {
-    let mut rest = file;
-    if number(&mut rest)? != MAGIC || number(&mut rest)? != u64::from(crc32fast::hash(rest)) {
-        return None;
+fn encode_block(symbols: &KernelSymbols, entries: &[&Entry]) -> Vec<u8> {
+    let mut names = Vec::new();
+    let mut block = (entries.len() as u64).to_ne_bytes().to_vec();
+    for entry in entries {
+        block.extend(entry.start.to_ne_bytes());
+        let module_and_name = u64::from(entry.module) << 32 | names.len() as u64;
+        let rest = u64::from(entry.code) << 48 | module_and_name;
+        block.extend(rest.to_ne_bytes());
+        if entry.code {
+            let name = symbols.names.get(entry.name as usize..);
+            names.extend(
+                name.and_then(|name| name.split('\n').next())
+                    .map(str::bytes)
+                    .into_iter()
+                    .flatten(),
+            );
+            names.push(b'\n');
+        }
     }
-    let text = number(&mut rest)?..number(&mut rest)?;
-    if part(&mut rest)? != key {
-        return None;
-    }
-    let modules = str::from_utf8(part(&mut rest)?).ok()?;
-    let modules: Vec<Box<str>> = modules.split('\n').map(Into::into).collect();
-    let names = str::from_utf8(part(&mut rest)?).ok()?.to_owned();
-    let (entries, []) = rest.as_chunks::<ENTRY>() else {
-        return None;
-    };
-    let decode = |bytes: &[u8; ENTRY]| {
-        let (start, rest) = bytes.split_first_chunk()?;
-        let rest = u64::from_ne_bytes(*rest.first_chunk()?);
-        Some(Entry {
-            start: u64::from_ne_bytes(*start),
-            name: rest as u32,
-            module: (rest >> 32) as u16,
-            code: rest >> 48 != 0,
-        })
-    };
-    let entries: Vec<Entry> = entries.iter().map(decode).collect::<Option<_>>()?;
-    let is_sound = entries.is_sorted_by(|a, b| a.start < b.start)
-        && (entries.iter()).all(|entry| usize::from(entry.module) < modules.len())
-        && !text.is_empty();
-    is_sound.then_some(KernelSymbols {
-        entries,
-        names,
-        modules,
-        text: Some(text),
-        is_kept: true,
-    })
+    block.append(&mut names);
+    block
+}
+
+/// Splits a number into its upper and lower half.
+fn halves(number: u64) -> (u32, u32) {
+    ((number >> 32) as u32, number as u32)
 }
 
 /// Takes a number from the beginning.
@@ -163,6 +337,7 @@ fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const LIST: &str = "\
 ffffffff81000000 T _text
@@ -173,73 +348,123 @@ ffffffff81003050 t behind_data
 ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
 ";
 
+    fn parse(list: &str) -> KernelSymbols {
+        KernelSymbols::parse(list.as_bytes()).unwrap()
+    }
+
+    /// Reads a file of these bytes.
+    fn read(bytes: &[u8], key: &[u8]) -> Option<StoredSymbols> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        StoredSymbols::read(file.reopen().unwrap(), key)
+    }
+
+    fn stored(symbols: &KernelSymbols) -> StoredSymbols {
+        read(&encode(symbols, b"key").unwrap(), b"key").unwrap()
+    }
+
     #[test]
-    fn kept_symbols_are_those_that_were_listed() {
-        let symbols = KernelSymbols::parse(LIST.as_bytes()).unwrap();
-        let file = encode(&symbols, b"key").unwrap();
-        let kept = decode(&file, b"key").unwrap();
-        assert_eq!(kept.text_range(), symbols.text_range());
-        let listed: Vec<_> = symbols.iter().filter(|s| s.module.is_none()).collect();
-        let mut found: Vec<_> = kept.iter().collect();
-        // The last one ends where the program began that is not kept.
-        assert_eq!(found.len(), listed.len());
-        assert_eq!(found.pop().unwrap().name, "behind_data");
-        assert_eq!(found, listed[..found.len()]);
-        assert!(decode(&file, b"another").is_none());
+    fn stored_symbols_are_those_that_were_listed() {
+        let symbols = parse(LIST);
+        let stored = stored(&symbols);
+        assert_eq!(Some(stored.text_range()), symbols.text_range());
+        for symbol in symbols.iter().filter(|symbol| symbol.module.is_none()) {
+            let found = stored.lookup(symbol.start).unwrap();
+            // The last one ends where the program began that is not stored.
+            assert_eq!(found.name, symbol.name);
+            assert!(found.name == "behind_data" || found == symbol);
+        }
+        assert!(read(&encode(&symbols, b"key").unwrap(), b"another").is_none());
+    }
+
+    /// A list of many blocks, in which data and names of every length lie at their ends.
+    fn many() -> KernelSymbols {
+        let mut list = String::from("ffffffff81000000 T _text\n");
+        for n in 1..2000u64 {
+            let kind = if n % 7 == 0 { 'd' } else { 't' };
+            let start = 0xffff_ffff_8100_0000 + n * 24 + n % 3;
+            list += &format!("{start:016x} {kind} f{}\n", "x".repeat(n as usize % 40));
+        }
+        list += "ffffffff82000000 T _etext\n";
+        parse(&list)
+    }
+
+    #[test]
+    fn every_block_answers_as_the_whole_list() {
+        let symbols = many();
+        let stored = stored(&symbols);
+        assert_eq!(stored.blocks.len(), 2001usize.div_ceil(IN_BLOCK));
+        let is_read = |block: &StoredBlock| block.read.get().is_some();
+        assert!(!stored.blocks.iter().any(is_read));
+        assert!(stored.lookup(0xffff_ffff_8100_0020).is_some());
+        assert_eq!(
+            stored.blocks.iter().filter(|block| is_read(block)).count(),
+            1
+        );
+        for avma in (0xffff_ffff_8100_0000..0xffff_ffff_8101_0000).step_by(5) {
+            assert!(stored.is_certain(avma));
+            assert_eq!(stored.lookup(avma), symbols.lookup(avma), "{avma:#x}");
+        }
+        assert!(stored.lookup(0xffff_ffff_80ff_ffff).is_none());
+        let bounds: Vec<u64> = symbols.bounds().collect();
+        assert_eq!(stored.bounds(), Some(bounds));
+        assert!(!stored.is_damaged());
     }
 
     #[test]
     fn they_answer_for_no_address_that_may_be_of_something_else() {
-        let symbols = KernelSymbols::parse(LIST.as_bytes()).unwrap();
-        let kept = decode(&encode(&symbols, b"key").unwrap(), b"key").unwrap();
-        let bpf = 0xffff_ffff_c000_1000;
-        assert!(symbols.is_certain(bpf) && !kept.is_certain(bpf));
+        let symbols = parse(LIST);
+        let stored = stored(&symbols);
+        assert!(!stored.is_certain(0xffff_ffff_c000_1000));
         for avma in [0xffff_ffff_8100_0018, 0xffff_ffff_8100_2fff] {
-            assert!(kept.is_certain(avma), "{avma:#x}");
-            assert_eq!(kept.lookup(avma), symbols.lookup(avma));
+            assert!(stored.is_certain(avma), "{avma:#x}");
+            assert_eq!(stored.lookup(avma), symbols.lookup(avma));
         }
         // Within the page of a symbol nothing else can lie.
-        assert!(kept.is_certain(0xffff_ffff_8100_3060));
-        assert!(!kept.is_certain(0xffff_ffff_8100_4000));
-        assert!(!kept.is_certain(0x1000) && !kept.is_certain(u64::MAX));
+        assert!(stored.is_certain(0xffff_ffff_8100_3060));
+        assert!(!stored.is_certain(0xffff_ffff_8100_4000));
+        assert!(!stored.is_certain(0x1000) && !stored.is_certain(u64::MAX));
     }
 
     #[test]
     fn what_is_damaged_is_not_read() {
-        let symbols = KernelSymbols::parse(LIST.as_bytes()).unwrap();
+        let symbols = parse(LIST);
         let file = encode(&symbols, b"key").unwrap();
+        let avma = 0xffff_ffff_8100_0018;
+        let answers = |bytes: &[u8]| {
+            let stored = read(bytes, b"key")?;
+            let answer = stored.lookup(avma).map(|symbol| symbol.name.to_owned());
+            assert_eq!(stored.is_certain(avma), answer.is_some());
+            assert_eq!(stored.is_damaged(), answer.is_none());
+            assert_eq!(stored.bounds().is_some(), answer.is_some());
+            answer
+        };
+        assert_eq!(answers(&file).as_deref(), Some("first"));
         for end in 0..file.len() {
-            assert!(decode(&file[..end], b"key").is_none(), "{end}");
+            assert!(read(&file[..end], b"key").is_none(), "{end}");
         }
         for at in 0..file.len() {
             let mut damaged = file.clone();
             damaged[at] ^= 1;
-            assert!(decode(&damaged, b"key").is_none(), "{at}");
+            assert!(answers(&damaged).is_none(), "{at}");
         }
+        let mut longer = file;
+        longer.push(0);
+        assert!(answers(&longer).is_none());
     }
 
+    /// Only lookups in the damaged block fail.
     #[test]
-    fn symbols_of_the_running_kernel_are_kept_unless_they_are_hidden() {
-        let folder = rprof_output::private_folder().unwrap();
-        let home = folder.path().as_os_str().to_owned();
-        let get = |name| (name == "HOME").then(|| home.clone());
-        let cache = PrivateCache::from_variables(get).unwrap();
-        let first = load_running(Some(&cache));
-        if running_key().is_none() {
-            assert!(!cache.path().exists(), "{first:?}");
-        }
-        rprof_testing::needs!(Kernel);
-        let first = first.unwrap();
-        let second = load_running(Some(&cache)).unwrap();
-        assert!(!first.is_kept && second.is_kept);
-        assert_eq!(second.text_range(), first.text_range());
-        let text = first.text_range().unwrap();
-        for avma in text.step_by(997) {
-            assert!(second.is_certain(avma));
-            assert_eq!(second.lookup(avma), first.lookup(avma), "{avma:#x}");
-        }
-        fs::write(cache.path().join(FILE), b"something else").unwrap();
-        assert!(!load_running(Some(&cache)).unwrap().is_kept);
-        assert!(load_running(Some(&cache)).unwrap().is_kept);
+    fn a_damaged_block_does_not_answer() {
+        let symbols = many();
+        let mut file = encode(&symbols, b"key").unwrap();
+        let last = file.len() - 1;
+        file[last] ^= 1;
+        let stored = read(&file, b"key").unwrap();
+        let (first, end) = (0xffff_ffff_8100_0020, 0xffff_ffff_8200_0000 - 1);
+        assert!(stored.is_certain(first) && !stored.is_damaged());
+        assert!(!stored.is_certain(end) && stored.is_damaged());
+        assert!(stored.bounds().is_none());
+        assert_eq!(stored.lookup(first), symbols.lookup(first));
     }
 }

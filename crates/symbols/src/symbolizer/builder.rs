@@ -3,7 +3,7 @@
 use super::Symbolizer;
 use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
-use crate::kernel::{KernelSymbols, Vmlinux};
+use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux};
 use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::{Reason, Style};
@@ -138,7 +138,7 @@ impl SymbolizerBuilder {
         let kernel_given = self.kernel_list.is_some();
         if let Some(list) = self.kernel_list {
             let symbols = KernelSymbols::parse(&list[..]).map_err(|error| Reason::from(&error));
-            kernel.get_or_init(|| symbols);
+            kernel.get_or_init(|| symbols.map(RunningKernel::Whole));
         }
         Symbolizer {
             style: self.style,

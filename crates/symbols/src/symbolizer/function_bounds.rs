@@ -5,6 +5,7 @@
 
 use super::{Image, Symbolizer};
 use crate::elf_image::ElfImage;
+use crate::kernel::RunningKernel;
 use crate::pages::Pages;
 use rprof_image::Reason;
 use rprof_image::{ImageKey, ImageSource};
@@ -221,10 +222,14 @@ impl FunctionBounds {
 pub struct KernelPrefetch<'a>(&'a Symbolizer);
 
 impl KernelPrefetch<'_> {
-    /// Reads the symbols of the running kernel, unless they are loaded.
-    pub fn load(self) {
+    /// Loads the symbols of the running kernel, unless they are loaded; and the [bounds](Symbolizer::function_bounds) of its functions
+    /// if those will be asked for, which needs all symbols.
+    pub fn load(self, bounds: bool) {
         // Whoever asks is told why there are none.
-        let _known = self.0.kernel_bounds().is_ok();
+        let _known = match bounds {
+            true => self.0.kernel_bounds().is_ok(),
+            false => self.0.kernel_symbols().is_ok(),
+        };
     }
 }
 
@@ -270,15 +275,22 @@ impl Symbolizer {
     }
 
     fn kernel_bounds(&self) -> Result<&FunctionBounds, Reason> {
-        let symbols = self.kernel_symbols()?;
-        let make = || match symbols.certain_range() {
-            Some(range) => {
-                let bounds = symbols.bounds().filter(|bound| range.contains(bound));
-                FunctionBounds::of_sorted(bounds).until(range.end)
-            }
-            None => FunctionBounds::of_sorted(symbols.bounds()),
+        if let Some(bounds) = self.kernel_bounds.get() {
+            return Ok(bounds);
+        }
+        let stored = match self.kernel_symbols()? {
+            RunningKernel::Stored(stored) => stored.bounds().zip(Some(stored.text_range())),
+            RunningKernel::Whole(_) => None,
         };
-        Ok(self.kernel_bounds.get_or_init(make))
+        let bounds = match stored {
+            // Beyond the kernel's own code some symbols may be missing.
+            Some((bounds, text)) => {
+                let bounds = bounds.into_iter().filter(|bound| text.contains(bound));
+                FunctionBounds::of_sorted(bounds).until(text.end)
+            }
+            None => FunctionBounds::of_sorted(self.whole_kernel()?.bounds()),
+        };
+        Ok(self.kernel_bounds.get_or_init(|| bounds))
     }
 
     /// Announces that the kernel's symbols will be [loaded](KernelPrefetch::load) on another
@@ -362,8 +374,11 @@ mod tests {
         assert!(!symbolizer.is_loading_kernel());
         let ahead = symbolizer.prefetch_kernel();
         assert!(symbolizer.is_loading_kernel());
-        ahead.load();
+        ahead.load(false);
         assert!(!symbolizer.is_loading_kernel());
+        assert!(symbolizer.kernel_bounds.get().is_none());
+        symbolizer.prefetch_kernel().load(true);
+        assert!(symbolizer.kernel_bounds.get().is_some());
         drop(symbolizer.prefetch_kernel());
         assert!(!symbolizer.is_loading_kernel());
 

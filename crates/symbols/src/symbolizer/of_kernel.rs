@@ -2,7 +2,7 @@
 
 use super::{Lookup, Symbolizer, symbol_cache::SymbolCache};
 use crate::elf_image::check;
-use crate::kernel::{self, KernelSymbols, VmlinuxError};
+use crate::kernel::{KernelSymbol, KernelSymbols, RunningKernel, VmlinuxError};
 use crate::{Frames, Reason, Symbol, demangle};
 use rprof_image::{ImageKey, ImageSource};
 
@@ -56,9 +56,9 @@ impl Symbolizer {
         self.refused.get().or(unusable)
     }
 
-    pub(super) fn kernel_symbols(&self) -> Result<&KernelSymbols, Reason> {
+    pub(super) fn kernel_symbols(&self) -> Result<&RunningKernel, Reason> {
         let load = || {
-            let loaded = kernel::load_running(self.kernel_cache.as_ref());
+            let loaded = RunningKernel::load(self.kernel_cache.as_ref());
             loaded.map_err(|error| Reason::from(&error))
         };
         self.kernel
@@ -67,18 +67,28 @@ impl Symbolizer {
             .map_err(|reason| *reason)
     }
 
-    /// Returns symbols of the kernel that have all there are at these addresses.
-    fn kernel_symbols_at(
-        &self,
-        mut avmas: impl Iterator<Item = u64>,
-    ) -> Result<&KernelSymbols, Reason> {
-        let symbols = self.kernel_symbols()?;
-        if avmas.all(|avma| symbols.is_certain(avma)) {
-            return Ok(symbols);
-        }
-        let load = || KernelSymbols::load_running().map_err(|error| Reason::from(&error));
+    /// Returns all symbols of the kernel, where those in the cache did not do.
+    pub(super) fn whole_kernel(&self) -> Result<&KernelSymbols, Reason> {
+        let symbols = match self.kernel_symbols()? {
+            RunningKernel::Whole(symbols) => return Ok(symbols),
+            stored => stored,
+        };
+        let load = || {
+            let loaded = symbols.load_whole(self.kernel_cache.as_ref());
+            loaded.map_err(|error| Reason::from(&error))
+        };
         let whole = self.whole_kernel.get_or_init(load);
         whole.as_ref().map_err(|reason| *reason)
+    }
+
+    /// Returns the functions at AVMAs of today.
+    fn kernel_functions(&self, avmas: &[u64]) -> Result<Vec<Option<KernelSymbol<'_>>>, Reason> {
+        let symbols = self.kernel_symbols()?;
+        if avmas.iter().all(|avma| symbols.is_certain(*avma)) {
+            return Ok(avmas.iter().map(|avma| symbols.lookup(*avma)).collect());
+        }
+        let symbols = self.whole_kernel()?;
+        Ok(avmas.iter().map(|avma| symbols.lookup(*avma)).collect())
     }
 
     pub(super) fn resolve_kernel(
@@ -87,12 +97,14 @@ impl Symbolizer {
         shift: Result<u64, Reason>,
         offsets: &[u64],
     ) -> Vec<Lookup> {
-        let symbols = shift.and_then(|shift| {
+        let found = shift.and_then(|shift| {
             let avmas = offsets.iter().map(|offset| offset.wrapping_add(shift));
-            Ok((shift, self.kernel_symbols_at(avmas)?))
+            let avmas: Vec<u64> = avmas.collect();
+            let functions = self.kernel_functions(&avmas)?;
+            Ok(avmas.into_iter().zip(functions))
         });
-        let (shift, symbols) = match symbols {
-            Ok(symbols) => symbols,
+        let found = match found {
+            Ok(found) => found,
             Err(reason) => return vec![Err(reason); offsets.len()],
         };
         let wanted = match image.source() {
@@ -100,9 +112,8 @@ impl Symbolizer {
             _ => None,
         };
         let mut names = SymbolCache::default();
-        let resolve = |&avma: &u64| {
-            let avma = avma.wrapping_add(shift);
-            let found = symbols.lookup(avma).ok_or(Reason::NoSymbolAtAddress)?;
+        let resolve = |(avma, found): (u64, Option<KernelSymbol<'_>>)| {
+            let found = found.ok_or(Reason::NoSymbolAtAddress)?;
             // Another module may have been loaded at that place since. Recorders of the kernel as a
             // whole leave what is in modules to us, so there any module will do.
             if wanted.is_some() && found.module != wanted {
@@ -118,7 +129,7 @@ impl Symbolizer {
             });
             Ok(Frames::new(symbol, avma - found.start))
         };
-        offsets.iter().map(resolve).collect()
+        found.map(resolve).collect()
     }
 }
 

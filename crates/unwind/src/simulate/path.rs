@@ -48,6 +48,8 @@ pub(crate) struct PathState {
     pub(super) start_sp: u64,
     /// True once an instruction has set the frame pointer.
     pub(super) sets_frame_pointer: bool,
+    /// True while the frame pointer is one that was made for a callee: see [`PathState::makes_callees_frame`].
+    pub(super) has_callees_frame: bool,
 }
 
 impl PathState {
@@ -59,6 +61,7 @@ impl PathState {
             written: Vec::new(),
             start_sp: registers.sp(),
             sets_frame_pointer: false,
+            has_callees_frame: false,
         }
     }
 
@@ -151,14 +154,33 @@ impl PathState {
         self.sets_frame_pointer
     }
 
+    /// Returns true for `mov rbp, REG` that leads to a word with the frame pointer there is: a frame for a callee, as SBCL makes it
+    /// (`lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov rbp, rsi; call`). A function's own frame is made of the stack pointer.
+    fn makes_callees_frame<M: Memory + ?Sized>(
+        &self,
+        instruction: &Instruction,
+        memory: &M,
+    ) -> bool {
+        let (to, from) = (instruction.op0_register(), instruction.op1_register());
+        let is_move = instruction.mnemonic() == Mnemonic::Mov
+            && instruction.op1_kind() == OpKind::Register
+            && to == Register::RBP
+            && from != Register::RSP;
+        let frame = || self.registers.get(number(from)?);
+        let saved = || self.read(frame()?, memory);
+        is_move && saved().is_some_and(|saved| self.registers.get(RBP) == Some(saved))
+    }
+
     /// Forgets a frame pointer that was set for the callee, which gives the caller's back. The return address beside a function's
-    /// own frame was there when the path began, or was copied there along it.
+    /// own frame was there when the path began, or was copied there along it; but where the path began with the stack pointer
+    /// already below the callee's frame, what was there is an earlier callee's.
     fn forget_callees_frame(&mut self) {
         let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
             return;
         };
         let slot = fp.wrapping_add(8);
-        if slot < self.start_sp && !self.written.iter().any(|(at, _)| *at == slot) {
+        let is_new = slot < self.start_sp && !self.written.iter().any(|(at, _)| *at == slot);
+        if is_new || self.has_callees_frame {
             self.registers.forget(RBP);
         }
     }
@@ -253,8 +275,10 @@ impl PathState {
             }
             _ => None,
         };
+        let has_callees_frame = self.makes_callees_frame(instruction, memory);
         if let Some(register) = first {
             self.assign(register, value.filter(|_| full));
+            self.has_callees_frame |= has_callees_frame;
             if register == RSP && self.registers.get(RSP).is_none() {
                 return false;
             }
@@ -263,7 +287,10 @@ impl PathState {
     }
 
     fn assign(&mut self, register: u8, value: Option<u64>) {
-        self.sets_frame_pointer |= register == RBP;
+        if register == RBP {
+            self.sets_frame_pointer = true;
+            self.has_callees_frame = false;
+        }
         match value {
             Some(value) => self.registers.set(register, value),
             None => self.registers.forget(register),

@@ -9,6 +9,7 @@ mod attached;
 mod caches;
 mod framehop;
 mod fuzz_corpus;
+mod handed_frames;
 mod hostile;
 mod image;
 mod process;

@@ -1,0 +1,68 @@
+//! [`Table`]: symbols of the kernel by AVMA, all of them or a part.
+
+use super::KernelSymbol;
+
+/// Symbol in 16 bytes. Its name runs from `name` in the text to the end of the line; its size
+/// follows from the next start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) start: u64,
+    pub(super) name: u32,
+    /// Index into `modules`; 0 is the kernel proper.
+    pub(super) module: u16,
+    /// False for data symbols, which only mark the end of code.
+    pub(super) code: bool,
+}
+
+/// Page size in bytes. The last symbol before another module ends with the page after its own, so
+/// that gaps between modules have no name.
+pub(super) const PAGE: u64 = 4096;
+
+/// Symbols by rising AVMA, no two at the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) names: &'a str,
+    pub(super) modules: &'a [Box<str>],
+}
+
+impl<'a> Table<'a> {
+    /// Returns the function that covers this AVMA.
+    pub(super) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'a>> {
+        let symbol = self.symbol(self.index_at(avma)?)?;
+        (avma - symbol.start < symbol.size).then_some(symbol)
+    }
+
+    /// Returns the index of the last symbol that does not start behind this AVMA.
+    pub(super) fn index_at(&self, avma: u64) -> Option<usize> {
+        let after = self.entries.partition_point(|entry| entry.start <= avma);
+        after.checked_sub(1)
+    }
+
+    /// Returns the end of the symbol of this index: the start of the next one at the latest.
+    pub(super) fn end(&self, index: usize) -> u64 {
+        let entry = &self.entries[index];
+        match self.entries.get(index + 1) {
+            Some(next) if next.module == entry.module => next.start,
+            next => {
+                let page_end = (entry.start | (PAGE - 1))
+                    .saturating_add(1)
+                    .saturating_add(PAGE);
+                next.map_or(page_end, |next| next.start.min(page_end))
+            }
+        }
+    }
+
+    /// Returns the function of this index; `None` for data.
+    pub(super) fn symbol(&self, index: usize) -> Option<KernelSymbol<'a>> {
+        let entry = &self.entries[index];
+        let name = self.names.get(entry.name as usize..)?.split('\n').next()?;
+        let module = (entry.module != 0).then(|| &*self.modules[usize::from(entry.module)]);
+        entry.code.then_some(KernelSymbol {
+            name,
+            module,
+            start: entry.start,
+            size: self.end(index) - entry.start,
+        })
+    }
+}
