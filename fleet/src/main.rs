@@ -229,10 +229,14 @@ async fn run(command: Command) -> Result<ExitCode> {
                 let why = image
                     .reason
                     .map_or_else(String::new, |reason| format!("; others: {reason}"));
-                output::note(&format!(
-                    "{} {}: {} of {} addresses named{why}",
+                let unsent = match image.found < image.wanted && !image.unsent.is_empty() {
+                    true => format!("; debuginfod: {}", image.unsent.join(", ")),
+                    false => String::new(),
+                };
+                output::note(&clean(&format!(
+                    "{} {}: {} of {} addresses named{why}{unsent}",
                     image.path, image.build_id, image.found, image.wanted
-                ));
+                )));
             }
             output::note(&format!("{} rows appended", outcome.rows));
         }
