@@ -6,6 +6,7 @@ mod hosts;
 #[allow(dead_code, reason = "tests of debuginfod itself need more of it")]
 mod server;
 
+mod agents;
 mod buckets;
 mod cluster;
 mod compaction;
