@@ -202,12 +202,16 @@ impl Fleet {
         sql: &str,
     ) -> Result<Vec<RecordBatch>, FleetError> {
         let mut attempt = 0;
+        let mut contact = remote::Scheduler::new(scheduler);
         loop {
             let patience = FIRST_PATIENCE * (1 << attempt);
             let context = self.session.lock().await.context.clone();
             let frame = context.sql(sql).await?;
-            let failure = match remote::collect(frame, scheduler, patience).await {
+            let failure = match remote::collect(frame, &mut contact, patience).await {
                 Ok(batches) => return Ok(batches),
+                Err(failure) if !failure.may_pass() => {
+                    return Err(DataFusionError::from(failure).into());
+                }
                 Err(failure) => failure,
             };
             // A file that cannot be read is reported; silence is of the cluster.

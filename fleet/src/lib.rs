@@ -16,6 +16,7 @@
 //! | [`symbolize`] | names that hosts lacked |
 //! | [`retain`] | old dates dropped |
 //! | [`ddl`] | the tables in the dialects of other engines |
+//! | [`stop`] | jobs in clusters cancelled where this process is asked to end |
 //! | [`cluster`] | Ballista's scheduler and executors |
 
 #[cfg(feature = "ballista")]
@@ -35,6 +36,8 @@ pub mod profile;
 mod remote;
 pub mod retain;
 mod rows;
+#[cfg(feature = "ballista")]
+pub mod stop;
 pub mod store;
 pub mod symbolize;
 
