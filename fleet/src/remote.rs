@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ballista_core::execution_plans::DistributedQueryExec;
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
@@ -14,7 +14,6 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::DataFrame;
 use datafusion_proto::protobuf::LogicalPlanNode;
 use futures::StreamExt;
-use tokio::time::Instant;
 
 use crate::stop::Job;
 
@@ -87,29 +86,31 @@ impl Scheduler {
     }
 
     /// Fails if the scheduler has not answered for so long that it counts as gone.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        match self.answered.elapsed() {
+    fn check(&self, now: Instant) -> Result<(), Failure> {
+        match now.saturating_duration_since(self.answered) {
             silence if silence >= GONE_AFTER => Err(Failure::Gone(silence)),
             _ => Ok(()),
         }
     }
 
-    /// Asks for the number of stages of a job that ended; `None` if it is not told. An answer that says no is an answer.
-    async fn ended_stages(&mut self, job: Option<String>) -> Option<usize> {
-        let address = self.address.clone();
+    /// Asks for the number of stages of a job that ended.
+    async fn ended_stages(&self, job: Option<String>) -> Reply {
         let answer = async {
-            let mut client = SchedulerGrpcClient::connect(address).await.ok()?;
+            let client = SchedulerGrpcClient::connect(self.address.clone()).await;
+            let Ok(mut client) = client else {
+                return Reply::Nothing;
+            };
             // A job that has no name yet is unknown, which is told.
             let job_id = job.unwrap_or_default();
             match client.get_job_metrics(GetJobMetricsParams { job_id }).await {
-                Ok(found) => Some(Some(found.into_inner().stages.len())),
+                Ok(found) => Reply::Stages(found.into_inner().stages.len()),
                 // Failures of the connection have a source, refusals of the scheduler have none.
-                Err(status) => status.source().is_none().then_some(None),
+                Err(status) if status.source().is_none() => Reply::Refusal,
+                Err(_) => Reply::Nothing,
             }
         };
-        let answer = tokio::time::timeout(REPLY, answer).await.ok().flatten()?;
-        self.answered = Instant::now();
-        answer
+        let answer = tokio::time::timeout(REPLY, answer).await;
+        answer.unwrap_or(Reply::Nothing)
     }
 
     /// Has a job cancelled, since one that hangs, or that nobody waits for, takes the tasks of those behind it.
@@ -124,6 +125,57 @@ impl Scheduler {
     }
 }
 
+/// Answer of a scheduler about a job.
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    /// None, in time.
+    Nothing,
+    /// It does not know the job, or has no figures of it.
+    Refusal,
+    /// Number of stages that ended.
+    Stages(usize),
+}
+
+/// Progress of a job, and the last time that there was any.
+struct Progress {
+    stages: usize,
+    batches: u64,
+    since: Instant,
+}
+
+impl Progress {
+    /// Takes what is seen at a time, and fails if there was no progress for the time of `patience`, or the scheduler is gone.
+    fn see(
+        &mut self,
+        scheduler: &mut Scheduler,
+        (reply, batches): (Reply, u64),
+        patience: Duration,
+        now: Instant,
+    ) -> Result<(), Failure> {
+        let stages = match reply {
+            Reply::Stages(stages) => stages,
+            Reply::Nothing | Reply::Refusal => self.stages,
+        };
+        let is_more = (stages, batches) != (self.stages, self.batches);
+        if is_more {
+            *self = Progress {
+                stages,
+                batches,
+                since: now,
+            };
+        }
+        // Rows come from executors, which may be reached where the scheduler is not.
+        if is_more || !matches!(reply, Reply::Nothing) {
+            scheduler.answered = now;
+        }
+        scheduler.check(now)?;
+        match now.saturating_duration_since(self.since) >= patience {
+            true => Err(Failure::Silent(patience)),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Collects the answer to a question; gives up, and has the job cancelled, after `patience` without progress, if the scheduler is gone, or if this
 /// process ends.
 pub(crate) async fn collect(
@@ -135,7 +187,7 @@ pub(crate) async fn collect(
     if guard.is_stopped() {
         return Err(Failure::Stopped);
     }
-    scheduler.check()?;
+    scheduler.check(Instant::now())?;
     let tasks = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await;
     let plan = plan.map_err(Failure::Reported)?;
@@ -176,21 +228,19 @@ async fn silence(
     received: &AtomicU64,
     patience: Duration,
 ) -> Failure {
-    let (mut seen, mut since) = ((0, 0), Instant::now());
-    while since.elapsed() < patience {
+    let mut progress = Progress {
+        stages: 0,
+        batches: 0,
+        since: Instant::now(),
+    };
+    loop {
         tokio::time::sleep(TICK).await;
-        let stages = scheduler.ended_stages(job_of(plan)).await;
-        let now = (stages.unwrap_or(seen.0), received.load(Ordering::Relaxed));
-        if now != seen {
-            (seen, since) = (now, Instant::now());
-            // Rows come from executors, which may be reached where the scheduler is not.
-            scheduler.answered = since;
-        }
-        if let Err(gone) = scheduler.check() {
-            return gone;
+        let reply = scheduler.ended_stages(job_of(plan)).await;
+        let seen = (reply, received.load(Ordering::Relaxed));
+        if let Err(failure) = progress.see(scheduler, seen, patience, Instant::now()) {
+            return failure;
         }
     }
-    Failure::Silent(patience)
 }
 
 /// Returns the job that the scheduler made of a plan, once it did.
@@ -201,49 +251,61 @@ fn job_of(plan: &dyn ExecutionPlan) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::datatypes::Schema;
-    use datafusion::physical_plan::empty::EmptyExec;
-    use tokio::net::TcpListener;
-
     use super::*;
 
-    /// A scheduler that takes connections and says nothing.
-    async fn dumb() -> (TcpListener, Scheduler) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let scheduler = Scheduler::new(&format!("df://{}", listener.local_addr().unwrap()));
-        (listener, scheduler)
-    }
+    const PATIENCE: Duration = Duration::from_secs(45);
 
-    fn plan() -> EmptyExec {
-        EmptyExec::new(Arc::new(Schema::empty()))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_scheduler_without_any_answer_is_gone_before_patience_ends() {
-        let (_listener, mut scheduler) = dumb().await;
+    /// Returns the failure, if any, and the second of it, where each second has such a reply and number of batches.
+    fn failure(seen: impl Fn(u64) -> (Reply, u64)) -> Option<(u64, Failure)> {
         let begin = Instant::now();
-        let hour = Duration::from_secs(3_600);
-        let failure = silence(&plan(), &mut scheduler, &AtomicU64::new(0), hour).await;
-        assert!(matches!(failure, Failure::Gone(_)), "{failure:?}");
-        assert!(begin.elapsed() < GONE_AFTER + TICK + REPLY);
-        // A further try ends before it begins.
-        assert!(matches!(scheduler.check(), Err(Failure::Gone(_))));
+        let mut scheduler = Scheduler::new("df://nowhere:1");
+        scheduler.answered = begin;
+        let mut progress = Progress {
+            stages: 0,
+            batches: 0,
+            since: begin,
+        };
+        (1..10_000).find_map(|second| {
+            let now = begin + Duration::from_secs(second);
+            let found = progress.see(&mut scheduler, seen(second), PATIENCE, now);
+            Some((second, found.err()?))
+        })
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_question_whose_rows_come_is_not_given_up() {
-        let (_listener, mut scheduler) = dumb().await;
-        let received = AtomicU64::new(0);
-        let rows = async {
-            for _ in 0..100 {
-                tokio::time::sleep(Duration::from_secs(40)).await;
-                received.fetch_add(1, Ordering::Relaxed);
-            }
+    #[test]
+    fn a_scheduler_that_answers_nothing_is_gone_whatever_the_patience() {
+        let begin = Instant::now();
+        let mut scheduler = Scheduler::new("df://nowhere:1");
+        scheduler.answered = begin;
+        let mut progress = Progress {
+            stages: 0,
+            batches: 0,
+            since: begin,
         };
-        let (plan, patience) = (plan(), Duration::from_secs(60));
-        tokio::select! {
-            failure = silence(&plan, &mut scheduler, &received, patience) => panic!("{failure:?}"),
-            () = rows => {}
+        let mut see = |after: Duration| {
+            let hour = Duration::from_secs(3_600);
+            progress.see(&mut scheduler, (Reply::Nothing, 0), hour, begin + after)
+        };
+        assert!(see(GONE_AFTER - TICK).is_ok());
+        assert!(matches!(see(GONE_AFTER), Err(Failure::Gone(GONE_AFTER))));
+        // A further try ends before it begins.
+        assert!(scheduler.check(begin + GONE_AFTER).is_err());
+    }
+
+    #[test]
+    fn a_job_that_stands_still_is_given_up_though_the_scheduler_answers() {
+        for reply in [Reply::Refusal, Reply::Stages(0)] {
+            let (second, failure) = failure(|_| (reply, 0)).expect("a failure");
+            assert!(matches!(failure, Failure::Silent(PATIENCE)), "{failure:?}");
+            assert_eq!(second, PATIENCE.as_secs());
         }
+    }
+
+    #[test]
+    fn a_job_that_makes_progress_is_never_given_up() {
+        assert!(failure(|second| (Reply::Stages(second as usize / 40), 0)).is_none());
+        assert!(failure(|second| (Reply::Refusal, second / 40)).is_none());
+        // Rows come from executors where the scheduler does not answer.
+        assert!(failure(|second| (Reply::Nothing, second / 40)).is_none());
     }
 }
