@@ -18,6 +18,8 @@
 //! | [`ddl`] | the tables in the dialects of other engines |
 //! | [`stop`] | jobs in clusters cancelled where this process is asked to end |
 //! | [`cluster`] | Ballista's scheduler and executors |
+//! | `remote` | questions to a cluster, with a deadline |
+//! | `tasks` | tasks of an executor, which end with their job |
 
 #[cfg(feature = "ballista")]
 pub mod cluster;
@@ -40,5 +42,7 @@ mod rows;
 pub mod stop;
 pub mod store;
 pub mod symbolize;
+#[cfg(feature = "ballista")]
+mod tasks;
 
 pub use error::FleetError;

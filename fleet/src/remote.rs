@@ -202,7 +202,11 @@ pub(crate) async fn collect(
         Ok(batches)
     };
     let failure = tokio::select! {
-        answer = answer => return answer.map_err(Failure::Reported),
+        answer = answer => match answer {
+            Ok(batches) => return Ok(batches),
+            // It may be the connection that failed, and not the job.
+            Err(error) => Failure::Reported(error),
+        },
         failure = silence(plan.as_ref(), scheduler, &received, patience) => failure,
         () = stopped(&mut guard, plan.as_ref()) => Failure::Stopped,
     };

@@ -124,15 +124,12 @@ fn a_client_that_is_stopped_has_its_job_cancelled() {
     ));
     wait_for(own);
     let engine = format!("--engine ballista=df://127.0.0.1:{port}");
-    let ask = |sql: &str| {
-        let mut command = scene.command(&format!("sql --format csv {engine}"));
-        command.arg(sql);
-        command
-    };
     for (count, (signal, status)) in [("INT", 130), ("TERM", 143)].into_iter().enumerate() {
-        let mut command = ask(ENDLESS);
+        let mut command = scene.command(&format!("sql --format csv {engine}"));
+        command.arg(ENDLESS);
         let client = default_signals(&mut command).stderr(Stdio::piped()).spawn();
         let client = client.expect("it runs");
+        // The second waits behind the first, if that has not ended yet.
         wait_for_lines(&log, "Job submitted: ", count + 1);
         sleep(Duration::from_millis(500));
         finish(Command::new("kill").args(["-s", signal, &client.id().to_string()]));
@@ -145,8 +142,6 @@ fn a_client_that_is_stopped_has_its_job_cancelled() {
         );
         wait_for_lines(&log, "Job cancelled: ", count + 1);
     }
-    // The only executor is free for others.
-    assert_eq!(finish(&mut ask(SUMS)).0, scene.sql(SUMS));
 }
 
 #[test]
