@@ -200,6 +200,23 @@ pub enum Command {
     },
 }
 
+#[cfg(feature = "ballista")]
+impl Command {
+    /// Returns the engine, of commands that ask one.
+    pub fn engine(&self) -> Option<&Engine> {
+        match self {
+            Command::Top { question, .. }
+            | Command::Flamegraph { question, .. }
+            | Command::Html { question, .. }
+            | Command::Export { question, .. }
+            | Command::Diff { question, .. }
+            | Command::Regressions { question, .. }
+            | Command::Sql { question, .. } => Some(&question.engine),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Args, Clone)]
 pub struct Data {
     /// Folder of the tables, or s3://BUCKET/PREFIX

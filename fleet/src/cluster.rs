@@ -8,6 +8,7 @@ use ballista_core::ConfigProducer;
 use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::extension::{SessionConfigExt, ballista_scalar_functions};
 use ballista_core::registry::BallistaFunctionRegistry;
+use ballista_executor::execution_engine::DefaultExecutionEngine;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use ballista_scheduler::cluster::{BallistaCluster, ClusterStateEvent};
 use ballista_scheduler::config::SchedulerConfig;
@@ -20,6 +21,7 @@ use futures::StreamExt;
 
 use crate::FleetError;
 use crate::engine::runtime;
+use crate::tasks::Engine;
 
 /// Seconds between two signs of life of an executor.
 const HEARTBEAT: u64 = 5;
@@ -124,7 +126,13 @@ pub struct Executor {
 /// # Errors
 /// The scheduler does not answer, or the address cannot be bound.
 pub async fn executor(settings: Executor) -> Result<(), FleetError> {
+    let (host, scheduler_port) = &settings.scheduler;
+    let engine = Engine {
+        inner: DefaultExecutionEngine::new(),
+        scheduler: format!("http://{host}:{scheduler_port}"),
+    };
     let config = ExecutorProcessConfig {
+        override_execution_engine: Some(Arc::new(engine)),
         bind_host: settings.host.clone(),
         external_host: Some(settings.host),
         port: settings.port,

@@ -202,12 +202,16 @@ impl Fleet {
         sql: &str,
     ) -> Result<Vec<RecordBatch>, FleetError> {
         let mut attempt = 0;
+        let mut contact = remote::Scheduler::new(scheduler);
         loop {
             let patience = FIRST_PATIENCE * (1 << attempt);
             let context = self.session.lock().await.context.clone();
             let frame = context.sql(sql).await?;
-            let failure = match remote::collect(frame, scheduler, patience).await {
+            let failure = match remote::collect(frame, &mut contact, patience).await {
                 Ok(batches) => return Ok(batches),
+                Err(failure) if !failure.may_pass() => {
+                    return Err(DataFusionError::from(failure).into());
+                }
                 Err(failure) => failure,
             };
             // A file that cannot be read is reported; silence is of the cluster.
@@ -270,10 +274,13 @@ async fn context(engine: &Engine) -> Result<SessionContext, FleetError> {
         #[cfg(feature = "ballista")]
         Engine::Ballista(address) => {
             use ballista::prelude::{SessionConfigExt, SessionContextExt};
+            use ballista_core::config::BALLISTA_CLIENT_PULL;
             let config = SessionConfig::new_with_ballista()
                 .with_information_schema(true)
                 // The adaptive planner of version 55 hangs where an executor is lost: its stages are gone, and their tasks cannot end.
-                .with_ballista_adaptive_query_planner(false);
+                .with_ballista_adaptive_query_planner(false)
+                // A job has its name as soon as it is sent, and not only once it runs, so that it can be cancelled while it waits.
+                .set_str(BALLISTA_CLIENT_PULL, "true");
             let state = SessionStateBuilder::new()
                 .with_config(config)
                 .with_runtime_env(runtime()?)

@@ -16,7 +16,10 @@
 //! | [`symbolize`] | names that hosts lacked |
 //! | [`retain`] | old dates dropped |
 //! | [`ddl`] | the tables in the dialects of other engines |
+//! | [`stop`] | jobs in clusters cancelled where this process is asked to end |
 //! | [`cluster`] | Ballista's scheduler and executors |
+//! | `remote` | questions to a cluster, with a deadline |
+//! | `tasks` | tasks of an executor, which end with their job |
 
 #[cfg(feature = "ballista")]
 pub mod cluster;
@@ -35,7 +38,11 @@ pub mod profile;
 mod remote;
 pub mod retain;
 mod rows;
+#[cfg(feature = "ballista")]
+pub mod stop;
 pub mod store;
 pub mod symbolize;
+#[cfg(feature = "ballista")]
+mod tasks;
 
 pub use error::FleetError;

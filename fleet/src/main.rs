@@ -2,6 +2,8 @@
 
 mod cli;
 mod output;
+#[cfg(feature = "ballista")]
+mod signals;
 
 use std::process::ExitCode;
 
@@ -35,9 +37,12 @@ fn main() -> ExitCode {
         // Plans of long questions are deep.
         .thread_stack_size(8 << 20)
         .build();
-    let answer = runtime
-        .context("cannot start threads")
-        .and_then(|runtime| runtime.block_on(async { tokio::spawn(run(cli.command)).await? }));
+    let answer = runtime.context("cannot start threads").and_then(|runtime| {
+        let answer = runtime.block_on(answer(cli.command));
+        // Threads may be busy with what nobody waits for any more.
+        runtime.shutdown_background();
+        answer
+    });
     match answer {
         Ok(status) => status,
         Err(error) => {
@@ -45,6 +50,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs a command. A question to a cluster may be stopped by a signal, and its jobs with it; other commands end by the signal itself.
+async fn answer(command: Command) -> Result<ExitCode> {
+    #[cfg(feature = "ballista")]
+    if let Some(Engine::Ballista(_)) = command.engine() {
+        let signal = signals::asked_to_end()?;
+        let answer = tokio::spawn(run(command));
+        return tokio::select! {
+            answer = answer => answer?,
+            number = signal => Ok(signals::end(number).await),
+        };
+    }
+    tokio::spawn(run(command)).await?
 }
 
 async fn run(command: Command) -> Result<ExitCode> {
@@ -229,10 +248,14 @@ async fn run(command: Command) -> Result<ExitCode> {
                 let why = image
                     .reason
                     .map_or_else(String::new, |reason| format!("; others: {reason}"));
-                output::note(&format!(
-                    "{} {}: {} of {} addresses named{why}",
+                let unsent = match image.found < image.wanted && !image.unsent.is_empty() {
+                    true => format!("; debuginfod: {}", image.unsent.join(", ")),
+                    false => String::new(),
+                };
+                output::note(&clean(&format!(
+                    "{} {}: {} of {} addresses named{why}{unsent}",
                     image.path, image.build_id, image.found, image.wanted
-                ));
+                )));
             }
             output::note(&format!("{} rows appended", outcome.rows));
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rprof_debuginfod::Client;
+use rprof_debuginfod::{Client, FetchResult};
 use rprof_export::CleanName;
 use rprof_fleet_table::rows::{FrameLine, FrameRow};
 use rprof_fleet_table::{Id, Table, Tables};
@@ -39,13 +39,15 @@ pub struct WantedImage {
     pub found: usize,
     /// Reason for which one of the others has none.
     pub reason: Option<Reason>,
+    /// What servers did not send, and why, in words that are not safe to show.
+    pub unsent: Vec<String>,
 }
 
 /// Debug files of a folder, `.build-id/ab/cdef.debug`, and images, `.build-id/ab/cdef`; and if they are not there, of servers.
 #[derive(Debug)]
 struct Sources {
     folders: Vec<PathBuf>,
-    servers: Option<Client>,
+    servers: Option<Arc<Client>>,
 }
 
 impl RemoteFiles for Sources {
@@ -90,10 +92,14 @@ pub async fn symbolize(
     folders: Vec<PathBuf>,
     servers: Option<Client>,
 ) -> Result<Outcome, FleetError> {
+    let servers = servers.map(Arc::new);
     let symbolizer = Symbolizer::builder()
         .perf_cache(None)
         .debug_dirs(folders.clone())
-        .remote(Some(Arc::new(Sources { folders, servers })))
+        .remote(Some(Arc::new(Sources {
+            folders,
+            servers: servers.clone(),
+        })))
         .build();
     let mut outcome = Outcome::default();
     let mut counted: BTreeMap<(String, String), Counts> = BTreeMap::new();
@@ -164,9 +170,11 @@ pub async fn symbolize(
             store.put(&file.path, file.bytes).await?;
         }
     }
+    let mut unsent = servers.map_or_else(BTreeMap::new, |servers| unsent(&servers));
     let counts = counted.into_iter();
     outcome.images = counts
         .map(|((path, build_id), counts)| WantedImage {
+            unsent: unsent.remove(&build_id).unwrap_or_default(),
             path,
             build_id,
             wanted: counts.wanted.len(),
@@ -175,6 +183,23 @@ pub async fn symbolize(
         })
         .collect();
     Ok(outcome)
+}
+
+/// Returns what servers did not send, by build-id.
+fn unsent(servers: &Client) -> BTreeMap<String, Vec<String>> {
+    let mut unsent: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for outcome in servers.take_outcomes() {
+        let why = match outcome.result {
+            FetchResult::Missing => format!("no server has its {}", outcome.kind.name()),
+            FetchResult::Failed(failure) => failure.to_string(),
+            _ => continue,
+        };
+        let of_image = unsent.entry(outcome.build_id.to_string()).or_default();
+        if !of_image.contains(&why) {
+            of_image.push(why);
+        }
+    }
+    unsent
 }
 
 /// Returns the locations, with their offsets, of images whose names are wanted, if nothing better than a start of a function is known.

@@ -1,11 +1,15 @@
 //! The same questions by a scheduler and executors.
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::{PROGRAM, SUMS, Scene, finish};
+use rprof_testing::default_signals;
+
+use crate::support::{PROGRAM, SUMS, Scene, finish, texts};
 
 /// A process that stops with the test.
 struct Process(Child);
@@ -85,6 +89,59 @@ fn a_cluster_answers_as_one_process_does_also_without_an_executor_that_it_had() 
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     assert_eq!(sql(), expected);
     assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
+}
+
+/// Question that takes hours.
+const ENDLESS: &str = "SELECT sum(a.value * b.value * c.value * d.value) AS x FROM samples a, samples b, samples c, samples d \
+    WHERE a.value + b.value + c.value + d.value > 0";
+
+/// Waits until a log has so many lines with a text.
+fn wait_for_lines(log: &Path, text: &str, count: usize) {
+    let end = Instant::now() + Duration::from_secs(60);
+    let found = || fs::read_to_string(log).expect("a log");
+    while found().matches(text).count() < count {
+        assert!(Instant::now() < end, "no {text:?}: {}", found());
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_client_that_is_stopped_has_its_job_cancelled() {
+    let scene = Scene::of_hosts(10, 2);
+    let here = tempfile::tempdir().expect("a folder");
+    let log = here.path().join("log");
+    let (port, own) = (ports(), ports());
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["scheduler", "--port", &port.to_string()])
+        .env("RUST_LOG", "info")
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).expect("a log"));
+    let _scheduler = Process(command.spawn().expect("it runs"));
+    wait_for(port);
+    let _executor = start(&format!(
+        "executor --scheduler 127.0.0.1:{port} --port {own} --tasks 1"
+    ));
+    wait_for(own);
+    let engine = format!("--engine ballista=df://127.0.0.1:{port}");
+    for (count, (signal, status)) in [("INT", 130), ("TERM", 143)].into_iter().enumerate() {
+        let mut command = scene.command(&format!("sql --format csv {engine}"));
+        command.arg(ENDLESS);
+        let client = default_signals(&mut command).stderr(Stdio::piped()).spawn();
+        let client = client.expect("it runs");
+        // The second waits behind the first, if that has not ended yet.
+        wait_for_lines(&log, "Job submitted: ", count + 1);
+        sleep(Duration::from_millis(500));
+        finish(Command::new("kill").args(["-s", signal, &client.id().to_string()]));
+        let output = client.wait_with_output().expect("it ends");
+        let (_, told) = texts(&output);
+        assert_eq!(output.status.code(), Some(status), "{told}");
+        assert!(
+            told.contains("cancelling what runs in the cluster"),
+            "{told}"
+        );
+        wait_for_lines(&log, "Job cancelled: ", count + 1);
+    }
 }
 
 #[test]

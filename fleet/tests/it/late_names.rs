@@ -20,9 +20,9 @@ int main(int c, char **v) { return work(c); }
 ";
 
 /// A program with its debug information apart, as packages have it, and the file offsets of its functions by `nm`.
-struct Program {
-    build_id: String,
-    offsets: Vec<(String, u64)>,
+pub struct Program {
+    pub build_id: String,
+    pub offsets: Vec<(String, u64)>,
 }
 
 fn tool(folder: &Path, line: &str) -> String {
@@ -41,7 +41,8 @@ fn tool(folder: &Path, line: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-fn program(folder: &Path) -> Program {
+/// Compiles the program; its image without symbols and its debug file stand in `.build-id` of the folder.
+pub fn program(folder: &Path) -> Program {
     fs::write(folder.join("a.c"), SOURCE).expect("written");
     // Without a layout of its own an offset in the file is an address.
     tool(
@@ -78,7 +79,7 @@ fn program(folder: &Path) -> Program {
 }
 
 /// Writes tables of a host that has the program without symbols.
-fn nameless(scene: &Scene, program: &Program, hour: i64) {
+pub fn nameless(scene: &Scene, program: &Program, hour: i64) {
     let mut tables = Tables::default();
     tables.images.push(ImageRow {
         image_id: Id::of_image(&program.build_id),
@@ -138,7 +139,7 @@ fn nameless(scene: &Scene, program: &Program, hour: i64) {
 }
 
 /// Numbers of folded stacks, without their names.
-fn numbers(folded: &str) -> Vec<&str> {
+pub fn numbers(folded: &str) -> Vec<&str> {
     let mut all: Vec<&str> = folded
         .lines()
         .filter_map(|line| Some(line.rsplit_once(' ')?.1))

@@ -1,24 +1,11 @@
 //! Recordings of real programs, by way of `rprof`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 
 use rprof_testing::{needs, skip};
 
-use crate::support::{Scene, finish};
-
-/// The profiler, as `cargo build --features parquet` in the workspace above leaves it, or as `RPROF` names it.
-fn rprof() -> Option<PathBuf> {
-    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/rprof");
-    let path = std::env::var_os("RPROF").map_or(PathBuf::from(built), PathBuf::from);
-    let help = Command::new(&path)
-        .args(["export", "--format", "parquet", "-i", "/nowhere"])
-        .output()
-        .ok()?;
-    let told = String::from_utf8_lossy(&help.stderr).into_owned();
-    (!told.contains("--features parquet")).then_some(path)
-}
+use crate::support::{Scene, finish, rprof};
 
 /// Self and total of rows by name, from a report in CSV.
 fn sums(csv: &str) -> BTreeMap<String, (u64, u64)> {
@@ -47,7 +34,7 @@ fn sums(csv: &str) -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn sums_are_those_of_the_report() {
     needs!(PerfEvents, Tool("gcc"));
-    let Some(rprof) = rprof() else {
+    let Some(rprof) = rprof("parquet") else {
         skip(
             "needs rprof with the feature parquet: cargo build -p rprof --features parquet, or RPROF",
         );

@@ -96,3 +96,17 @@ pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     (text(&output.stdout), text(&output.stderr))
 }
+
+/// The profiler, as `cargo build --features FEATURE` in the workspace above leaves it, or as `RPROF` names it; `None` if it lacks the feature,
+/// `parquet` or `agent`.
+pub fn rprof(feature: &str) -> Option<PathBuf> {
+    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/rprof");
+    let path = std::env::var_os("RPROF").map_or(PathBuf::from(built), PathBuf::from);
+    let words: &[&str] = match feature {
+        "agent" => &["agent", "check", "--config", "/nowhere"],
+        _ => &["export", "--format", "parquet", "-i", "/nowhere"],
+    };
+    let output = Command::new(&path).args(words).output().ok()?;
+    let (_, told) = texts(&output);
+    (!told.contains(&format!("--features {feature}"))).then_some(path)
+}
