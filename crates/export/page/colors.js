@@ -1,6 +1,6 @@
 // Colours. Kinds are told apart by colour-blind eyes as well, and by a mark; black or white text on each has a contrast of 4.5.
 
-/** By kind, for light and dark: thread, user, inlined, kernel, JIT, unnamed, waiting, idle. Three shades of each. */
+/** By kind, for light and dark: thread, user, inlined, kernel, JIT, unnamed, waiting, idle, waiting for a CPU. Three shades of each. */
 export const KIND_COLORS = {
   light: [
     ["#d6d6d6", "#d0d0d0", "#dcdcdc"],
@@ -11,6 +11,7 @@ export const KIND_COLORS = {
     ["#bdb6c8", "#b4acc0", "#c6c0d0"],
     ["#f8bfec", "#f5b2e7", "#fbcdf1"],
     ["#b6f7b6", "#aaf2aa", "#c3f9c3"],
+    ["#e846b4", "#e53eb0", "#ea50b8"],
   ],
   dark: [
     ["#4a4a4a", "#444444", "#505050"],
@@ -21,13 +22,14 @@ export const KIND_COLORS = {
     ["#57506a", "#504962", "#5f5873"],
     ["#7409aa", "#6c089e", "#7d1ab3"],
     ["#3f5b12", "#3a5410", "#476617"],
+    ["#cb0bab", "#c50aa6", "#cd0fae"],
   ],
 };
 
-/** By what is waited for, for light and dark: a lock, a disk, others' data, time, a CPU, all else. Near to each other, as they are of one kind. */
+/** By what is waited for, for light and dark: a lock, a disk, others' data, time, all else; not for a CPU, which is a kind. Near to each other, as they are of one kind. */
 export const WAIT_COLORS = {
-  light: ["#f5a3c0", "#e3a6f0", "#cdb8f7", "#f8bfec", "#ff9de0", "#e9cbdc"],
-  dark: ["#8a1f4d", "#7409aa", "#5130b0", "#86247d", "#a3097a", "#633f5a"],
+  light: ["#f5a3c0", "#e3a6f0", "#cdb8f7", "#f8bfec", "#e9cbdc"],
+  dark: ["#8a1f4d", "#7409aa", "#5130b0", "#86247d", "#633f5a"],
 };
 
 /** Reasons of waits by the place of their colour. */
@@ -36,7 +38,6 @@ const WAIT_CLASSES = [
   ["[disk]", "[page fault]"],
   ["[socket]", "[pipe]", "[poll]", "[terminal]", "[message]", "[io_uring]"],
   ["[sleep]"],
-  ["[waiting for a CPU]"],
 ];
 
 /**

@@ -3,7 +3,7 @@
 import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor, waitColor } from "./colors.js";
 import { el, isDark } from "./dom.js";
 import { baseName, percentText } from "./text.js";
-import { KIND_WAITING, KINDS } from "./tree.js";
+import { KIND_IDLE, KIND_WAITING, KIND_WAITING_FOR_CPU, KINDS } from "./tree.js";
 
 /** What the kinds of frames are, in words. */
 const KIND_TEXTS = [
@@ -15,7 +15,11 @@ const KIND_TEXTS = [
   "code without a name",
   "what threads waited for: no code ran",
   "threads that waited in one place all the while, drawn narrower than they weigh: a click in the graph opens the block",
+  "threads that could run, while others had the CPU: no code ran",
 ];
+
+/** Kinds in the order of the legend: waits stand together. */
+const LEGEND_ORDER = [0, 1, 2, 3, 4, 5, KIND_WAITING, KIND_WAITING_FOR_CPU, KIND_IDLE];
 
 /**
  * A small box of a colour. Not by a style, which the page's policy forbids in a saved page.
@@ -79,5 +83,5 @@ export function legendOf(page, color) {
     const reason = profile.nameOf(fn);
     return filter(waitColor(reason, dark), reason, weight, "leaf", fn, `waits for ${reason}`);
   });
-  return KINDS.flatMap((name, kind) => (kind === KIND_WAITING && waits.length ? waits : isThere[kind] ? [filter(kinds[kind][0], name, own[kind], "kind", kind, KIND_TEXTS[kind])] : []));
+  return LEGEND_ORDER.flatMap((kind) => (kind === KIND_WAITING && waits.length ? waits : isThere[kind] ? [filter(kinds[kind][0], KINDS[kind], own[kind], "kind", kind, KIND_TEXTS[kind])] : []));
 }

@@ -1,11 +1,12 @@
 // Trees of calls in preorder, in typed arrays. Node 0 is the root, which is no call.
 
-/** Kinds of frames, by number. */
-export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting", "idle"];
+/** Kinds of frames, by number: those of `frame_kind.rs`. */
+export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting", "idle", "waiting for a CPU"];
 export const KIND_USER = 1;
 export const KIND_INLINED = 2;
 export const KIND_WAITING = 6;
 export const KIND_IDLE = 7;
+export const KIND_WAITING_FOR_CPU = 8;
 
 /** Function of a root, and of a gap in time. */
 export const NO_FUNCTION = -1;
@@ -126,7 +127,7 @@ export class TreeBuilder {
    * @param {number} kind
    */
   child(parent, fn, kind) {
-    const key = (parent * 0x800000 + fn) * 8 + kind;
+    const key = (parent * 0x800000 + fn) * 16 + kind;
     const known = this.children.get(key);
     if (known !== undefined) return known;
     const id = this.fn.length;

@@ -1,10 +1,10 @@
 //! Kinds of frames, by which a flame graph is coloured.
 
 use rprof_profile::idle::IDLE;
-use rprof_profile::reasons::is_known;
+use rprof_profile::reasons::{WAITING_FOR_CPU, is_known};
 use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
 
-/// Kind of a frame.
+/// Kind of a frame. Pages hold kinds by number: a new one comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FrameKind {
     /// The name of a thread, or the whole graph.
@@ -19,15 +19,17 @@ pub(crate) enum FrameKind {
     Jit,
     /// Code whose function has no name.
     Unnamed,
-    /// Reason for which a thread waited: no code.
+    /// Reason for which a thread waited, but for that of [`FrameKind::WaitingForCpu`]: no code.
     Waiting,
     /// Waits of threads that are idle: no code.
     Idle,
+    /// Wait of a thread that could run, and had no CPU: no code.
+    WaitingForCpu,
 }
 
 impl FrameKind {
-    /// All kinds, in the order of a legend.
-    pub(crate) const ALL: [FrameKind; 8] = [
+    /// All kinds, by their numbers.
+    pub(crate) const ALL: [FrameKind; 9] = [
         FrameKind::Thread,
         FrameKind::User,
         FrameKind::Inlined,
@@ -35,6 +37,19 @@ impl FrameKind {
         FrameKind::Jit,
         FrameKind::Unnamed,
         FrameKind::Waiting,
+        FrameKind::Idle,
+        FrameKind::WaitingForCpu,
+    ];
+
+    /// Kinds of a legend, in its order: waits stand together.
+    pub(crate) const LEGEND: [FrameKind; 8] = [
+        FrameKind::User,
+        FrameKind::Inlined,
+        FrameKind::Kernel,
+        FrameKind::Jit,
+        FrameKind::Unnamed,
+        FrameKind::Waiting,
+        FrameKind::WaitingForCpu,
         FrameKind::Idle,
     ];
 
@@ -49,6 +64,7 @@ impl FrameKind {
             FrameKind::Unnamed => "unnamed",
             FrameKind::Waiting => "waiting",
             FrameKind::Idle => "idle",
+            FrameKind::WaitingForCpu => "waiting for a CPU",
         }
     }
 
@@ -62,7 +78,8 @@ impl FrameKind {
             | FrameKind::User
             | FrameKind::Unnamed
             | FrameKind::Waiting
-            | FrameKind::Idle => "",
+            | FrameKind::Idle
+            | FrameKind::WaitingForCpu => "",
         }
     }
 }
@@ -82,8 +99,7 @@ impl FrameKinds {
                 ObjectKind::Kernel => FrameKind::Kernel,
                 ObjectKind::Jit => FrameKind::Jit,
                 ObjectKind::File => FrameKind::User,
-                ObjectKind::Waiting if &**name == IDLE => FrameKind::Idle,
-                ObjectKind::Waiting => FrameKind::Waiting,
+                ObjectKind::Waiting => kind_of_wait(name),
             },
         };
         FrameKinds {
@@ -105,14 +121,22 @@ impl FrameKinds {
     }
 }
 
+/// Returns the kind of a reason for which a thread waited.
+fn kind_of_wait(name: &str) -> FrameKind {
+    match name {
+        IDLE => FrameKind::Idle,
+        WAITING_FOR_CPU => FrameKind::WaitingForCpu,
+        _ => FrameKind::Waiting,
+    }
+}
+
 /// Returns the kind of a frame of folded text: `copy_page_[k]`, `[libc.so.6]`.
 fn kind_of_text(name: &str) -> FrameKind {
     let annotated = [FrameKind::Kernel, FrameKind::Jit, FrameKind::Inlined];
     let is_it = |kind: &FrameKind| name.ends_with(kind.annotation());
     match annotated.into_iter().find(is_it) {
         Some(kind) => kind,
-        None if name == IDLE => FrameKind::Idle,
-        None if is_known(name) => FrameKind::Waiting,
+        None if is_known(name) => kind_of_wait(name),
         None if name.starts_with('[') && name.ends_with(']') => FrameKind::Unnamed,
         None => FrameKind::User,
     }
@@ -131,6 +155,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn kinds_stand_at_their_numbers_and_all_but_threads_in_the_legend() {
+        for (number, kind) in FrameKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            let is_told = FrameKind::LEGEND.contains(&kind);
+            assert_eq!(is_told, kind != FrameKind::Thread, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn pages_call_kinds_by_the_same_words() {
+        let words = FrameKind::ALL.map(|kind| format!("{:?}", kind.name()));
+        let list = format!("KINDS = [{}]", words.join(", "));
+        assert!(include_str!("../page/tree.js").contains(&list), "{list}");
+    }
+
+    #[test]
     fn frames_of_folded_text_tell_their_kinds() {
         for (name, kind, bare) in [
             ("copy_page_[k]", FrameKind::Kernel, "copy_page"),
@@ -139,6 +179,11 @@ mod tests {
             ("[libc.so.6]", FrameKind::Unnamed, "[libc.so.6]"),
             ("[kernel lock]", FrameKind::Waiting, "[kernel lock]"),
             ("[idle]", FrameKind::Idle, "[idle]"),
+            (
+                "[waiting for a CPU]",
+                FrameKind::WaitingForCpu,
+                "[waiting for a CPU]",
+            ),
             ("main", FrameKind::User, "main"),
             ("get_[x]", FrameKind::User, "get_[x]"),
         ] {

@@ -67,6 +67,15 @@ impl<'p> CleanNames<'p> {
         CleanName::new(self.profile.events[event].unit.as_str())
     }
 
+    /// Returns the weight of all samples of an event with its unit, time in seconds: `22.766 s`, `1024 page-faults`.
+    pub fn weight(self, event: usize) -> String {
+        let weight = self.profile.events[event].weight;
+        match &*self.unit(event) {
+            "ns" => format!("{:.3} s", weight as f64 / 1e9),
+            unit => format!("{weight} {unit}"),
+        }
+    }
+
     /// Returns the name of a thread, by its index in [`Profile::comms`].
     pub fn comm(self, comm: u32) -> CleanName<'p> {
         CleanName::new(&self.profile.comms[comm as usize])

@@ -33,15 +33,12 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             writeln!(out)?;
         }
         if !options.bare {
-            let amount = match &*names.unit(index) {
-                "ns" => format!("{:.3} s", event.weight as f64 / 1e9),
-                unit => format!("{} {unit}", event.weight),
-            };
             writeln!(
                 out,
-                "# event {}: {} samples, {amount}",
+                "# event {}: {} samples, {}",
                 names.event(index),
-                event.samples
+                event.samples,
+                names.weight(index)
             )?;
             if !any {
                 for finding in verdict::findings(profile) {

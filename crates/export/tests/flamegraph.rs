@@ -189,6 +189,37 @@ fn kinds_have_colours_and_a_legend() {
 }
 
 #[test]
+fn waits_for_a_cpu_have_a_colour_apart_from_other_waits() {
+    let mut made = Made::new("wall-clock", WeightUnit::Nanoseconds);
+    let main = made.function(Ok("main"), ObjectKind::File);
+    let waits = ["[futex]", "[sleep]", "[waiting for a CPU]"];
+    for name in waits {
+        let wait = made.function(Ok(name), ObjectKind::Waiting);
+        made.add("app", 10, &[(main, false), (wait, false)]);
+    }
+    let svg = draw(&made.builder.finish(), &SvgOptions::default());
+    let drawn = frames(&svg);
+    let pink = |name| {
+        let fill = frame(&drawn, name).fill.clone();
+        [1, 3, 5].map(|at| u8::from_str_radix(&fill[at..at + 2], 16).unwrap())
+    };
+    let [futex, sleep, cpu] = waits.map(pink);
+    let apart = |a: [u8; 3], b: [u8; 3]| -> u32 {
+        (a.iter().zip(b))
+            .map(|(a, b)| u32::from(a.abs_diff(b)))
+            .sum()
+    };
+    assert!(
+        apart(futex, sleep) < 60 && apart(futex, cpu) > 90 && apart(sleep, cpu) > 90,
+        "{futex:?} {sleep:?} {cpu:?}"
+    );
+    let legend = between(&svg, "id=\"legend\"", "</text>");
+    let words = ["user", "\u{a0}waiting\u{a0}", "waiting for a CPU"];
+    let places = words.map(|word| legend.find(word));
+    assert!(places.is_sorted() && places[0].is_some(), "{legend}");
+}
+
+#[test]
 fn idle_threads_are_one_block_that_leaves_room() {
     let mut made = Made::new("wall-clock", WeightUnit::Nanoseconds);
     let idle = made.function(Ok("[idle]"), ObjectKind::Waiting);

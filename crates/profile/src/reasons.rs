@@ -5,6 +5,9 @@ use std::borrow::Cow;
 /// Leaf of a stack that tells no more than that the thread had no CPU.
 pub(crate) const OFF_CPU: &str = "[off CPU]";
 
+/// Reason of a thread that could run, and had no CPU.
+pub const WAITING_FOR_CPU: &str = "[waiting for a CPU]";
+
 /// Word for time on a CPU, beside the words for waits.
 pub const RUNNING: &str = "running";
 
@@ -59,7 +62,7 @@ const FAULTS: &[&str] = &[
 /// Reasons, by the first function behind the scheduler that is named here.
 const REASONS: &[(&str, &[&str])] = &[
     (
-        "[waiting for a CPU]",
+        WAITING_FOR_CPU,
         &[
             "preempt_schedule*",
             "__cond_resched",
@@ -278,11 +281,13 @@ pub fn reason<'a>(kernel: impl IntoIterator<Item = &'a str>) -> Cow<'static, str
 
 /// Returns a reason as a word: `[kernel lock]` is `kernel-lock`, and waiting for a CPU is `cpu`.
 fn word(name: &str) -> String {
-    let bare = name.trim_start_matches('[').trim_end_matches(']');
-    let word = bare.trim().to_lowercase().replace(' ', "-");
-    match &*word {
-        "waiting-for-a-cpu" => "cpu".to_owned(),
-        _ => word,
+    let spelled = |name: &str| {
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        bare.trim().to_lowercase().replace(' ', "-")
+    };
+    match spelled(name) {
+        word if word == spelled(WAITING_FOR_CPU) => "cpu".to_owned(),
+        word => word,
     }
 }
 

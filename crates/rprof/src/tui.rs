@@ -149,11 +149,10 @@ pub(crate) fn facts(profile: &Profile) -> Vec<String> {
     let names = CleanNames::new(profile);
     let events = profile.events.iter().enumerate().map(|(index, event)| {
         format!(
-            "event {}: {} samples, {} {}, lost {}",
+            "event {}: {} samples, {}, lost {}",
             names.event(index),
             event.samples,
-            event.weight,
-            names.unit(index),
+            names.weight(index),
             event.lost
         )
     });

@@ -5,8 +5,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use ratatui::style::Color;
 use rprof_export::rows::percent;
-use rprof_profile::{Keys, TopFunctions, WeighBy};
+use rprof_profile::{
+    Frame, Keys, Object, ObjectKind, ProfileBuilder, TopFunctions, WeighBy, WeightUnit,
+};
 
 use crate::event::Effect;
 use crate::keys::KEYS;
@@ -61,6 +64,43 @@ fn scripts_lead_to_the_reviewed_screens() {
 }
 
 #[test]
+fn waits_for_a_cpu_have_a_colour_of_their_own_in_the_flame_graph() {
+    let mut builder = ProfileBuilder::new();
+    let event = builder.add_event("wall-clock", WeightUnit::Nanoseconds);
+    let app = builder.intern_object("/usr/bin/app");
+    let waits = builder.add_object(Object {
+        name: "[off-cpu]".into(),
+        kind: ObjectKind::Waiting,
+        build_id: None,
+    });
+    let thread = builder.intern_thread_name("app");
+    let main = builder.intern_function(Ok("main"), app);
+    let reasons = ["[futex]", "[sleep]", "[waiting for a CPU]"];
+    for name in reasons {
+        let wait = builder.intern_function(Ok(name), waits);
+        let frames = [main, wait].map(|function| builder.intern_frame(Frame::of(function)));
+        let stack = builder.intern_stack(&frames);
+        builder.add_samples(event, thread, stack, 10, 10_000_000);
+    }
+    let mut state = State::new(source(builder.finish()), 90, 24);
+    press(&mut state, "3");
+    let buffer = screen(&state, Theme::default());
+    let color = |name: &str| {
+        let (y, x) = (text(&buffer).lines().enumerate())
+            .find_map(|(y, line)| {
+                let column = line.find(name)?;
+                Some((y, line[..column].chars().count()))
+            })
+            .unwrap();
+        buffer[(x as u16, y as u16)].bg
+    };
+    let blue = [Color::Blue, Color::LightBlue];
+    let [futex, sleep, cpu] = reasons.map(color);
+    assert!(blue.contains(&futex) && blue.contains(&sleep));
+    assert_eq!(cpu, Color::LightMagenta);
+}
+
+#[test]
 fn styles_are_the_reviewed_ones() {
     for (name, script) in SCRIPTS {
         if !["functions", "search", "flame", "time_range", "tree_open"].contains(name) {
@@ -76,7 +116,7 @@ fn styles_are_the_reviewed_ones() {
             ascii: true,
         };
         let buffer = screen(&state, plain);
-        let reset = Some(ratatui::style::Color::Reset);
+        let reset = Some(Color::Reset);
         assert!(
             buffer
                 .content
@@ -345,9 +385,9 @@ fn live_screens_are_the_reviewed_ones() {
 /// Each event has shares of its own; the title, and the command that shows the same, name it.
 #[test]
 fn the_event_is_switched() {
-    let mut builder = rprof_profile::ProfileBuilder::new();
-    let events = ["cycles", "page-faults", "none"]
-        .map(|name| builder.add_event(name, rprof_profile::WeightUnit::Events));
+    let mut builder = ProfileBuilder::new();
+    let events =
+        ["cycles", "page-faults", "none"].map(|name| builder.add_event(name, WeightUnit::Events));
     let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("/o"));
     for (name, event, samples) in [("spin", events[0], 9), ("touch", events[1], 4)] {
         let function = builder.intern_function(Ok(name), object);
@@ -403,8 +443,8 @@ fn fresh_profiles_keep_the_selection() {
     assert_eq!(name(&state).as_deref(), Some("cold"));
     state.update(Event::Fresh(Box::new(live_source(2))));
     assert_eq!(name(&state).as_deref(), Some("cold"));
-    let mut builder = rprof_profile::ProfileBuilder::new();
-    builder.add_event("cpu-clock", rprof_profile::WeightUnit::Nanoseconds);
+    let mut builder = ProfileBuilder::new();
+    builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
     let empty = crate::Source {
         profile: Arc::new(builder.finish()),
         generation: 1,

@@ -80,6 +80,7 @@ impl Theme {
             (Kind::Unnamed, _) => Color::Gray,
             (Kind::Waiting, false) => Color::Blue,
             (Kind::Waiting, true) => Color::LightBlue,
+            (Kind::WaitingForCpu, _) => Color::LightMagenta,
         };
         match self.colors {
             true => Style::new().fg(Color::Black).bg(color),
@@ -95,10 +96,14 @@ impl Theme {
             false => Color::Magenta,
         };
         match (self.colors, is_selected) {
-            (true, _) => Style::new()
-                .fg(Color::Black)
-                .bg(color)
-                .add_modifier(Modifier::BOLD),
+            (true, _) => {
+                let style = Style::new().fg(Color::Black).bg(color);
+                style.add_modifier(match is_selected {
+                    true => Modifier::BOLD,
+                    // A wait for a CPU has nearly the colour of a match.
+                    false => Modifier::BOLD | Modifier::UNDERLINED,
+                })
+            }
             (false, true) => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             (false, false) => Style::new().add_modifier(Modifier::UNDERLINED),
         }
@@ -126,6 +131,8 @@ pub(crate) enum Kind {
     Jit,
     Unnamed,
     Waiting,
+    /// Wait of a thread that could run, and had no CPU.
+    WaitingForCpu,
 }
 
 /// Writes text into a row, no wider than `width` cells, and nothing outside of the buffer. Returns the column behind it.

@@ -8,7 +8,7 @@ import { byFunction, byLeaf, rowAt } from "../model.js";
 import { matched } from "../search.js";
 import { transformed } from "../transform.js";
 import { cellsOf, sumsOf } from "../lanes.js";
-import { GAP, nodeAt, outermost, totalsOf, treeOf } from "../tree.js";
+import { GAP, KINDS, nodeAt, outermost, totalsOf, TreeBuilder, treeOf } from "../tree.js";
 import { forest, pathsOf, randomOf, sumsBy } from "./forest.js";
 
 const SEEDS = Array.from({ length: 60 }, (_, i) => 1 + i * 7919);
@@ -22,6 +22,12 @@ test("a tree has the stacks that it was made of", () => {
     assert.equal(paths.size, expected.size);
     for (const [path, weight] of expected) assert.equal(paths.get(String(path)), weight);
   }
+});
+
+test("a tree that grows keeps calls of each kind apart", () => {
+  const builder = new TreeBuilder();
+  const nodes = [0, 1].flatMap((fn) => KINDS.map((_, kind) => builder.child(0, fn, kind)));
+  assert.deepEqual(nodes, nodes.map((_, i) => i + 1));
 });
 
 test("self and total by function are those of the stacks, recursion counted once", () => {

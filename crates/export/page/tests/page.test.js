@@ -8,6 +8,7 @@ import { patternOf } from "../search.js";
 import { firstState, stateOf, stateText } from "../state.js";
 import { countText, fitName, lastPart, percentText, shortName, timeText } from "../text.js";
 import { forest, pathsOf, randomOf } from "./forest.js";
+import { KIND_WAITING_FOR_CPU, KINDS } from "../tree.js";
 
 const deflates = (() => {
   try {
@@ -110,6 +111,36 @@ test("copies are stacks and tables as other tools read them", () => {
   assert.deepEqual(new Map(lines.map(([stack, weight]) => [stack.replaceAll("f:", "").replaceAll(";", " "), Number(weight)])), pathsOf(tree, own));
   assert.equal(stackNames(tree, 1, String).length, 1);
   assert.equal(tsvText([["a\tb", "c\n"]]), "a b\tc \n");
+});
+
+test("waits for a CPU have a colour of their own, for all eyes", () => {
+  // As in svg/colors.rs: linear light as eyes without one kind of cones see it (Machado, Oliveira and Fernandes, 2009).
+  const eyes = [
+    [1, 0, 0, 0, 1, 0, 0, 0, 1],
+    [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],
+    [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881],
+    [1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039],
+  ];
+  const lab = (/** @type {string} */ color, /** @type {number[]} */ eye) => {
+    const light = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = [0, 3, 6].map((row) => Math.min(1, Math.max(0, eye[row] * light[0] + eye[row + 1] * light[1] + eye[row + 2] * light[2])));
+    const xyz = [(0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089];
+    const [x, y, z] = xyz.map((t) => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116));
+    return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
+  };
+  for (const theme of /** @type {("light" | "dark")[]} */ (["light", "dark"])) {
+    const others = [...KIND_COLORS[theme].slice(0, KIND_WAITING_FOR_CPU).map((shades) => shades[0]), ...WAIT_COLORS[theme], THEMES[theme].back, THEMES[theme].narrow];
+    for (const eye of eyes) {
+      for (const own of KIND_COLORS[theme][KIND_WAITING_FOR_CPU]) {
+        for (const other of others) {
+          const [a, b] = [lab(own, eye), lab(other, eye)];
+          const apart = Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+          assert.ok(apart > 12, `${theme}: ${own} and ${other} are ${apart} apart for ${eye}`);
+        }
+      }
+    }
+    assert.equal(KIND_COLORS[theme].length, KINDS.length);
+  }
 });
 
 test("text on every colour has a contrast of 4.5", () => {

@@ -113,6 +113,8 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
             category("Kernel", "orange"),
             category("Generated code", "lightblue"),
             category("Waiting", "transparent"),
+            // It competes with others for a CPU, which a transparent one would hide.
+            category("Waiting for a CPU", "purple"),
         ],
         "initialVisibleThreads": (0..threads.min(10)).collect::<Vec<_>>(),
         "extra": [{
@@ -183,6 +185,43 @@ mod tests {
             });
         }
         builder.finish()
+    }
+
+    #[test]
+    fn waits_for_a_cpu_have_a_category_of_their_own() {
+        let mut builder = ProfileBuilder::with_addresses().columns(true);
+        let event = builder.add_event("wall-clock", WeightUnit::Nanoseconds);
+        let app = builder.intern_object("/usr/bin/app");
+        let waits = builder.add_object(Object {
+            name: "[off-cpu]".into(),
+            kind: ObjectKind::Waiting,
+            build_id: None,
+        });
+        let thread = builder.intern_thread_name("app");
+        let functions = [
+            ("main", app),
+            ("[futex]", waits),
+            ("[waiting for a CPU]", waits),
+        ]
+        .map(|(name, object)| Frame::of(builder.intern_function(Ok(name), object)));
+        let frames = functions.map(|frame| builder.intern_frame(frame));
+        for leaf in 1..3 {
+            let stack = builder.intern_stack(&[frames[0], frames[leaf]]);
+            builder.add_sample(Sample {
+                time: leaf as u64 * 1_000_000,
+                cpu: None,
+                thread,
+                stack,
+                event,
+                weight: 1_000_000,
+            });
+        }
+        let document = written(&builder.finish());
+        let categories = &document["shared"]["frameTable"]["category"];
+        assert_eq!(*categories, json!([1, 4, 5]));
+        let named = &document["meta"]["categories"];
+        assert_eq!(named[5]["name"], json!("Waiting for a CPU"));
+        assert_ne!(named[5]["color"], named[4]["color"]);
     }
 
     fn written(profile: &Profile) -> Value {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rprof_profile::reasons::WAITING_FOR_CPU;
 use rprof_profile::{
     Frame, FrameAddress, FrameId, FrameListId, FunctionId, ObjectId, ObjectKind, Profile,
 };
@@ -288,8 +289,12 @@ impl<'p> Tables<'p> {
         });
         json.column("address", addresses)?;
         json.column("inlineDepth", frames().map(|frame| frame.inline_depth))?;
+        let reason = |frame: &Frame| self.profile.function(frame.function).name.as_deref();
         let categories = frames().map(|frame| match self.profile.object(object(&frame)).kind {
             ObjectKind::File => Category::User as u32,
+            ObjectKind::Waiting if reason(&frame) == Ok(WAITING_FOR_CPU) => {
+                Category::WaitingForCpu as u32
+            }
             ObjectKind::Waiting => Category::Waiting as u32,
             ObjectKind::Kernel => Category::Kernel as u32,
             ObjectKind::Jit => Category::Generated as u32,
@@ -320,6 +325,7 @@ enum Category {
     Kernel = 2,
     Generated = 3,
     Waiting = 4,
+    WaitingForCpu = 5,
 }
 
 fn address_of(frame: &Frame) -> Option<u64> {

@@ -15,7 +15,7 @@ use crate::frame_kind::FrameKind;
 pub struct Colors(Option<Palette>);
 
 impl Colors {
-    /// Kernel, user, inlined, JIT and unnamed frames in hues that eyes with a colour deficiency
+    /// Kernel, user, inlined, JIT and unnamed frames, waits, and waits for a CPU in hues that eyes with a colour deficiency
     /// tell apart as well, each name in a shade of its own.
     pub const BY_KIND: Colors = Colors(None);
 }
@@ -116,6 +116,7 @@ fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
         FrameKind::Unnamed => (0.0, 0.0, 0.72),
         FrameKind::Waiting => (312.0, 0.80, 0.86),
         FrameKind::Idle => (120.0, 0.80, 0.84),
+        FrameKind::WaitingForCpu => (318.0, 0.95, 0.69),
     }
 }
 

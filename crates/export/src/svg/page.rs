@@ -153,7 +153,7 @@ fn legend(layout: &Layout, about: &str, options: &SvgOptions) -> String {
     let mut entries = Vec::new();
     if options.colors.are_by_kind() {
         let is_there = |kind: &FrameKind| layout.frames.iter().any(|frame| frame.kind == *kind);
-        for kind in FrameKind::ALL.into_iter().skip(1).filter(is_there) {
+        for kind in FrameKind::LEGEND.into_iter().filter(is_there) {
             entries.push(format!(
                 "<tspan fill=\"{}\" stroke=\"#666\" stroke-width=\"0.5\">\u{25a0}</tspan>\u{a0}{}",
                 Hex(color_of(kind)),

@@ -51,8 +51,8 @@ pub(crate) struct FlamegraphArgs {
     #[arg(long)]
     pub(crate) reverse: bool,
 
-    /// Colour frames by their kind (user, inlined, kernel, JIT, unnamed), or by a palette such as hot, mem,
-    /// io, rust, java or aqua
+    /// Colour frames by their kind (user, inlined, kernel, JIT, unnamed, waiting, waiting for a CPU, idle), or by a
+    /// palette such as hot, mem, io, rust, java or aqua
     #[arg(long, value_name = "PALETTE", default_value = "kind", value_parser = suggested(PALETTES, text::<Colors>), hide_possible_values = true)]
     pub(crate) colors: Colors,
 

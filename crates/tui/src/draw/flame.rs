@@ -1,6 +1,7 @@
 //! The flame graph in cells.
 
 use ratatui::buffer::Buffer;
+use rprof_profile::reasons::WAITING_FOR_CPU;
 use rprof_profile::{FunctionId, ObjectKind};
 
 use crate::state::State;
@@ -96,6 +97,7 @@ fn kind(state: &State, function: FunctionId) -> Kind {
         (_, ObjectKind::Kernel) => Kind::Kernel,
         (_, ObjectKind::Jit) => Kind::Jit,
         (_, ObjectKind::File) => Kind::User,
+        (Ok(name), ObjectKind::Waiting) if &**name == WAITING_FOR_CPU => Kind::WaitingForCpu,
         (_, ObjectKind::Waiting) => Kind::Waiting,
     }
 }
