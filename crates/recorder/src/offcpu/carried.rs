@@ -97,6 +97,14 @@ impl Pairing {
         }
     }
 
+    /// Returns the process of a thread that was counted, unless it is known to be in the wait in which it was counted before.
+    pub(super) fn pid_to_look_at(&self, reading: &Reading) -> Option<i32> {
+        let carried = self.sleeping.carried.get(&reading.tid);
+        let is_known = carried.is_some_and(|its| its.switches == reading.switches);
+        let thread = self.threads.get(&reading.tid).filter(|_| !is_known)?;
+        Some(thread.pid)
+    }
+
     /// Takes the threads whose wait is not known, to look at them.
     pub(super) fn take_unknown(&mut self) -> Vec<Unknown> {
         std::mem::take(&mut self.sleeping.unknown)

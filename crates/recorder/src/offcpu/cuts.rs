@@ -4,6 +4,9 @@
 //! cuts has one. Windows begin and end at moments that have nothing to do with the program, so over many of them both kinds take as much time in
 //! each place, and a thread's waits without a stack are divided among those places by the time in them. What is known of a single wait is not
 //! more by that; sums are right on average.
+//!
+//! Waits that go on for the whole of a window are another kind, as long ones are among them more often. Where one could not be looked at in time,
+//! it is divided among the places of the thread's others of this kind.
 
 use std::collections::VecDeque;
 
@@ -14,7 +17,7 @@ use super::wait::{Cause, Wait};
 /// Waits that are kept of a thread: those of its last windows.
 const OF_THREAD: usize = 8;
 
-/// Most threads of which they are kept.
+/// Most threads of which they are kept, and once more for waits that go on for a whole window.
 const THREADS: usize = 4_096;
 
 /// Wait that was cut by the end of a window.
@@ -26,9 +29,9 @@ struct Cut {
     ns: u64,
 }
 
-/// The last waits that ends of windows cut, by thread.
+/// The last waits that ends of windows cut, by thread and whether they began before the window too.
 #[derive(Debug, Default)]
-pub(super) struct Cuts(FxHashMap<i32, VecDeque<Cut>>);
+pub(super) struct Cuts(FxHashMap<(i32, bool), VecDeque<Cut>>);
 
 impl Cuts {
     /// Learns of the waits of a thread in a window.
@@ -36,14 +39,14 @@ impl Cuts {
         let Some(last) = waits.last() else {
             return;
         };
-        let Some(stack) = (last.stack.as_ref()).filter(|_| last.from > began && last.to == ended)
-        else {
+        let Some(stack) = (last.stack.as_ref()).filter(|_| last.to == ended) else {
             return;
         };
-        if self.0.len() >= THREADS && !self.0.contains_key(&tid) {
+        let key = (tid, last.from == began);
+        if self.0.len() >= 2 * THREADS && !self.0.contains_key(&key) {
             return;
         }
-        let cuts = self.0.entry(tid).or_default();
+        let cuts = self.0.entry(key).or_default();
         if cuts.len() >= OF_THREAD {
             cuts.pop_front();
         }
@@ -54,17 +57,15 @@ impl Cuts {
         });
     }
 
-    /// Divides the first wait of a thread in a window, if that began before it, ended in it, and has no stack. All weights together stay as they
-    /// are.
+    /// Divides the first wait of a thread in a window, if that began before it and has no stack. All weights together stay as they are.
     pub(super) fn divide(&self, tid: i32, waits: &mut Vec<Wait>, began: u64, ended: u64) {
-        let Some(cuts) = self.0.get(&tid) else {
+        let is_unknown = |wait: &&Wait| wait.from == began && wait.stack.is_none();
+        let Some(first) = waits.first().filter(is_unknown) else {
             return;
         };
-        let is_unknown =
-            |wait: &Wait| wait.from == began && wait.to < ended && wait.stack.is_none();
-        if !waits.first().is_some_and(is_unknown) {
+        let Some(cuts) = self.0.get(&(tid, first.to == ended)) else {
             return;
-        }
+        };
         let all: u64 = cuts.iter().map(|cut| cut.ns).sum();
         if all == 0 {
             return;
@@ -90,7 +91,8 @@ impl Cuts {
 
     /// Forgets a thread that has ended.
     pub(super) fn forget(&mut self, tid: i32) {
-        self.0.remove(&tid);
+        self.0.remove(&(tid, false));
+        self.0.remove(&(tid, true));
     }
 }
 
@@ -127,7 +129,7 @@ mod tests {
     fn waits_that_a_window_begins_with_are_where_others_end_with_it() {
         let mut cuts = Cuts::default();
         assert_eq!(divided(&cuts, wait(100, 200, None)), [(100, None)]);
-        // Whole waits, and those that began before a window too, say nothing of that.
+        // Whole waits say nothing of that.
         cuts.learn(2, &[wait(100, 150, Some(7))], 100, 200);
         cuts.learn(2, &[wait(120, 150, Some(7))], 100, 200);
         cuts.learn(2, &[wait(120, 200, None)], 100, 200);
@@ -144,8 +146,10 @@ mod tests {
             [(26, Some(2)), (75, Some(1))]
         );
         assert_eq!(divided(&cuts, wait(300, 401, Some(5))), [(101, Some(5))]);
-        // One that goes on is another kind: it is looked at.
+        // One that goes on is another kind.
         assert_eq!(divided(&cuts, wait(300, 500, None)), [(200, None)]);
+        cuts.learn(2, &[wait(300, 500, Some(6))], 300, 500);
+        assert_eq!(divided(&cuts, wait(300, 500, None)), [(200, Some(6))]);
         for _ in 0..OF_THREAD {
             cuts.learn(2, &[wait(150, 200, Some(4))], 100, 200);
         }

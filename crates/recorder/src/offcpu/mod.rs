@@ -57,7 +57,7 @@ use rprof_records::{
     Sample, SampleFields, SampleLayout, SampleType,
 };
 use rprof_sampler::{Clock, EventIds, Role, Session, Stream};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::described::Rewriting;
 use crate::output::RotatingOutput;
@@ -65,6 +65,7 @@ use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
 use crate::progress::LiveCounts;
+use crate::unwind::Unwinding;
 use pairing::Pairing;
 use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
@@ -118,6 +119,8 @@ pub(crate) struct OffCpu {
     sleepers: Vec<(i32, i32)>,
     /// Threads that sleep in a window, of which it is not known where, with their switches.
     unknown: Vec<carried::Unknown>,
+    /// Threads that were looked at when the last window ended: switches of each, and the record that the last of them would have left.
+    looks: FxHashMap<i32, (u64, Vec<u8>)>,
     /// Clock of the records.
     clock: Clock,
     boundaries: Arc<Boundaries>,
@@ -182,9 +185,18 @@ impl OffCpu {
         &self.boundaries
     }
 
-    /// Takes in the changes in recording that were told, before the next records are handled.
-    pub(crate) fn take_changes(&mut self) {
-        self.changes.extend(self.boundaries.take());
+    /// Takes in the changes in recording that were told, before the next records are handled. Who sleeps when a window ends is looked at now:
+    /// by the time that its records are handled it may be awake.
+    pub(crate) fn take_changes(&mut self, unwinding: Option<&mut Unwinding>) {
+        let changes = self.boundaries.take();
+        if let Some(unwinding) = unwinding {
+            for (_, change) in &changes {
+                if let boundaries::Change::Pause(readings) = change {
+                    self.look_early(readings, unwinding);
+                }
+            }
+        }
+        self.changes.extend(changes);
     }
 
     /// Makes the changes that are due before a record of this time.
@@ -199,6 +211,7 @@ impl OffCpu {
             }
             if ends_window {
                 self.unknown = self.pairing.take_unknown();
+                self.use_looks();
             }
         }
         Ok(())
@@ -231,6 +244,7 @@ impl OffCpu {
             has_begun: watched.from_exec,
             sleepers: Vec::new(),
             unknown: Vec::new(),
+            looks: FxHashMap::default(),
             clock: watched.clock,
             boundaries: Arc::default(),
             changes: VecDeque::new(),
@@ -427,7 +441,7 @@ impl OffCpu {
         if !self.has_begun {
             self.begin_if_due(u64::MAX);
         }
-        self.take_changes();
+        self.take_changes(None);
         self.change_if_due(end, output)?;
         let mut sums = self.sums.as_mut().map_or(Vec::new(), Sums::flush);
         let open = self.pairing.finish(end).into_iter();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rprof_records::{ContextMarker, Misc, SampleFields};
 
 use super::OffCpu;
+use super::carried::Reading;
 use crate::unwind::Unwinding;
 
 /// Time for looks in one round: all records wait meanwhile.
@@ -38,6 +39,37 @@ impl OffCpu {
                 break;
             }
         }
+    }
+
+    /// Looks at threads that were counted at the end of a window, but those of which it is known where they are.
+    pub(super) fn look_early(&mut self, readings: &[Reading], unwinding: &mut Unwinding) {
+        self.looks.clear();
+        let until = Instant::now() + ROUND;
+        for reading in readings {
+            let Some(pid) = self.pairing.pid_to_look_at(reading) else {
+                continue;
+            };
+            if let Some((_, record, switches)) = self.sleeper(unwinding, pid, reading.tid) {
+                self.looks.insert(reading.tid, (switches, record));
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    /// Takes what [`look_early`](Self::look_early) found, of threads that are unknown now.
+    pub(super) fn use_looks(&mut self) {
+        let mut looks = std::mem::take(&mut self.looks);
+        let pairing = &mut self.pairing;
+        self.unknown.retain(|unknown| {
+            let (_, tid, switches) = *unknown;
+            match looks.remove(&tid).filter(|(its, _)| *its == switches) {
+                Some((_, record)) => pairing.looked_at(*unknown, record),
+                None => return true,
+            }
+            false
+        });
     }
 
     /// Sets the threads to look at.

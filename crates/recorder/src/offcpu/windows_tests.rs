@@ -285,12 +285,17 @@ fn who_sleeps_on_keeps_its_stack() {
     pairing.looked_at(unknown[0], b"look".to_vec());
     let look = Some(b"look".to_vec());
     assert_eq!(weighed(pairing.change(Change::Resume, 800)), [(200, look)]);
-    // A count from before its last switch says nothing.
+    // A count from before its last switch says nothing: it is where it was in other windows.
     pairing.switched_in(at(850));
     pairing.leaving(at(860), b"late");
     pairing.switched_out(at(860), false);
     pairing.change(pause(9, 855), 900);
     pairing.change(Change::Resume, 1000);
     pairing.change(pause(9, 1090), 1100);
-    assert_eq!(weighed(pairing.change(Change::Resume, 1200)), [(200, None)]);
+    let look = Some(b"look".to_vec());
+    let read = Some(b"read".to_vec());
+    assert_eq!(
+        weighed(pairing.change(Change::Resume, 1200)),
+        [(100, read), (100, look)]
+    );
 }

@@ -177,7 +177,7 @@ impl Writer {
             ..
         } = self;
         if let Some(waits) = off_cpu {
-            waits.take_changes();
+            waits.take_changes(unwinding.as_mut());
         }
         let mut unwound = Vec::new();
         merge.release(|record| {
