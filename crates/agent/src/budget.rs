@@ -80,9 +80,10 @@ impl Budget {
 
     /// Judges a window. Two over the budget in a row halve the rate, down to 1; ten within it double it, up to the wanted one.
     ///
-    /// A lower rate saves memory only where the window's records are a good part of it: a quarter of what may be had.
+    /// A lower rate saves memory only where the window's records are a good part of it: an eighth of what may be had, half of what they may take
+    /// themselves.
     pub fn judge(&mut self, usage: Usage) -> Option<Step> {
-        let is_large = usage.memory > self.memory && usage.records > self.memory / 4;
+        let is_large = usage.memory > self.memory && usage.records > self.memory / 8;
         if usage.cpu_percent > self.cpu_percent || is_large {
             (self.good, self.bad) = (0, self.bad + 1);
             if self.bad < BAD || self.rate == 1 {
@@ -186,7 +187,7 @@ mod tests {
     fn memory_that_a_lower_rate_does_not_save_changes_nothing() {
         let mut budget = Budget::new(1.0, 100, 19);
         let few = Usage {
-            records: 25,
+            records: 12,
             ..LARGE
         };
         assert_eq!((budget.judge(few), budget.judge(few)), (None, None));

@@ -19,8 +19,10 @@ use crate::watch::{ProcessWatch, Seen, WatchWriter};
 /// Event that is sampled: CPU time, which every machine has.
 const EVENT: &str = "cpu-clock";
 
-/// Most bytes of records of a window, and of unwinding tables: each a quarter of the budget, but no more than these.
+/// Most bytes of records of a window, whatever the budget, of which they may take a quarter.
 const MOST_RECORDS: usize = 64 << 20;
+
+/// Most bytes of unwinding tables, which may take another quarter.
 const MOST_TABLES: usize = 64 << 20;
 
 /// Longest times between two looks at the rings, and of the writer. At some samples a second their buffers are far from full, and waking up
