@@ -162,9 +162,9 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
 /// Has this many faults at least, each on a page of its own.
 fn fault(pages: usize) {
     let size = rustix::param::page_size();
-    // So long that it is mapped anew, and too short for huge pages.
-    let mut memory = vec![0u8; 256 * size];
-    for page in memory.chunks_mut(size).take(pages) {
+    // Too short for huge pages. The allocator would give memory that was touched before.
+    let mut memory = memmap2::MmapMut::map_anon(pages * size).unwrap();
+    for page in memory.chunks_mut(size) {
         std::hint::black_box(page)[0] = 1;
     }
 }
