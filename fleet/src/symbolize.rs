@@ -39,7 +39,7 @@ pub struct WantedImage {
     pub found: usize,
     /// Reason for which one of the others has none.
     pub reason: Option<Reason>,
-    /// What servers did not send, and why, in words that are not safe to show.
+    /// Files that servers did not send, and why, in words that are not safe to show.
     pub unsent: Vec<String>,
 }
 

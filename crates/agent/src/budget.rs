@@ -31,12 +31,12 @@ pub enum Step {
     Raised,
 }
 
-/// What is let go of where memory is short.
+/// Knowledge of images to let go of where memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
-    /// What is known of images that the last window did not need.
+    /// That of images which the last window did not need.
     Unused,
-    /// What is known of all images.
+    /// That of all images.
     All,
 }
 
