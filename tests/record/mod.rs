@@ -15,3 +15,4 @@ mod rotation;
 mod runs;
 mod signals;
 mod waits;
+mod wakers;

@@ -237,9 +237,11 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
     // Where the kernel may be watched, the stacks are there.
     let run = at_level(&setting, Some(1), || {
         let shell = (programs.as_who(&here, Who::Nobody(1))).arg(programs.path("rprof"));
-        shell.words("record --off-cpu -- sleep 0.3").run()
+        shell.words("record --off-cpu --wakers -- sleep 0.3").run()
     });
-    run.exits(0).says("of offcpu-time");
+    run.exits(0)
+        .says("of offcpu-time")
+        .says("who wakes threads is not recorded");
     let stacks = here.rprof("collapse --off-cpu -q -i");
     let stacks = folded(&stacks.arg(programs.path("out/perf.data")).ok());
     let without = |(stack, _): &(&String, &u64)| stack.ends_with("[stack not taken]");

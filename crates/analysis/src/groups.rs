@@ -13,6 +13,22 @@ pub(crate) struct SampleGroup {
     pub(crate) tid: i32,
     pub(crate) stack: u32,
     pub(crate) end: StackEnd,
+    /// For waits.
+    pub(crate) woken: WokenBy,
+}
+
+/// What ended a wait, as the name of a thread or its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum WokenBy {
+    /// No wait, or it is not known.
+    #[default]
+    Unknown,
+    /// A thread, of this number if it has no name.
+    Thread(Result<CommId, i32>),
+    /// An interrupt.
+    Interrupt,
+    /// The thread was awake, and waited for a CPU.
+    Awake,
 }
 
 /// Number of samples and their total weight.

@@ -2,6 +2,7 @@
 
 use rprof_profile::idle::IDLE;
 use rprof_profile::reasons::{WAITING_FOR_CPU, is_known};
+use rprof_profile::waits::is_waker;
 use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
 
 /// Kind of a frame. Pages hold kinds by number: a new one comes last.
@@ -136,7 +137,7 @@ fn kind_of_text(name: &str) -> FrameKind {
     let is_it = |kind: &FrameKind| name.ends_with(kind.annotation());
     match annotated.into_iter().find(is_it) {
         Some(kind) => kind,
-        None if is_known(name) => kind_of_wait(name),
+        None if is_known(name) || is_waker(name) => kind_of_wait(name),
         None if name.starts_with('[') && name.ends_with(']') => FrameKind::Unnamed,
         None => FrameKind::User,
     }
@@ -178,6 +179,7 @@ mod tests {
             ("Vec::len_[i]", FrameKind::Inlined, "Vec::len"),
             ("[libc.so.6]", FrameKind::Unnamed, "[libc.so.6]"),
             ("[kernel lock]", FrameKind::Waiting, "[kernel lock]"),
+            ("[woken by sh]", FrameKind::Waiting, "[woken by sh]"),
             ("[idle]", FrameKind::Idle, "[idle]"),
             (
                 "[waiting for a CPU]",

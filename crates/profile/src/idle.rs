@@ -178,18 +178,17 @@ impl Profile {
         self.stack(stack).filter(is_of_program).collect()
     }
 
-    /// Adds a stack with a frame at its root and, in place of a reason if it has one, at its leaf.
+    /// Adds a stack with a frame at its root and, in place of a reason if it has one and of who ended the wait, at its leaf.
     fn between(&mut self, frame: u32, stack: StackId) -> StackId {
-        let leaf = self.stack(stack).next_back();
-        let kind = leaf.map(|leaf| self.object(self.function(leaf).object).kind);
+        let is_of_wait =
+            |id: &FunctionId| self.object(self.function(*id).object).kind == ObjectKind::Waiting;
+        let of_wait = self.stack(stack).rev().take_while(is_of_wait).count();
         let (outer, inner) = self.stacks.lists(stack);
         let mut whole = vec![frame];
         whole.extend_from_slice(self.stacks.list(outer));
         let callers = whole.len();
         whole.extend_from_slice(self.stacks.list(inner));
-        if kind == Some(ObjectKind::Waiting) {
-            whole.pop();
-        }
+        whole.truncate(whole.len() - of_wait.min(whole.len() - 1));
         whole.push(frame);
         let (outer, inner) = whole.split_at(callers.min(whole.len() - 1));
         let outer = self.stacks.intern_list(outer);

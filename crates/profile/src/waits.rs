@@ -24,6 +24,12 @@ pub const WALL_CLOCK: &str = "wall-clock";
 /// Name of the object that reasons of waits lie in.
 pub const WAIT_OBJECT: &str = "[off-cpu]";
 
+/// Name of the frame of a wait that an interrupt ended.
+pub const WOKEN_BY_INTERRUPT: &str = "[woken by an interrupt]";
+
+/// Beginning of the names of frames that tell who ended a wait.
+const WOKEN_BY: &str = "[woken by ";
+
 /// Stack of a wait that none was taken of.
 pub(crate) const NO_STACK: &str = "[stack not taken]";
 
@@ -42,6 +48,16 @@ pub enum WallError {
 /// Returns true for the name of an event whose samples are waits, with modifiers or without.
 pub fn is_of_waits(event: &str) -> bool {
     event.split(':').next() == Some(WAITS)
+}
+
+/// Returns the name of the frame of a wait that a thread of this name ended.
+pub fn woken_by(name: &str) -> String {
+    format!("{WOKEN_BY}{name}]")
+}
+
+/// Returns true for the name of a frame that tells who ended a wait: one of [`woken_by`], or [`WOKEN_BY_INTERRUPT`].
+pub fn is_waker(name: &str) -> bool {
+    name.starts_with(WOKEN_BY) && name.ends_with(']')
 }
 
 /// Returns what a thread waited for by its stack, from the leaf outwards: of each frame, whether it is the kernel's, and its
@@ -70,20 +86,27 @@ impl Profile {
         })
     }
 
-    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. Does
-    /// nothing where callers were left out.
+    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. A frame that tells who ended
+    /// the wait lies below it. Does nothing where callers were left out, and to stacks that have such a leaf.
     pub fn name_waits(&mut self) {
         let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {
             return;
         };
         let reason_of = |profile: &Profile, stack| {
-            let functions = profile.stack(stack).rev();
-            let is_kernel =
-                |function: &Function| profile.object(function.object).kind == ObjectKind::Kernel;
-            Some(reason_of(functions.map(|id| {
+            let function = |id| {
                 let function = profile.function(id);
-                (is_kernel(function), function.name.as_deref().ok())
-            })))
+                let kind = profile.object(function.object).kind;
+                (kind, function.name.as_deref().ok())
+            };
+            let mut functions = profile.stack(stack).rev().map(function).peekable();
+            if let Some((ObjectKind::Waiting, name)) = functions.peek() {
+                if !name.is_some_and(is_waker) {
+                    return None;
+                }
+                functions.next();
+            }
+            let of_kernel = |(kind, name)| (kind == ObjectKind::Kernel, name);
+            Some(reason_of(functions.map(of_kernel)))
         };
         self.put_leaves(waits, reason_of);
     }
@@ -247,7 +270,7 @@ impl Profile {
         }
     }
 
-    /// Adds a function that stands for a reason, and returns the number of its frame.
+    /// Returns the number of the frame of a function that stands for a reason, which is added unless it is there.
     pub(crate) fn reason_frame(&mut self, name: &str) -> u32 {
         let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
         let object = self.objects.iter().position(is_it).unwrap_or_else(|| {
@@ -258,14 +281,21 @@ impl Profile {
             });
             self.objects.len() - 1
         });
-        self.functions.push(Function {
-            name: Ok(name.into()),
-            object: ObjectId(object as u32),
-            position: StackPosition::Inner,
-            line: None,
-            located: None,
+        let object = ObjectId(object as u32);
+        let is_it =
+            |function: &Function| function.object == object && function.name.as_deref() == Ok(name);
+        let known = self.functions.iter().position(is_it);
+        let number = known.unwrap_or_else(|| {
+            self.functions.push(Function {
+                name: Ok(name.into()),
+                object,
+                position: StackPosition::Inner,
+                line: None,
+                located: None,
+            });
+            self.functions.len() - 1
         });
-        let function = FunctionId(self.functions.len() as u32 - 1);
+        let function = FunctionId(number as u32);
         match &mut self.frames {
             None => function.0 << u32::from(self.tells_inlined),
             Some(frames) => {
@@ -355,6 +385,59 @@ mod tests {
             );
             assert_eq!(profile.main_event(), Some(0));
         }
+    }
+
+    #[test]
+    fn who_ended_a_wait_lies_below_its_reason() {
+        let mut builder = ProfileBuilder::new();
+        let off = builder.add_event(WAITS, WeightUnit::of_event(WAITS));
+        let app = builder.intern_object("/usr/bin/app");
+        let [kernel, waiting] = [ObjectKind::Kernel, ObjectKind::Waiting].map(|kind| {
+            builder.add_object(Object {
+                name: format!("{kind:?}").into(),
+                kind,
+                build_id: None,
+            })
+        });
+        let thread = builder.intern_thread_name("app");
+        let by = woken_by("hostile] name");
+        let names = [
+            ("main", app),
+            ("do_nanosleep", kernel),
+            ("schedule", kernel),
+            (&by, waiting),
+            ("[waiting for a CPU]", waiting),
+        ];
+        let [main, sleep, schedule, by, cpu] = names.map(|(name, object)| {
+            let function = builder.intern_function(Ok(name), object);
+            builder.intern_frame(Frame::of(function))
+        });
+        let woken = builder.intern_stack(&[main, sleep, schedule, by]);
+        let awake = builder.intern_stack(&[main, sleep, schedule, cpu]);
+        let unknown = builder.intern_stack(&[by]);
+        for (stack, ns) in [(woken, 10), (awake, 20), (unknown, 30)] {
+            builder.add_samples(off, thread, stack, 1, ns);
+        }
+        let mut profile = builder.finish();
+        let functions = profile.functions.len();
+        profile.name_waits();
+        let texts: Vec<_> = texts(&profile)
+            .into_iter()
+            .map(|(_, text, _)| text)
+            .collect();
+        let expected = [
+            "[woken by hostile] name];[stack not taken]",
+            "main;do_nanosleep;schedule;[waiting for a CPU]",
+            "main;do_nanosleep;schedule;[woken by hostile] name];[sleep]",
+        ];
+        assert_eq!(texts, expected);
+        profile.retain_reasons(&["cpu".to_owned()]);
+        assert_eq!(profile.events[0].weight, 20);
+        assert_eq!(
+            profile.functions.len(),
+            functions + 2,
+            "[sleep], [stack not taken]"
+        );
     }
 
     #[test]

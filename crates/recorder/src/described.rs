@@ -16,6 +16,8 @@ pub(crate) struct Rewriting {
     pub(crate) kept_registers: u64,
     /// SWITCH records stay, of which waits are made.
     pub(crate) keeps_switches: bool,
+    /// Waits tell what ended them.
+    pub(crate) tells_wakers: bool,
 }
 
 impl Rewriting {
@@ -33,7 +35,7 @@ impl Rewriting {
             let attr = self.unwound(&event.attr);
             let (attr, name) = match event.role {
                 Role::OffCpu => {
-                    let attr = offcpu::attr_of_waits(&attr, self.keeps_switches);
+                    let attr = offcpu::attr_of_waits(&attr, *self);
                     (attr, offcpu::EVENT_NAME.to_owned())
                 }
                 _ => (attr, event.name.clone()),
@@ -41,6 +43,8 @@ impl Rewriting {
             let ids = event.ids.clone();
             EventDescription { attr, name, ids }
         };
-        events.iter().map(describe).collect()
+        // Wake-ups are in the waits that they end.
+        let is_written = |event: &&EventIds| event.role != Role::Wakes;
+        events.iter().filter(is_written).map(describe).collect()
     }
 }

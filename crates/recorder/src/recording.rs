@@ -132,6 +132,7 @@ impl Recording {
             unwinds: unwinding.is_some(),
             kept_registers: session.extras().user_registers,
             keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
+            tells_wakers: (session.events().iter()).any(|event| event.role == Role::Wakes),
         };
         let events = rewriting.describe(session.events());
         let layout = |role| {

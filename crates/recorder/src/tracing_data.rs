@@ -24,7 +24,7 @@ use std::io;
 use rprof_events::tracefs::{Tracefs, TracefsError};
 use rprof_perfdata::{Feature, FeatureSections};
 use rprof_records::EventKind;
-use rprof_sampler::EventIds;
+use rprof_sampler::{EventIds, Role};
 use rustix::param::page_size;
 
 /// The system whose formats stand apart.
@@ -43,7 +43,7 @@ pub fn tracing_data(events: &[(&str, &str)]) -> io::Result<Vec<u8>> {
 /// Adds the section if there are tracepoints among the events.
 pub(crate) fn add(features: &mut FeatureSections, events: &[EventIds]) -> io::Result<()> {
     let mut events = (events.iter())
-        .filter(|event| event.attr.kind == EventKind::TRACEPOINT)
+        .filter(|event| event.attr.kind == EventKind::TRACEPOINT && event.role != Role::Wakes)
         .peekable();
     if events.peek().is_none() {
         return Ok(());

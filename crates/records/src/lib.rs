@@ -20,6 +20,7 @@
 //! | `error` | [`DecodeError`] |
 //! | [`encode`] | the way back to bytes |
 //! | `unwound` | samples whose registers and stack became a callchain |
+//! | `wait_end` | [`WaitEnd`]: what ended a wait |
 //!
 //! The reference is `include/uapi/linux/perf_event.h` and perf_event_open(2).
 //!
@@ -76,6 +77,7 @@ pub mod sample;
 pub mod sample_id;
 pub mod sideband;
 mod unwound;
+mod wait_end;
 pub mod words;
 
 pub use attr::{Attr, AttrError, EventKind};
@@ -94,4 +96,5 @@ pub use sample::{
 };
 pub use sample_id::SampleId;
 pub use sideband::{Mapped, ProcessEvent};
+pub use wait_end::WaitEnd;
 pub use words::{AuxFlags, BranchFlags, BranchKind, DataSource, Transaction, Weight};

@@ -46,6 +46,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
             ));
         }
         job.builder = waits::add_to(job.builder, &args.target, "--off-cpu")?;
+        job.builder = job.builder.wakers(args.waits.wakers);
         job.least_wait = Some(Duration::from_secs(1) / hertz);
         job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
     }

@@ -70,6 +70,9 @@ pub struct SamplingOptions {
     /// [`Role::OffCpu`](crate::Role::OffCpu). Without named events, `cpu-clock` is sampled beside it, whose samples and
     /// the times between switches have one unit. Default: no.
     pub off_cpu: bool,
+    /// With `off_cpu`, tell who wakes threads as well: one more event of each CPU, of [`Role::Wakes`](crate::Role::Wakes), the tracepoint
+    /// `sched:sched_waking`. Where it may not be had, that is a step down. Default: no.
+    pub wakers: bool,
     /// Options of the drain threads.
     pub drain: DrainOptions,
 }
@@ -141,6 +144,7 @@ impl Default for SamplingOptions {
             trace_bytes: None,
             clock: None,
             off_cpu: false,
+            wakers: false,
             drain: DrainOptions::default(),
         }
     }

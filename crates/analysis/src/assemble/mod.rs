@@ -3,12 +3,14 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `wakers` | frames that tell who ended waits |
 //! | `worker_stacks` | stacks of one worker, made on a thread of its own |
 //! | `roots` | complete stacks and truncated ones |
 //! | `one_by_one` | samples one by one, as columns or streams |
 
 mod one_by_one;
 mod roots;
+mod wakers;
 mod worker_stacks;
 
 use rprof_processes::{CommId, Pid, Tid};
@@ -34,20 +36,28 @@ use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 use one_by_one::Entries;
 pub(crate) use roots::reaches_root;
+use wakers::Wakers;
 use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
 
 /// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
     index: &Index<'_>,
     parts: WorkerResults,
-    symbols: Symbols,
+    mut symbols: Symbols,
     options: &Options,
 ) -> Profile {
     let WorkerResults { locations, parts } = parts;
     let is_kernel: Vec<bool> = (locations.as_slice().iter())
         .map(|location| matches!(location.region, CodeRegion::Kernel(_)))
         .collect();
-    let frames = options.addresses.then(|| frames(&locations, &symbols));
+    let groups = parts.iter().flat_map(|part| part.resolved.contexts.all());
+    let wakers = Wakers::add(groups, &index.timeline, &mut symbols);
+    let frames = options.addresses.then(|| {
+        let mut frames = frames(&locations, &symbols);
+        // They lie behind those of locations.
+        frames.extend(wakers.in_order.iter().map(|id| Frame::of(*id)));
+        frames
+    });
     drop(locations);
     let has_callchains =
         !options.leaves_only && parts.iter().any(|part| part.resolved.has_callchains);
@@ -56,6 +66,7 @@ pub(crate) fn assemble(
         is_kernel,
         has_callchains,
         filter: StackFilter::new(&options.filter, &symbols),
+        wakers,
         waits: match options.filter.is_by_stack() {
             true => waits_of(index),
             false => None,

@@ -9,7 +9,8 @@ use rprof_profile::waits::{is_of_waits, reason_of};
 use rprof_profile::{ProfileBuilder, StackTally};
 
 use crate::assemble::roots::tally;
-use crate::groups::Weights;
+use crate::assemble::wakers::Wakers;
+use crate::groups::{Weights, WokenBy};
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
 use crate::sideband_pass::Index;
@@ -25,6 +26,8 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) filter: StackFilter<'a>,
     /// Event whose samples are waits, if the filter looks at stacks.
     pub(super) waits: Option<usize>,
+    /// Frames for who ended waits.
+    pub(super) wakers: Wakers,
     pub(super) frames: FrameIds,
     /// True if samples are wanted one by one.
     pub(super) one_by_one: bool,
@@ -80,6 +83,20 @@ impl AssembleInputs<'_> {
             FrameIds::Inlined => ProfileBuilder::inlined_frame_number(frame.function, own > first),
             FrameIds::Addresses => own,
         })
+    }
+}
+
+impl AssembleInputs<'_> {
+    /// Returns the id of the frame for what ended a wait, and its name.
+    fn waker(&self, woken: WokenBy) -> Option<(u32, &str)> {
+        let (function, place) = self.wakers.find(woken)?;
+        let id = match self.frames {
+            FrameIds::Functions => function.0,
+            FrameIds::Inlined => ProfileBuilder::inlined_frame_number(function, false),
+            FrameIds::Addresses => self.symbols.frame_count() as u32 + place,
+        };
+        let name = self.symbols.functions[function.0 as usize].name.as_deref();
+        Some((id, name.unwrap_or_default()))
     }
 }
 
@@ -142,6 +159,8 @@ impl WorkerStacks {
         };
         // By worker-local location id, filled on first use.
         let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
+        // The same with a frame for who ended a wait.
+        let mut with_waker: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
         let mut called = vec![0u64; callers.len()];
         if known.one_by_one {
             share.keys.resize(part.resolved.counts.len(), None);
@@ -158,7 +177,12 @@ impl WorkerStacks {
                 leaf.into_iter()
                     .chain(callers.get(counted.list).iter().map(|own| location(*own)))
             });
-            let reason = reason.as_deref();
+            let waker = known.waker(group.woken);
+            // Who was awake waited for a CPU, whatever for before.
+            let reason = reason.as_deref().map(|reason| match (group.woken, waker) {
+                (WokenBy::Awake, Some((_, name))) => name,
+                _ => reason,
+            });
             if !known.filter.accepts_leaf(leaf)
                 && !reason.is_some_and(|reason| known.filter.accepts_reason(reason))
             {
@@ -168,6 +192,7 @@ impl WorkerStacks {
                 && !focused[counted.list as usize]
                 && !leaf.is_some_and(|leaf| known.filter.is_focused(leaf))
                 && !reason.is_some_and(|reason| known.filter.is_focused_reason(reason))
+                && !waker.is_some_and(|(_, name)| known.filter.is_focused_reason(name))
             {
                 continue;
             }
@@ -182,9 +207,15 @@ impl WorkerStacks {
                 share.at[leaf as usize] += amount.samples;
             }
             share.events[group.event as usize].add(amount);
-            let inner = match counted.leaf() {
-                None => nothing,
-                Some(own) => *inner[own as usize].get_or_insert_with(|| {
+            let inner = match (counted.leaf(), waker) {
+                (own, Some((waker, _))) => *with_waker.entry((own, waker)).or_insert_with(|| {
+                    list.clear();
+                    list.extend(own.into_iter().flat_map(|own| known.frames(location(own))));
+                    list.push(waker);
+                    share.lists.intern(&list).0
+                }),
+                (None, None) => nothing,
+                (Some(own), None) => *inner[own as usize].get_or_insert_with(|| {
                     list.clear();
                     list.extend(known.frames(location(own)));
                     share.lists.intern(&list).0

@@ -114,6 +114,11 @@ impl SampleGroups {
         }
     }
 
+    /// Returns the id of a group that depends on more than [`id`](Self::id) looks at.
+    pub(crate) fn intern(&mut self, group: SampleGroup) -> u32 {
+        self.values.intern(group)
+    }
+
     /// Returns the groups, by id.
     pub(crate) fn all(&self) -> &[SampleGroup] {
         self.values.as_slice()

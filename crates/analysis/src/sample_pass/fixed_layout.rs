@@ -47,15 +47,17 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 }
 
 impl FixedLayoutParser {
-    /// Returns `None` if samples have further fields of variable size, the other byte order, or
-    /// callchains that are to be joined.
+    /// Returns `None` if samples have further fields of variable size, the other byte order,
+    /// callchains that are to be joined, or if they are waits that tell who ended them.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
         let fixed = SampleLayout::FIXED;
         let known = fixed.iter().fold(SampleType::CALLCHAIN, |a, b| a.union(*b));
+        let is_of_waits = event.name == WAITS;
         if layout.endian() != Endian::NATIVE
             || !known.contains(fields)
+            || is_of_waits && fields.contains(SampleType::ADDR)
             || has_branch_calls(&event.attr)
             || event.attr.flags.contains(AttrFlags::DEFER_CALLCHAIN)
         {
@@ -72,7 +74,7 @@ impl FixedLayoutParser {
             chain: fields.contains(SampleType::CALLCHAIN).then_some(fixed_len),
             fixed_len,
             weight: default_weight(event),
-            is_of_waits: event.name == WAITS,
+            is_of_waits,
         })
     }
 

@@ -1,15 +1,15 @@
 //! Worker of pass two: reads the samples of its blocks, and aggregates them.
 
 use rprof_perfdata::Block;
-use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
-use rprof_records::{Endian, Misc, RawRecord, RecordType, Sample};
+use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid, Timeline};
+use rprof_records::{Endian, Misc, RawRecord, RecordType, Sample, WaitEnd};
 
 use crate::caches::CacheStats;
 use crate::caches::canonical::FunctionCanonicalizer;
 use crate::caches::thread_states::ThreadStateCache;
 use crate::comms::IDLE;
 use crate::group_reads::MemberDelta;
-use crate::groups::{RecordPosition, SampleGroup, SampleRow};
+use crate::groups::{RecordPosition, SampleGroup, SampleRow, WokenBy};
 use crate::options::{PassOptions, SampleRows};
 use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
 use crate::sample_pass::branch_stack::has_branch_calls;
@@ -65,6 +65,19 @@ struct SampleContext {
     /// Id of the thread's state (mappings, name, JIT epoch): samples with equal ids resolve and
     /// group alike.
     thread_state: u32,
+    woken: WokenBy,
+}
+
+/// Returns who ended a wait, by name.
+fn woken_by(end: WaitEnd, timeline: &Timeline, time: u64) -> WokenBy {
+    match end {
+        WaitEnd::Unknown => WokenBy::Unknown,
+        WaitEnd::Interrupt => WokenBy::Interrupt,
+        WaitEnd::Awake => WokenBy::Awake,
+        WaitEnd::Thread { pid, tid } => {
+            WokenBy::Thread(timeline.comm_id(Pid(pid), Tid(tid), time).ok_or(tid))
+        }
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -197,6 +210,13 @@ impl<'a> Worker<'a> {
         let endian = described.layout.endian();
         let is_wait = described.name == WAITS;
         let of_address = || Chain::of_address(sample.ip().unwrap_or(0), is_wait);
+        let woken = match sample
+            .addr()
+            .filter(|_| is_wait && !shared.pass.leaves_only)
+        {
+            Some(addr) => woken_by(WaitEnd::from_addr(addr), &index.timeline, time),
+            None => WokenBy::Unknown,
+        };
         let (recorded, recorded_end) = self.recorded(&sample, record.misc, endian);
         let is_whole = shared.pass.rows == SampleRows::Whole;
         let is_plain = members.is_none() && !is_whole && !has_branch_calls(attr);
@@ -211,6 +231,7 @@ impl<'a> Worker<'a> {
                 end: recorded_end,
                 time,
                 thread_state,
+                woken,
             };
             let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
             let row = CompactRow::new(sample.time(), sample.cpu(), weight);
@@ -251,6 +272,7 @@ impl<'a> Worker<'a> {
             end,
             time,
             thread_state,
+            woken,
         };
         let mut row = is_whole.then(|| SampleRow {
             time: sample.time().unwrap_or(0),
@@ -329,6 +351,7 @@ impl<'a> Worker<'a> {
             end: self.recorded_end(misc),
             time,
             thread_state,
+            woken: WokenBy::Unknown,
         };
         let one = self.pending_sample(chain, &context_of_sample, event, sample.weight);
         let row = CompactRow::new(sample.time, sample.cpu, sample.weight);
@@ -417,9 +440,14 @@ impl<'a> Worker<'a> {
             },
             stack: 0,
             end: context_of_sample.end,
+            woken: context_of_sample.woken,
         };
         let kind = (context_of_sample.thread_state, event, context_of_sample.end);
-        let context = self.aggregator.contexts.id(kind, group);
+        let contexts = &mut self.aggregator.contexts;
+        let context = match context_of_sample.woken {
+            WokenBy::Unknown => contexts.id(kind, group),
+            _ => contexts.intern(group()),
+        };
         let thread = SampledThread {
             space: context_of_sample.moment.space.unwrap_or(SpaceId(u32::MAX)),
             time: context_of_sample.time,

@@ -110,6 +110,7 @@ mod tests {
             weight: to - from,
             cause: Cause::Blocked,
             stack: stack.map(|byte| vec![byte]),
+            wake: None,
         }
     }
 

@@ -24,6 +24,7 @@
 //! | `output` | the output of a recording, behind all that |
 //! | `sums` | short waits of one stack, added up |
 //! | `wait` | a wait |
+//! | `wakes` | who wakes whom, where that is told |
 //! | `time` | [`ThreadTime`]: what threads did with their time |
 
 mod boundaries;
@@ -38,6 +39,7 @@ mod sums;
 mod thread;
 mod time;
 mod wait;
+mod wakes;
 mod windows;
 
 pub(crate) use boundaries::Boundaries;
@@ -45,6 +47,7 @@ pub(crate) use output::WaitOutput;
 pub(crate) use pace::Pace;
 pub use time::ThreadTime;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -52,9 +55,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rprof_launch::Target;
+use rprof_launch::procfs::Procfs;
 use rprof_records::{
-    Attr, AttrFlags, Endian, EventKind, Misc, ProcessEvent, RawBytes, RawRecord, RecordType,
-    Sample, SampleFields, SampleLayout, SampleType,
+    Attr, AttrFlags, Comm, Endian, EventKind, Misc, ProcessEvent, RawBytes, RawRecord, Record,
+    RecordType, Sample, SampleFields, SampleId, SampleLayout, SampleType, WaitEnd,
 };
 use rprof_sampler::{Clock, EventIds, Role, Session, Stream};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -69,6 +73,7 @@ use crate::unwind::Unwinding;
 use pairing::Pairing;
 use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
+use wakes::{Wake, Wakes};
 
 /// Name of the event whose samples are waits: perf's.
 pub(crate) const EVENT_NAME: &str = "offcpu-time";
@@ -78,6 +83,9 @@ const BPF_OUTPUT: u64 = 10;
 
 /// Nanoseconds after which a sum to which nothing is added is written.
 const FLUSH: u64 = 500_000_000;
+
+/// Wake-ups that cost a CPU as much as one switch: any on the machine, with no more than a few words each.
+const WAKES_OF_SWITCH: u64 = 6;
 
 /// Threads that are watched, and the moment from which on they are.
 #[derive(Clone, Debug)]
@@ -92,8 +100,8 @@ struct Watched {
     inherits: bool,
     /// True if it begins with the command's exec, and not at a time.
     from_exec: bool,
-    /// True if SWITCH records are written as well.
-    keeps_switches: bool,
+    /// Changes to records: SWITCH records may be written as well.
+    rewriting: Rewriting,
     /// Nanoseconds of short waits of one stack that are worth a record.
     least: u64,
 }
@@ -105,9 +113,15 @@ pub(crate) struct OffCpu {
     /// `None` where stacks are not unwound yet, and so cannot be compared.
     sums: Option<Sums>,
     watched: Watched,
+    /// Reads wake-ups, where these are told.
+    wakes: Option<Wakes>,
+    /// Wake-ups so far.
+    wakes_told: u64,
     /// Ids of the switch event.
     ids: FxHashSet<u64>,
     any_id: u64,
+    /// An id of the sideband event.
+    sideband_id: u64,
     /// Layout of its samples as they come.
     taken: SampleLayout,
     /// Layout of waits.
@@ -133,12 +147,15 @@ pub(crate) struct OffCpu {
     bytes: Vec<u8>,
 }
 
-/// Returns the attr of the waits that are made of the samples of `switches`, an attr as it is after unwinding.
-pub(crate) fn attr_of_waits(switches: &Attr, keeps_switches: bool) -> Attr {
+/// Returns the attr of the waits that are made of the samples of `switches`, an attr as it is after unwinding. Where
+/// wakers are told, their address is a [`WaitEnd`](rprof_records::WaitEnd).
+pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
     let mut attr = switches.clone();
     (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
     attr.sample_type |= SampleType::PERIOD;
-    (attr.flags).set(AttrFlags::CONTEXT_SWITCH, keeps_switches);
+    attr.sample_type
+        .set(SampleType::ADDR, rewriting.tells_wakers);
+    (attr.flags).set(AttrFlags::CONTEXT_SWITCH, rewriting.keeps_switches);
     attr
 }
 
@@ -167,7 +184,7 @@ impl OffCpu {
             by_cpu,
             inherits: by_cpu || event.attr.flags.contains(AttrFlags::INHERIT),
             from_exec: *session.target() == Target::Command && session.is_enabled_from_start(),
-            keeps_switches: rewriting.keeps_switches,
+            rewriting,
             least: u64::try_from(least.as_nanos()).unwrap_or(u64::MAX),
         };
         let taken = rewriting.unwound(&event.attr);
@@ -176,6 +193,10 @@ impl OffCpu {
         if let Some(cpus) = session.watched_cpus() {
             off_cpu.pairing.watch_cpus(cpus);
         }
+        off_cpu.wakes = Wakes::of(session);
+        off_cpu.pairing.tells_wakes = off_cpu.wakes.is_some();
+        let sideband = (session.events().iter()).find(|event| event.role == Role::Sideband);
+        off_cpu.sideband_id = sideband.map_or(0, |event| event.ids.first().copied().unwrap_or(0));
         off_cpu.boundaries = Arc::new(Boundaries::new(session.cpus()));
         Some(off_cpu)
     }
@@ -225,7 +246,7 @@ impl OffCpu {
         layouts: Arc<Layouts>,
         live: Arc<LiveCounts>,
     ) -> OffCpu {
-        let written = attr_of_waits(taken, watched.keeps_switches);
+        let written = attr_of_waits(taken, watched.rewriting);
         let fields = taken.sample_type;
         let fixed = SampleLayout::FIXED
             .iter()
@@ -235,8 +256,11 @@ impl OffCpu {
         OffCpu {
             pairing: Pairing::new(watched.by_cpu),
             sums: is_unwound.then(|| Sums::new(watched.least, stack_at)),
+            wakes: None,
+            wakes_told: 0,
             ids: event.ids.iter().copied().collect(),
             any_id: event.ids.first().copied().unwrap_or(0),
+            sideband_id: 0,
             taken: SampleLayout::new(taken, Endian::NATIVE),
             written: SampleLayout::new(&written, Endian::NATIVE),
             layouts,
@@ -266,6 +290,74 @@ impl OffCpu {
                 && self.is_leaving(&raw)
                 && self.moment_of_sample(&raw, released).is_none()
         })
+    }
+
+    /// Returns true for a sample of a wake-up. It is of a thread that may not be watched.
+    pub(crate) fn is_wake(&self, released: &Released<'_>) -> bool {
+        let Some(wakes) = (self.wakes.as_ref()).filter(|_| released.stream == Stream::Samples)
+        else {
+            return false;
+        };
+        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
+        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_one(&raw))
+    }
+
+    /// Takes in a wake-up, and tells the name of who wakes a thread without being watched.
+    fn wake(
+        &mut self,
+        raw: &RawRecord<'_>,
+        released: &Released<'_>,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        let Some(wakes) = &mut self.wakes else {
+            return Ok(());
+        };
+        let Some((tid, by)) = wakes.read(raw) else {
+            return Ok(());
+        };
+        let wake = Wake {
+            by,
+            at: released.time,
+        };
+        self.wakes_told += 1;
+        if self.wakes_told.is_multiple_of(WAKES_OF_SWITCH) {
+            self.boundaries.count_switch(released.cpu);
+        }
+        if !self.pairing.woken(tid, released.cpu, wake) {
+            return Ok(());
+        }
+        let WaitEnd::Thread { pid, tid } = by else {
+            return Ok(());
+        };
+        if self.watched.by_cpu || self.pairing.knows(tid) || !wakes.is_new_stranger(tid) {
+            return Ok(());
+        }
+        let name = Procfs::default().comm(pid.cast_unsigned(), tid.cast_unsigned());
+        let Some(name) = name.map(Cow::Owned) else {
+            return Ok(());
+        };
+        let record = Record::Comm(Comm {
+            pid,
+            tid,
+            name: Cow::Borrowed(&name),
+        });
+        let trailer = SampleId {
+            pid: Some(pid),
+            tid: Some(tid),
+            time: Some(released.time),
+            id: Some(self.sideband_id),
+            cpu: Some(released.cpu),
+            ..SampleId::default()
+        };
+        self.bytes.clear();
+        let layout = &self.layouts.sideband;
+        (record.encode(Misc(0), layout, &trailer, &mut self.bytes)).map_err(io::Error::other)?;
+        let released = Released {
+            stream: Stream::Sideband,
+            bytes: &self.bytes,
+            ..*released
+        };
+        output.put(&released, Some(&ProcessEvent::Renamed { pid, tid, name }))
     }
 
     fn is_leaving(&self, raw: &RawRecord<'_>) -> bool {
@@ -300,6 +392,9 @@ impl OffCpu {
             return output.put(released, event);
         };
         match raw.kind {
+            RecordType::SAMPLE if self.wakes.as_ref().is_some_and(|its| its.is_one(&raw)) => {
+                return self.wake(&raw, released, output);
+            }
             RecordType::SAMPLE => {
                 let at = self.moment_of_sample(&raw, released);
                 if self.is_leaving(&raw) {
@@ -330,7 +425,7 @@ impl OffCpu {
                 } else if raw.misc.has(Misc::SWITCH_OUT) && id.tid == Some(0) {
                     self.pairing.idle_left(released.cpu, released.time);
                 }
-                if !self.watched.keeps_switches {
+                if !self.watched.rewriting.keeps_switches {
                     return Ok(());
                 }
             }
@@ -386,17 +481,19 @@ impl OffCpu {
         now: u64,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
-        let Some(wait) = wait.filter(|wait| wait.weight > 0) else {
-            return Ok(());
-        };
-        let sum = match &mut self.sums {
-            Some(sums) => sums.add(wait),
-            None => Some(WaitSum {
-                ns: wait.weight,
-                wait,
-            }),
-        };
-        sum.map_or(Ok(()), |sum| self.write(&sum, now, output))
+        for part in wait.into_iter().flat_map(Wait::parts) {
+            if part.weight == 0 {
+                continue;
+            }
+            let sum = match &mut self.sums {
+                Some(sums) => sums.add(part),
+                None => Some(WaitSum::of(part)),
+            };
+            if let Some(sum) = sum {
+                self.write(&sum, now, output)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes a wait that ended before the time `now`, up to which the output is.
@@ -419,6 +516,7 @@ impl OffCpu {
             time: now,
             cpu: wait.cpu,
             period: *ns,
+            addr: wait.end().to_addr(),
             ..fields
         };
         self.bytes.clear();
@@ -444,11 +542,8 @@ impl OffCpu {
         self.take_changes(None);
         self.change_if_due(end, output)?;
         let mut sums = self.sums.as_mut().map_or(Vec::new(), Sums::flush);
-        let open = self.pairing.finish(end).into_iter();
-        sums.extend(open.filter(|wait| wait.weight > 0).map(|wait| WaitSum {
-            ns: wait.weight,
-            wait,
-        }));
+        let open = self.pairing.finish(end).into_iter().flat_map(Wait::parts);
+        sums.extend(open.filter(|wait| wait.weight > 0).map(WaitSum::of));
         (sums.iter()).try_for_each(|sum| self.write(sum, end, output))?;
         Ok(self.pairing.time().clone())
     }

@@ -7,6 +7,7 @@
 //! | switch in | the wait is over |
 //! | sample of another event, of a thread that waits | the wait is over: its end was lost, or is just coming |
 //! | birth | the thread waits for a CPU |
+//! | wake-up | the wait is one for a CPU from now on. All that threads make are told; where one is missing it was an interrupt's on an idle CPU |
 //! | end, exec | the thread is gone, or is another |
 //! | loss on a CPU | what was on it is unknown; a wait that may have had an end in there is not believed |
 //!
@@ -16,6 +17,7 @@
 //! The first record of a thread that is there when the recording begins tells what it did until then: who comes in
 //! was away, whoever leaves, ends or is sampled was on a CPU.
 
+use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::carried::Sleeping;
@@ -24,6 +26,7 @@ use super::cuts::Cuts;
 use super::thread::{State, Thread};
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
+use super::wakes::Wake;
 use super::windows::Window;
 
 /// Nanoseconds for which the kernel may still be sampled on behalf of a thread whose switch it has told of.
@@ -59,6 +62,8 @@ pub(super) struct Pairing {
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
     pub(super) cuts: Cuts,
+    /// True if wake-ups are told.
+    pub(super) tells_wakes: bool,
 }
 
 impl Pairing {
@@ -157,7 +162,13 @@ impl Pairing {
             gaps,
             looked_at: 0,
         };
+        let wake = self.threads.get(&at.tid).and_then(|thread| thread.wake);
         self.set(at, state);
+        // Told on another CPU while this one was still writing.
+        if let Some(thread) = self.threads.get_mut(&at.tid) {
+            thread.wake = wake;
+            thread.wake = thread.ended_by();
+        }
     }
 
     /// Handles a switch to a thread. Returns the wait that ends.
@@ -180,10 +191,26 @@ impl Pairing {
                 self.unknown_until(at);
                 None
             }
-            _ => self.waited_until(at),
+            _ => self.waited_until(at, self.tells_wakes),
         };
         self.set(at, State::On { by_sample: false });
         wait
+    }
+
+    /// Handles a wake-up of a thread, by what ran on this CPU. Returns whether the thread is watched.
+    pub(super) fn woken(&mut self, tid: i32, cpu: u32, wake: Wake) -> bool {
+        if self.is_in_gap() {
+            return false;
+        }
+        self.cpus.seen(cpu, wake.at);
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return false;
+        };
+        let is_known = thread.ended_by().is_some();
+        if !is_known || matches!(thread.state, State::On { .. }) {
+            thread.wake = Some(wake);
+        }
+        true
     }
 
     /// Handles a switch from the idle task of a CPU.
@@ -216,7 +243,7 @@ impl Pairing {
                     if is_there && at.time.saturating_sub(thread.since) <= STILL_SWITCHING {
                         return None;
                     }
-                    self.waited_until(at)
+                    self.waited_until(at, false)
                 }
                 State::Unseen | State::Unknown => {
                     self.ran_until(at);
@@ -237,6 +264,11 @@ impl Pairing {
     pub(super) fn is_unseen(&self, tid: i32) -> bool {
         let thread = self.threads.get(&tid);
         !self.is_in_gap() && thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
+    }
+
+    /// Returns true for a thread that is watched.
+    pub(super) fn knows(&self, tid: i32) -> bool {
+        self.threads.contains_key(&tid)
     }
 
     /// Takes the stack of a thread that is unseen and waits, as it was at this time: a whole record.
@@ -395,6 +427,7 @@ impl Pairing {
             since: time,
             was_seen: !matches!(state, State::Unseen),
             state,
+            wake: None,
         };
         self.threads.insert(tid, thread);
     }
@@ -406,6 +439,7 @@ impl Pairing {
             since: at.time,
             state,
             was_seen: true,
+            wake: None,
         };
         if self.threads.insert(at.tid, thread).is_none() {
             self.time.threads += 1;
@@ -453,10 +487,13 @@ impl Pairing {
         }
     }
 
-    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain.
-    pub(super) fn waited_until(&mut self, at: Moment) -> Option<Wait> {
+    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain. Its wake-up `was_told` if
+    /// there was one, unless records were lost.
+    pub(super) fn waited_until(&mut self, at: Moment, was_told: bool) -> Option<Wait> {
         let (from, is_known) = self.since(at)?;
-        let (cause, stack, gaps) = match self.threads.get_mut(&at.tid).map(|t| &mut t.state) {
+        let wake = (self.threads.get(&at.tid)).and_then(Thread::ended_by);
+        let (cause, stack, gaps, began) = match self.threads.get_mut(&at.tid).map(|t| &mut t.state)
+        {
             Some(State::Off {
                 cause,
                 stack,
@@ -465,9 +502,9 @@ impl Pairing {
             }) => {
                 // One that woke before the look was somewhere else by then.
                 let stack = stack.take().filter(|_| *looked_at <= at.time);
-                (*cause, stack, *gaps)
+                (*cause, stack, *gaps, true)
             }
-            _ => (Cause::Blocked, None, self.cpus.gaps()),
+            _ => (Cause::Blocked, None, self.cpus.gaps(), false),
         };
         let length = at.time.saturating_sub(from);
         let in_gaps = self.cpus.gaps().saturating_sub(gaps);
@@ -479,6 +516,12 @@ impl Pairing {
             self.sums_of(at.tid).elsewhere += length;
             return None;
         }
+        // Linux (6.18) tells half of those that interrupts on idle CPUs make, and all others.
+        let untold = Wake {
+            by: WaitEnd::Interrupt,
+            at: at.time,
+        };
+        let wake = wake.or((was_told && began && in_gaps == 0).then_some(untold));
         self.time.waits += 1;
         self.keep_for_window(Wait {
             pid: at.pid,
@@ -493,6 +536,10 @@ impl Pairing {
             weight: length,
             cause,
             stack,
+            wake: wake.filter(|_| cause == Cause::Blocked).map(|wake| Wake {
+                at: wake.at.clamp(from, at.time),
+                ..wake
+            }),
         })
     }
 }

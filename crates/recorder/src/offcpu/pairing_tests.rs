@@ -333,3 +333,101 @@ fn time_is_accounted_for_once() {
         assert!(known.total().as_nanos() as u64 <= 5 * time);
     }
 }
+
+fn wake(by: i32, at: u64) -> Wake {
+    let by = WaitEnd::Thread { pid: 1, tid: by };
+    Wake { by, at }
+}
+
+/// Who ended a wait, and for how long a CPU was waited for then.
+fn end(wait: &Wait) -> (WaitEnd, u64) {
+    (wait.end(), wait.queued())
+}
+
+#[test]
+fn a_wait_tells_who_ended_it() {
+    let mut pairing = running();
+    assert!(!pairing.woken(99, 1, wake(8, 5)), "nobody watches it");
+    // Of one that runs nothing is ended.
+    pairing.woken(7, 1, wake(8, 5));
+    leave(&mut pairing, at(7, 0, 5 * US), b"lock", false);
+    assert!(pairing.woken(7, 1, wake(9, 7 * US)));
+    pairing.woken(7, 1, wake(8, 8 * US));
+    let wait = pairing.switched_in(at(7, 0, 10 * US)).unwrap();
+    assert_eq!(end(&wait), (WaitEnd::Thread { pid: 1, tid: 9 }, 3 * US));
+    assert_eq!(sums(&pairing), (5 * US, 2 * US, 3 * US, 0));
+    // The one behind has one of its own.
+    leave(&mut pairing, at(7, 0, 20 * US), b"lock", false);
+    let wait = pairing.switched_in(at(7, 0, 30 * US)).unwrap();
+    assert_eq!(end(&wait), (WaitEnd::Unknown, 0));
+    // Who could run was not woken.
+    leave(&mut pairing, at(7, 0, 40 * US), b"loop", true);
+    pairing.woken(7, 1, wake(9, 45 * US));
+    let wait = pairing.switched_in(at(7, 0, 50 * US)).unwrap();
+    assert_eq!(end(&wait), (WaitEnd::Unknown, 0));
+}
+
+#[test]
+fn a_wake_up_may_be_told_while_the_switch_still_is() {
+    let mut pairing = running();
+    pairing.leaving(at(7, 0, 10 * US), b"lock");
+    pairing.woken(7, 1, wake(9, 12 * US));
+    pairing.switched_out(at(7, 0, 15 * US), false);
+    let wait = pairing.switched_in(at(7, 0, 18 * US)).unwrap();
+    assert_eq!((wait.from, wait.to), (10 * US, 18 * US));
+    assert_eq!(end(&wait), (WaitEnd::Thread { pid: 1, tid: 9 }, 6 * US));
+    // One of before has not ended it.
+    pairing.woken(7, 1, wake(9, 20 * US));
+    leave(&mut pairing, at(7, 0, 30 * US), b"lock", false);
+    let wait = pairing.switched_in(at(7, 0, 40 * US)).unwrap();
+    assert_eq!(wait.end(), WaitEnd::Unknown);
+}
+
+#[test]
+fn what_no_thread_ended_was_an_interrupt() {
+    let mut pairing = running();
+    pairing.tells_wakes = true;
+    leave(&mut pairing, at(7, 0, 10), b"sleep", false);
+    let wait = pairing.switched_in(at(7, 0, 50)).unwrap();
+    assert_eq!(end(&wait), (WaitEnd::Interrupt, 0));
+    // Nor was there a wake-up where it began before, or goes on.
+    pairing.found(1, 8, 50);
+    let wait = pairing.switched_in(at(8, 1, 90)).unwrap();
+    assert_eq!(wait.end(), WaitEnd::Unknown);
+    leave(&mut pairing, at(7, 0, 100), b"sleep", false);
+    let waits = pairing.finish(200);
+    assert_eq!(waits[0].end(), WaitEnd::Unknown);
+    // Nor with a loss, which may hide it.
+    let mut pairing = running();
+    pairing.tells_wakes = true;
+    pairing.sampled(at(9, 1, 10));
+    leave(&mut pairing, at(7, 0, 10), b"sleep", false);
+    pairing.lost(1, 12);
+    let wait = pairing.switched_in(at(7, 0, 1_000)).unwrap();
+    assert_eq!(wait.end(), WaitEnd::Unknown);
+}
+
+#[test]
+fn who_is_awake_at_a_cut_waits_for_a_cpu_behind_it() {
+    let mut pairing = running();
+    leave(&mut pairing, at(7, 0, 10), b"lock", false);
+    pairing.woken(7, 1, wake(9, 40));
+    let before = pairing.change(Change::Begin, 50);
+    assert_eq!((before[0].to, end(&before[0]).1), (50, 10));
+    pairing.switched_in(at(7, 0, 80));
+    let mut waits = pairing.change(Change::Pause(Vec::new()), 100);
+    waits.extend(pairing.change(Change::Resume, 100));
+    assert_eq!((waits[0].from, waits[0].to), (50, 80));
+    assert_eq!(end(&waits[0]), (WaitEnd::Thread { pid: 1, tid: 9 }, 30));
+    // In a gap nothing is told, and what was told before it is over.
+    pairing.change(Change::Pause(Vec::new()), 200);
+    assert!(!pairing.woken(7, 1, wake(9, 210)));
+    pairing.change(Change::Resume, 300);
+    let wait = pairing.switched_in(at(7, 0, 310));
+    assert_eq!(wait, None, "kept for the window");
+    let waits = pairing.change(Change::Settle(Vec::new()), 400);
+    assert!(
+        waits.iter().all(|wait| wait.end() == WaitEnd::Unknown),
+        "{waits:?}"
+    );
+}

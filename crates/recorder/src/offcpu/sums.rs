@@ -1,9 +1,10 @@
 //! [`Sums`]: short waits of one stack, added up.
 //!
-//! A wait of a microsecond is not worth a record, and a million of them are. So waits of one thread, stack and cause are
+//! A wait of a microsecond is not worth a record, and a million of them are. So waits of one thread, stack, cause and waker are
 //! added up until they are worth one; then the last of them is written with the sum. A long wait is written at once, with its
 //! own length. Nothing is left to chance: the sums of what is written are those of all waits, of each stack.
 
+use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
@@ -19,6 +20,16 @@ pub(super) struct WaitSum {
     pub(super) wait: Wait,
     /// Nanoseconds that all of them stand for.
     pub(super) ns: u64,
+}
+
+impl WaitSum {
+    /// A single wait.
+    pub(super) fn of(wait: Wait) -> WaitSum {
+        WaitSum {
+            ns: wait.weight,
+            wait,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -55,8 +66,9 @@ impl Sums {
         stack.get(self.stack_at..).unwrap_or(&[])
     }
 
-    fn key(&self, wait: &Wait) -> (i32, i32, Cause, bool) {
-        (wait.pid, wait.tid, wait.cause, wait.stack.is_some())
+    fn key(&self, wait: &Wait) -> (i32, i32, Cause, bool, WaitEnd) {
+        let has_stack = wait.stack.is_some();
+        (wait.pid, wait.tid, wait.cause, has_stack, wait.end())
     }
 
     /// Adds a wait. Returns what is to be written.
@@ -131,6 +143,7 @@ mod tests {
             weight: ns,
             cause: Cause::Blocked,
             stack: Some([&[9; 8], stack].concat()),
+            wake: None,
         }
     }
 

@@ -1,6 +1,10 @@
 //! [`Thread`]: what is known of a thread between two records of it.
 
 use super::wait::Cause;
+use super::wakes::Wake;
+
+/// Nanoseconds by which a wake-up may come before the sample of the switch whose wait it ends: the thread has left its run queue by then.
+const JUST_LEAVING: u64 = 1_000;
 
 /// State of a thread.
 #[derive(Debug)]
@@ -34,4 +38,14 @@ pub(super) struct Thread {
     pub(super) state: State,
     /// True if there ever was a record of it.
     pub(super) was_seen: bool,
+    /// The wake-up of the wait that it is in; while it runs, the last that there was.
+    pub(super) wake: Option<Wake>,
+}
+
+impl Thread {
+    /// Returns the wake-up that ends the wait that it is in, if that was told.
+    pub(super) fn ended_by(&self) -> Option<Wake> {
+        let since = self.since.saturating_sub(JUST_LEAVING);
+        self.wake.filter(|wake| wake.at >= since)
+    }
 }

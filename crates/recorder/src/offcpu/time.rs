@@ -16,9 +16,10 @@ pub struct ThreadTime {
     pub threads: u64,
     /// Time on a CPU.
     pub on_cpu: u64,
-    /// Time for which they were blocked: until they ran again, so with the wait for a CPU after they were woken.
+    /// Time for which they were blocked: until they were woken where wakers were recorded, else until they ran again.
     pub blocked: u64,
-    /// Time for which they could run and had no CPU, as another thread had it, or as they were just born.
+    /// Time for which they could run and had no CPU, as another thread had it, or as they were just born
+    /// or woken.
     pub runnable: u64,
     /// Time of which nothing is known, since switches were lost.
     pub unknown: u64,
@@ -43,7 +44,11 @@ impl ThreadTime {
     /// Adds a wait.
     pub(super) fn add(&mut self, wait: &Wait) {
         match wait.cause {
-            Cause::Blocked => self.blocked += wait.weight,
+            Cause::Blocked => {
+                let queued = wait.queued();
+                self.blocked += wait.weight - queued;
+                self.runnable += queued;
+            }
             Cause::Runnable => self.runnable += wait.weight,
         }
         if wait.stack.is_none() {

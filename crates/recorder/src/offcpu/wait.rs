@@ -1,5 +1,9 @@
 //! [`Wait`]: a time for which a thread had no CPU.
 
+use rprof_records::WaitEnd;
+
+use super::wakes::Wake;
+
 /// Thread at a time, on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -32,4 +36,88 @@ pub(super) struct Wait {
     pub(super) cause: Cause,
     /// The sample with which it left the CPU, a whole record.
     pub(super) stack: Option<Vec<u8>>,
+    /// The wake-up that ended it, at its end or before; `None` where none was recorded.
+    pub(super) wake: Option<Wake>,
+}
+
+impl Wait {
+    /// Returns the part of its weight for which it had been woken, and waited for a CPU.
+    pub(super) fn queued(&self) -> u64 {
+        match (self.wake, self.cause) {
+            (Some(wake), Cause::Blocked) => {
+                let length = u128::from(self.to.saturating_sub(self.from).max(1));
+                let behind = self.to.saturating_sub(wake.at.max(self.from));
+                let part = u128::from(self.weight) * u128::from(behind) / length;
+                u64::try_from(part).unwrap_or(self.weight)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Returns what ended it.
+    pub(super) fn end(&self) -> WaitEnd {
+        self.wake.map_or(WaitEnd::Unknown, |wake| wake.by)
+    }
+
+    /// Parts it into what it was blocked for, and the wait for a CPU behind the wake-up.
+    pub(super) fn parts(self) -> impl Iterator<Item = Wait> {
+        let queued = self.queued();
+        let Some(wake) = self.wake.filter(|_| queued > 0) else {
+            return [Some(self), None].into_iter().flatten();
+        };
+        let awake = Wait {
+            from: wake.at.max(self.from),
+            weight: queued,
+            cause: Cause::Runnable,
+            wake: Some(Wake {
+                by: WaitEnd::Awake,
+                at: self.to,
+            }),
+            ..self.clone()
+        };
+        let blocked = Wait {
+            to: awake.from,
+            weight: self.weight - queued,
+            ..self
+        };
+        [Some(blocked), Some(awake)].into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_parted_where_it_was_woken() {
+        let by = WaitEnd::Thread { pid: 1, tid: 9 };
+        let wait = |at, cause| Wait {
+            pid: 1,
+            tid: 2,
+            cpu: 0,
+            from: 100,
+            to: 200,
+            weight: 1_000,
+            cause,
+            stack: None,
+            wake: Some(Wake { by, at }),
+        };
+        let parts = |wait: Wait| -> Vec<_> {
+            wait.parts()
+                .map(|part| (part.from, part.to, part.weight, part.cause, part.end()))
+                .collect()
+        };
+        let blocked = |to, weight| (100, to, weight, Cause::Blocked, by);
+        let awake = |from, weight| (from, 200, weight, Cause::Runnable, WaitEnd::Awake);
+        let whole = wait(170, Cause::Blocked);
+        assert_eq!(whole.queued(), 300);
+        assert_eq!(parts(whole), [blocked(170, 700), awake(170, 300)]);
+        assert_eq!(parts(wait(200, Cause::Blocked)), [blocked(200, 1_000)]);
+        // Woken before what is left of it by the beginning of a window.
+        assert_eq!(
+            parts(wait(90, Cause::Blocked)),
+            [blocked(100, 0), awake(100, 1_000)]
+        );
+        assert_eq!(wait(170, Cause::Runnable).queued(), 0);
+    }
 }

@@ -17,6 +17,7 @@ use super::pairing::Pairing;
 use super::thread::State;
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
+use super::wakes::Wake;
 
 /// Part of a window in which a thread must have been for that to speak for the gap behind it: 1 in 4.
 const SPEAKS: u64 = 4;
@@ -215,15 +216,21 @@ impl Pairing {
                 State::Unknown => self.unknown_until(at),
                 State::Off { stack, .. } => {
                     kept = stack.clone().filter(|_| goes_on);
-                    waits.extend(self.waited_until(at));
+                    waits.extend(self.waited_until(at, false));
                 }
-                State::Unseen if counts => waits.extend(self.waited_until(at)),
+                State::Unseen if counts => waits.extend(self.waited_until(at, false)),
                 State::Unseen => {}
             }
             let Some(thread) = self.threads.get_mut(&tid) else {
                 continue;
             };
+            let wake = thread.ended_by().filter(|_| goes_on);
             thread.since = at.time;
+            // Who is awake stays so.
+            thread.wake = wake.map(|wake| Wake {
+                at: wake.at.max(at.time),
+                ..wake
+            });
             match &mut thread.state {
                 State::Off { stack, .. } if goes_on => *stack = kept,
                 state if !goes_on => *state = State::Unseen,

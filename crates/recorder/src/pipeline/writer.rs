@@ -181,7 +181,11 @@ impl Writer {
         }
         let mut unwound = Vec::new();
         merge.release(|record| {
-            if !good || !filter.accepts(record.stream, record.bytes) {
+            if !good {
+                return Ok(());
+            }
+            let is_wake = off_cpu.as_ref().is_some_and(|waits| waits.is_wake(&record));
+            if !is_wake && !filter.accepts(record.stream, record.bytes) {
                 return Ok(());
             }
             if off_cpu.as_ref().is_some_and(|waits| waits.is_idle(&record)) {

@@ -162,17 +162,21 @@ fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
     }
 }
 
-/// Waits of threads: the kernel's side tells, and takes the stacks. Without it the times remain.
+/// Waits of threads: the kernel's side tells, and takes the stacks. Without it the times remain. Who ends them is told by a
+/// tracepoint of whole CPUs.
 fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
     tries.own_user.ok()?;
     let what = "waits (--off-cpu)";
     Some(match tries.own_kernel {
-        Ok(()) => check(
-            "waits",
-            what,
-            State::Ok,
-            "can be recorded, with their stacks",
-        ),
+        Ok(()) => {
+            let lists = !matches!(facts.tracefs, Some(Err(_)));
+            let may = facts.may_all() || facts.limits.paranoid.is_some_and(|level| level < 0);
+            let found = match lists && may {
+                true => "can be recorded, with their stacks, and who ends them (--wakers)",
+                false => "can be recorded, with their stacks, but not who ends them (--wakers)",
+            };
+            check("waits", what, State::Ok, found)
+        }
         Err(errno) => {
             let found = "times of threads only, without stacks";
             check("waits", what, State::Limited, found).fix(refusal(facts, errno, 1))

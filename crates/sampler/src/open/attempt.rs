@@ -94,10 +94,7 @@ fn went_offline(cpu: u32) -> bool {
 fn events(plan: &Plan) -> Vec<EventIds> {
     let mut events: Vec<EventIds> = (plan.events.iter().enumerate())
         .map(|(index, event)| EventIds {
-            role: match plan.is_off_cpu(index) {
-                true => Role::OffCpu,
-                false => Role::Samples,
-            },
+            role: plan.role(index),
             attr: attrs::of_event(plan, index),
             name: plan.describe(event),
             ids: Vec::new(),
@@ -143,6 +140,14 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
         opened.cpus.push(events);
         opened.rings.push(rings);
         if subject.is_some() {
+            opened.sets.push(set);
+        }
+    }
+    if plan.tells_wakes {
+        for (cpu_index, rings) in opened.cpus.iter().enumerate() {
+            let mut set = EventSet::new(cpu_index, rings.cpu);
+            set.open_wakes(plan, &mut opened.events)?;
+            set.redirect_samples(rings)?;
             opened.sets.push(set);
         }
     }

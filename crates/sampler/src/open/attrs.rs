@@ -6,6 +6,7 @@
 //! come and go it holds the ring that their events share. The *minimal* event is opened to find
 //! out whether a process may be watched at all.
 
+use super::opened::Role;
 use super::plan::{Plan, Watching};
 use crate::options::Extras;
 use rprof_events::Rate;
@@ -54,9 +55,10 @@ const MOST_STACK_OFF_CPU: u32 = 16 << 10;
 /// Returns the attr of the plan's event with this index.
 pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
     let event = &plan.events[index];
-    match plan.is_off_cpu(index) {
-        true => off_cpu(plan, event),
-        false => sampling(plan, event),
+    match plan.role(index) {
+        Role::OffCpu => off_cpu(plan, event),
+        Role::Wakes => wakes(plan, event),
+        Role::Samples | Role::Sideband => sampling(plan, event),
     }
 }
 
@@ -87,6 +89,18 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
             false => AttrFlags::empty(),
         };
     }
+    attr
+}
+
+/// Returns the attr of the event that tells of wake-ups on a whole CPU. No exec starts it, so before one it is on already.
+fn wakes(plan: &Plan, event: &Event) -> Attr {
+    let mut attr = base(plan, event, plan.rings.samples);
+    attr.flags.remove(AttrFlags::INHERIT);
+    let is_on = plan.watching == Watching::Command && plan.options.enabled_from_start;
+    attr.flags.set(AttrFlags::DISABLED, !is_on);
+    attr.read_format |= ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+    attr.period_or_freq = 1;
+    event.apply(&mut attr);
     attr
 }
 

@@ -29,6 +29,11 @@ pub enum Degradation {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
+    /// Waits are recorded, and not who ends them.
+    NoWakers {
+        /// Why: a clause.
+        cause: String,
+    },
     /// Fewer samples a second than asked for.
     FrequencyLowered {
         /// Samples a second asked for.
@@ -214,6 +219,11 @@ impl fmt::Display for Degradation {
                 "waits are timed without their stacks, as {}: where threads wait is only known \
                  with `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
                 kernel_setting(*paranoid)
+            ),
+            Degradation::NoWakers { cause } => write!(
+                f,
+                "who wakes threads is not recorded: {cause}. It takes root, or `sysctl \
+                 kernel.perf_event_paranoid=-1` (or CAP_PERFMON) and a readable tracefs"
             ),
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,

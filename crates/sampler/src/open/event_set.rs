@@ -1,7 +1,7 @@
 //! Events that watch one thing on one CPU: a thread, a control group, or everything.
 
 use super::attrs;
-use super::opened::{CpuEvents, EventIds};
+use super::opened::{CpuEvents, EventIds, Role};
 use super::plan::{Plan, Refusal, Stage};
 use rprof_perf_event::{Errno, OpenOptions, PerfFd, ReadError, Reading, Subject};
 use std::borrow::Cow;
@@ -117,7 +117,8 @@ impl EventSet {
                 leader = None;
             }
             let is_elsewhere = event.cpus().is_some_and(|cpus| !cpus.contains(&self.cpu));
-            if is_elsewhere || !is_watched && !plan.is_off_cpu(index) {
+            let role = plan.role(index);
+            if is_elsewhere || !is_watched && role != Role::OffCpu || role == Role::Wakes {
                 self.samples.push(None);
                 continue;
             }
@@ -143,6 +144,27 @@ impl EventSet {
                 leader = Some(Arc::clone(&fd));
             }
             self.samples.push(Some(fd));
+        }
+        Ok(())
+    }
+
+    /// Opens the event that tells of wake-ups, whoever is woken by whom: an event of a thread has but those wake-ups that it
+    /// makes itself.
+    pub(super) fn open_wakes(
+        &mut self,
+        plan: &Plan,
+        events: &mut [EventIds],
+    ) -> Result<(), Refusal> {
+        for (index, event) in (0..plan.events.len()).zip(events) {
+            if event.role != Role::Wakes {
+                self.samples.push(None);
+                continue;
+            }
+            let at = |errno| self.refusal(Stage::Sampling(index), errno);
+            let options = OpenOptions::new(&event.attr).subject(Subject::All);
+            let fd = options.cpu(self.cpu).open().map_err(at)?;
+            event.ids.push(fd.id().map_err(at)?);
+            self.samples.push(Some(Arc::new(fd)));
         }
         Ok(())
     }

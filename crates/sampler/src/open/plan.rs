@@ -2,6 +2,7 @@
 
 use super::degradation::Degradation;
 use super::error::OpenError;
+use super::opened::Role;
 use super::ring_sizes::{self, RingSizes};
 use super::traces;
 use crate::options::SamplingOptions;
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     pub(super) kernel_refused: bool,
     /// True if switches are told by SWITCH records alone, without samples.
     pub(super) switch_times_only: bool,
+    /// True if the event before the last tells of wake-ups.
+    pub(super) tells_wakes: bool,
     /// Kind of target.
     pub(super) watching: Watching,
     pub(super) limits: Limits,
@@ -86,6 +89,9 @@ pub(super) struct Refusal {
     pub(super) errno: Errno,
 }
 
+/// Tracepoint that a thread hits when it wakes another.
+const WAKES: &str = "sched:sched_waking";
+
 /// Fraction of a second for whose samples a ring has room when stacks are copied: 1/40, or 25 ms.
 const STACKS_PER_RING: u64 = 40;
 
@@ -119,7 +125,15 @@ impl Plan {
             false if options.off_cpu => vec![Event::cpu_clock()],
             false => vec![Event::cycles()],
         };
+        let wakes = (options.off_cpu && options.wakers).then(|| Event::parse(WAKES));
+        let wakes = wakes.transpose();
+        let no_wakers = wakes.as_ref().err().map(|error| Degradation::NoWakers {
+            cause: error.to_string(),
+        });
+        let wakes = wakes.ok().flatten();
+        let tells_wakes = wakes.is_some();
         // Behind those that are sampled: the first is what CPUs share their rings by.
+        events.extend(wakes);
         events.extend(options.off_cpu.then(Event::context_switches));
         let mut plan = Plan {
             events,
@@ -148,9 +162,10 @@ impl Plan {
             max_stack: options.max_stack,
             kernel_refused: false,
             switch_times_only: false,
+            tells_wakes,
             watching,
             limits,
-            degradations: Vec::new(),
+            degradations: no_wakers.into_iter().collect(),
             options,
         };
         plan.described_at_first = plan.events.iter().map(Event::describe).collect();
@@ -175,9 +190,25 @@ impl Plan {
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
     }
 
-    /// Returns whether the event with this index is the one that tells of switches: the last.
-    pub(super) fn is_off_cpu(&self, index: usize) -> bool {
-        self.options.off_cpu && index + 1 == self.events.len()
+    /// Returns what the records of the event with this index are for. That of switches is the last, and that of wake-ups the one before.
+    pub(super) fn role(&self, index: usize) -> Role {
+        match self.events.len() - index {
+            1 if self.options.off_cpu => Role::OffCpu,
+            2 if self.tells_wakes => Role::Wakes,
+            _ => Role::Samples,
+        }
+    }
+
+    /// Goes without wake-ups, if they are told.
+    pub(super) fn drop_wakes(&mut self) -> bool {
+        let tells = std::mem::take(&mut self.tells_wakes);
+        if tells {
+            let index = self.events.len() - 2;
+            self.events.remove(index);
+            self.described_at_first.remove(index);
+            self.precision_is_open.remove(index);
+        }
+        tells
     }
 
     /// Returns whether a CPU is one that is to be watched. On others, switches alone are told: a thread that left a CPU

@@ -6,7 +6,9 @@ use super::super::ring_sizes::{PRIVILEGED, SMALLEST, UNPRIVILEGED};
 use super::*;
 use crate::options::Extras;
 use rprof_perf_event::Clock;
-use rprof_records::{AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType};
+use rprof_records::{
+    AttrFlags, BranchSampleType, EventKind, GENERAL_REGISTERS, ReadFormat, SampleType,
+};
 
 const LIMITS: Limits = Limits {
     paranoid: Some(2),
@@ -459,4 +461,39 @@ fn switches_are_told_by_an_event_of_their_own() {
             .contains(AttrFlags::EXCLUDE_KERNEL)
     );
     assert!(refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).is_err());
+}
+
+#[test]
+fn wake_ups_are_told_by_an_event_of_each_cpu() {
+    if Event::parse("sched:sched_waking").is_err() {
+        return rprof_testing::skip("needs tracefs");
+    }
+    let wakers = |options: &mut SamplingOptions| {
+        options.off_cpu = true;
+        options.wakers = true;
+    };
+    let mut plan = plan_for("", wakers);
+    let roles = [0, 1, 2].map(|index| plan.role(index));
+    assert_eq!(roles, [Role::Samples, Role::Wakes, Role::OffCpu]);
+    let attr = attrs::of_event(&plan, 1);
+    assert_eq!(attr.kind, EventKind::TRACEPOINT);
+    assert!(attr.sample_type.contains(SampleType::RAW));
+    assert!(
+        !(attr.flags)
+            .intersects(AttrFlags::INHERIT | AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC)
+    );
+    // Who may not have it goes on without.
+    refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).unwrap();
+    assert!(matches!(
+        plan.degradations[..],
+        [Degradation::NoWakers { .. }]
+    ));
+    assert_eq!(
+        [0, 1].map(|index| plan.role(index)),
+        [Role::Samples, Role::OffCpu]
+    );
+    assert_eq!(plan.described_at_first.len(), 2);
+    // Without switches nobody asks who wakes.
+    let plan = plan_for("", |options| options.wakers = true);
+    assert_eq!(plan.events.len(), 1);
 }

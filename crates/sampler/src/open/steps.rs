@@ -3,11 +3,13 @@
 use super::attrs;
 use super::degradation::{Degradation, Feature};
 use super::error::OpenError;
+use super::opened::Role;
 use super::plan::{Plan, Refusal, Stage, Watching};
 use super::ring_sizes::{RingSizes, UNPRIVILEGED};
 use rprof_events::Event;
 use rprof_events::Rate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
+use rprof_perf_event::remedy::paranoid_text;
 use rprof_perf_event::{AttrPart, Errno, MapRingError, OpenEventError};
 use rprof_records::{Attr, EventKind, SampleType};
 
@@ -76,8 +78,14 @@ impl Plan {
             });
             return Ok(true);
         }
-        if is_refusal(errno) && self.is_off_cpu(index) {
-            return Ok(self.tell_switch_times_only());
+        match self.role(index) {
+            Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
+            Role::Wakes if is_refusal(errno) => {
+                let cause = paranoid_text(self.limits.paranoid);
+                self.degradations.push(Degradation::NoWakers { cause });
+                return Ok(self.drop_wakes());
+            }
+            _ => {}
         }
         if is_refusal(errno) {
             // A user who named the kernel side does not want to go without it.

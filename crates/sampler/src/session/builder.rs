@@ -211,6 +211,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Tells who wakes threads, beside [`off_cpu`](Self::off_cpu). Default: no.
+    pub fn wakers(mut self, on: bool) -> Self {
+        self.options.wakers = on;
+        self
+    }
+
     /// Changes any setting, those of the drain threads among them.
     pub fn configure(mut self, change: impl FnOnce(&mut SamplingOptions)) -> Self {
         change(&mut self.options);

@@ -267,10 +267,16 @@ impl Session {
 
     /// Returns the events that tell of switches, where these are recorded.
     pub fn switch_events(&self) -> Option<SwitchEvents> {
-        let index = (self.events.iter()).position(|event| event.role == Role::OffCpu)?;
-        let of_set = |set: &EventSet| set.samples.get(index).cloned().flatten();
+        let index = |role| (self.events.iter()).position(|event| event.role == role);
+        // Wake-ups say nothing where switches are not told.
+        let indices = [Some(index(Role::OffCpu)?), index(Role::Wakes)];
+        let indices = || indices.iter().copied().flatten();
+        let of_set = |set: &EventSet| {
+            let event = |index| set.samples.get(index).cloned().flatten();
+            indices().filter_map(event).collect::<Vec<_>>()
+        };
         Some(SwitchEvents {
-            events: self.sets.iter().filter_map(of_set).collect(),
+            events: self.sets.iter().flat_map(of_set).collect(),
         })
     }
 
