@@ -139,3 +139,22 @@ fn whole_cpus_and_windows_tell_wakers_too() {
     });
     assert!(told > 0 && told > pipes / 2, "{told} of {pipes}\n{run}");
 }
+
+#[test]
+fn a_container_goes_without_wakers_and_says_so() {
+    needs!(PerfEvents, Root, Tool("unshare"));
+    let here = Here::new();
+    let inside = here
+        .command("unshare")
+        .words("--pid --fork --mount-proc --");
+    let inside = inside.arg(env!("CARGO_BIN_EXE_rprof"));
+    let run = inside.words("record --off-cpu --wakers -- sleep 0.1").run();
+    run.exits(0)
+        .says("Record from outside")
+        .says("of offcpu-time");
+    let stacks = stacks(&here, "");
+    assert!(
+        stacks.keys().all(|stack| !stack.contains("[woken by")),
+        "{stacks:?}"
+    );
+}

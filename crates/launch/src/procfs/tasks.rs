@@ -32,6 +32,15 @@ impl Procfs {
         ids_in(&self.root)
     }
 
+    /// Returns true if processes here have the numbers that the kernel itself calls them by: if this is no pid namespace within
+    /// another, as containers are (pid_namespaces(7)). True where that cannot be found out.
+    pub fn is_in_first_pid_namespace(&self) -> bool {
+        /// `PROC_PID_INIT_INO`.
+        const FIRST: u64 = 0xEFFF_FFFC;
+        let namespace = fs::metadata(self.root.join("self/ns/pid"));
+        namespace.map_or(true, |namespace| namespace.ino() == FIRST)
+    }
+
     /// Returns the ids of a process's threads, ascending; none if it has ended.
     pub fn thread_ids(&self, pid: u32) -> Vec<u32> {
         ids_in(&self.folder(pid).join("task"))

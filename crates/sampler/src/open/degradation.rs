@@ -31,7 +31,7 @@ pub enum Degradation {
     },
     /// Waits are recorded, and not who ends them.
     NoWakers {
-        /// Why: a clause.
+        /// Why, and what helps.
         cause: String,
     },
     /// Fewer samples a second than asked for.
@@ -220,11 +220,9 @@ impl fmt::Display for Degradation {
                  with `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
                 kernel_setting(*paranoid)
             ),
-            Degradation::NoWakers { cause } => write!(
-                f,
-                "who wakes threads is not recorded: {cause}. It takes root, or `sysctl \
-                 kernel.perf_event_paranoid=-1` (or CAP_PERFMON) and a readable tracefs"
-            ),
+            Degradation::NoWakers { cause } => {
+                write!(f, "who wakes threads is not recorded: {cause}")
+            }
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,
                 "samples are taken {used} times a second, not {wanted}: the kernel allows no more. \

@@ -10,6 +10,7 @@ use rprof_events::Rate;
 use rprof_events::cpus;
 use rprof_events::{Event, EventStacks, Modifiers, TraceUnit};
 use rprof_launch::Target;
+use rprof_launch::procfs::Procfs;
 use rprof_perf_event::{Errno, Limits};
 use rprof_records::GENERAL_REGISTERS;
 
@@ -95,6 +96,16 @@ const WAKES: &str = "sched:sched_waking";
 /// Fraction of a second for whose samples a ring has room when stacks are copied: 1/40, or 25 ms.
 const STACKS_PER_RING: u64 = 40;
 
+/// Returns the event of wake-ups, or why it says nothing here.
+fn wake_ups() -> Result<Event, String> {
+    match Procfs::default().is_in_first_pid_namespace() {
+        true => Event::parse(WAKES).map_err(|error| error.to_string()),
+        false => Err("the kernel tells wake-ups by the numbers that threads have outside of this container (pid \
+                      namespace). Record from outside"
+            .to_owned()),
+    }
+}
+
 impl Plan {
     /// Makes a plan for `events`; none means the default, cycles, which may be replaced.
     ///
@@ -125,12 +136,11 @@ impl Plan {
             false if options.off_cpu => vec![Event::cpu_clock()],
             false => vec![Event::cycles()],
         };
-        let wakes = (options.off_cpu && options.wakers).then(|| Event::parse(WAKES));
-        let wakes = wakes.transpose();
-        let no_wakers = wakes.as_ref().err().map(|error| Degradation::NoWakers {
-            cause: error.to_string(),
-        });
-        let wakes = wakes.ok().flatten();
+        let (wakes, no_wakers) = match (options.off_cpu && options.wakers).then(wake_ups) {
+            Some(Ok(event)) => (Some(event), None),
+            Some(Err(cause)) => (None, Some(Degradation::NoWakers { cause })),
+            None => (None, None),
+        };
         let tells_wakes = wakes.is_some();
         // Behind those that are sampled: the first is what CPUs share their rings by.
         events.extend(wakes);

@@ -465,8 +465,8 @@ fn switches_are_told_by_an_event_of_their_own() {
 
 #[test]
 fn wake_ups_are_told_by_an_event_of_each_cpu() {
-    if Event::parse("sched:sched_waking").is_err() {
-        return rprof_testing::skip("needs tracefs");
+    if wake_ups().is_err() {
+        return rprof_testing::skip("needs tracefs, and no pid namespace");
     }
     let wakers = |options: &mut SamplingOptions| {
         options.off_cpu = true;

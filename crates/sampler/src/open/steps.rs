@@ -81,7 +81,10 @@ impl Plan {
         match self.role(index) {
             Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
             Role::Wakes if is_refusal(errno) => {
-                let cause = paranoid_text(self.limits.paranoid);
+                let cause = format!(
+                    "{}. It takes CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
+                    paranoid_text(self.limits.paranoid)
+                );
                 self.degradations.push(Degradation::NoWakers { cause });
                 return Ok(self.drop_wakes());
             }
