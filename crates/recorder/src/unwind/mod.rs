@@ -201,20 +201,32 @@ impl Unwinding {
         match event {
             ProcessEvent::Executed { pid, tid, .. } => {
                 let (pid, tid) = (Pid(*pid), Tid(*tid));
-                self.forget(pid, tid);
+                self.memory.forget(pid);
+                self.forget(tid);
                 self.tables.jit.forget(pid.0);
                 self.begun.insert(pid);
             }
             ProcessEvent::Forked {
-                pid, parent_pid, ..
-            } => self.tables.jit.handle_fork(*pid, *parent_pid),
+                pid,
+                tid,
+                parent_pid,
+                ..
+            } => {
+                if pid == tid {
+                    // The end of the one before it may have been lost.
+                    self.memory.forget(Pid(*pid));
+                }
+                self.tables.jit.handle_fork(*pid, *parent_pid);
+            }
             ProcessEvent::Ended { pid, tid } => {
                 let (pid, tid) = (Pid(*pid), Tid(*tid));
                 if process_ended {
                     self.tables.jit.forget(pid.0);
                     self.begun.remove(&pid);
+                    // Not with each thread: to open it again takes longer than to read a stack.
+                    self.memory.forget(pid);
                 }
-                self.forget(pid, tid);
+                self.forget(tid);
             }
             ProcessEvent::Mapped(mapped) if !mapped.kernel => self.handle_mapped(mapped),
             _ => {}
@@ -233,9 +245,8 @@ impl Unwinding {
         }
     }
 
-    /// Drops what was learned of a thread's stack and of its process's memory.
-    fn forget(&mut self, pid: Pid, tid: Tid) {
-        self.memory.forget(pid);
+    /// Drops what was learned of a thread's stack.
+    fn forget(&mut self, tid: Tid) {
         self.filled.remove(&thread(tid.0));
         self.settle_thread(thread(tid.0));
         self.bases.forget(tid.0.cast_unsigned());
