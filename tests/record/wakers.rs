@@ -1,8 +1,11 @@
 //! Who ends waits (`record --off-cpu --wakers`), beside a program that knows, and beside perf.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
+use flate2::read::GzDecoder;
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::support::{Folded, Here, Run, c, check, folded, measured, needs, wait_until};
 
@@ -44,7 +47,7 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
             ("wait_for_feeder", ";[woken by feeder];[pipe]", "feeder"),
             (
                 "wait_for_nobody",
-                ";[woken by an interrupt];[futex]",
+                ";[woken by a timer or device];[futex]",
                 "timer",
             ),
         ];
@@ -117,8 +120,10 @@ fn who_wakes_without_being_watched_has_a_name() {
         of_feeder > all / 2,
         "{of_feeder} of {all}\n{stacks:#?}\n{run}"
     );
-    // Nothing else of it is there.
+    // Its name is there, and no sample of it.
+    here.rprof("script --show-task-events").ok().prints(" sh ");
     let threads = here.rprof("script -G -F tid").ok().out();
+    assert!(!threads.trim().is_empty());
     assert!(
         threads.split_whitespace().all(|tid| tid == pid),
         "{threads}"
@@ -134,8 +139,8 @@ fn whole_cpus_and_windows_tell_wakers_too() {
     run.says("windows, which stand");
     let stacks = stacks(&here, "--comm pingpong");
     let [pipes, told] = ["[pipe]", "[woken by pingpong];[pipe]"].map(|end| {
-        let found = stacks.iter().filter(|(stack, _)| stack.ends_with(end));
-        found.map(|(_, ns)| ns).sum::<u64>()
+        let of = |function| waited(&stacks, function, end);
+        of("ping") + of("pong")
     });
     assert!(told > 0 && told > pipes / 2, "{told} of {pipes}\n{run}");
 }
@@ -157,4 +162,83 @@ fn a_container_goes_without_wakers_and_says_so() {
         stacks.keys().all(|stack| !stack.contains("[woken by")),
         "{stacks:?}"
     );
+}
+
+#[test]
+fn waits_end_in_time_lines_where_they_were_woken() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let shell = here.rprof("record --off-cpu --off-cpu-budget 100 --wakers -q -e cpu-clock -g --");
+    let cpu = rustix::thread::sched_getcpu().to_string();
+    shell.arg(c("wakes.c")).arg(cpu).words("20").ok();
+    let export = here.rprof("export -q --format firefox --off-cpu -o -").ok();
+    let mut text = String::new();
+    GzDecoder::new(export.bytes())
+        .read_to_string(&mut text)
+        .expect("gzip");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let tables = &json["shared"];
+    // Leaf and caller of a stack.
+    let names = |stack: &Value| {
+        let at = stack.as_u64().expect("a stack") as usize;
+        let stacks = &tables["stackTable"];
+        let name = |at: usize| {
+            let frame = stacks["frame"][at].as_u64().expect("a frame") as usize;
+            let function = tables["frameTable"]["func"][frame]
+                .as_u64()
+                .expect("a function");
+            let name = tables["funcTable"]["name"][function as usize].as_u64();
+            &tables["stringArray"][name.expect("a name") as usize]
+        };
+        let caller = stacks["prefix"][at].as_u64().map(|at| name(at as usize));
+        (name(at), caller)
+    };
+    let (mut ends, mut begins) = (Vec::new(), Vec::new());
+    for thread in json["threads"].as_array().expect("threads") {
+        let samples = &thread["samples"];
+        let column = |name: &str| samples[name].as_array().expect("a column");
+        let mut at = 0.0;
+        let rows = column("stack")
+            .iter()
+            .zip(column("timeDeltas"))
+            .zip(column("weight"));
+        for ((stack, later), weight) in rows {
+            at += later.as_f64().expect("a time");
+            let weight = weight.as_f64().expect("a weight");
+            match names(stack) {
+                (leaf, _) if leaf == "[waiting for a CPU]" => begins.push(at),
+                (_, Some(caller)) if caller == "[woken by alarm]" => ends.push(at + weight),
+                _ => {}
+            }
+        }
+    }
+    // The other waits for its CPU from the moment on at which it was woken: some 2 ms, if it is not moved to another CPU.
+    let meet = |end: &&f64| begins.iter().any(|begin| (*begin - **end).abs() < 0.001);
+    let (met, all) = (ends.iter().filter(meet).count(), ends.len());
+    assert!(
+        all >= 15 && met >= all / 2,
+        "{met} of {all}: {ends:?} {begins:?}"
+    );
+}
+
+#[test]
+fn other_programs_do_not_make_windows_of_a_quiet_one() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let noise = here.command(c("pingpong.c")).words("4000 0").start();
+    let run = here.rprof("record --off-cpu --wakers -g -- sleep 2.5").ok();
+    noise.signal(Signal::KILL);
+    noise.end();
+    assert!(!run.err().contains("windows"), "{run}");
+    // A million of their wake-ups are another matter.
+    if run
+        .err()
+        .contains("who wakes threads was not recorded any more")
+    {
+        let waits = stacks(&here, "");
+        assert!(
+            waits.keys().any(|stack| stack.ends_with("[sleep]")),
+            "{waits:?}"
+        );
+    }
 }

@@ -13,18 +13,18 @@ pub(crate) struct SampleGroup {
     pub(crate) tid: i32,
     pub(crate) stack: u32,
     pub(crate) end: StackEnd,
-    /// For waits.
+    /// What ended the wait, if samples of the event are waits.
     pub(crate) woken: WokenBy,
 }
 
-/// What ended a wait, as the name of a thread or its number.
+/// What ended a wait: a [`WaitEnd`](rprof_records::WaitEnd) in which a thread is its name, as those of one name are one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum WokenBy {
     /// No wait, or it is not known.
     #[default]
     Unknown,
-    /// A thread, of this number if it has no name.
-    Thread(Result<CommId, i32>),
+    /// A thread of this name; `None` if that is not known.
+    Thread(Option<CommId>),
     /// An interrupt.
     Interrupt,
     /// The thread was awake, and waited for a CPU.

@@ -24,8 +24,11 @@ pub const WALL_CLOCK: &str = "wall-clock";
 /// Name of the object that reasons of waits lie in.
 pub const WAIT_OBJECT: &str = "[off-cpu]";
 
-/// Name of the frame of a wait that an interrupt ended.
-pub const WOKEN_BY_INTERRUPT: &str = "[woken by an interrupt]";
+/// Name of the frame of a wait that an interrupt ended: longer than the name of a thread may be.
+pub const WOKEN_BY_INTERRUPT: &str = "[woken by a timer or device]";
+
+/// Name of the frame of a wait that a thread ended whose name is not known: longer than the name of a thread may be.
+pub const WOKEN_BY_UNNAMED: &str = "[woken by an unnamed thread]";
 
 /// Beginning of the names of frames that tell who ended a wait.
 const WOKEN_BY: &str = "[woken by ";
@@ -50,12 +53,28 @@ pub fn is_of_waits(event: &str) -> bool {
     event.split(':').next() == Some(WAITS)
 }
 
+/// Returns the object that what threads waited for lies in, which is added unless it is there.
+pub fn wait_object(objects: &mut Vec<Object>) -> ObjectId {
+    let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
+    let known = objects.iter().position(is_it);
+    let number = known.unwrap_or_else(|| {
+        objects.push(Object {
+            name: WAIT_OBJECT.into(),
+            kind: ObjectKind::Waiting,
+            build_id: None,
+        });
+        objects.len() - 1
+    });
+    ObjectId(number as u32)
+}
+
 /// Returns the name of the frame of a wait that a thread of this name ended.
 pub fn woken_by(name: &str) -> String {
     format!("{WOKEN_BY}{name}]")
 }
 
-/// Returns true for the name of a frame that tells who ended a wait: one of [`woken_by`], or [`WOKEN_BY_INTERRUPT`].
+/// Returns true for the name of a frame that tells who ended a wait: one of [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
+/// [`WOKEN_BY_UNNAMED`].
 pub fn is_waker(name: &str) -> bool {
     name.starts_with(WOKEN_BY) && name.ends_with(']')
 }
@@ -272,16 +291,7 @@ impl Profile {
 
     /// Returns the number of the frame of a function that stands for a reason, which is added unless it is there.
     pub(crate) fn reason_frame(&mut self, name: &str) -> u32 {
-        let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
-        let object = self.objects.iter().position(is_it).unwrap_or_else(|| {
-            self.objects.push(Object {
-                name: WAIT_OBJECT.into(),
-                kind: ObjectKind::Waiting,
-                build_id: None,
-            });
-            self.objects.len() - 1
-        });
-        let object = ObjectId(object as u32);
+        let object = wait_object(&mut self.objects);
         let is_it =
             |function: &Function| function.object == object && function.name.as_deref() == Ok(name);
         let known = self.functions.iter().position(is_it);

@@ -151,6 +151,12 @@ impl Recording {
         };
         let live = Arc::new(LiveCounts::default());
         let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
+        let has_wakes = (session.events().iter()).any(|event| event.role == Role::Wakes);
+        if has_wakes && !off_cpu.as_ref().is_some_and(OffCpu::reads_wake_ups) {
+            session.add_degradation(Degradation::NoWakers {
+                cause: "this kernel describes sched:sched_waking in another way".to_owned(),
+            });
+        }
         let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
         if session.is_stamped_by_clock() {

@@ -132,7 +132,20 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if time.lost_switches > 0 || time.unknown > 0 {
+    if time.wakers_until.is_some() {
+        lines.push(
+            "who wakes threads was not recorded any more after a while, as threads on this machine wake each other over 100,000 times a second; waits \
+             behind that do not say what ended them"
+                .to_owned(),
+        );
+    }
+    if time.lost_switches == 0 && time.unknown > 0 {
+        lines.push(format!(
+            "{} of the time of threads is unknown",
+            seconds(time.unknown)
+        ));
+    }
+    if time.lost_switches > 0 {
         lines.push(format!(
             "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m, or, beside busy programs of other \
              sessions, record with chrt -f 1 rprof record",

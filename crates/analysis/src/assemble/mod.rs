@@ -14,7 +14,7 @@ mod wakers;
 mod worker_stacks;
 
 use rprof_processes::{CommId, Pid, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use rprof_profile::intern::{Lists, Values};
 use rprof_profile::{
@@ -24,7 +24,7 @@ use rprof_profile::{
 
 use crate::comms::thread_name;
 use crate::counted::counted;
-use crate::groups::SampleGroup;
+use crate::groups::{SampleGroup, WokenBy};
 use crate::location::CodeRegion;
 use crate::options::Options;
 use crate::sample_pass::aggregate_table::SampleGroups;
@@ -155,6 +155,8 @@ pub(crate) fn assemble(
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
     let mut entries_of_workers = Entries::default();
+    // Entries of waits for a CPU behind a wake-up.
+    let mut awake: FxHashSet<u32> = FxHashSet::default();
     let mut tables = Some(SymbolTables {
         functions: symbols.functions,
         objects: symbols.objects,
@@ -187,6 +189,9 @@ pub(crate) fn assemble(
             let key = profile_key(key);
             let at = *known.entry(key).or_insert_with(|| {
                 let group = *common.get(key.context);
+                if group.woken == WokenBy::Awake {
+                    awake.insert(entries.len() as u32);
+                }
                 entries.push(AggregatedStack {
                     event: group.event as usize,
                     thread: threads.id(&mut builder, group),
@@ -208,7 +213,7 @@ pub(crate) fn assemble(
     if let Some(tables) = tables {
         builder.set_tables(tables);
     }
-    entries_of_workers.keep_samples(rows, &entries, options, &mut builder);
+    entries_of_workers.keep_samples(rows, (&entries, &awake), options, &mut builder);
     builder.set_aggregated(entries, events);
     builder.set_time(time);
     builder.set_wall_time(time.and_then(|time| wall_time(index, time)));

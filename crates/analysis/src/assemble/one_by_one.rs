@@ -4,6 +4,8 @@ use rprof_profile::{
     AggregatedStack, ProfileBuilder, Sample, SampleColumns, SampleStreams, StreamedSample,
 };
 
+use rustc_hash::FxHashSet;
+
 use crate::options::Options;
 use crate::sample_pass::compact_rows::{BlockRows, RowsInTime};
 
@@ -17,23 +19,24 @@ impl Entries {
         self.0.push(entries.collect());
     }
 
-    /// Gives the builder the samples of all workers, as the options ask for them.
+    /// Gives the builder the samples of all workers, as the options ask for them. The entries come with the numbers of
+    /// those that are waits for a CPU behind a wake-up.
     pub(super) fn keep_samples(
         &self,
         rows: Vec<Vec<BlockRows>>,
-        entries: &[AggregatedStack],
+        (entries, awake): (&[AggregatedStack], &FxHashSet<u32>),
         options: &Options,
         builder: &mut ProfileBuilder,
     ) {
         let mut columns = options.columns.then(SampleColumns::default);
         let mut streams = options.streams.then(SampleStreams::default);
-        for (worker, row) in RowsInTime::new(rows) {
-            let known = self.0.get(worker);
-            let Some(Some(number)) = known.and_then(|keys| keys.get(row.entry as usize)) else {
-                continue;
-            };
-            let Some(entry) = entries.get(*number as usize) else {
-                continue;
+        let rows = RowsInTime::new(rows).filter_map(|(worker, row)| {
+            let entry = (*self.0.get(worker)?.get(row.entry as usize)?)?;
+            Some(StreamedSample { entry, ..row })
+        });
+        let mut keep = |row: StreamedSample| {
+            let Some(entry) = entries.get(row.entry as usize) else {
+                return;
             };
             if let Some(columns) = &mut columns {
                 columns.push(Sample {
@@ -46,11 +49,15 @@ impl Entries {
                 });
             }
             if let Some(streams) = &mut streams {
-                let entry_of_profile = StreamedSample {
-                    entry: *number,
-                    ..row
-                };
-                streams.push(entry.thread, entry_of_profile);
+                streams.push(entry.thread, row);
+            }
+        };
+        match awake.is_empty() {
+            true => rows.for_each(keep),
+            false => {
+                let mut rows: Vec<StreamedSample> = rows.collect();
+                end_with_wake_up(&mut rows, entries, awake);
+                rows.into_iter().for_each(&mut keep);
             }
         }
         if let Some(columns) = columns {
@@ -59,5 +66,75 @@ impl Entries {
         if let Some(streams) = streams {
             builder.set_streams(streams);
         }
+    }
+}
+
+/// Lets what a thread was blocked for end where it was woken. Both parts of a wait are recorded at its end, and rows, which are in order
+/// of time, are so afterwards.
+fn end_with_wake_up(
+    rows: &mut [StreamedSample],
+    entries: &[AggregatedStack],
+    awake: &FxHashSet<u32>,
+) {
+    let of = |row: &StreamedSample| {
+        let entry = entries.get(row.entry as usize);
+        entry.map(|entry| (entry.thread, entry.event))
+    };
+    for moment in rows.chunk_by_mut(|one, next| one.time == next.time) {
+        let parts: Vec<_> = (moment.iter())
+            .filter(|row| awake.contains(&row.entry))
+            .map(|row| (of(row), row.weight))
+            .collect();
+        for (whose, weight) in parts {
+            let blocked = moment
+                .iter_mut()
+                .filter(|row| of(row) == whose && !awake.contains(&row.entry));
+            blocked.for_each(|row| row.time = row.time.saturating_sub(weight));
+        }
+    }
+    rows.sort_by_key(|row| row.time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_profile::{StackId, ThreadId};
+
+    #[test]
+    fn what_a_thread_was_blocked_for_ends_where_it_was_woken() {
+        let entry = |thread, event| AggregatedStack {
+            event,
+            thread: ThreadId(thread),
+            stack: StackId(0),
+            samples: 1,
+            weight: 1,
+        };
+        // Blocked and awake, of two threads; a sample on a CPU of the first.
+        let entries = [entry(0, 1), entry(0, 1), entry(1, 1), entry(0, 0)];
+        let row = |time, entry, weight| StreamedSample {
+            time,
+            cpu: None,
+            entry,
+            weight,
+        };
+        let mut rows = [
+            row(50, 3, 1),
+            row(100, 0, 30),
+            row(100, 1, 40),
+            row(100, 2, 7),
+            row(100, 3, 1),
+            row(120, 0, 5),
+        ];
+        end_with_wake_up(&mut rows, &entries, &FxHashSet::from_iter([1]));
+        let times = rows.map(|row| (row.time, row.entry, row.weight));
+        let expected = [
+            (50, 3, 1),
+            (60, 0, 30),
+            (100, 1, 40),
+            (100, 2, 7),
+            (100, 3, 1),
+            (120, 0, 5),
+        ];
+        assert_eq!(times, expected);
     }
 }

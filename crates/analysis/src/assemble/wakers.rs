@@ -6,10 +6,9 @@ use rustc_hash::FxHashMap;
 
 use rprof_processes::Timeline;
 use rprof_profile::reasons::WAITING_FOR_CPU;
-use rprof_profile::waits::{WAIT_OBJECT, WOKEN_BY_INTERRUPT, woken_by};
-use rprof_profile::{Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
+use rprof_profile::waits::{WOKEN_BY_INTERRUPT, WOKEN_BY_UNNAMED, wait_object, woken_by};
+use rprof_profile::{Function, FunctionId, StackPosition};
 
-use crate::comms::thread_name;
 use crate::groups::{SampleGroup, WokenBy};
 use crate::symbolize::Symbols;
 
@@ -19,20 +18,6 @@ pub(super) struct Wakers {
     functions: FxHashMap<WokenBy, FunctionId>,
     /// The functions in the order of their ids.
     pub(super) in_order: Vec<FunctionId>,
-}
-
-/// Returns the object that reasons lie in.
-fn object_of_waits(objects: &mut Vec<Object>) -> ObjectId {
-    let known = (objects.iter()).position(|object| object.kind == ObjectKind::Waiting);
-    let number = known.unwrap_or_else(|| {
-        objects.push(Object {
-            name: WAIT_OBJECT.into(),
-            kind: ObjectKind::Waiting,
-            build_id: None,
-        });
-        objects.len() - 1
-    });
-    ObjectId(number as u32)
 }
 
 impl Wakers {
@@ -51,15 +36,18 @@ impl Wakers {
             let name = match woken {
                 WokenBy::Unknown | WokenBy::Awake => Cow::Borrowed(WAITING_FOR_CPU),
                 WokenBy::Interrupt => Cow::Borrowed(WOKEN_BY_INTERRUPT),
-                WokenBy::Thread(thread) => {
-                    let name = thread.ok().and_then(|comm| timeline.comm_name(comm));
-                    Cow::Owned(woken_by(&thread_name(name, thread.err().unwrap_or(-1))))
+                WokenBy::Thread(name) => {
+                    let name = name.and_then(|comm| timeline.comm_name(comm));
+                    match name.filter(|name| !name.is_empty()) {
+                        Some(name) => Cow::Owned(woken_by(&String::from_utf8_lossy(name))),
+                        None => Cow::Borrowed(WOKEN_BY_UNNAMED),
+                    }
                 }
             };
             let function = *by_name.entry(name.into_owned()).or_insert_with_key(|name| {
                 symbols.functions.push(Function {
                     name: Ok(name.as_str().into()),
-                    object: object_of_waits(&mut symbols.objects),
+                    object: wait_object(&mut symbols.objects),
                     position: StackPosition::Inner,
                     line: None,
                     located: None,

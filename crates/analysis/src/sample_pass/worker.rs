@@ -74,9 +74,7 @@ fn woken_by(end: WaitEnd, timeline: &Timeline, time: u64) -> WokenBy {
         WaitEnd::Unknown => WokenBy::Unknown,
         WaitEnd::Interrupt => WokenBy::Interrupt,
         WaitEnd::Awake => WokenBy::Awake,
-        WaitEnd::Thread { pid, tid } => {
-            WokenBy::Thread(timeline.comm_id(Pid(pid), Tid(tid), time).ok_or(tid))
-        }
+        WaitEnd::Thread { pid, tid } => WokenBy::Thread(timeline.comm_id(Pid(pid), Tid(tid), time)),
     }
 }
 

@@ -72,6 +72,7 @@ impl Pairing {
                         stack: Some(before.stack.clone()),
                         gaps: self.cpus.gaps(),
                         looked_at: 0,
+                        by_switch: false,
                     };
                     before
                 }

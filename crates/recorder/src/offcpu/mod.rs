@@ -84,9 +84,6 @@ const BPF_OUTPUT: u64 = 10;
 /// Nanoseconds after which a sum to which nothing is added is written.
 const FLUSH: u64 = 500_000_000;
 
-/// Wake-ups that cost a CPU as much as one switch: any on the machine, with no more than a few words each.
-const WAKES_OF_SWITCH: u64 = 6;
-
 /// Threads that are watched, and the moment from which on they are.
 #[derive(Clone, Debug)]
 struct Watched {
@@ -96,6 +93,8 @@ struct Watched {
     clock: Clock,
     /// True if whole CPUs are watched.
     by_cpu: bool,
+    /// True if a control group is watched.
+    by_group: bool,
     /// True if threads that are started are watched as well.
     inherits: bool,
     /// True if it begins with the command's exec, and not at a time.
@@ -115,8 +114,6 @@ pub(crate) struct OffCpu {
     watched: Watched,
     /// Reads wake-ups, where these are told.
     wakes: Option<Wakes>,
-    /// Wake-ups so far.
-    wakes_told: u64,
     /// Ids of the switch event.
     ids: FxHashSet<u64>,
     any_id: u64,
@@ -182,6 +179,7 @@ impl OffCpu {
                 .collect(),
             clock: session.clock(),
             by_cpu,
+            by_group: matches!(session.target(), Target::Cgroups(_)),
             inherits: by_cpu || event.attr.flags.contains(AttrFlags::INHERIT),
             from_exec: *session.target() == Target::Command && session.is_enabled_from_start(),
             rewriting,
@@ -194,11 +192,16 @@ impl OffCpu {
             off_cpu.pairing.watch_cpus(cpus);
         }
         off_cpu.wakes = Wakes::of(session);
-        off_cpu.pairing.tells_wakes = off_cpu.wakes.is_some();
+        off_cpu.pairing.tells_wakes = off_cpu.reads_wake_ups();
         let sideband = (session.events().iter()).find(|event| event.role == Role::Sideband);
         off_cpu.sideband_id = sideband.map_or(0, |event| event.ids.first().copied().unwrap_or(0));
         off_cpu.boundaries = Arc::new(Boundaries::new(session.cpus()));
         Some(off_cpu)
+    }
+
+    /// Returns true if wake-ups are recorded and can be read.
+    pub(crate) fn reads_wake_ups(&self) -> bool {
+        self.wakes.as_ref().is_some_and(Wakes::can_read)
     }
 
     /// Returns what is shared with who stops and starts the recording of switches.
@@ -257,7 +260,6 @@ impl OffCpu {
             pairing: Pairing::new(watched.by_cpu),
             sums: is_unwound.then(|| Sums::new(watched.least, stack_at)),
             wakes: None,
-            wakes_told: 0,
             ids: event.ids.iter().copied().collect(),
             any_id: event.ids.first().copied().unwrap_or(0),
             sideband_id: 0,
@@ -299,7 +301,7 @@ impl OffCpu {
             return false;
         };
         let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
-        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_one(&raw))
+        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wake_up(&raw))
     }
 
     /// Takes in a wake-up, and tells the name of who wakes a thread without being watched.
@@ -319,23 +321,21 @@ impl OffCpu {
             by,
             at: released.time,
         };
-        self.wakes_told += 1;
-        if self.wakes_told.is_multiple_of(WAKES_OF_SWITCH) {
-            self.boundaries.count_switch(released.cpu);
-        }
+        self.boundaries.count_wake_up(released.cpu);
         if !self.pairing.woken(tid, released.cpu, wake) {
             return Ok(());
         }
         let WaitEnd::Thread { pid, tid } = by else {
             return Ok(());
         };
-        if self.watched.by_cpu || self.pairing.knows(tid) || !wakes.is_new_stranger(tid) {
+        if self.watched.by_cpu || self.pairing.knows(tid) {
             return Ok(());
         }
-        let name = Procfs::default().comm(pid.cast_unsigned(), tid.cast_unsigned());
-        let Some(name) = name.map(Cow::Owned) else {
+        let read = || Procfs::default().comm(pid.cast_unsigned(), tid.cast_unsigned());
+        let Some(name) = wakes.new_name(tid, released.time, read).map(Cow::Owned) else {
             return Ok(());
         };
+        self.flush_woken_by(tid, released.time, output)?;
         let record = Record::Comm(Comm {
             pid,
             tid,
@@ -385,6 +385,11 @@ impl OffCpu {
         if released.stream == Stream::Sideband {
             if let Some(event) = event {
                 self.follow(event, released.time);
+                if let ProcessEvent::Renamed { tid, .. } | ProcessEvent::Executed { tid, .. } =
+                    event
+                {
+                    self.flush_woken_by(*tid, released.time, output)?;
+                }
             }
             return output.put(released, event);
         }
@@ -392,7 +397,12 @@ impl OffCpu {
             return output.put(released, event);
         };
         match raw.kind {
-            RecordType::SAMPLE if self.wakes.as_ref().is_some_and(|its| its.is_one(&raw)) => {
+            RecordType::SAMPLE
+                if self
+                    .wakes
+                    .as_ref()
+                    .is_some_and(|wakes| wakes.is_wake_up(&raw)) =>
+            {
                 return self.wake(&raw, released, output);
             }
             RecordType::SAMPLE => {
@@ -437,8 +447,18 @@ impl OffCpu {
 
     fn follow(&mut self, event: &ProcessEvent<'_>, time: u64) {
         match *event {
-            ProcessEvent::Forked { pid, tid, .. } if self.watched.inherits => {
-                self.pairing.forked(pid, tid, time);
+            ProcessEvent::Forked {
+                pid,
+                tid,
+                parent_tid,
+                ..
+            } if self.watched.inherits => {
+                // Births are recorded of all CPUs. A child is in the control group of its parent.
+                let is_elsewhere = self.watched.by_group && !self.pairing.knows(parent_tid);
+                let is_own = self.watched.by_cpu && pid.cast_unsigned() == std::process::id();
+                if !is_elsewhere && !is_own {
+                    self.pairing.forked(pid, tid, time);
+                }
             }
             ProcessEvent::Found { pid, tid, .. } if self.watched.by_cpu && !self.has_begun => {
                 self.pairing.found(pid, tid, time);
@@ -472,6 +492,21 @@ impl OffCpu {
         self.next_flush = time.saturating_add(FLUSH);
         let idle = self.sums.as_mut().map_or(Vec::new(), Sums::flush_idle);
         (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
+    }
+
+    /// Writes the sums of waits that a thread ended, before it has another name.
+    fn flush_woken_by(
+        &mut self,
+        tid: i32,
+        time: u64,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        if self.wakes.is_none() {
+            return Ok(());
+        }
+        let sums = (self.sums.as_mut()).map_or(Vec::new(), |sums| sums.flush_woken_by(tid));
+        let before = time.saturating_sub(1);
+        (sums.iter()).try_for_each(|sum| self.write(sum, before, output))
     }
 
     /// Writes a wait, or adds it to others.

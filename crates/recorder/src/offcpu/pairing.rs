@@ -161,6 +161,7 @@ impl Pairing {
             stack,
             gaps,
             looked_at: 0,
+            by_switch: true,
         };
         let wake = self.threads.get(&at.tid).and_then(|thread| thread.wake);
         self.set(at, state);
@@ -283,6 +284,7 @@ impl Pairing {
                 stack: Some(record),
                 gaps,
                 looked_at: time,
+                by_switch: false,
             };
         }
     }
@@ -296,6 +298,7 @@ impl Pairing {
                 stack: None,
                 gaps: self.cpus.gaps(),
                 looked_at: 0,
+                by_switch: false,
             },
         };
         self.insert(pid, tid, u32::MAX, time, state);
@@ -487,25 +490,26 @@ impl Pairing {
         }
     }
 
-    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain. Its wake-up `was_told` if
-    /// there was one, unless records were lost.
-    pub(super) fn waited_until(&mut self, at: Moment, was_told: bool) -> Option<Wait> {
+    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain. Its wake-up
+    /// `is_recorded` if a thread made it, unless records were lost.
+    pub(super) fn waited_until(&mut self, at: Moment, is_recorded: bool) -> Option<Wait> {
         let (from, is_known) = self.since(at)?;
         let wake = (self.threads.get(&at.tid)).and_then(Thread::ended_by);
-        let (cause, stack, gaps, began) = match self.threads.get_mut(&at.tid).map(|t| &mut t.state)
-        {
-            Some(State::Off {
-                cause,
-                stack,
-                gaps,
-                looked_at,
-            }) => {
-                // One that woke before the look was somewhere else by then.
-                let stack = stack.take().filter(|_| *looked_at <= at.time);
-                (*cause, stack, *gaps, true)
-            }
-            _ => (Cause::Blocked, None, self.cpus.gaps(), false),
-        };
+        let (cause, stack, gaps, by_switch) =
+            match self.threads.get_mut(&at.tid).map(|t| &mut t.state) {
+                Some(State::Off {
+                    cause,
+                    stack,
+                    gaps,
+                    looked_at,
+                    by_switch,
+                }) => {
+                    // One that woke before the look was somewhere else by then.
+                    let stack = stack.take().filter(|_| *looked_at <= at.time);
+                    (*cause, stack, *gaps, *by_switch)
+                }
+                _ => (Cause::Blocked, None, self.cpus.gaps(), false),
+            };
         let length = at.time.saturating_sub(from);
         let in_gaps = self.cpus.gaps().saturating_sub(gaps);
         if !is_known || in_gaps.saturating_mul(GAPS_IN_WAIT) > length {
@@ -516,12 +520,13 @@ impl Pairing {
             self.sums_of(at.tid).elsewhere += length;
             return None;
         }
-        // Linux (6.18) tells half of those that interrupts on idle CPUs make, and all others.
-        let untold = Wake {
+        // Linux (6.18) records half of those that interrupts on idle CPUs make, and all others.
+        let interrupt = Wake {
             by: WaitEnd::Interrupt,
             at: at.time,
         };
-        let wake = wake.or((was_told && began && in_gaps == 0).then_some(untold));
+        let was_recorded = is_recorded && by_switch && in_gaps == 0;
+        let wake = wake.or(was_recorded.then_some(interrupt));
         self.time.waits += 1;
         self.keep_for_window(Wait {
             pid: at.pid,

@@ -114,6 +114,12 @@ impl Sums {
         in_order(self.entries.extract_if(idle).map(|(_, entry)| entry.sum))
     }
 
+    /// Takes out the sums of waits that a thread ended.
+    pub(super) fn flush_woken_by(&mut self, tid: i32) -> Vec<WaitSum> {
+        let is_its = |_: &u64, entry: &mut Entry| matches!(entry.sum.wait.end(), WaitEnd::Thread { tid: its, .. } if its == tid);
+        in_order(self.entries.extract_if(is_its).map(|(_, entry)| entry.sum))
+    }
+
     /// Takes out all sums.
     pub(super) fn flush(&mut self) -> Vec<WaitSum> {
         in_order(self.entries.drain().map(|(_, entry)| entry.sum))

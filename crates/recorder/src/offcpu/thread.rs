@@ -23,6 +23,8 @@ pub(super) enum State {
         gaps: u64,
         /// Time at which the stack was looked at, if the thread was found waiting; 0 if it came with the switch.
         looked_at: u64,
+        /// True if a switch said so: then its wake-up is recorded, unless records are lost.
+        by_switch: bool,
     },
     /// It has ended, and its last switch is still to come.
     Ended,

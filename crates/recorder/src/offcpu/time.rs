@@ -38,6 +38,8 @@ pub struct ThreadTime {
     pub windows: u64,
     /// Time by the clock between windows.
     pub paused: u64,
+    /// Time of the records from which on it was not recorded who wakes threads, as others on the machine wake each other too often.
+    pub wakers_until: Option<u64>,
 }
 
 impl ThreadTime {

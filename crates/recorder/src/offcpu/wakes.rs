@@ -4,19 +4,22 @@ use rprof_events::tracefs::Tracefs;
 use rprof_records::{Endian, RawRecord, Sample, SampleLayout, WaitEnd};
 use rprof_sampler::{Role, Session};
 use rprof_tracepoint::EventFormat;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// `common_flags` of what runs in an interrupt, or behind one: `TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ` and `TRACE_FLAG_NMI`.
 const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
 
-/// Most threads that are not watched, and whose names are told as they wake others.
-const MOST_STRANGERS: usize = 4_096;
+/// Most threads that are not watched, and whose names are recorded as they wake others.
+const MOST_UNWATCHED: usize = 4_096;
+
+/// Nanoseconds for which the name of such a thread is taken to hold.
+const NAME_HOLDS: u64 = 100_000_000;
 
 /// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wake {
     pub(super) by: WaitEnd,
-    /// Time of it.
+    /// Time of it, by the clock of the records.
     pub(super) at: u64,
 }
 
@@ -25,13 +28,15 @@ pub(super) struct Wake {
 pub(super) struct Wakes {
     ids: FxHashSet<u64>,
     layout: SampleLayout,
-    fields: Fields,
-    strangers: FxHashSet<i32>,
+    /// `None` if the kernel describes the payload as nobody knows it: then wake-ups are passed over.
+    offsets: Option<PayloadOffsets>,
+    /// Wakers that are not watched, with the time at which the name was read last, and the name.
+    unwatched: FxHashMap<i32, (u64, Option<Vec<u8>>)>,
 }
 
 /// Offsets in the payload.
 #[derive(Debug)]
-struct Fields {
+struct PayloadOffsets {
     /// Thread that is woken, 32 bits.
     pid: usize,
     /// Flags of the one that wakes, 8 bits.
@@ -45,13 +50,18 @@ impl Wakes {
         Some(Wakes {
             ids: event.ids.iter().copied().collect(),
             layout: SampleLayout::new(&event.attr, Endian::NATIVE),
-            fields: Fields::read()?,
-            strangers: FxHashSet::default(),
+            offsets: PayloadOffsets::read(),
+            unwatched: FxHashMap::default(),
         })
     }
 
+    /// Returns true if wake-ups can be read.
+    pub(super) fn can_read(&self) -> bool {
+        self.offsets.is_some()
+    }
+
     /// Returns true for the sample of a wake-up.
-    pub(super) fn is_one(&self, raw: &RawRecord<'_>) -> bool {
+    pub(super) fn is_wake_up(&self, raw: &RawRecord<'_>) -> bool {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
 
@@ -59,35 +69,55 @@ impl Wakes {
     pub(super) fn read(&self, raw: &RawRecord<'_>) -> Option<(i32, WaitEnd)> {
         let sample = Sample::parse(raw.body, &self.layout).ok()?;
         let payload = sample.raw()?.to_cow();
-        let woken = *payload.get(self.fields.pid..)?.first_chunk()?;
-        let flags = payload.get(self.fields.flags)?;
+        let offsets = self.offsets.as_ref()?;
+        let woken = *payload.get(offsets.pid..)?.first_chunk()?;
+        let flags = payload.get(offsets.flags)?;
         let (pid, tid) = (sample.pid()?, sample.tid()?);
-        // The idle task wakes nobody by itself.
-        let by = match flags & IN_INTERRUPT != 0 || pid <= 0 {
-            true => WaitEnd::Interrupt,
-            false => WaitEnd::Thread { pid, tid },
+        let by = match pid {
+            // The idle task wakes nobody by itself.
+            0 => WaitEnd::Interrupt,
+            _ if flags & IN_INTERRUPT != 0 => WaitEnd::Interrupt,
+            // The kernel has no number any more for one that is nearly gone.
+            ..0 => WaitEnd::Unknown,
+            _ => WaitEnd::Thread { pid, tid },
         };
         Some((i32::from_ne_bytes(woken), by))
     }
 
-    /// Returns true for a thread that is not watched, the first time that it is met.
-    pub(super) fn is_new_stranger(&mut self, tid: i32) -> bool {
-        self.strangers.len() < MOST_STRANGERS && self.strangers.insert(tid)
+    /// Returns the name of a thread that is not watched and woke another at this time, if it is not the one that was returned last. `read`
+    /// returns it as it is now: the sooner this is called, the better.
+    pub(super) fn new_name(
+        &mut self,
+        tid: i32,
+        time: u64,
+        read: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let known = self.unwatched.get(&tid);
+        let is_full = known.is_none() && self.unwatched.len() >= MOST_UNWATCHED;
+        if is_full || known.is_some_and(|(at, _)| time.saturating_sub(*at) < NAME_HOLDS) {
+            return None;
+        }
+        let before = known.and_then(|(_, name)| name.clone());
+        let name = read();
+        let is_new = name.is_some() && name != before;
+        let kept = name.clone().or(before);
+        self.unwatched.insert(tid, (time, kept));
+        name.filter(|_| is_new)
     }
 }
 
-impl Fields {
+impl PayloadOffsets {
     /// Reads where the fields stand on this machine.
-    fn read() -> Option<Fields> {
+    fn read() -> Option<PayloadOffsets> {
         let text = Tracefs::find()
             .ok()?
             .format("sched", "sched_waking")
             .ok()??;
         let text = String::from_utf8(text).ok()?;
-        Fields::parse(&text)
+        PayloadOffsets::parse(&text)
     }
 
-    fn parse(text: &str) -> Option<Fields> {
+    fn parse(text: &str) -> Option<PayloadOffsets> {
         let long = size_of::<libc::c_long>() as u8;
         let format = EventFormat::parse("sched", text, Endian::NATIVE, long)?;
         let offset = |name: &str, size| {
@@ -95,7 +125,7 @@ impl Fields {
             let field = fields.find(|field| field.name == name && field.size == size)?;
             usize::try_from(field.offset).ok()
         };
-        Some(Fields {
+        Some(PayloadOffsets {
             pid: offset("pid", 4)?,
             flags: offset("common_flags", 1)?,
         })
@@ -131,8 +161,8 @@ format:
         let mut wakes = Wakes {
             ids: [5].into_iter().collect(),
             layout: SampleLayout::new(&attr, Endian::NATIVE),
-            fields: Fields::parse(FORMAT).unwrap(),
-            strangers: FxHashSet::default(),
+            offsets: PayloadOffsets::parse(FORMAT),
+            unwatched: FxHashMap::default(),
         };
         let read = |wakes: &Wakes, id, pid, flags, len: usize| {
             let mut raw = vec![0; 36];
@@ -150,7 +180,7 @@ format:
             let layout = &wakes.layout;
             fields.encode(Misc::USER, layout, &mut record).unwrap();
             let raw = RawRecord::parse(RawBytes::from(&record[..]), Endian::NATIVE).unwrap();
-            (wakes.is_one(&raw), wakes.read(&raw))
+            (wakes.is_wake_up(&raw), wakes.read(&raw))
         };
         let thread = WaitEnd::Thread { pid: 7, tid: 8 };
         assert_eq!(read(&wakes, 5, 7, 0x01, 36), (true, Some((77, thread))));
@@ -162,7 +192,29 @@ format:
         assert!(!read(&wakes, 6, 7, 0, 36).0);
         // Cut off by a kernel that describes something else.
         assert_eq!(read(&wakes, 5, 7, 0, 20).1, None);
-        assert!(Fields::parse(&FORMAT.replace("pid_t pid", "pid_t who")).is_none());
-        assert!(wakes.is_new_stranger(9) && !wakes.is_new_stranger(9));
+        assert_eq!(read(&wakes, 5, -1, 0, 36).1, Some((77, WaitEnd::Unknown)));
+        assert!(PayloadOffsets::parse(&FORMAT.replace("pid_t pid", "pid_t who")).is_none());
+        wakes.offsets = None;
+        assert!(!wakes.can_read() && read(&wakes, 5, 7, 0, 36).1.is_none());
+    }
+
+    #[test]
+    fn the_name_of_an_unwatched_waker_is_read_again_after_a_while() {
+        let mut wakes = Wakes {
+            ids: FxHashSet::default(),
+            layout: SampleLayout::new(&Attr::default(), Endian::NATIVE),
+            offsets: None,
+            unwatched: FxHashMap::default(),
+        };
+        let named = |name: &str| Some(name.as_bytes().to_vec());
+        assert_eq!(wakes.new_name(9, 0, || named("sh")), named("sh"));
+        assert_eq!(wakes.new_name(9, NAME_HOLDS - 1, || named("cat")), None);
+        assert_eq!(wakes.new_name(9, NAME_HOLDS, || named("cat")), named("cat"));
+        assert_eq!(wakes.new_name(9, 3 * NAME_HOLDS, || None), None);
+        assert_eq!(wakes.new_name(9, 5 * NAME_HOLDS, || named("cat")), None);
+        for tid in 0..MOST_UNWATCHED as i32 + 10 {
+            wakes.new_name(tid, 0, || named("many"));
+        }
+        assert_eq!(wakes.unwatched.len(), MOST_UNWATCHED);
     }
 }

@@ -136,6 +136,11 @@ impl Pairing {
                 waits.extend(self.end_window(time));
                 waits
             }
+            Change::NoWakeUps => {
+                self.tells_wakes = false;
+                self.time.wakers_until = Some(time);
+                Vec::new()
+            }
         }
     }
 

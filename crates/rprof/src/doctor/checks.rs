@@ -169,7 +169,7 @@ fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
     let what = "waits (--off-cpu)";
     Some(match tries.own_kernel {
         Ok(()) => {
-            let lists = !matches!(facts.tracefs, Some(Err(_)));
+            let lists = !matches!(facts.tracefs, Some(Err(_))) && !facts.in_pid_namespace;
             let may = facts.may_all() || facts.limits.paranoid.is_some_and(|level| level < 0);
             let found = match lists && may {
                 true => "can be recorded, with their stacks, and who ends them (--wakers)",

@@ -57,6 +57,19 @@ fn where_all_is_well_nothing_is_to_be_fixed() {
 }
 
 #[test]
+fn who_ends_waits_is_told_where_tracepoints_of_whole_cpus_may_be_had() {
+    let found = |facts: &Facts| of(facts, &GOOD, "waits").found;
+    assert!(found(&user(-1)).ends_with("and who ends them (--wakers)"));
+    let inside = Facts {
+        in_pid_namespace: true,
+        ..user(-1)
+    };
+    for facts in [&user(1), &inside] {
+        assert!(found(facts).ends_with("not who ends them (--wakers)"));
+    }
+}
+
+#[test]
 fn at_2_own_programs_can_be_recorded() {
     let tries = Tries {
         own_kernel: NO,

@@ -2,6 +2,7 @@
 
 use rprof_events::cpus;
 use rprof_events::tracefs::{Tracefs, TracefsError};
+use rprof_launch::procfs::Procfs;
 use rprof_perf_event::Limits;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -30,6 +31,8 @@ pub(super) struct Facts {
     pub(super) seccomp: Option<u32>,
     /// The process is in a user namespace of its own, whose capabilities do not count for perf events.
     pub(super) in_user_namespace: bool,
+    /// The process is in a pid namespace of its own, where threads have other numbers than the kernel calls them by.
+    pub(super) in_pid_namespace: bool,
     /// Kind of container that this seems to be.
     pub(super) container: Option<String>,
     /// Settings of the kernel for perf events.
@@ -72,6 +75,7 @@ impl Facts {
             capable_file: capable_file(Path::new("/proc/self/exe")),
             seccomp: field(&status, "Seccomp:").and_then(|mode| mode.first()?.parse().ok()),
             in_user_namespace: line("/proc/self/uid_map").is_some_and(|map| !is_whole(&map)),
+            in_pid_namespace: !Procfs::default().is_in_first_pid_namespace(),
             container: container(),
             limits: Limits::read(),
             cpu_time_percent: number("/proc/sys/kernel/perf_cpu_time_max_percent"),

@@ -464,7 +464,7 @@ fn switches_are_told_by_an_event_of_their_own() {
 }
 
 #[test]
-fn wake_ups_are_told_by_an_event_of_each_cpu() {
+fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
     if wake_ups().is_err() {
         return rprof_testing::skip("needs tracefs, and no pid namespace");
     }

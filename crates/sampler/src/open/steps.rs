@@ -10,7 +10,7 @@ use rprof_events::Event;
 use rprof_events::Rate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
 use rprof_perf_event::remedy::paranoid_text;
-use rprof_perf_event::{AttrPart, Errno, MapRingError, OpenEventError};
+use rprof_perf_event::{AttrPart, Errno, ErrnoText, MapRingError, OpenEventError};
 use rprof_records::{Attr, EventKind, SampleType};
 
 impl Plan {
@@ -80,11 +80,15 @@ impl Plan {
         }
         match self.role(index) {
             Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
-            Role::Wakes if is_refusal(errno) => {
-                let cause = format!(
-                    "{}. It takes CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
-                    paranoid_text(self.limits.paranoid)
-                );
+            // What all events have in common is asked for less of, as for any other.
+            Role::Wakes if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
+                let cause = match is_refusal(errno) {
+                    true => format!(
+                        "{}. It takes CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
+                        paranoid_text(self.limits.paranoid)
+                    ),
+                    false => format!("the kernel refused it ({})", ErrnoText(errno)),
+                };
                 self.degradations.push(Degradation::NoWakers { cause });
                 return Ok(self.drop_wakes());
             }

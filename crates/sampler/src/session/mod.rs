@@ -20,7 +20,7 @@ pub use error::{ControlAction, ControlError, SessionError};
 pub use switches::SwitchEvents;
 
 use overwritten::OverwrittenRings;
-use rprof_perf_event::Clock;
+use rprof_perf_event::{Clock, PerfFd};
 
 use crate::drain::{
     Batch, DrainThreads, FastDrain, Recycler, RemoteDrain, Snapshot, StackBases, Traces,
@@ -267,17 +267,23 @@ impl Session {
 
     /// Returns the events that tell of switches, where these are recorded.
     pub fn switch_events(&self) -> Option<SwitchEvents> {
-        let index = |role| (self.events.iter()).position(|event| event.role == role);
-        // Wake-ups say nothing where switches are not told.
-        let indices = [Some(index(Role::OffCpu)?), index(Role::Wakes)];
-        let indices = || indices.iter().copied().flatten();
-        let of_set = |set: &EventSet| {
-            let event = |index| set.samples.get(index).cloned().flatten();
-            indices().filter_map(event).collect::<Vec<_>>()
-        };
-        Some(SwitchEvents {
-            events: self.sets.iter().flat_map(of_set).collect(),
-        })
+        let mut events = self.of_role(Role::OffCpu)?;
+        // Wake-ups say nothing where switches are not recorded.
+        events.extend(self.of_role(Role::Wakes).unwrap_or_default());
+        Some(SwitchEvents { events })
+    }
+
+    /// Returns the events of wake-ups, where these are recorded.
+    pub fn wake_ups(&self) -> Option<SwitchEvents> {
+        let events = self.of_role(Role::Wakes)?;
+        Some(SwitchEvents { events })
+    }
+
+    /// Returns what is open of the event of a role, if there is one.
+    fn of_role(&self, role: Role) -> Option<Vec<Arc<PerfFd>>> {
+        let index = (self.events.iter()).position(|event| event.role == role)?;
+        let of_set = |set: &EventSet| set.samples.get(index).cloned().flatten();
+        Some(self.sets.iter().filter_map(of_set).collect())
     }
 
     /// Channel on which batches of all CPUs arrive. After [`stop`](Self::stop) it is disconnected

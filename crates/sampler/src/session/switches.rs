@@ -20,6 +20,13 @@ impl SwitchEvents {
         }
     }
 
+    /// Leaves these alone from now on.
+    pub fn leave_out(&mut self, others: &SwitchEvents) {
+        let is_other =
+            |event: &Arc<PerfFd>| others.events.iter().any(|other| Arc::ptr_eq(event, other));
+        self.events.retain(|event| !is_other(event));
+    }
+
     /// Starts them again. Those of a thread that is gone have nothing more to tell.
     pub fn resume(&self) {
         for event in &self.events {
