@@ -139,10 +139,9 @@ fn package_of(folder: &Path, object: &str) -> Option<String> {
         );
     }
     let file_name = |path: &str| format!("/{}\n", path.rsplit('/').next().unwrap_or(path));
-    let wanted = Wanted {
-        line_ends: [object, real].map(file_name),
-        paths,
-    };
+    let mut line_ends = [object, real].map(file_name).to_vec();
+    line_ends.dedup();
+    let wanted = Wanted { paths, line_ends };
     let mut lists: Vec<String> = (std::fs::read_dir(folder).ok()?.flatten())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| name.ends_with(".list"))
@@ -180,7 +179,7 @@ fn package_of(folder: &Path, object: &str) -> Option<String> {
 struct Wanted<'a> {
     paths: Vec<&'a str>,
     /// Ends of the lines that may have one.
-    line_ends: [String; 2],
+    line_ends: Vec<String>,
 }
 
 impl Wanted<'_> {
