@@ -4,6 +4,7 @@ mod archive;
 mod containers;
 mod debuginfod;
 mod inlines;
+mod kept_answers;
 mod kernel;
 mod lines;
 mod located;

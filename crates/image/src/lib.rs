@@ -15,6 +15,7 @@
 //! | [`file_reader`] | [`FileReader`]: parts of a file by `pread`, for parsers |
 //! | [`file_view`] | [`FileView`]: the file system as one process sees it, and may read it |
 //! | [`credentials`] | [`Credentials`]: doing something with the rights of another process |
+//! | [`file_version`] | [`FileVersion`]: state of a file, by which it is seen that it changed |
 //! | [`find`] | [`MappedFile`]: the paths that may lead to what a process has mapped |
 //! | [`memory_budget`] | [`MemoryBudget`]: what the files of one analysis may take together |
 //! | [`notes`] | build-ids of ELF files and of bare notes |
@@ -29,6 +30,7 @@
 pub mod allowance;
 pub mod credentials;
 pub mod file_reader;
+pub mod file_version;
 pub mod file_view;
 pub mod find;
 pub mod identity;
@@ -48,6 +50,7 @@ pub mod vdso;
 pub use allowance::{Allowance, Allowances, Rate};
 pub use credentials::Credentials;
 pub use file_reader::FileReader;
+pub use file_version::FileVersion;
 pub use file_view::FileView;
 pub use find::MappedFile;
 pub use identity::{FileIdentity, ImageKey, ImageSource};

@@ -1,12 +1,12 @@
 //! [`ImageFile`]: the bytes of an image, of a regular file only, whatever the path leads to.
 
+use crate::file_version::FileVersion;
 use crate::open_error::OpenError;
 use crate::regular_file::RegularFile;
 use memmap2::{Mmap, UncheckedAdvice};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Longest file of another user that is read, in bytes. Longer ones, with debug information, are those of
@@ -17,7 +17,7 @@ const MAX_FOREIGN: u64 = 512 << 20;
 #[derive(Debug)]
 pub struct ImageFile {
     bytes: Bytes,
-    inode: u64,
+    version: FileVersion,
     is_ours: bool,
 }
 
@@ -60,7 +60,7 @@ impl ImageFile {
         };
         Ok(Self {
             bytes,
-            inode: file.metadata().ino(),
+            version: FileVersion::of(file.metadata()),
             is_ours: file.is_ours(),
         })
     }
@@ -78,7 +78,13 @@ impl ImageFile {
     /// Returns the inode number.
     #[must_use]
     pub fn inode(&self) -> u64 {
-        self.inode
+        self.version.inode()
+    }
+
+    /// Returns the state that the file had when it was opened.
+    #[must_use]
+    pub fn version(&self) -> FileVersion {
+        self.version
     }
 
     /// Returns true if [no stranger](RegularFile::is_ours) made the file.

@@ -7,10 +7,18 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use crate::folder::Folder;
+
+/// Beginning of the names of files that are being written.
+const TEMPORARY: &str = "new-";
+
+/// Age from which on a file that is being written is taken for one whose writer was killed.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Folder of the cache below that of all caches.
 const NAME: &str = "rprof";
@@ -56,11 +64,7 @@ impl PrivateCache {
     /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`] where others have a hand in it, and the errors of the
     /// system.
     pub fn open(&self, name: &str) -> io::Result<File> {
-        let mut folder = Folder::open(&self.base)?;
-        for child in &self.below {
-            folder = folder.child(child)?;
-        }
-        for_us_alone(&folder)?;
+        let folder = self.folder()?;
         let file = folder.open_file(OsStr::new(name))?;
         let metadata = file.metadata()?;
         let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
@@ -68,6 +72,16 @@ impl PrivateCache {
             true => Ok(file),
             false => Err(io::ErrorKind::PermissionDenied.into()),
         }
+    }
+
+    /// Opens the folder, which is there already.
+    fn folder(&self) -> io::Result<Folder> {
+        let mut folder = Folder::open(&self.base)?;
+        for child in &self.below {
+            folder = folder.child(child)?;
+        }
+        for_us_alone(&folder)?;
+        Ok(folder)
     }
 
     /// Reads a file of at most `most` bytes.
@@ -99,13 +113,51 @@ impl PrivateCache {
             folder = folder.create_child(child)?;
         }
         for_us_alone(&folder)?;
-        let (temporary, mut file) = folder.create_temporary("new-")?;
+        let (temporary, mut file) = folder.create_temporary(TEMPORARY)?;
         let written =
             (file.write_all(bytes)).and_then(|()| folder.rename(&temporary, OsStr::new(name)));
         if written.is_err() {
             folder.remove(&temporary).ok();
         }
         written
+    }
+
+    /// Removes the oldest of the files whose names begin with `prefix` until the others have `most` bytes together; those of equal
+    /// age by name. Removes what killed writers left behind as well.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] where the folder is not this user's, and the errors of the system. A file that cannot be
+    /// looked at or removed is passed over.
+    pub fn limit(&self, prefix: &str, most: u64) -> io::Result<()> {
+        let folder = self.folder()?;
+        let now = SystemTime::now();
+        let mut files: Vec<(SystemTime, OsString, u64)> = Vec::new();
+        for name in folder.names()? {
+            let is_temporary = name.as_bytes().starts_with(TEMPORARY.as_bytes());
+            if !is_temporary && !name.as_bytes().starts_with(prefix.as_bytes()) {
+                continue;
+            }
+            let Ok(metadata) = folder.metadata(&name) else {
+                continue;
+            };
+            let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            if !is_temporary {
+                files.push((written, name, metadata.len()));
+            } else if now.duration_since(written).is_ok_and(|age| age > ABANDONED) {
+                folder.remove(&name).ok();
+            }
+        }
+        files.sort();
+        let mut sum = files.iter().map(|(_, _, len)| *len).sum::<u64>();
+        for (_, name, len) in files {
+            if sum <= most {
+                break;
+            }
+            if folder.remove(&name).is_ok() {
+                sum -= len;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -172,6 +224,48 @@ mod tests {
         assert!(cache.read("list", 10).is_err(), "a link");
         cache.write("list", b"new").unwrap();
         assert_eq!(fs::read(tmp.path().join("elsewhere")).unwrap(), b"text");
+    }
+
+    #[test]
+    fn the_oldest_files_of_a_kind_go_first() {
+        let tmp = tempfile::tempdir().unwrap();
+        let cache = cache(tmp.path());
+        assert!(cache.limit("answers-", 0).is_err(), "nothing is there yet");
+        let old = SystemTime::now() - Duration::from_secs(7200);
+        let write = |name: &str, len, age| {
+            cache.write(name, &vec![0; len]).unwrap();
+            let file = File::options().write(true).open(cache.path().join(name));
+            let file = file.unwrap();
+            file.set_modified(old + Duration::from_secs(age)).unwrap();
+        };
+        for (name, len, age) in [
+            ("answers-a", 10, 3),
+            ("answers-b", 10, 1),
+            ("answers-c", 10, 2),
+            ("list", 1000, 0),
+            ("new-123456", 10, 0),
+            ("new-234567", 10, 7200),
+        ] {
+            write(name, len, age);
+        }
+        let names = || {
+            let names = fs::read_dir(cache.path()).unwrap();
+            let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+            let mut names: Vec<_> = names.map(name).collect();
+            names.sort();
+            names
+        };
+        cache.limit("answers-", 30).unwrap();
+        let kept = ["answers-a", "answers-b", "answers-c", "list", "new-234567"];
+        assert_eq!(
+            names(),
+            kept,
+            "abandoned is what was not written for an hour"
+        );
+        cache.limit("answers-", 29).unwrap();
+        assert_eq!(names(), ["answers-a", "answers-c", "list", "new-234567"]);
+        cache.limit("answers-", 5).unwrap();
+        assert_eq!(names(), ["list", "new-234567"]);
     }
 
     #[test]

@@ -31,12 +31,27 @@ use std::cell::{Cell, RefCell};
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 
-/// Returns the number of cores that this process may use.
+/// Time after which the number of cores is read again: the limits of a control group change while a process lives.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+
+/// Returns the number of cores that this process may use, as it was within the last minute: to find the limits of the control group
+/// six files are opened.
 #[must_use]
 pub fn available() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
+    static KNOWN: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match *known {
+        Some((read, cores)) if read.elapsed() < KNOWN_FOR => cores,
+        _ => {
+            let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+            *known = Some((Instant::now(), cores));
+            cores
+        }
+    }
 }
 
 /// Numbers of pieces of work, each handed out once. One worker's view of it.

@@ -75,7 +75,7 @@ fn nested_calls_share_the_threads_of_the_outermost() {
         while outer.next().is_some() {
             let middle = |_: &[i32]| {
                 let inner = |_: &[i32]| {
-                    inside.during(|| std::thread::sleep(std::time::Duration::from_micros(300)));
+                    inside.during(|| std::thread::sleep(Duration::from_micros(300)));
                 };
                 map_chunks(8, &[0; 8], 1, inner);
             };

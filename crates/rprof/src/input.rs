@@ -333,6 +333,8 @@ impl SymbolArgs {
             .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())
             .kernel_cache(PrivateCache::of_user())
+            // Within bounds of one's own, less may be found.
+            .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
             .remote(downloads.map(Downloads::remote))
             .build()
     }

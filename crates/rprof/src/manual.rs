@@ -277,7 +277,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("TMPDIR", "Folder of what is recorded only to be drawn."),
     (
         "XDG_CACHE_HOME",
-        "Parent of the cache of debug files, and of rprof's own; ~/.cache without it.",
+        "Parent of the cache of debug files, and of rprof's own; ~/.cache without it. Nothing of rprof's own is kept where there is no \
+         such folder.",
     ),
 ];
 
@@ -292,6 +293,10 @@ const FILES: &[(&str, &str)] = &[
     (
         "~/.cache/rprof/kernel-symbols",
         "What /proc/kallsyms says of this start of the machine, for this user alone; may be deleted.",
+    ),
+    (
+        "~/.cache/rprof/debug-info-*",
+        "What debug information said of addresses that were asked for, for this user alone; may be deleted.",
     ),
     (
         "/tmp/perf-PID.map",

@@ -1,9 +1,12 @@
 //! Packages that files were installed by, from the package manager's own database.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -97,12 +100,37 @@ fn asked_with(program: &Path, first: &[&str], object: &str) -> Option<String> {
 /// Bytes of an answer that are read.
 const MOST_ANSWER: u64 = 4096;
 
+/// Folders in which packages have no files: the Debian policy (section 9.1) leaves them to those who run the machine.
+const WITHOUT_PACKAGES: [&str; 9] = [
+    "/home/",
+    "/root/",
+    "/tmp/",
+    "/var/tmp/",
+    "/usr/local/",
+    "/dev/",
+    "/proc/",
+    "/run/",
+    "/sys/",
+];
+
+/// Number of lists that are read before others are by several threads at once.
+const LIKELY: usize = 12;
+
 /// Returns the package whose list of files has a path; `folder` is dpkg's `info`.
 ///
-/// Packages may have the path from before `/lib` became a link to `/usr/lib`.
+/// Packages may have the path from before `/lib` became a link to `/usr/lib`. There are a thousand lists, of some 10 MB, so those of
+/// packages with a similar name are read first.
 fn package_of(folder: &Path, object: &str) -> Option<String> {
     let real = std::fs::canonicalize(object).ok();
     let real = real.as_deref().and_then(Path::to_str).unwrap_or(object);
+    let may_be = |path: &str| {
+        !WITHOUT_PACKAGES
+            .iter()
+            .any(|folder| path.starts_with(folder))
+    };
+    if ![object, real].into_iter().any(may_be) {
+        return None;
+    }
     let mut paths = vec![object, real];
     for path in [object, real] {
         paths.extend(
@@ -110,23 +138,82 @@ fn package_of(folder: &Path, object: &str) -> Option<String> {
                 .filter(|rest| rest.starts_with('/')),
         );
     }
-    let file_name = real.rsplit('/').next().unwrap_or(real);
-    for entry in std::fs::read_dir(folder).ok()?.flatten() {
-        let name = entry.file_name();
-        let Some(list) = name.to_str().and_then(|name| name.strip_suffix(".list")) else {
-            continue;
-        };
-        let Ok(text) = std::fs::read_to_string(entry.path()) else {
-            continue;
-        };
-        // Most lists do not even have a file of this name.
-        if text.contains(file_name) && text.lines().any(|line| paths.contains(&line)) {
-            // `zlib1g:amd64.list`
-            let package = list.split(':').next().unwrap_or(list);
-            return Some(package.to_owned());
-        }
+    let file_name = |path: &str| format!("/{}\n", path.rsplit('/').next().unwrap_or(path));
+    let mut line_ends = [object, real].map(file_name).to_vec();
+    line_ends.dedup();
+    let wanted = Wanted { paths, line_ends };
+    let mut lists: Vec<String> = (std::fs::read_dir(folder).ok()?.flatten())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".list"))
+        .collect();
+    let wanted_name = letters_of_file(real);
+    lists.sort_by_cached_key(|list| {
+        let package = letters(package_name(list));
+        let same = (package.iter().zip(&wanted_name)).take_while(|(a, b)| a == b);
+        (Reverse(same.count()), package.len(), list.clone())
+    });
+    let (likely, others) = lists.split_at(LIKELY.min(lists.len()));
+    let mut text = Vec::new();
+    let mut has = |list: &&String| wanted.is_in(&folder.join(list), &mut text);
+    if let Some(list) = likely.iter().find(&mut has) {
+        return Some(package_name(list).to_owned());
     }
-    None
+    // Of several packages, which is an error of theirs, always the same one.
+    let first = AtomicUsize::new(usize::MAX);
+    rprof_parallel::run(rprof_parallel::available(), others.len(), |queue| {
+        let mut text = Vec::new();
+        while let Some(number) = queue.next() {
+            if first.load(Ordering::Relaxed) < number {
+                break;
+            }
+            if wanted.is_in(&folder.join(&others[number]), &mut text) {
+                first.fetch_min(number, Ordering::Relaxed);
+            }
+        }
+    });
+    let list = others.get(first.into_inner())?;
+    Some(package_name(list).to_owned())
+}
+
+/// Paths of a file.
+struct Wanted<'a> {
+    paths: Vec<&'a str>,
+    /// Ends of the lines that may have one.
+    line_ends: Vec<String>,
+}
+
+impl Wanted<'_> {
+    /// Returns true if a list has one of the paths. `text` is room for it.
+    fn is_in(&self, list: &Path, text: &mut Vec<u8>) -> bool {
+        text.clear();
+        let read = File::open(list).and_then(|mut file| file.read_to_end(text));
+        // Most lists do not even have a file of this name.
+        let has = |end: &String| memchr::memmem::find(text, end.as_bytes()).is_some();
+        if read.is_err() || !self.line_ends.iter().any(has) {
+            return false;
+        }
+        let mut lines = text.split(|byte| *byte == b'\n');
+        lines.any(|line| self.paths.iter().any(|path| path.as_bytes() == line))
+    }
+}
+
+/// Returns the package of a list: `zlib1g` of `zlib1g:amd64.list`.
+fn package_name(list: &str) -> &str {
+    let name = list.strip_suffix(".list").unwrap_or(list);
+    name.split(':').next().unwrap_or(name)
+}
+
+/// Returns the letters that names of libraries and of their packages have in common: those of `libgcc_s.so.1` and `libgcc-s1`.
+fn letters_of_file(path: &str) -> Vec<u8> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    letters(&name.replacen(".so", "", 1))
+}
+
+fn letters(name: &str) -> Vec<u8> {
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'+';
+    let name = name.bytes().filter(is_letter);
+    name.map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
 #[cfg(test)]
@@ -170,5 +257,58 @@ mod tests {
         assert_eq!(of("/lib/nowhere/libz.so.1"), Some("zlib1g".into()));
         assert_eq!(of("/usr/lib/libq.so.1"), None);
         assert_eq!(owner_of("[kernel.kallsyms]"), None);
+    }
+
+    #[test]
+    fn a_file_is_found_in_the_last_of_many_packages() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            let text = format!("/.\n/usr/bin/tool{number}\n/opt/odd\nno path \u{fffd}\n");
+            std::fs::write(folder.path().join(format!("p{number:02}.list")), text).unwrap();
+        }
+        std::fs::write(
+            folder.path().join("tool.list"),
+            b"/usr/bin/\xff\n/usr/bin/x\n",
+        )
+        .unwrap();
+        let of = |object: &str| package_of(folder.path(), object);
+        for number in 0..100 {
+            let package = Some(format!("p{number:02}"));
+            assert_eq!(of(&format!("/usr/bin/tool{number}")), package);
+        }
+        assert_eq!(
+            of("/usr/bin/x"),
+            Some("tool".into()),
+            "not all of it is text"
+        );
+        assert_eq!(of("/usr/bin/tool"), None);
+        assert_eq!(of("/opt/odd"), Some("p00".into()), "the first of several");
+        assert_eq!(of("/usr/local/bin/tool1"), None);
+    }
+
+    #[test]
+    fn packages_of_similar_names_are_looked_at_first() {
+        let same = |path: &str, list: &str| {
+            let package = letters(package_name(list));
+            letters_of_file(path).starts_with(&package)
+        };
+        for (path, list) in [
+            (
+                "/usr/lib/x86_64-linux-gnu/libgcc_s.so.1",
+                "libgcc-s1:amd64.list",
+            ),
+            ("/usr/lib/x86_64-linux-gnu/libc.so.6", "libc6:amd64.list"),
+            (
+                "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
+                "libstdc++6:amd64.list",
+            ),
+            (
+                "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+                "libllvm14:amd64.list",
+            ),
+            ("/usr/bin/python3.11", "python3.11.list"),
+        ] {
+            assert!(same(path, list), "{path} {list}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::frames::Frames;
 use crate::located::ImageFunctions;
 use crate::pages::Pages;
 use crate::signal_trampoline;
+use crate::stored_answers::AnswerStore;
 use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub(crate) struct ElfImage<D> {
     shared: OnceLock<Option<SharedFile>>,
     split: OnceLock<SplitFiles>,
     functions: OnceLock<Option<ImageFunctions>>,
+    answers: AnswerStore,
     /// True if a file that would complete it is not read, as it is too long.
     is_too_long: AtomicBool,
 }
@@ -80,6 +82,7 @@ impl<D: Pages> ElfImage<D> {
             shared: OnceLock::new(),
             split: OnceLock::new(),
             functions: OnceLock::new(),
+            answers: AnswerStore::default(),
             is_too_long: AtomicBool::new(false),
         }
     }
@@ -174,6 +177,11 @@ impl<D: Pages> ElfImage<D> {
         self.functions.get_or_init(read).as_ref()
     }
 
+    /// Returns what is stored of answers for this image.
+    pub(crate) fn answers(&self) -> &AnswerStore {
+        &self.answers
+    }
+
     /// Returns the bytes of the image.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.image.bytes()
@@ -188,7 +196,7 @@ impl<D: Pages> ElfImage<D> {
     /// Returns true for an image by rustc without debug information, whose inlined calls nobody can tell.
     pub(crate) fn hides_inlined_calls(&self, places: &DebugFiles) -> bool {
         let is_readable = || (self.debug_info(places)).is_some_and(|debug| debug.has_entries());
-        is_by_rustc(self.image.bytes()) && !is_readable()
+        is_by_rustc(self.image.bytes()) && !self.answers.has_answers() && !is_readable()
     }
 
     /// Returns the debug information of the image, from the image itself or its debug file.
@@ -229,6 +237,7 @@ impl<D: Pages> ElfImage<D> {
             shared: shared
                 .as_ref()
                 .map(|shared| (&shared.dwarf, shared.file.bytes())),
+            shared_pages: shared.as_ref().map(|shared| &shared.file as &dyn Pages),
             split,
         })
     }

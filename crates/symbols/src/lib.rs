@@ -13,6 +13,7 @@
 //! | `elf_image` | an ELF image together with the files that complete it |
 //! | `debug` | the search for these files |
 //! | `dwarf` | functions, inlined calls and lines from debug information |
+//! | `stored_answers` | what debug information said, as it is stored from one run to the next |
 //! | `reconcile` | symbol table and debug information, combined into one answer |
 //! | `located` | functions without symbols, by unwinding information |
 //! | `signal_trampoline` | code that handlers of signals return to, by its bytes |
@@ -43,6 +44,7 @@ mod once_map;
 mod pages;
 mod reconcile;
 mod signal_trampoline;
+mod stored_answers;
 
 pub use demangle::Style;
 pub use dwarf::LineRange;

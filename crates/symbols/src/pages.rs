@@ -1,6 +1,6 @@
 //! Bytes of files whose memory can be released while they are in use.
 
-use rprof_image::ImageFile;
+use rprof_image::{FileVersion, ImageFile};
 use std::ops::Range;
 
 /// Bytes of a file in memory, parts of which can be released once they were read.
@@ -10,6 +10,11 @@ pub(crate) trait Pages: AsRef<[u8]> + Sync {
 
     /// Returns true if the file is root's or that of whoever runs this: no stranger made it.
     fn is_ours(&self) -> bool;
+
+    /// Returns the state of the file that these are the bytes of, if no stranger can make another of the same state.
+    fn version(&self) -> Option<FileVersion> {
+        None
+    }
 }
 
 impl Pages for ImageFile {
@@ -19,6 +24,10 @@ impl Pages for ImageFile {
 
     fn is_ours(&self) -> bool {
         Self::is_ours(self)
+    }
+
+    fn version(&self) -> Option<FileVersion> {
+        Self::is_ours(self).then(|| Self::version(self))
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Symbolizer {
     kernel: OnceLock<Result<RunningKernel, Reason>>,
     /// Cache of the kernel's symbols.
     kernel_cache: Option<PrivateCache>,
+    /// Cache of what debug information says.
+    answer_cache: Option<PrivateCache>,
     /// All symbols of the kernel, where those in `kernel` are of the cache, and did not do.
     whole_kernel: OnceLock<Result<KernelSymbols, Reason>>,
     /// AVMAs at which answers for the kernel change.
@@ -273,7 +275,17 @@ impl Symbolizer {
             true => image.debug_info(places),
             false => None,
         };
-        let found = debug.map(|debug| debug.resolve(&sorted, query, self.threads));
+        let found = debug.map(|debug| match &self.answer_cache {
+            Some(cache) => (image.answers()).resolve(
+                cache,
+                &places.memory,
+                &debug,
+                &sorted,
+                query,
+                self.threads,
+            ),
+            None => debug.resolve(&sorted, query, self.threads),
+        });
         let found = found.unwrap_or_default();
         let mut names = Reconciler::new(self.style, &found, self.threads);
         let mut found = found.into_iter();

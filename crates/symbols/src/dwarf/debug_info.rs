@@ -7,7 +7,7 @@ use super::work_budget::WorkBudget;
 use crate::frames::SourceLine;
 use crate::pages::Pages;
 use gimli::{Reader, SectionId};
-use rprof_image::MemoryBudget;
+use rprof_image::{FileVersion, MemoryBudget};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -105,6 +105,8 @@ pub(crate) struct DebugInfo<'a> {
     pub(crate) pages: &'a dyn Pages,
     /// Supplementary file that `dwz` made.
     pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
+    /// Owner of its bytes.
+    pub(crate) shared_pages: Option<&'a dyn Pages>,
     /// Places of its `.dwo` and `.dwp` files.
     pub(crate) split: &'a SplitFiles,
 }
@@ -114,5 +116,17 @@ impl DebugInfo<'_> {
     pub(crate) fn has_entries(&self) -> bool {
         let (file, bytes) = self.main;
         file.has_entries(bytes)
+    }
+
+    /// Returns the states of the files, unless one of them is no file of this machine, or a stranger's.
+    pub(crate) fn versions(&self) -> Option<Vec<FileVersion>> {
+        let files = [Some(self.pages), self.shared_pages];
+        files.into_iter().flatten().map(Pages::version).collect()
+    }
+
+    /// Returns the bytes of all sections, decompressed, as stated.
+    pub(crate) fn bytes(&self) -> u64 {
+        let shared = self.shared.map_or(0, |(file, _)| file.sections.len());
+        self.main.0.sections.len().saturating_add(shared)
     }
 }

@@ -15,6 +15,7 @@ use rprof_image::ImageFile;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Places of the split files of an image.
@@ -31,6 +32,8 @@ pub(crate) struct SplitFiles {
     dirs: Vec<PathBuf>,
     memory: Memory,
     package: OnceLock<Option<SplitFile>>,
+    /// True once the rest of a unit was looked for.
+    was_wanted: AtomicBool,
 }
 
 /// A `.dwo` or `.dwp` file.
@@ -65,13 +68,20 @@ impl SplitFiles {
             dirs,
             memory,
             package: OnceLock::new(),
+            was_wanted: AtomicBool::new(false),
         }
+    }
+
+    /// Returns true if a unit was asked for whose rest is in another file, be that there or not.
+    pub(crate) fn was_wanted(&self) -> bool {
+        self.was_wanted.load(Ordering::Relaxed)
     }
 
     /// Finds the file with the rest of a unit, which names it `name`. Returns `None` if the unit is
     /// complete, or there is no such file.
     pub(super) fn find(&self, unit: &Unit<Slice<'_>>, name: Option<Slice<'_>>) -> Option<Rest<'_>> {
         unit.dwo_id?;
+        self.was_wanted.store(true, Ordering::Relaxed);
         let name = name?;
         let package = self.package.get_or_init(|| {
             self.images.iter().find_map(|image| {

@@ -23,6 +23,7 @@ pub struct SymbolizerBuilder {
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
     kernel_cache: Option<PrivateCache>,
+    answer_cache: Option<PrivateCache>,
     vmlinux: Option<PathBuf>,
 }
 
@@ -122,6 +123,14 @@ impl SymbolizerBuilder {
         self
     }
 
+    /// Sets where inlined calls and lines are kept from one run to the next, by address: 32 MiB at most, for files of debug
+    /// information that no stranger made. They are read again where such a file changed. None by default.
+    #[must_use]
+    pub fn answer_cache(mut self, cache: Option<PrivateCache>) -> Self {
+        self.answer_cache = cache;
+        self
+    }
+
     /// Sets the kernel as ELF file, for names, inlined calls and lines. It is used for kernels of
     /// its build-id only; modules, and addresses that it does not name, still go by
     /// `/proc/kallsyms`.
@@ -153,6 +162,7 @@ impl SymbolizerBuilder {
             images: OnceMap::default(),
             kernel,
             kernel_cache: self.kernel_cache,
+            answer_cache: self.answer_cache,
             whole_kernel: OnceLock::new(),
             kernel_bounds: OnceLock::new(),
             loads_kernel: AtomicBool::new(false),

@@ -20,6 +20,7 @@ mod others;
 mod perf;
 mod perf_debug;
 mod perf_tool;
+mod stored_answers;
 mod threads;
 mod tools;
 mod vmlinux;
