@@ -142,7 +142,8 @@ fn whole_cpus_and_windows_tell_wakers_too() {
         let of = |function| waited(&stacks, function, end);
         of("ping") + of("pong")
     });
-    assert!(told > 0 && told > pipes / 2, "{told} of {pipes}\n{run}");
+    // What a window begins with has no wake-up, and there are few windows in a second.
+    assert!(told > 0 && told > pipes / 5, "{told} of {pipes}\n{run}");
 }
 
 #[test]
