@@ -386,15 +386,27 @@ fn a_control_group_is_watched_for_waits() {
     let program = here.command(c("waits.c")).words("500").start();
     let pid = program.pid().as_raw_nonzero();
     std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("it moves");
+    // Born, and another program, outside of the group.
+    let strangers = here.sh("while :; do /bin/true; done").start();
     let run = here
         .rprof("record --off-cpu --off-cpu-budget 100 -m 16M -d 0.5 -G")
         .arg(&name)
         .run();
+    strangers.signal(rustix::process::Signal::KILL);
+    strangers.end();
     program.signal(rustix::process::Signal::KILL);
     program.end();
     crate::support::wait_until("the group is empty", || std::fs::remove_dir(&group).is_ok());
     run.exits(0).says("of offcpu-time");
     let waits = here.report("--off-cpu");
+    let [on, blocked, runnable, unknown] =
+        ["on-cpu.ns", "blocked.ns", "runnable.ns", "unknown.ns"].map(|key| noted(&here, key));
+    let lives = noted(&here, "threads") * noted_as(&here, "duration.ns");
+    let total = on + blocked + runnable + unknown;
+    assert!(total <= lives + lives / 20, "{total} of {lives} ns");
+    let names = here.rprof("collapse -q --off-cpu").ok().out();
+    let is_its = |stack: &str| stack.starts_with("waits;");
+    assert!(names.lines().all(is_its), "{names}");
     let row = waits.only().row("wait_in_nanosleep");
     let duration = noted_as(&here, "duration.ns");
     // One thread, whose waits have their ends, wherever it goes on.

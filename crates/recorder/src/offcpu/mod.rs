@@ -445,6 +445,12 @@ impl OffCpu {
         output.put(released, event)
     }
 
+    /// Returns true if a control group is watched, and no switch or sample of this thread was recorded: what becomes of processes is recorded of
+    /// all CPUs.
+    fn is_outside(&self, tid: i32) -> bool {
+        self.watched.by_group && !self.pairing.has_seen(tid)
+    }
+
     fn follow(&mut self, event: &ProcessEvent<'_>, time: u64) {
         match *event {
             ProcessEvent::Forked {
@@ -453,8 +459,8 @@ impl OffCpu {
                 parent_tid,
                 ..
             } if self.watched.inherits => {
-                // Births are recorded of all CPUs. A child is in the control group of its parent.
-                let is_elsewhere = self.watched.by_group && !self.pairing.knows(parent_tid);
+                // A child is in the control group of its parent.
+                let is_elsewhere = self.is_outside(parent_tid);
                 let is_own = self.watched.by_cpu && pid.cast_unsigned() == std::process::id();
                 if !is_elsewhere && !is_own {
                     self.pairing.forked(pid, tid, time);
@@ -463,8 +469,9 @@ impl OffCpu {
             ProcessEvent::Found { pid, tid, .. } if self.watched.by_cpu && !self.has_begun => {
                 self.pairing.found(pid, tid, time);
             }
+            ProcessEvent::Ended { tid, .. } if self.is_outside(tid) => self.pairing.leave_out(tid),
             ProcessEvent::Ended { pid, tid } => self.pairing.ended(pid, tid, time),
-            ProcessEvent::Executed { pid, tid, .. } => {
+            ProcessEvent::Executed { pid, tid, .. } if !self.is_outside(tid) => {
                 self.pairing.executed(pid, tid, time);
             }
             _ => {}

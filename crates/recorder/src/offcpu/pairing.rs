@@ -117,6 +117,12 @@ impl Pairing {
         };
     }
 
+    /// Forgets a thread that was found, and is none of those that are watched.
+    pub(super) fn leave_out(&mut self, tid: i32) {
+        let was_there = self.threads.remove(&tid).is_some();
+        self.time.threads = self.time.threads.saturating_sub(u64::from(was_there));
+    }
+
     /// Adds a thread that was there before.
     pub(super) fn found(&mut self, pid: i32, tid: i32, time: u64) {
         self.insert(pid, tid, u32::MAX, time, State::Unseen);
@@ -265,6 +271,11 @@ impl Pairing {
     pub(super) fn is_unseen(&self, tid: i32) -> bool {
         let thread = self.threads.get(&tid);
         !self.is_in_gap() && thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
+    }
+
+    /// Returns true for a thread of which there was a record.
+    pub(super) fn has_seen(&self, tid: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| thread.was_seen)
     }
 
     /// Returns true for a thread that is watched.
