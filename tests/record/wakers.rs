@@ -142,7 +142,7 @@ fn whole_cpus_and_windows_tell_wakers_too() {
         let of = |function| waited(&stacks, function, end);
         of("ping") + of("pong")
     });
-    // What a window begins with has no wake-up, and there are few windows in a second.
+    // What a window begins with has no wakeup, and there are few windows in a second.
     assert!(told > 0 && told > pipes / 5, "{told} of {pipes}\n{run}");
 }
 
@@ -231,7 +231,7 @@ fn other_programs_do_not_make_windows_of_a_quiet_one() {
     noise.signal(Signal::KILL);
     noise.end();
     assert!(!run.err().contains("windows"), "{run}");
-    // A million of their wake-ups are another matter.
+    // A million of their wakeups are another matter.
     if run
         .err()
         .contains("who wakes threads was not recorded any more")

@@ -30,7 +30,7 @@ pub const WOKEN_BY_INTERRUPT: &str = "[woken by a timer or device]";
 /// Name of the frame of a wait that a thread ended whose name is not known: longer than the name of a thread may be.
 pub const WOKEN_BY_UNNAMED: &str = "[woken by an unnamed thread]";
 
-/// Beginning of the names of frames that tell who ended a wait.
+/// Beginning of the names of frames for who ended a wait.
 const WOKEN_BY: &str = "[woken by ";
 
 /// Stack of a wait that none was taken of.
@@ -73,7 +73,7 @@ pub fn woken_by(name: &str) -> String {
     format!("{WOKEN_BY}{name}]")
 }
 
-/// Returns true for the name of a frame that tells who ended a wait: one of [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
+/// Returns true for the name of a frame for who ended a wait: one of [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
 /// [`WOKEN_BY_UNNAMED`].
 pub fn is_waker(name: &str) -> bool {
     name.starts_with(WOKEN_BY) && name.ends_with(']')
@@ -105,7 +105,7 @@ impl Profile {
         })
     }
 
-    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. A frame that tells who ended
+    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. A frame for who ended
     /// the wait lies below it. Does nothing where callers were left out, and to stacks that have such a leaf.
     pub fn name_waits(&mut self) {
         let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {

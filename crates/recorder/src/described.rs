@@ -16,8 +16,8 @@ pub(crate) struct Rewriting {
     pub(crate) kept_registers: u64,
     /// SWITCH records stay, of which waits are made.
     pub(crate) keeps_switches: bool,
-    /// Waits tell what ended them.
-    pub(crate) tells_wakers: bool,
+    /// Waits have their wakers.
+    pub(crate) records_wakers: bool,
 }
 
 impl Rewriting {
@@ -43,8 +43,8 @@ impl Rewriting {
             let ids = event.ids.clone();
             EventDescription { attr, name, ids }
         };
-        // Wake-ups are in the waits that they end.
-        let is_written = |event: &&EventIds| event.role != Role::Wakes;
+        // Wakeups are in the waits that they end.
+        let is_written = |event: &&EventIds| event.role != Role::Wakeups;
         events.iter().filter(is_written).map(describe).collect()
     }
 }

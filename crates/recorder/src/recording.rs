@@ -132,7 +132,7 @@ impl Recording {
             unwinds: unwinding.is_some(),
             kept_registers: session.extras().user_registers,
             keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
-            tells_wakers: (session.events().iter()).any(|event| event.role == Role::Wakes),
+            records_wakers: (session.events().iter()).any(|event| event.role == Role::Wakeups),
         };
         let events = rewriting.describe(session.events());
         let layout = |role| {
@@ -151,8 +151,8 @@ impl Recording {
         };
         let live = Arc::new(LiveCounts::default());
         let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
-        let has_wakes = (session.events().iter()).any(|event| event.role == Role::Wakes);
-        if has_wakes && !off_cpu.as_ref().is_some_and(OffCpu::reads_wake_ups) {
+        let has_wakeups = (session.events().iter()).any(|event| event.role == Role::Wakeups);
+        if has_wakeups && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
             session.add_degradation(Degradation::NoWakers {
                 cause: "this kernel describes sched:sched_waking in another way".to_owned(),
             });

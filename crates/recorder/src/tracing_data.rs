@@ -43,7 +43,7 @@ pub fn tracing_data(events: &[(&str, &str)]) -> io::Result<Vec<u8>> {
 /// Adds the section if there are tracepoints among the events.
 pub(crate) fn add(features: &mut FeatureSections, events: &[EventIds]) -> io::Result<()> {
     let mut events = (events.iter())
-        .filter(|event| event.attr.kind == EventKind::TRACEPOINT && event.role != Role::Wakes)
+        .filter(|event| event.attr.kind == EventKind::TRACEPOINT && event.role != Role::Wakeups)
         .peekable();
     if events.peek().is_none() {
         return Ok(());

@@ -1,9 +1,9 @@
-//! [`WaitEnd`]: what ended a wait, as samples of `offcpu-time` tell it.
+//! [`WaitEnd`]: what ended a wait, in samples of `offcpu-time`.
 
 /// Number of an interrupt in place of a thread: process 0 has none of it.
 const INTERRUPT: u64 = 1;
 
-/// Number of the time behind a wake-up in place of a thread.
+/// Number of the time behind a wakeup in place of a thread.
 const AWAKE: u64 = 2;
 
 /// What ended a wait, or that the thread was awake by then: the address (`PERF_SAMPLE_ADDR`) of samples of `offcpu-time`, where
@@ -23,7 +23,7 @@ const AWAKE: u64 = 2;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WaitEnd {
-    /// Not known: no wake-up was recorded.
+    /// Not known: no wakeup was recorded.
     #[default]
     Unknown,
     /// This thread woke the one that waited.

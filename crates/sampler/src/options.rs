@@ -70,7 +70,7 @@ pub struct SamplingOptions {
     /// [`Role::OffCpu`](crate::Role::OffCpu). Without named events, `cpu-clock` is sampled beside it, whose samples and
     /// the times between switches have one unit. Default: no.
     pub off_cpu: bool,
-    /// With `off_cpu`, tell who wakes threads as well: one more event of each CPU, of [`Role::Wakes`](crate::Role::Wakes), the tracepoint
+    /// With `off_cpu`, record who wakes threads as well: one more event of each CPU, of [`Role::Wakeups`](crate::Role::Wakeups), the tracepoint
     /// `sched:sched_waking`. Where it may not be had, that is a step down. Default: no.
     pub wakers: bool,
     /// Options of the drain threads.

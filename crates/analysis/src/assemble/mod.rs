@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wakers` | frames that tell who ended waits |
+//! | `wakers` | frames for who ended waits |
 //! | `worker_stacks` | stacks of one worker, made on a thread of its own |
 //! | `roots` | complete stacks and truncated ones |
 //! | `one_by_one` | samples one by one, as columns or streams |
@@ -36,7 +36,7 @@ use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 use one_by_one::Entries;
 pub(crate) use roots::reaches_root;
-use wakers::Wakers;
+use wakers::WakerFrames;
 use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
 
 /// Assembles the profile from the workers' results and the symbols.
@@ -51,7 +51,7 @@ pub(crate) fn assemble(
         .map(|location| matches!(location.region, CodeRegion::Kernel(_)))
         .collect();
     let groups = parts.iter().flat_map(|part| part.resolved.contexts.all());
-    let wakers = Wakers::add(groups, &index.timeline, &mut symbols);
+    let wakers = WakerFrames::add(groups, &index.timeline, &mut symbols);
     let frames = options.addresses.then(|| {
         let mut frames = frames(&locations, &symbols);
         // They lie behind those of locations.
@@ -155,7 +155,7 @@ pub(crate) fn assemble(
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
     let mut entries_of_workers = Entries::default();
-    // Entries of waits for a CPU behind a wake-up.
+    // Entries of waits for a CPU behind a wakeup.
     let mut awake: FxHashSet<u32> = FxHashSet::default();
     let mut tables = Some(SymbolTables {
         functions: symbols.functions,

@@ -20,7 +20,7 @@ impl Entries {
     }
 
     /// Gives the builder the samples of all workers, as the options ask for them. The entries come with the numbers of
-    /// those that are waits for a CPU behind a wake-up.
+    /// those that are waits for a CPU behind a wakeup.
     pub(super) fn keep_samples(
         &self,
         rows: Vec<Vec<BlockRows>>,
@@ -56,7 +56,7 @@ impl Entries {
             true => rows.for_each(keep),
             false => {
                 let mut rows: Vec<StreamedSample> = rows.collect();
-                end_with_wake_up(&mut rows, entries, awake);
+                end_with_wakeup(&mut rows, entries, awake);
                 rows.into_iter().for_each(&mut keep);
             }
         }
@@ -71,7 +71,7 @@ impl Entries {
 
 /// Lets what a thread was blocked for end where it was woken. Both parts of a wait are recorded at its end, and rows, which are in order
 /// of time, are so afterwards.
-fn end_with_wake_up(
+fn end_with_wakeup(
     rows: &mut [StreamedSample],
     entries: &[AggregatedStack],
     awake: &FxHashSet<u32>,
@@ -125,7 +125,7 @@ mod tests {
             row(100, 3, 1),
             row(120, 0, 5),
         ];
-        end_with_wake_up(&mut rows, &entries, &FxHashSet::from_iter([1]));
+        end_with_wakeup(&mut rows, &entries, &FxHashSet::from_iter([1]));
         let times = rows.map(|row| (row.time, row.entry, row.weight));
         let expected = [
             (50, 3, 1),

@@ -1,4 +1,4 @@
-//! [`Wakers`]: frames that tell who ended waits.
+//! [`WakerFrames`]: frames for who ended waits.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,20 @@ use crate::symbolize::Symbols;
 
 /// Functions that stand for who ended a wait, by that.
 #[derive(Debug, Default)]
-pub(super) struct Wakers {
+pub(super) struct WakerFrames {
     functions: FxHashMap<WokenBy, FunctionId>,
     /// The functions in the order of their ids.
     pub(super) in_order: Vec<FunctionId>,
 }
 
-impl Wakers {
+impl WakerFrames {
     /// Adds a function for each of those that ended a wait of some groups.
     pub(super) fn add<'a>(
         groups: impl Iterator<Item = &'a SampleGroup>,
         timeline: &Timeline,
         symbols: &mut Symbols,
-    ) -> Wakers {
-        let mut wakers = Wakers::default();
+    ) -> WakerFrames {
+        let mut wakers = WakerFrames::default();
         let mut by_name: FxHashMap<String, FunctionId> = FxHashMap::default();
         for woken in groups.map(|group| group.woken) {
             if woken == WokenBy::Unknown || wakers.functions.contains_key(&woken) {

@@ -9,7 +9,7 @@ use rprof_profile::waits::{is_of_waits, reason_of};
 use rprof_profile::{ProfileBuilder, StackTally};
 
 use crate::assemble::roots::tally;
-use crate::assemble::wakers::Wakers;
+use crate::assemble::wakers::WakerFrames;
 use crate::groups::{Weights, WokenBy};
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
@@ -27,7 +27,7 @@ pub(super) struct AssembleInputs<'a> {
     /// Event whose samples are waits, if the filter looks at stacks.
     pub(super) waits: Option<usize>,
     /// Frames for who ended waits.
-    pub(super) wakers: Wakers,
+    pub(super) wakers: WakerFrames,
     pub(super) frames: FrameIds,
     /// True if samples are wanted one by one.
     pub(super) one_by_one: bool,

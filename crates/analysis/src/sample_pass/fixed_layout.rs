@@ -48,7 +48,7 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 
 impl FixedLayoutParser {
     /// Returns `None` if samples have further fields of variable size, the other byte order,
-    /// callchains that are to be joined, or if they are waits that tell who ended them.
+    /// callchains that are to be joined, or if they are waits with a waker.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();

@@ -17,8 +17,8 @@ pub(super) enum Change {
     Resume,
     /// A window ends. All switches are recorded from now on.
     Settle(Vec<Reading>),
-    /// Wake-ups are not recorded any more.
-    NoWakeUps,
+    /// Wakeups are not recorded any more.
+    NoWakeups,
 }
 
 /// What two threads share: one stops and starts the recording of switches, one reads their records.
@@ -29,8 +29,8 @@ pub(crate) struct Boundaries {
     sleepers: Mutex<Vec<i32>>,
     /// Switches that were read, by the number of the CPU.
     switches: Vec<AtomicU64>,
-    /// Wake-ups that were read, likewise, whoever was woken.
-    wake_ups: Vec<AtomicU64>,
+    /// Wakeups that were read, likewise, whoever was woken.
+    wakeups: Vec<AtomicU64>,
 }
 
 impl Boundaries {
@@ -41,7 +41,7 @@ impl Boundaries {
             queue: Mutex::default(),
             sleepers: Mutex::default(),
             switches: (0..most).map(|_| AtomicU64::new(0)).collect(),
-            wake_ups: (0..most).map(|_| AtomicU64::new(0)).collect(),
+            wakeups: (0..most).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -78,17 +78,17 @@ impl Boundaries {
         }
     }
 
-    /// Counts a wake-up on a CPU.
-    pub(super) fn count_wake_up(&self, cpu: u32) {
-        if let Some(count) = self.wake_ups.get(cpu as usize) {
+    /// Counts a wakeup on a CPU.
+    pub(super) fn count_wakeup(&self, cpu: u32) {
+        if let Some(count) = self.wakeups.get(cpu as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns the wake-ups so far of the CPU that has most.
-    pub(super) fn wake_ups(&self) -> u64 {
+    /// Returns the wakeups so far of the CPU that has most.
+    pub(super) fn wakeups(&self) -> u64 {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        self.wake_ups.iter().map(load).max().unwrap_or(0)
+        self.wakeups.iter().map(load).max().unwrap_or(0)
     }
 
     /// Returns the switches so far of each CPU.

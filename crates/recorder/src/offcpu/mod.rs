@@ -24,7 +24,7 @@
 //! | `output` | the output of a recording, behind all that |
 //! | `sums` | short waits of one stack, added up |
 //! | `wait` | a wait |
-//! | `wakes` | who wakes whom, where that is told |
+//! | `wakeups` | who wakes whom, where that is recorded |
 //! | `time` | [`ThreadTime`]: what threads did with their time |
 
 mod boundaries;
@@ -39,7 +39,7 @@ mod sums;
 mod thread;
 mod time;
 mod wait;
-mod wakes;
+mod wakeups;
 mod windows;
 
 pub(crate) use boundaries::Boundaries;
@@ -73,7 +73,7 @@ use crate::unwind::Unwinding;
 use pairing::Pairing;
 use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
-use wakes::{Wake, Wakes};
+use wakeups::{Wakeup, WakeupReader};
 
 /// Name of the event whose samples are waits: perf's.
 pub(crate) const EVENT_NAME: &str = "offcpu-time";
@@ -112,8 +112,8 @@ pub(crate) struct OffCpu {
     /// `None` where stacks are not unwound yet, and so cannot be compared.
     sums: Option<Sums>,
     watched: Watched,
-    /// Reads wake-ups, where these are told.
-    wakes: Option<Wakes>,
+    /// Reads wakeups, where these are recorded.
+    wakes: Option<WakeupReader>,
     /// Ids of the switch event.
     ids: FxHashSet<u64>,
     any_id: u64,
@@ -145,13 +145,13 @@ pub(crate) struct OffCpu {
 }
 
 /// Returns the attr of the waits that are made of the samples of `switches`, an attr as it is after unwinding. Where
-/// wakers are told, their address is a [`WaitEnd`](rprof_records::WaitEnd).
+/// wakers are recorded, their address is a [`WaitEnd`](rprof_records::WaitEnd).
 pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
     let mut attr = switches.clone();
     (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
     attr.sample_type |= SampleType::PERIOD;
     attr.sample_type
-        .set(SampleType::ADDR, rewriting.tells_wakers);
+        .set(SampleType::ADDR, rewriting.records_wakers);
     (attr.flags).set(AttrFlags::CONTEXT_SWITCH, rewriting.keeps_switches);
     attr
 }
@@ -191,17 +191,17 @@ impl OffCpu {
         if let Some(cpus) = session.watched_cpus() {
             off_cpu.pairing.watch_cpus(cpus);
         }
-        off_cpu.wakes = Wakes::of(session);
-        off_cpu.pairing.tells_wakes = off_cpu.reads_wake_ups();
+        off_cpu.wakes = WakeupReader::of(session);
+        off_cpu.pairing.records_wakeups = off_cpu.reads_wakeups();
         let sideband = (session.events().iter()).find(|event| event.role == Role::Sideband);
         off_cpu.sideband_id = sideband.map_or(0, |event| event.ids.first().copied().unwrap_or(0));
         off_cpu.boundaries = Arc::new(Boundaries::new(session.cpus()));
         Some(off_cpu)
     }
 
-    /// Returns true if wake-ups are recorded and can be read.
-    pub(crate) fn reads_wake_ups(&self) -> bool {
-        self.wakes.as_ref().is_some_and(Wakes::can_read)
+    /// Returns true if wakeups are recorded and can be read.
+    pub(crate) fn reads_wakeups(&self) -> bool {
+        self.wakes.as_ref().is_some_and(WakeupReader::can_read)
     }
 
     /// Returns what is shared with who stops and starts the recording of switches.
@@ -294,17 +294,17 @@ impl OffCpu {
         })
     }
 
-    /// Returns true for a sample of a wake-up. It is of a thread that may not be watched.
-    pub(crate) fn is_wake(&self, released: &Released<'_>) -> bool {
+    /// Returns true for a sample of a wakeup. It is of a thread that may not be watched.
+    pub(crate) fn is_wakeup(&self, released: &Released<'_>) -> bool {
         let Some(wakes) = (self.wakes.as_ref()).filter(|_| released.stream == Stream::Samples)
         else {
             return false;
         };
         let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
-        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wake_up(&raw))
+        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wakeup(&raw))
     }
 
-    /// Takes in a wake-up, and tells the name of who wakes a thread without being watched.
+    /// Takes in a wakeup, and records the name of a waker that is not watched.
     fn wake(
         &mut self,
         raw: &RawRecord<'_>,
@@ -317,11 +317,11 @@ impl OffCpu {
         let Some((tid, by)) = wakes.read(raw) else {
             return Ok(());
         };
-        let wake = Wake {
+        let wake = Wakeup {
             by,
             at: released.time,
         };
-        self.boundaries.count_wake_up(released.cpu);
+        self.boundaries.count_wakeup(released.cpu);
         if !self.pairing.woken(tid, released.cpu, wake) {
             return Ok(());
         }
@@ -401,7 +401,7 @@ impl OffCpu {
                 if self
                     .wakes
                     .as_ref()
-                    .is_some_and(|wakes| wakes.is_wake_up(&raw)) =>
+                    .is_some_and(|wakes| wakes.is_wakeup(&raw)) =>
             {
                 return self.wake(&raw, released, output);
             }

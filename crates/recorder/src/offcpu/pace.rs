@@ -46,11 +46,11 @@ const CONTROL: f64 = 0.1;
 /// Seconds that a CPU needs for a switch with a sample, and with SWITCH records alone.
 const COST: (f64, f64) = (6e-6, 1.2e-6);
 
-/// Wake-ups a second on one CPU, whoever is woken, from which on they are recorded no more: some 5 % of its time. Averaged over [`WAKE_UPS_OVER`].
-const MOST_WAKE_UPS: f64 = 100_000.0;
+/// Wakeups a second on one CPU, whoever is woken, from which on they are recorded no more: some 5 % of its time. Averaged over [`WAKEUPS_OVER`].
+const MOST_WAKEUPS: f64 = 100_000.0;
 
-/// Shortest time over which wake-ups are averaged.
-const WAKE_UPS_OVER: Duration = Duration::from_secs(1);
+/// Shortest time over which wakeups are averaged.
+const WAKEUPS_OVER: Duration = Duration::from_secs(1);
 
 /// Switches a second, with samples, that the recorder itself can bear: a fifth of a CPU.
 const MOST_SAMPLED: f64 = 20_000.0;
@@ -88,7 +88,7 @@ impl Pace {
             cost: if samples { COST.0 } else { COST.1 },
             samples,
             rate: Rate::default(),
-            wake_ups: session.wake_ups().map(|events| (events, Instant::now(), 0)),
+            wakeups: session.wakeups().map(|events| (events, Instant::now(), 0)),
         };
         let thread = std::thread::Builder::new().name("rprof-pace".into());
         let thread = thread.spawn(move || {
@@ -160,15 +160,15 @@ struct Pacer {
     cost: f64,
     samples: bool,
     rate: Rate,
-    /// Events of wake-ups while these are recorded, with the time at which they were counted last and their number then.
-    wake_ups: Option<(SwitchEvents, Instant, u64)>,
+    /// Events of wakeups while these are recorded, with the time at which they were counted last and their number then.
+    wakeups: Option<(SwitchEvents, Instant, u64)>,
 }
 
 impl Pacer {
     fn run(mut self) {
         let mut credit = BURST;
         while let Some(passed) = self.wait(LOOK) {
-            self.bound_wake_ups();
+            self.bound_wakeups();
             self.rate.look(self.boundaries.switches(), passed);
             let earned = self.budget * passed.as_secs_f64();
             let spent = self.rate.latest as f64 * self.cost;
@@ -213,7 +213,7 @@ impl Pacer {
                 return None;
             };
             passed = open + counting;
-            self.bound_wake_ups();
+            self.bound_wakeups();
             if self.part() >= 1.0 {
                 let readings = self.count_sleepers();
                 self.tell(Change::Settle(readings));
@@ -222,23 +222,23 @@ impl Pacer {
         }
     }
 
-    /// Stops the recording of wake-ups if there are too many, for good.
-    fn bound_wake_ups(&mut self) {
-        let Some((events, since, before)) = &mut self.wake_ups else {
+    /// Stops the recording of wakeups if there are too many, for good.
+    fn bound_wakeups(&mut self) {
+        let Some((events, since, before)) = &mut self.wakeups else {
             return;
         };
         let passed = since.elapsed();
-        if passed < WAKE_UPS_OVER {
+        if passed < WAKEUPS_OVER {
             return;
         }
-        let now = self.boundaries.wake_ups();
+        let now = self.boundaries.wakeups();
         let rate = now.saturating_sub(*before) as f64 / passed.as_secs_f64();
         (*since, *before) = (Instant::now(), now);
-        if rate > MOST_WAKE_UPS {
+        if rate > MOST_WAKEUPS {
             events.pause();
             self.events.leave_out(events);
-            self.wake_ups = None;
-            self.tell(Change::NoWakeUps);
+            self.wakeups = None;
+            self.tell(Change::NoWakeups);
         }
     }
 

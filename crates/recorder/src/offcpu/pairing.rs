@@ -7,7 +7,7 @@
 //! | switch in | the wait is over |
 //! | sample of another event, of a thread that waits | the wait is over: its end was lost, or is just coming |
 //! | birth | the thread waits for a CPU |
-//! | wake-up | the wait is one for a CPU from now on. All that threads make are told; where one is missing it was an interrupt's on an idle CPU |
+//! | wakeup | the wait is one for a CPU from now on. All that threads make are recorded; where one is missing it was an interrupt's on an idle CPU |
 //! | end, exec | the thread is gone, or is another |
 //! | loss on a CPU | what was on it is unknown; a wait that may have had an end in there is not believed |
 //!
@@ -26,7 +26,7 @@ use super::cuts::Cuts;
 use super::thread::{State, Thread};
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
-use super::wakes::Wake;
+use super::wakeups::Wakeup;
 use super::windows::Window;
 
 /// Nanoseconds for which the kernel may still be sampled on behalf of a thread whose switch it has told of.
@@ -62,8 +62,8 @@ pub(super) struct Pairing {
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
     pub(super) cuts: Cuts,
-    /// True if wake-ups are told.
-    pub(super) tells_wakes: bool,
+    /// True if wakeups are recorded.
+    pub(super) records_wakeups: bool,
 }
 
 impl Pairing {
@@ -171,7 +171,7 @@ impl Pairing {
         };
         let wake = self.threads.get(&at.tid).and_then(|thread| thread.wake);
         self.set(at, state);
-        // Told on another CPU while this one was still writing.
+        // Recorded on another CPU while this one was still writing.
         if let Some(thread) = self.threads.get_mut(&at.tid) {
             thread.wake = wake;
             thread.wake = thread.ended_by();
@@ -198,14 +198,14 @@ impl Pairing {
                 self.unknown_until(at);
                 None
             }
-            _ => self.waited_until(at, self.tells_wakes),
+            _ => self.waited_until(at, self.records_wakeups),
         };
         self.set(at, State::On { by_sample: false });
         wait
     }
 
-    /// Handles a wake-up of a thread, by what ran on this CPU. Returns whether the thread is watched.
-    pub(super) fn woken(&mut self, tid: i32, cpu: u32, wake: Wake) -> bool {
+    /// Handles a wakeup of a thread, by what ran on this CPU. Returns whether the thread is watched.
+    pub(super) fn woken(&mut self, tid: i32, cpu: u32, wake: Wakeup) -> bool {
         if self.is_in_gap() {
             return false;
         }
@@ -501,7 +501,7 @@ impl Pairing {
         }
     }
 
-    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain. Its wake-up
+    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain. Its wakeup
     /// `is_recorded` if a thread made it, unless records were lost.
     pub(super) fn waited_until(&mut self, at: Moment, is_recorded: bool) -> Option<Wait> {
         let (from, is_known) = self.since(at)?;
@@ -532,7 +532,7 @@ impl Pairing {
             return None;
         }
         // Linux (6.18) records half of those that interrupts on idle CPUs make, and all others.
-        let interrupt = Wake {
+        let interrupt = Wakeup {
             by: WaitEnd::Interrupt,
             at: at.time,
         };
@@ -552,7 +552,7 @@ impl Pairing {
             weight: length,
             cause,
             stack,
-            wake: wake.filter(|_| cause == Cause::Blocked).map(|wake| Wake {
+            wake: wake.filter(|_| cause == Cause::Blocked).map(|wake| Wakeup {
                 at: wake.at.clamp(from, at.time),
                 ..wake
             }),

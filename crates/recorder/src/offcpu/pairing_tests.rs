@@ -334,9 +334,9 @@ fn time_is_accounted_for_once() {
     }
 }
 
-fn wake(by: i32, at: u64) -> Wake {
+fn wake(by: i32, at: u64) -> Wakeup {
     let by = WaitEnd::Thread { pid: 1, tid: by };
-    Wake { by, at }
+    Wakeup { by, at }
 }
 
 /// Who ended a wait, and for how long a CPU was waited for then.
@@ -386,11 +386,11 @@ fn a_wake_up_may_be_told_while_the_switch_still_is() {
 #[test]
 fn what_no_thread_ended_was_an_interrupt() {
     let mut pairing = running();
-    pairing.tells_wakes = true;
+    pairing.records_wakeups = true;
     leave(&mut pairing, at(7, 0, 10), b"sleep", false);
     let wait = pairing.switched_in(at(7, 0, 50)).unwrap();
     assert_eq!(end(&wait), (WaitEnd::Interrupt, 0));
-    // Nor was there a wake-up where it began before, or goes on.
+    // Nor was there a wakeup where it began before, or goes on.
     pairing.found(1, 8, 50);
     let wait = pairing.switched_in(at(8, 1, 90)).unwrap();
     assert_eq!(wait.end(), WaitEnd::Unknown);
@@ -399,7 +399,7 @@ fn what_no_thread_ended_was_an_interrupt() {
     assert_eq!(waits[0].end(), WaitEnd::Unknown);
     // Nor with a loss, which may hide it.
     let mut pairing = running();
-    pairing.tells_wakes = true;
+    pairing.records_wakeups = true;
     pairing.sampled(at(9, 1, 10));
     leave(&mut pairing, at(7, 0, 10), b"sleep", false);
     pairing.lost(1, 12);

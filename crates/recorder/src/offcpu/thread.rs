@@ -1,9 +1,9 @@
 //! [`Thread`]: what is known of a thread between two records of it.
 
 use super::wait::Cause;
-use super::wakes::Wake;
+use super::wakeups::Wakeup;
 
-/// Nanoseconds by which a wake-up may come before the sample of the switch whose wait it ends: the thread has left its run queue by then.
+/// Nanoseconds by which a wakeup may come before the sample of the switch whose wait it ends: the thread has left its run queue by then.
 const JUST_LEAVING: u64 = 1_000;
 
 /// State of a thread.
@@ -23,7 +23,7 @@ pub(super) enum State {
         gaps: u64,
         /// Time at which the stack was looked at, if the thread was found waiting; 0 if it came with the switch.
         looked_at: u64,
-        /// True if a switch said so: then its wake-up is recorded, unless records are lost.
+        /// True if a switch said so: then its wakeup is recorded, unless records are lost.
         by_switch: bool,
     },
     /// It has ended, and its last switch is still to come.
@@ -40,13 +40,13 @@ pub(super) struct Thread {
     pub(super) state: State,
     /// True if there ever was a record of it.
     pub(super) was_seen: bool,
-    /// The wake-up of the wait that it is in; while it runs, the last that there was.
-    pub(super) wake: Option<Wake>,
+    /// The wakeup of the wait that it is in; while it runs, the last that there was.
+    pub(super) wake: Option<Wakeup>,
 }
 
 impl Thread {
-    /// Returns the wake-up that ends the wait that it is in, if that was told.
-    pub(super) fn ended_by(&self) -> Option<Wake> {
+    /// Returns the wakeup that ends the wait that it is in, if that was recorded.
+    pub(super) fn ended_by(&self) -> Option<Wakeup> {
         let since = self.since.saturating_sub(JUST_LEAVING);
         self.wake.filter(|wake| wake.at >= since)
     }

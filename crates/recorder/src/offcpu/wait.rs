@@ -2,7 +2,7 @@
 
 use rprof_records::WaitEnd;
 
-use super::wakes::Wake;
+use super::wakeups::Wakeup;
 
 /// Thread at a time, on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub(super) struct Wait {
     pub(super) cause: Cause,
     /// The sample with which it left the CPU, a whole record.
     pub(super) stack: Option<Vec<u8>>,
-    /// The wake-up that ended it, at its end or before; `None` where none was recorded.
-    pub(super) wake: Option<Wake>,
+    /// The wakeup that ended it, at its end or before; `None` where none was recorded.
+    pub(super) wake: Option<Wakeup>,
 }
 
 impl Wait {
@@ -59,7 +59,7 @@ impl Wait {
         self.wake.map_or(WaitEnd::Unknown, |wake| wake.by)
     }
 
-    /// Parts it into what it was blocked for, and the wait for a CPU behind the wake-up.
+    /// Parts it into what it was blocked for, and the wait for a CPU behind the wakeup.
     pub(super) fn parts(self) -> impl Iterator<Item = Wait> {
         let queued = self.queued();
         let Some(wake) = self.wake.filter(|_| queued > 0) else {
@@ -69,7 +69,7 @@ impl Wait {
             from: wake.at.max(self.from),
             weight: queued,
             cause: Cause::Runnable,
-            wake: Some(Wake {
+            wake: Some(Wakeup {
                 by: WaitEnd::Awake,
                 at: self.to,
             }),
@@ -100,7 +100,7 @@ mod tests {
             weight: 1_000,
             cause,
             stack: None,
-            wake: Some(Wake { by, at }),
+            wake: Some(Wakeup { by, at }),
         };
         let parts = |wait: Wait| -> Vec<_> {
             wait.parts()

@@ -17,7 +17,7 @@ use super::pairing::Pairing;
 use super::thread::State;
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
-use super::wakes::Wake;
+use super::wakeups::Wakeup;
 
 /// Part of a window in which a thread must have been for that to speak for the gap behind it: 1 in 4.
 const SPEAKS: u64 = 4;
@@ -136,8 +136,8 @@ impl Pairing {
                 waits.extend(self.end_window(time));
                 waits
             }
-            Change::NoWakeUps => {
-                self.tells_wakes = false;
+            Change::NoWakeups => {
+                self.records_wakeups = false;
                 self.time.wakers_until = Some(time);
                 Vec::new()
             }
@@ -232,7 +232,7 @@ impl Pairing {
             let wake = thread.ended_by().filter(|_| goes_on);
             thread.since = at.time;
             // Who is awake stays so.
-            thread.wake = wake.map(|wake| Wake {
+            thread.wake = wake.map(|wake| Wakeup {
                 at: wake.at.max(at.time),
                 ..wake
             });

@@ -184,8 +184,10 @@ impl Writer {
             if !good {
                 return Ok(());
             }
-            let is_wake = off_cpu.as_ref().is_some_and(|waits| waits.is_wake(&record));
-            if !is_wake && !filter.accepts(record.stream, record.bytes) {
+            let is_wakeup = off_cpu
+                .as_ref()
+                .is_some_and(|waits| waits.is_wakeup(&record));
+            if !is_wakeup && !filter.accepts(record.stream, record.bytes) {
                 return Ok(());
             }
             if off_cpu.as_ref().is_some_and(|waits| waits.is_idle(&record)) {

@@ -21,7 +21,7 @@ pub(crate) struct OffCpuArgs {
     #[arg(long, value_name = "PERCENT", requires = "off_cpu", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) off_cpu_budget: Option<u32>,
 
-    /// Tell who ended each wait, as a frame below its reason ([woken by NAME]), and how long the thread then waited for a CPU;
+    /// Record who ended each wait, as a frame below its reason ([woken by NAME]), and how long the thread then waited for a CPU;
     /// takes root, or CAP_PERFMON and a readable tracefs
     #[arg(long, requires = "off_cpu")]
     pub(crate) wakers: bool,

@@ -162,7 +162,7 @@ fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
     }
 }
 
-/// Waits of threads: the kernel's side tells, and takes the stacks. Without it the times remain. Who ends them is told by a
+/// Waits of threads: the kernel's side tells, and takes the stacks. Without it the times remain. Wakers come from a
 /// tracepoint of whole CPUs.
 fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
     tries.own_user.ok()?;

@@ -143,10 +143,10 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
             opened.sets.push(set);
         }
     }
-    if plan.tells_wakes {
+    if plan.records_wakeups {
         for (cpu_index, rings) in opened.cpus.iter().enumerate() {
             let mut set = EventSet::new(cpu_index, rings.cpu);
-            set.open_wakes(plan, &mut opened.events)?;
+            set.open_wakeups(plan, &mut opened.events)?;
             set.redirect_samples(rings)?;
             opened.sets.push(set);
         }

@@ -57,7 +57,7 @@ pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
     let event = &plan.events[index];
     match plan.role(index) {
         Role::OffCpu => off_cpu(plan, event),
-        Role::Wakes => wakes(plan, event),
+        Role::Wakeups => wakeups(plan, event),
         Role::Samples | Role::Sideband => sampling(plan, event),
     }
 }
@@ -92,8 +92,8 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Returns the attr of the event that tells of wake-ups on a whole CPU. No exec starts it, so before one it is on already.
-fn wakes(plan: &Plan, event: &Event) -> Attr {
+/// Returns the attr of the event of wakeups on a whole CPU. No exec starts it, so before one it is on already.
+fn wakeups(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     attr.flags.remove(AttrFlags::INHERIT);
     let is_on = plan.watching == Watching::Command && plan.options.enabled_from_start;

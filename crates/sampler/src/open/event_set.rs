@@ -118,7 +118,7 @@ impl EventSet {
             }
             let is_elsewhere = event.cpus().is_some_and(|cpus| !cpus.contains(&self.cpu));
             let role = plan.role(index);
-            if is_elsewhere || !is_watched && role != Role::OffCpu || role == Role::Wakes {
+            if is_elsewhere || !is_watched && role != Role::OffCpu || role == Role::Wakeups {
                 self.samples.push(None);
                 continue;
             }
@@ -148,15 +148,15 @@ impl EventSet {
         Ok(())
     }
 
-    /// Opens the event that tells of wake-ups, whoever is woken by whom: an event of a thread has but those wake-ups that it
+    /// Opens the event of wakeups, whoever is woken by whom: an event of a thread has but those wakeups that it
     /// makes itself.
-    pub(super) fn open_wakes(
+    pub(super) fn open_wakeups(
         &mut self,
         plan: &Plan,
         events: &mut [EventIds],
     ) -> Result<(), Refusal> {
         for (index, event) in (0..plan.events.len()).zip(events) {
-            if event.role != Role::Wakes {
+            if event.role != Role::Wakeups {
                 self.samples.push(None);
                 continue;
             }

@@ -13,9 +13,9 @@ pub enum Role {
     /// Switches of threads: SWITCH records, and a sample of each thread that leaves its CPU, if its
     /// `exclude_kernel` is not set.
     OffCpu,
-    /// Wake-ups of all threads on the machine: a sample of the thread that wakes another, with the payload of
+    /// Wakeups of all threads on the machine: a sample of the thread that wakes another, with the payload of
     /// `sched:sched_waking`, which says whom.
-    Wakes,
+    Wakeups,
     /// Descriptions of processes: names, mappings, forks and exits.
     Sideband,
 }

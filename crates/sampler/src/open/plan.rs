@@ -37,8 +37,8 @@ pub(crate) struct Plan {
     pub(super) kernel_refused: bool,
     /// True if switches are told by SWITCH records alone, without samples.
     pub(super) switch_times_only: bool,
-    /// True if the event before the last tells of wake-ups.
-    pub(super) tells_wakes: bool,
+    /// True if wakeups are recorded, by the event before the last.
+    pub(super) records_wakeups: bool,
     /// Kind of target.
     pub(super) watching: Watching,
     pub(super) limits: Limits,
@@ -91,16 +91,16 @@ pub(super) struct Refusal {
 }
 
 /// Tracepoint that a thread hits when it wakes another.
-const WAKES: &str = "sched:sched_waking";
+const WAKEUPS: &str = "sched:sched_waking";
 
 /// Fraction of a second for whose samples a ring has room when stacks are copied: 1/40, or 25 ms.
 const STACKS_PER_RING: u64 = 40;
 
-/// Returns the event of wake-ups, or why it says nothing here.
-fn wake_ups() -> Result<Event, String> {
+/// Returns the event of wakeups, or why it says nothing here.
+fn wakeup_event() -> Result<Event, String> {
     match Procfs::default().is_in_first_pid_namespace() {
-        true => Event::parse(WAKES).map_err(|error| error.to_string()),
-        false => Err("the kernel tells wake-ups by the numbers that threads have outside of this container (pid \
+        true => Event::parse(WAKEUPS).map_err(|error| error.to_string()),
+        false => Err("the kernel records wakeups under the numbers that threads have outside of this container (pid \
                       namespace). Record from outside"
             .to_owned()),
     }
@@ -136,12 +136,12 @@ impl Plan {
             false if options.off_cpu => vec![Event::cpu_clock()],
             false => vec![Event::cycles()],
         };
-        let (wakes, no_wakers) = match (options.off_cpu && options.wakers).then(wake_ups) {
+        let (wakes, no_wakers) = match (options.off_cpu && options.wakers).then(wakeup_event) {
             Some(Ok(event)) => (Some(event), None),
             Some(Err(cause)) => (None, Some(Degradation::NoWakers { cause })),
             None => (None, None),
         };
-        let tells_wakes = wakes.is_some();
+        let records_wakeups = wakes.is_some();
         // Behind those that are sampled: the first is what CPUs share their rings by.
         events.extend(wakes);
         events.extend(options.off_cpu.then(Event::context_switches));
@@ -172,7 +172,7 @@ impl Plan {
             max_stack: options.max_stack,
             kernel_refused: false,
             switch_times_only: false,
-            tells_wakes,
+            records_wakeups,
             watching,
             limits,
             degradations: no_wakers.into_iter().collect(),
@@ -200,18 +200,18 @@ impl Plan {
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
     }
 
-    /// Returns what the records of the event with this index are for. That of switches is the last, and that of wake-ups the one before.
+    /// Returns what the records of the event with this index are for. That of switches is the last, and that of wakeups the one before.
     pub(super) fn role(&self, index: usize) -> Role {
         match self.events.len() - index {
             1 if self.options.off_cpu => Role::OffCpu,
-            2 if self.tells_wakes => Role::Wakes,
+            2 if self.records_wakeups => Role::Wakeups,
             _ => Role::Samples,
         }
     }
 
-    /// Goes without wake-ups, if they are told.
-    pub(super) fn drop_wakes(&mut self) -> bool {
-        let tells = std::mem::take(&mut self.tells_wakes);
+    /// Goes without wakeups, if they are recorded. Returns whether they were.
+    pub(super) fn drop_wakeups(&mut self) -> bool {
+        let tells = std::mem::take(&mut self.records_wakeups);
         if tells {
             let index = self.events.len() - 2;
             self.events.remove(index);

@@ -465,7 +465,7 @@ fn switches_are_told_by_an_event_of_their_own() {
 
 #[test]
 fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
-    if wake_ups().is_err() {
+    if wakeup_event().is_err() {
         return rprof_testing::skip("needs tracefs, and no pid namespace");
     }
     let wakers = |options: &mut SamplingOptions| {
@@ -474,7 +474,7 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
     };
     let mut plan = plan_for("", wakers);
     let roles = [0, 1, 2].map(|index| plan.role(index));
-    assert_eq!(roles, [Role::Samples, Role::Wakes, Role::OffCpu]);
+    assert_eq!(roles, [Role::Samples, Role::Wakeups, Role::OffCpu]);
     let attr = attrs::of_event(&plan, 1);
     assert_eq!(attr.kind, EventKind::TRACEPOINT);
     assert!(attr.sample_type.contains(SampleType::RAW));

@@ -81,7 +81,7 @@ impl Plan {
         match self.role(index) {
             Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
             // What all events have in common is asked for less of, as for any other.
-            Role::Wakes if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
+            Role::Wakeups if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
                 let cause = match is_refusal(errno) {
                     true => format!(
                         "{}. It takes CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
@@ -90,7 +90,7 @@ impl Plan {
                     false => format!("the kernel refused it ({})", ErrnoText(errno)),
                 };
                 self.degradations.push(Degradation::NoWakers { cause });
-                return Ok(self.drop_wakes());
+                return Ok(self.drop_wakeups());
             }
             _ => {}
         }

@@ -211,7 +211,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Tells who wakes threads, beside [`off_cpu`](Self::off_cpu). Default: no.
+    /// Records who wakes threads, beside [`off_cpu`](Self::off_cpu). Default: no.
     pub fn wakers(mut self, on: bool) -> Self {
         self.options.wakers = on;
         self

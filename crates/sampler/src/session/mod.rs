@@ -268,14 +268,14 @@ impl Session {
     /// Returns the events that tell of switches, where these are recorded.
     pub fn switch_events(&self) -> Option<SwitchEvents> {
         let mut events = self.of_role(Role::OffCpu)?;
-        // Wake-ups say nothing where switches are not recorded.
-        events.extend(self.of_role(Role::Wakes).unwrap_or_default());
+        // Wakeups say nothing where switches are not recorded.
+        events.extend(self.of_role(Role::Wakeups).unwrap_or_default());
         Some(SwitchEvents { events })
     }
 
-    /// Returns the events of wake-ups, where these are recorded.
-    pub fn wake_ups(&self) -> Option<SwitchEvents> {
-        let events = self.of_role(Role::Wakes)?;
+    /// Returns the events of wakeups, where these are recorded.
+    pub fn wakeups(&self) -> Option<SwitchEvents> {
+        let events = self.of_role(Role::Wakeups)?;
         Some(SwitchEvents { events })
     }
 

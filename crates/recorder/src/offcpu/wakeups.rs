@@ -1,4 +1,4 @@
-//! [`Wakes`]: who wakes whom, by samples of `sched:sched_waking`.
+//! [`WakeupReader`]: who wakes whom, by samples of `sched:sched_waking`.
 
 use rprof_events::tracefs::Tracefs;
 use rprof_records::{Endian, RawRecord, Sample, SampleLayout, WaitEnd};
@@ -15,20 +15,20 @@ const MOST_UNWATCHED: usize = 4_096;
 /// Nanoseconds for which the name of such a thread is taken to hold.
 const NAME_HOLDS: u64 = 100_000_000;
 
-/// A wake-up.
+/// A wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wake {
+pub(super) struct Wakeup {
     pub(super) by: WaitEnd,
     /// Time of it, by the clock of the records.
     pub(super) at: u64,
 }
 
-/// Reads wake-ups.
+/// Reads wakeups.
 #[derive(Debug)]
-pub(super) struct Wakes {
+pub(super) struct WakeupReader {
     ids: FxHashSet<u64>,
     layout: SampleLayout,
-    /// `None` if the kernel describes the payload as nobody knows it: then wake-ups are passed over.
+    /// `None` if the kernel describes the payload as nobody knows it: then wakeups are passed over.
     offsets: Option<PayloadOffsets>,
     /// Wakers that are not watched, with the time at which the name was read last, and the name.
     unwatched: FxHashMap<i32, (u64, Option<Vec<u8>>)>,
@@ -43,11 +43,11 @@ struct PayloadOffsets {
     flags: usize,
 }
 
-impl Wakes {
-    /// Returns the reader for a session's wake-ups, if these are told.
-    pub(super) fn of(session: &Session) -> Option<Wakes> {
-        let event = (session.events().iter()).find(|event| event.role == Role::Wakes)?;
-        Some(Wakes {
+impl WakeupReader {
+    /// Returns the reader for a session's wakeups, if these are recorded.
+    pub(super) fn of(session: &Session) -> Option<WakeupReader> {
+        let event = (session.events().iter()).find(|event| event.role == Role::Wakeups)?;
+        Some(WakeupReader {
             ids: event.ids.iter().copied().collect(),
             layout: SampleLayout::new(&event.attr, Endian::NATIVE),
             offsets: PayloadOffsets::read(),
@@ -55,13 +55,13 @@ impl Wakes {
         })
     }
 
-    /// Returns true if wake-ups can be read.
+    /// Returns true if wakeups can be read.
     pub(super) fn can_read(&self) -> bool {
         self.offsets.is_some()
     }
 
-    /// Returns true for the sample of a wake-up.
-    pub(super) fn is_wake_up(&self, raw: &RawRecord<'_>) -> bool {
+    /// Returns true for the sample of a wakeup.
+    pub(super) fn is_wakeup(&self, raw: &RawRecord<'_>) -> bool {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
 
@@ -158,13 +158,13 @@ format:
             sample_type: SampleType::IDENTIFIER | SampleType::TID | SampleType::RAW,
             ..Attr::default()
         };
-        let mut wakes = Wakes {
+        let mut wakes = WakeupReader {
             ids: [5].into_iter().collect(),
             layout: SampleLayout::new(&attr, Endian::NATIVE),
             offsets: PayloadOffsets::parse(FORMAT),
             unwatched: FxHashMap::default(),
         };
-        let read = |wakes: &Wakes, id, pid, flags, len: usize| {
+        let read = |wakes: &WakeupReader, id, pid, flags, len: usize| {
             let mut raw = vec![0; 36];
             raw[2] = flags;
             raw[24..28].copy_from_slice(&77i32.to_ne_bytes());
@@ -180,7 +180,7 @@ format:
             let layout = &wakes.layout;
             fields.encode(Misc::USER, layout, &mut record).unwrap();
             let raw = RawRecord::parse(RawBytes::from(&record[..]), Endian::NATIVE).unwrap();
-            (wakes.is_wake_up(&raw), wakes.read(&raw))
+            (wakes.is_wakeup(&raw), wakes.read(&raw))
         };
         let thread = WaitEnd::Thread { pid: 7, tid: 8 };
         assert_eq!(read(&wakes, 5, 7, 0x01, 36), (true, Some((77, thread))));
@@ -200,7 +200,7 @@ format:
 
     #[test]
     fn the_name_of_an_unwatched_waker_is_read_again_after_a_while() {
-        let mut wakes = Wakes {
+        let mut wakes = WakeupReader {
             ids: FxHashSet::default(),
             layout: SampleLayout::new(&Attr::default(), Endian::NATIVE),
             offsets: None,
