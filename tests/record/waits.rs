@@ -161,7 +161,7 @@ fn perf_reads_the_same_sums() {
 }
 
 /// Figures that a fixture prints, by name.
-fn figures(run: &Run) -> BTreeMap<String, u64> {
+pub(super) fn figures(run: &Run) -> BTreeMap<String, u64> {
     let out = run.out();
     let pair = |line: &str| {
         let (name, number) = line.split_once(' ')?;

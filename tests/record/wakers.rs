@@ -1,23 +1,13 @@
 //! Who ends waits (`record --off-cpu --wakers`), beside a program that knows, and beside perf.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Folded, Here, Run, c, check, folded, measured, needs, wait_until};
-
-/// Figures that the fixture prints, by name.
-fn figures(run: &Run) -> BTreeMap<String, u64> {
-    let out = run.out();
-    let pair = |line: &str| {
-        let (name, number) = line.split_once(' ')?;
-        Some((name.to_owned(), number.parse().ok()?))
-    };
-    out.lines().filter_map(pair).collect()
-}
+use super::waits::figures;
+use crate::support::{Folded, Here, c, check, folded, measured, needs, wait_until};
 
 fn stacks(here: &Here, options: &str) -> Folded {
     let shell = here.rprof("collapse --off-cpu --no-fold-idle -q");

@@ -13,11 +13,11 @@ pub(crate) struct SampleGroup {
     pub(crate) tid: i32,
     pub(crate) stack: u32,
     pub(crate) end: StackEnd,
-    /// What ended the wait, if samples of the event are waits.
+    /// Waker, if samples of the event are waits.
     pub(crate) woken: WokenBy,
 }
 
-/// What ended a wait: a [`WaitEnd`](rprof_records::WaitEnd) in which a thread is its name, as those of one name are one frame.
+/// Waker of a wait: a [`WaitEnd`](rprof_records::WaitEnd) with names for threads, as those of one name are one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum WokenBy {
     /// No wait, or it is not known.

@@ -6,8 +6,8 @@ const INTERRUPT: u64 = 1;
 /// Number of the time behind a wakeup in place of a thread.
 const AWAKE: u64 = 2;
 
-/// What ended a wait, or that the thread was awake by then: the address (`PERF_SAMPLE_ADDR`) of samples of `offcpu-time`, where
-/// wakers were recorded.
+/// End of a wait: its waker, or that the thread was awake by then. The address (`PERF_SAMPLE_ADDR`) of samples of `offcpu-time` holds it,
+/// where wakers were recorded.
 ///
 /// The address of a thread is its process in the upper 32 bits, and its own number in the lower; 0 is not known, 1 an interrupt and 2
 /// [`Awake`](Self::Awake), which are no threads, as no thread is of process 0.
@@ -28,9 +28,9 @@ pub enum WaitEnd {
     Unknown,
     /// This thread woke the one that waited.
     Thread {
-        /// Its process.
+        /// Process of the waker.
         pid: i32,
-        /// Its number.
+        /// Number of the waking thread.
         tid: i32,
     },
     /// An interrupt did: a timer, a device, or what the kernel does behind one.

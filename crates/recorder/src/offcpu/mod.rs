@@ -47,7 +47,6 @@ pub(crate) use output::WaitOutput;
 pub(crate) use pace::Pace;
 pub use time::ThreadTime;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -55,10 +54,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rprof_launch::Target;
-use rprof_launch::procfs::Procfs;
 use rprof_records::{
-    Attr, AttrFlags, Comm, Endian, EventKind, Misc, ProcessEvent, RawBytes, RawRecord, Record,
-    RecordType, Sample, SampleFields, SampleId, SampleLayout, SampleType, WaitEnd,
+    Attr, AttrFlags, Endian, EventKind, Misc, ProcessEvent, RawBytes, RawRecord, RecordType,
+    Sample, SampleFields, SampleLayout, SampleType,
 };
 use rprof_sampler::{Clock, EventIds, Role, Session, Stream};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -73,7 +71,7 @@ use crate::unwind::Unwinding;
 use pairing::Pairing;
 use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
-use wakeups::{Wakeup, WakeupReader};
+use wakeups::WakeupReader;
 
 /// Name of the event whose samples are waits: perf's.
 pub(crate) const EVENT_NAME: &str = "offcpu-time";
@@ -199,11 +197,6 @@ impl OffCpu {
         Some(off_cpu)
     }
 
-    /// Returns true if wakeups are recorded and can be read.
-    pub(crate) fn reads_wakeups(&self) -> bool {
-        self.wakes.as_ref().is_some_and(WakeupReader::can_read)
-    }
-
     /// Returns what is shared with who stops and starts the recording of switches.
     pub(crate) fn boundaries(&self) -> &Arc<Boundaries> {
         &self.boundaries
@@ -292,72 +285,6 @@ impl OffCpu {
                 && self.is_leaving(&raw)
                 && self.moment_of_sample(&raw, released).is_none()
         })
-    }
-
-    /// Returns true for a sample of a wakeup. It is of a thread that may not be watched.
-    pub(crate) fn is_wakeup(&self, released: &Released<'_>) -> bool {
-        let Some(wakes) = (self.wakes.as_ref()).filter(|_| released.stream == Stream::Samples)
-        else {
-            return false;
-        };
-        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
-        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wakeup(&raw))
-    }
-
-    /// Takes in a wakeup, and records the name of a waker that is not watched.
-    fn wake(
-        &mut self,
-        raw: &RawRecord<'_>,
-        released: &Released<'_>,
-        output: &mut RotatingOutput,
-    ) -> io::Result<()> {
-        let Some(wakes) = &mut self.wakes else {
-            return Ok(());
-        };
-        let Some((tid, by)) = wakes.read(raw) else {
-            return Ok(());
-        };
-        let wake = Wakeup {
-            by,
-            at: released.time,
-        };
-        self.boundaries.count_wakeup(released.cpu);
-        if !self.pairing.woken(tid, released.cpu, wake) {
-            return Ok(());
-        }
-        let WaitEnd::Thread { pid, tid } = by else {
-            return Ok(());
-        };
-        if self.watched.by_cpu || self.pairing.knows(tid) {
-            return Ok(());
-        }
-        let read = || Procfs::default().comm(pid.cast_unsigned(), tid.cast_unsigned());
-        let Some(name) = wakes.new_name(tid, released.time, read).map(Cow::Owned) else {
-            return Ok(());
-        };
-        self.flush_woken_by(tid, released.time, output)?;
-        let record = Record::Comm(Comm {
-            pid,
-            tid,
-            name: Cow::Borrowed(&name),
-        });
-        let trailer = SampleId {
-            pid: Some(pid),
-            tid: Some(tid),
-            time: Some(released.time),
-            id: Some(self.sideband_id),
-            cpu: Some(released.cpu),
-            ..SampleId::default()
-        };
-        self.bytes.clear();
-        let layout = &self.layouts.sideband;
-        (record.encode(Misc(0), layout, &trailer, &mut self.bytes)).map_err(io::Error::other)?;
-        let released = Released {
-            stream: Stream::Sideband,
-            bytes: &self.bytes,
-            ..*released
-        };
-        output.put(&released, Some(&ProcessEvent::Renamed { pid, tid, name }))
     }
 
     fn is_leaving(&self, raw: &RawRecord<'_>) -> bool {
@@ -499,21 +426,6 @@ impl OffCpu {
         self.next_flush = time.saturating_add(FLUSH);
         let idle = self.sums.as_mut().map_or(Vec::new(), Sums::flush_idle);
         (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
-    }
-
-    /// Writes the sums of waits that a thread ended, before it has another name.
-    fn flush_woken_by(
-        &mut self,
-        tid: i32,
-        time: u64,
-        output: &mut RotatingOutput,
-    ) -> io::Result<()> {
-        if self.wakes.is_none() {
-            return Ok(());
-        }
-        let sums = (self.sums.as_mut()).map_or(Vec::new(), |sums| sums.flush_woken_by(tid));
-        let before = time.saturating_sub(1);
-        (sums.iter()).try_for_each(|sum| self.write(sum, before, output))
     }
 
     /// Writes a wait, or adds it to others.

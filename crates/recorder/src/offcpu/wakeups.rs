@@ -1,10 +1,22 @@
 //! [`WakeupReader`]: who wakes whom, by samples of `sched:sched_waking`.
 
+use std::borrow::Cow;
+use std::io;
+
 use rprof_events::tracefs::Tracefs;
-use rprof_records::{Endian, RawRecord, Sample, SampleLayout, WaitEnd};
-use rprof_sampler::{Role, Session};
+use rprof_launch::procfs::Procfs;
+use rprof_records::{
+    Comm, Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, Sample, SampleId,
+    SampleLayout, WaitEnd,
+};
+use rprof_sampler::{Role, Session, Stream};
 use rprof_tracepoint::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::OffCpu;
+use crate::output::RotatingOutput;
+use crate::pipeline::deferred::RecordSink;
+use crate::pipeline::merge::Released;
 
 /// `common_flags` of what runs in an interrupt, or behind one: `TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ` and `TRACE_FLAG_NMI`.
 const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
@@ -132,10 +144,98 @@ impl PayloadOffsets {
     }
 }
 
+impl OffCpu {
+    /// Returns true if wakeups are recorded and can be read.
+    pub(crate) fn reads_wakeups(&self) -> bool {
+        self.wakes.as_ref().is_some_and(WakeupReader::can_read)
+    }
+
+    /// Returns true for a sample of a wakeup. It is of a thread that may not be watched.
+    pub(crate) fn is_wakeup(&self, released: &Released<'_>) -> bool {
+        let Some(wakes) = (self.wakes.as_ref()).filter(|_| released.stream == Stream::Samples)
+        else {
+            return false;
+        };
+        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
+        raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wakeup(&raw))
+    }
+
+    /// Takes in a wakeup, and records the name of a waker that is not watched.
+    pub(super) fn wake(
+        &mut self,
+        raw: &RawRecord<'_>,
+        released: &Released<'_>,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        let Some(wakes) = &mut self.wakes else {
+            return Ok(());
+        };
+        let Some((tid, by)) = wakes.read(raw) else {
+            return Ok(());
+        };
+        let wake = Wakeup {
+            by,
+            at: released.time,
+        };
+        self.boundaries.count_wakeup(released.cpu);
+        if !self.pairing.woken(tid, released.cpu, wake) {
+            return Ok(());
+        }
+        let WaitEnd::Thread { pid, tid } = by else {
+            return Ok(());
+        };
+        if self.watched.by_cpu || self.pairing.knows(tid) {
+            return Ok(());
+        }
+        let read = || Procfs::default().comm(pid.cast_unsigned(), tid.cast_unsigned());
+        let Some(name) = wakes.new_name(tid, released.time, read).map(Cow::Owned) else {
+            return Ok(());
+        };
+        self.flush_woken_by(tid, released.time, output)?;
+        let record = Record::Comm(Comm {
+            pid,
+            tid,
+            name: Cow::Borrowed(&name),
+        });
+        let trailer = SampleId {
+            pid: Some(pid),
+            tid: Some(tid),
+            time: Some(released.time),
+            id: Some(self.sideband_id),
+            cpu: Some(released.cpu),
+            ..SampleId::default()
+        };
+        self.bytes.clear();
+        let layout = &self.layouts.sideband;
+        (record.encode(Misc(0), layout, &trailer, &mut self.bytes)).map_err(io::Error::other)?;
+        let released = Released {
+            stream: Stream::Sideband,
+            bytes: &self.bytes,
+            ..*released
+        };
+        output.put(&released, Some(&ProcessEvent::Renamed { pid, tid, name }))
+    }
+
+    /// Writes the sums of waits that a thread ended, before it has another name.
+    pub(super) fn flush_woken_by(
+        &mut self,
+        tid: i32,
+        time: u64,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        if self.wakes.is_none() {
+            return Ok(());
+        }
+        let sums = (self.sums.as_mut()).map_or(Vec::new(), |sums| sums.flush_woken_by(tid));
+        let before = time.saturating_sub(1);
+        (sums.iter()).try_for_each(|sum| self.write(sum, before, output))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_records::{Attr, Misc, RawBytes, SampleFields, SampleType};
+    use rprof_records::{Attr, SampleFields, SampleType};
 
     /// As Linux 6.18 describes it.
     const FORMAT: &str = "name: sched_waking
