@@ -1,4 +1,4 @@
-//! What debug information said, kept from one run to the next.
+//! Answers of debug information, stored from one run to the next.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -34,9 +34,9 @@ pub enum Step {
 /// Knowledge of images to let go of where memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
-    /// That of images which the last window did not need.
+    /// Symbols and tables of images that the last window did not need.
     Unused,
-    /// That of all images.
+    /// Symbols and tables of all images.
     All,
 }
 

@@ -38,7 +38,7 @@ const MOST_AGAIN: usize = 128 << 10;
 /// Answers of an image's debug information: those that are stored, and by them the others.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerStore {
-    /// What was stored by earlier runs; read at first use.
+    /// Answers that earlier runs stored, read at first use.
     stored: OnceLock<Option<StoredAnswers>>,
     /// True once answers were stored by this run. Later ones are not: whoever asks again and again is shown a process that lives.
     is_written: AtomicBool,
