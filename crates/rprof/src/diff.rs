@@ -276,9 +276,16 @@ impl Request<'_> {
             ..SvgOptions::default()
         };
         let path = output.path().map(Path::to_owned);
-        output.write(|out| Ok(svg::write(diff, &options, out)?))?;
+        let mut left_out = None;
+        output.write(|out| {
+            left_out = svg::write(diff, &options, out)?;
+            Ok(())
+        })?;
         if let (Some(path), false) = (path, self.quiet) {
             say(format_args!("wrote {}", path.display()));
+        }
+        if let (Some(left_out), false) = (left_out, self.quiet) {
+            say(left_out);
         }
         Ok(())
     }

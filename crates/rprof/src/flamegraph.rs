@@ -81,9 +81,16 @@ pub(crate) fn draw_to(
     let event = profile.main_event().ok_or(svg::SvgError::NoSamples)?;
     tell_others(profile, event, "drawn", quiet);
     let path = output.path().map(Path::to_owned);
-    output.write(|out| Ok(svg::write(profile, event, options, out)?))?;
+    let mut left_out = None;
+    output.write(|out| {
+        left_out = svg::write(profile, event, options, out)?;
+        Ok(())
+    })?;
     if let (Some(path), false) = (path, quiet) {
         say(format_args!("wrote {}", path.display()));
+    }
+    if let (Some(left_out), false) = (left_out, quiet) {
+        say(format_args!("{left_out}; --min-width 0 draws all"));
     }
     Ok(())
 }
