@@ -148,7 +148,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             reason,
             own,
             ..
-        } if *own >= 5.0 => {
+        } if *own >= 1.0 => {
             return match object_remedies::of_object(object, *reason) {
                 Some(remedy) => format!("{}. {remedy}", finding.statement()),
                 None => finding.to_string(),
@@ -161,7 +161,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             };
         }
         Finding::HidesInlined { .. } => {
-            ": build with `debug = \"line-tables-only\"` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=line-tables-only`)"
+            ": build with `debug = 1` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=1`)"
         }
         Finding::Lost { .. } => "; lower -F",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
@@ -229,7 +229,7 @@ mod tests {
                     share: 86.0,
                     function: "hides::hot".into(),
                 },
-                "in hides::hot, 86% of self: build with `debug = \"line-tables-only\"`",
+                "in hides::hot, 86% of self: build with `debug = 1`",
             ),
             (unnamed(Reason::Unidentified), "`--symfs /`"),
             (unnamed(Reason::ForeignKernel), "(-k)"),

@@ -59,7 +59,10 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let script = Script::new(&data, &options)?;
     let names = &args.input.filter.symbols;
     let downloads = names.downloads(args.input.quiet)?;
-    let symbolizer = names.symbolizer(script.shows_lines(), names.located, downloads.as_ref());
+    let (lines, located) = (script.shows_lines(), names.located);
+    let symbolizer = names.symbolizer_builder(lines, located, downloads.as_ref());
+    // As perf prints names: the addresses beside them tell functions apart.
+    let symbolizer = symbolizer.tells_apart(false).build();
     let filter = args.input.filter.filter(&args.input.event);
     let filter = args.input.filter.with_times_of(&filter, &data)?;
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());

@@ -12,7 +12,7 @@ pub use function_bounds::{FunctionBounds, KernelPrefetch, PartialLookup};
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
-use crate::dwarf::DwarfQuery;
+use crate::dwarf::{DwarfQuery, Found};
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux, VmlinuxError};
 use crate::located::LocatedNames;
@@ -20,6 +20,7 @@ use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
+use crate::same_names;
 use crate::{Frames, Reason, Style};
 use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, build_id_of};
 use rprof_output::PrivateCache;
@@ -55,6 +56,8 @@ pub struct Symbolizer {
     query: DwarfQuery,
     /// True if functions without symbols are located by unwinding information.
     locates: bool,
+    /// True if functions of one name are told apart by file and line.
+    tells_apart: bool,
     threads: usize,
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
@@ -275,18 +278,34 @@ impl Symbolizer {
             true => image.debug_info(places),
             false => None,
         };
-        let found = debug.map(|debug| match &self.answer_cache {
+        let found = debug.as_ref().map(|debug| match &self.answer_cache {
             Some(cache) => (image.answers()).resolve(
                 cache,
                 &places.memory,
-                &debug,
+                debug,
                 &sorted,
                 query,
                 self.threads,
             ),
             None => debug.resolve(&sorted, query, self.threads),
         });
-        let found = found.unwrap_or_default();
+        let mut found = found.unwrap_or_default();
+        if let (Some(debug), true, true) = (&debug, query.inlines, self.tells_apart) {
+            let is_named = |svma, found: &Found| {
+                let name = found.frames.first().and_then(|frame| frame.name.as_ref());
+                let symbol = image.symbol(svma, places);
+                symbol.zip(name).is_some_and(|(symbol, name)| {
+                    symbol.start() >= found.range.start && symbol.raw() != name.as_bytes()
+                })
+            };
+            let with_lines = DwarfQuery {
+                lines: true,
+                ..query
+            };
+            same_names::tell_apart(&sorted, &mut found, is_named, |svmas| {
+                debug.resolve(svmas, with_lines, self.threads)
+            });
+        }
         let mut names = Reconciler::new(self.style, &found, self.threads);
         let mut found = found.into_iter();
         let mut located = LocatedNames::default();

@@ -61,7 +61,9 @@ impl Live {
     ) -> Result<Live, Failure> {
         let downloads = args.symbols.downloads(true)?;
         let symbols = &args.symbols;
-        let symbolizer = symbols.symbolizer(false, !symbols.no_located, downloads.as_ref());
+        let symbolizer = symbols.symbolizer_builder(false, !symbols.no_located, downloads.as_ref());
+        // What is told apart depends on the addresses that are asked for at once; here they come one after another.
+        let symbolizer = symbolizer.tells_apart(false).build();
         let analysis = LiveAnalysis::new(symbolizer);
         // Where an event has no such setting, idle CPUs are passed over here.
         analysis.skip_idle();

@@ -19,6 +19,7 @@ pub struct SymbolizerBuilder {
     style: Style,
     query: DwarfQuery,
     locates: bool,
+    merges_same_names: bool,
     threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
@@ -56,6 +57,15 @@ impl SymbolizerBuilder {
     #[must_use]
     pub fn locates(mut self, wanted: bool) -> Self {
         self.locates = wanted;
+        self
+    }
+
+    /// Sets whether functions of an image that have a name without a path in common are called after file and line as well, in the
+    /// answers to one call: `step (parser.rs:12)`. Names of line tables without more, and of static functions of C, are such names.
+    /// `true` by default; `perf` shows the bare name of all.
+    #[must_use]
+    pub fn tells_apart(mut self, wanted: bool) -> Self {
+        self.merges_same_names = !wanted;
         self
     }
 
@@ -153,6 +163,7 @@ impl SymbolizerBuilder {
             style: self.style,
             query: self.query,
             locates: self.locates,
+            tells_apart: !self.merges_same_names,
             threads: if self.threads == 0 {
                 rprof_parallel::available()
             } else {
