@@ -58,6 +58,8 @@ pub enum Reason {
     Guest,
     /// The memory is special to the kernel (`[vsyscall]`, `[uprobes]`, ...) and has no table.
     SpecialMapping,
+    /// The profile was written by another tool, or exported, without a name there.
+    Imported,
 }
 
 impl Reason {
@@ -86,6 +88,7 @@ impl Reason {
         Self::ForeignVdso,
         Self::Guest,
         Self::SpecialMapping,
+        Self::Imported,
     ];
 
     /// Returns a stable `snake_case` word, for JSON and other machine-read output.
@@ -192,6 +195,7 @@ impl Reason {
                 Some("Record inside the guest."),
             ),
             Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
+            Self::Imported => ("imported", "no name in the file that was read", None),
         }
     }
 }
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn all_is_complete() {
-        let last = Reason::SpecialMapping;
+        let last = Reason::Imported;
         assert_eq!(Reason::ALL.len(), last as usize + 1);
         for (index, reason) in Reason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, index, "{reason:?}");

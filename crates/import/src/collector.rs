@@ -6,7 +6,7 @@ use rprof_profile::filter::Origin;
 use rprof_profile::pattern::{matches_name, matches_object};
 use rprof_profile::{
     FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
-    ProfileBuilder, Quality, Sample, StackId, StackPosition, Thread, WeightUnit,
+    ProfileBuilder, Quality, Reason, Sample, StackId, StackPosition, Thread, WeightUnit,
 };
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
@@ -119,6 +119,8 @@ impl<'o> Collector<'o> {
         build_id: Option<BuildId>,
     ) -> Result<ObjectId, String> {
         self.hold(name.len())?;
+        let base = name.rsplit('/').next().unwrap_or(name);
+        let is_jitdump = base.starts_with("jit-") && base.ends_with(".dump");
         let is_perf_map = name
             .strip_prefix("/tmp/perf-")
             .is_some_and(|rest| rest.ends_with(".map"));
@@ -127,7 +129,7 @@ impl<'o> Collector<'o> {
                 ObjectKind::Kernel
             }
             "[jit]" => ObjectKind::Jit,
-            _ if is_perf_map => ObjectKind::Jit,
+            _ if is_perf_map || is_jitdump => ObjectKind::Jit,
             _ => ObjectKind::File,
         };
         let id = self.builder.add_object(Object {
@@ -145,7 +147,10 @@ impl<'o> Collector<'o> {
     pub(crate) fn function(&mut self, name: &str, object: ObjectId) -> Result<FunctionId, String> {
         self.hold(name.len())?;
         let id = self.builder.add_function(Function {
-            name: Ok(name.into()),
+            name: match self.is_unnamed(name, object) {
+                true => Err(Reason::Imported),
+                false => Ok(name.into()),
+            },
             object,
             position: StackPosition::Inner,
             line: None,
@@ -154,6 +159,17 @@ impl<'o> Collector<'o> {
         let known = self.functions.entry(id);
         known.or_insert_with(|| (name.into(), object));
         Ok(id)
+    }
+
+    /// Returns whether a name stands for a function without one, which tools and our own exports call `[unknown]`, or after its object:
+    /// `[libz.so.1]`.
+    fn is_unnamed(&self, name: &str, object: ObjectId) -> bool {
+        let Some(inside) = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')) else {
+            return false;
+        };
+        let path = self.objects.get(object.0 as usize);
+        let base = path.map(|path| path.rsplit('/').next().unwrap_or(path));
+        inside == "unknown" || base.is_some_and(|base| base == inside)
     }
 
     /// Returns the id of a source file.
