@@ -10,7 +10,7 @@ use crate::clean::shorten;
 use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, ReportRows, percent, rows};
+use crate::rows::{ReportRow, ReportRows, in_order, percent, rows};
 use crate::wrap::wrap;
 use crate::{tree, verdict};
 
@@ -79,7 +79,7 @@ fn write_event(
         rows,
         left_out,
     } = rows(profile, event, &wanted);
-    let columns = columns(&rows, options.width);
+    let columns = columns(&rows, options.width, &wanted.order);
     let has_total = !wanted.without_total;
     if !options.bare {
         let total = if has_total { "    total" } else { "" };
@@ -144,8 +144,15 @@ pub(crate) struct Column<'r> {
 
 type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 
-/// Returns the columns that the rows have, no wider together than fits into `width`.
-pub(crate) fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Vec<Column<'r>> {
+/// Width beyond which names push the next column away where no terminal gives a width: room for most names of C++.
+const MAX_COLUMN: usize = 250;
+
+/// Returns the columns that the rows have, in `order`, no wider together than fits into `width`.
+pub(crate) fn columns<'r>(
+    rows: &'r [ReportRow<'_>],
+    width: Option<usize>,
+    order: &[&str],
+) -> Vec<Column<'r>> {
     let object: Text = match width {
         Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
         None => |r| r.object.as_deref().map(Cow::from),
@@ -177,9 +184,10 @@ pub(crate) fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Ve
         .collect();
     match width {
         Some(width) => fit_columns(&mut columns, width.saturating_sub(FIGURES)),
-        // A name of a thousand characters must not push the next column away.
-        None => columns.iter_mut().for_each(|c| c.width = c.width.min(80)),
+        // A name of a thousand characters must not push the next column of all rows away.
+        None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
+    in_order(&mut columns, order, |column| column.heading);
     columns
 }
 

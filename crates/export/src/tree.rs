@@ -4,7 +4,7 @@ use rprof_profile::Profile;
 use rprof_profile::call_tree::{CallTree, Growth};
 use serde::Serialize;
 
-use crate::amounts::percent;
+use crate::amounts::{SHOWN_AS_ZERO, percent};
 use crate::frame_text::unnamed;
 use crate::names::{CleanName, CleanNames};
 
@@ -152,7 +152,9 @@ impl Drawing<'_> {
             .iter()
             .map(|child| self.tree.nodes[*child].weight)
             .sum();
-        let rest = (!light.is_empty() && !shown.is_empty()).then_some(Kind::Rest {
+        // A line that says `0.00%` says nothing.
+        let is_something = percent(weight, self.whole) >= SHOWN_AS_ZERO;
+        let rest = (!light.is_empty() && !shown.is_empty() && is_something).then_some(Kind::Rest {
             count: light.len(),
             weight,
         });

@@ -52,6 +52,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             object: keys.object && !profile.is_folded,
             ..keys
         },
+        order: args.rows.sort.iter().map(heading).collect(),
         trees,
     };
     let options = ReportOptions {
@@ -139,6 +140,19 @@ fn keys(sort: &[SortKey]) -> Keys {
         object: has(SortKey::Dso),
         symbol: has(SortKey::Symbol),
         line: has(SortKey::SrcLine),
+    }
+}
+
+/// Returns the heading of a key's column.
+fn heading(key: &SortKey) -> &'static str {
+    match key {
+        SortKey::Comm => "comm",
+        SortKey::Pid => "pid",
+        SortKey::Tid => "tid",
+        SortKey::State => "state",
+        SortKey::Dso => "object",
+        SortKey::Symbol => "symbol",
+        SortKey::SrcLine => "source:line",
     }
 }
 
