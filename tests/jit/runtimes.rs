@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use crate::support::{
-    Here, Need, Report, check, has, measured, needs, python_with_trampolines, wait_until,
+    Here, Need, Report, c, check, has, measured, needs, python_with_trampolines, wait_until,
 };
 
 const NODE: &str = "
@@ -188,8 +188,60 @@ fn ticks(pid: &str) -> u64 {
     ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
+/// Lines of a report's heading that are about a perf map, with what helps.
+fn advice(report: &str) -> Vec<&str> {
+    let lines = report.lines().filter(|line| line.starts_with('#'));
+    lines
+        .filter(|line| line.contains("perf-") || line.contains("Node.js"))
+        .collect()
+}
+
 #[test]
-fn a_java_machine_that_runs_is_asked_in_the_end() {
+fn advice_on_generated_code_is_about_the_process_that_made_it() {
+    needs!(PerfEvents, Node);
+    let here = Here::new();
+    std::fs::write(here.path("hot.js"), NODE).expect("written");
+    let jit = c("jit.c").display().to_string();
+    // Neither process has a map in the end.
+    let record = |name: &str, script: &str| {
+        let record = here
+            .rprof("record --keep none -F 999 -e cpu-clock -o")
+            .arg(name);
+        record.words("-- sh -c").arg(script).ok();
+        here.rprof("report -i").arg(name).ok()
+    };
+    let alone = record("jit.data", &format!("{jit} map 0.5"));
+    assert!(!alone.out().contains("Node.js"), "{alone}");
+    let beside = record("both.data", &format!("{jit} map 1 & node hot.js; wait"));
+    let out = beside.out();
+    let advice = advice(&out);
+    let [first, second] = advice[..] else {
+        panic!("one line for each process: {beside}");
+    };
+    assert_ne!(
+        first.contains("Node.js"),
+        second.contains("Node.js"),
+        "{beside}"
+    );
+}
+
+#[test]
+fn node_that_runs_already_is_reported_as_too_late() {
+    needs!(PerfEvents, Node);
+    let here = Here::new();
+    let script = "console.log('works'); setInterval(() => {}, 1000);";
+    std::fs::write(here.path("idle.js"), script).expect("written");
+    let mut node = here.command("node").words("idle.js").start();
+    assert_eq!(node.line(), "works");
+    let pid = node.pid().as_raw_nonzero().to_string();
+    let record = here.rprof("record --runtimes -d 0.1 -e cpu-clock -p");
+    let run = record.arg(&pid).ok();
+    run.says(&format!("Node.js process {pid} runs already"));
+    run.says("--perf-basic-prof");
+}
+
+#[test]
+fn java_process_that_runs_is_asked_after_sampling() {
     needs!(PerfEvents, Java);
     measured(|| {
         let here = java_class();
@@ -204,7 +256,7 @@ fn a_java_machine_that_runs_is_asked_in_the_end() {
         record.signal(Signal::INT);
         let run = record.end();
         run.exits(0)
-            .says(&format!("the Java machine {pid} has written"));
+            .says(&format!("Java process {pid} wrote /tmp/perf-{pid}.map"));
         let map = PathBuf::from(format!("/tmp/perf-{pid}.map"));
         assert!(map.exists(), "{run}");
         std::fs::remove_file(map).expect("removed");

@@ -387,7 +387,11 @@ impl<'a> Runtimes<'a> {
             match read {
                 Ok(None) => {}
                 Ok(Some(bytes)) => return Some((path, bytes)),
-                Err(refusal) => self.refused(&path, &refusal),
+                // What the process itself has there is refused: a file of that name elsewhere is another's.
+                Err(refusal) => {
+                    self.refused(&path, &refusal);
+                    return None;
+                }
             }
         }
         None

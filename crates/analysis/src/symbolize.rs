@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use std::os::unix::ffi::OsStringExt;
 
-use rprof_processes::{Image, ImageKind, SpaceId, Timeline};
+use rprof_processes::{Image, ImageKind, Pid, SpaceId, Time, Timeline};
 use rprof_profile::intern::Values;
 use rprof_profile::pattern::matches_object;
 use rprof_profile::{
-    FileId, Function, FunctionId, Line, Object, ObjectId, ObjectKind, StackPosition, SymbolTables,
+    FileId, Function, FunctionId, Line, Object, ObjectId, ObjectKind, Runtime, StackPosition,
+    SymbolTables,
 };
 use rprof_records::BuildId;
 use rprof_symbols::{Lookup, Reason, SourceLine, Symbolizer};
@@ -155,12 +156,14 @@ pub(crate) fn symbolize(
         ..SymbolsBuilder::default()
     };
     let mut hides_inlined = Vec::new();
+    let mut runtimes = ProcessRuntimes::new(&index.timeline);
     for (piece, found, hides) in results {
         let (region, _, list) = &work[piece];
         let object = Object {
             name: own_object_name(index, *region).into(),
             kind: object_kind(*region),
             build_id: origin.build_id_of(*region, index.timeline.images()),
+            runtime: runtimes.of_region(*region),
         };
         for (i, lookup) in list.iter().zip(found) {
             let made = made_name(*region, locations[*i as usize].lookup, &index.timeline);
@@ -186,6 +189,45 @@ fn own_object_name(index: &Index<'_>, region: CodeRegion) -> String {
         _ => None,
     }
     .unwrap_or_else(|| object_name(region, index.timeline.images()))
+}
+
+/// Runtimes of processes that generated code, by what the processes have mapped.
+struct ProcessRuntimes<'a> {
+    timeline: &'a Timeline,
+    known: FxHashMap<i32, Option<Runtime>>,
+}
+
+impl<'a> ProcessRuntimes<'a> {
+    fn new(timeline: &'a Timeline) -> Self {
+        ProcessRuntimes {
+            timeline,
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// Returns the runtime of the process whose generated code a region is; `None` for files.
+    fn of_region(&mut self, region: CodeRegion) -> Option<Runtime> {
+        let pid = match region {
+            CodeRegion::Anonymous { pid, .. } => pid,
+            CodeRegion::Jit(code) => code.pid,
+            _ => return None,
+        };
+        let timeline = self.timeline;
+        *(self.known.entry(pid)).or_insert_with(|| mapped_runtime(timeline, pid))
+    }
+}
+
+/// Returns the runtime that a process has mapped in the end; `None` if there is none, or several.
+fn mapped_runtime(timeline: &Timeline, pid: i32) -> Option<Runtime> {
+    let space = timeline.space(Pid(pid), Time::MAX)?;
+    let mappings = timeline.view(space, Time::MAX).mappings();
+    let mut runtimes = mappings.filter_map(|mapping| {
+        let path = timeline.image(mapping.image)?.path_without_deleted();
+        let name = path.rsplit(|byte| *byte == b'/').next()?;
+        Runtime::of_file(std::str::from_utf8(name).ok()?)
+    });
+    let first = runtimes.next()?;
+    runtimes.all(|other| other == first).then_some(first)
 }
 
 /// Symbolizes addresses in one region.

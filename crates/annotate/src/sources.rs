@@ -1,16 +1,23 @@
 //! [`Sources`]: the source files that debug information names, as far as they may be read.
 //!
-//! Whoever built the program chose these names, and a stranger's program may name `/etc/shadow`. So a file is read where its
-//! reader pointed: below a folder that was named ([`Sources::add_root`], [`Sources::add_mapping`]) or the current one. What only
-//! the program names is read if it is called like source code or lies where systems keep it ([`SYSTEM`]), and, where this program is root, if
-//! everybody may read it. In any case it is a regular file of at most 8 MiB that is text, and no link at the end of
-//! its path is followed. What is nowhere here may be had [remotely](RemoteSources).
+//! The builder of a program chose these names, and a stranger's program may name `/etc/shadow`. One rule holds for terminal, page
+//! and TUI. A file below a folder that the reader named ([`Sources::add_root`], [`Sources::add_mapping`]) is read. Any other
+//! file must
+//!
+//! - have the name of source code ([`SUFFIXES`]), or lie where systems keep it ([`SYSTEM`]);
+//! - have no component that begins with a dot, except in well-known registries of packages ([`REGISTRIES`]);
+//! - be readable for the user who runs this program, without capabilities;
+//! - belong to that user or to root, and not be writable for everyone.
+//!
+//! Such a file is looked for at its path, and below the current folder by the end of its path. In any case it is a regular file
+//! of at most 8 MiB of text, and no link at the end of its path is followed. What is nowhere here may be fetched
+//! [remotely](RemoteSources).
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rprof_image::{Credentials, FileView, OpenError};
+use rprof_image::{FileView, OpenError, RegularFile};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 
@@ -26,6 +33,18 @@ pub const SYSTEM: [&str; 4] = [
     "/usr/src",
     "/usr/lib/gcc",
     "/usr/local/include",
+];
+
+/// Folders with a hidden component in which package managers keep source files.
+const REGISTRIES: [&str; 8] = [
+    ".cargo/registry",
+    ".cargo/git",
+    ".rustup/toolchains",
+    ".pyenv/versions",
+    ".nvm/versions",
+    ".opam",
+    ".local/lib",
+    ".julia/packages",
 ];
 
 /// Ends of the names of source files.
@@ -52,11 +71,15 @@ pub enum SourceRefusal {
     /// It is nowhere.
     #[error("no such file here; --source-path says where sources are")]
     NoSuchFile,
-    /// Only the program names it, and it is not called like source code.
-    #[error(
-        "only the program names it, and it is not called like source code; --source-path DIR lets it be read"
-    )]
+    /// Its name is not one of source code.
+    #[error("its name is not one of source code; --source-path DIR allows it")]
     NotNamedLikeSource,
+    /// A component of its path begins with a dot, outside of the registries of package managers.
+    #[error("it is in a hidden folder; --source-path DIR allows it")]
+    Hidden,
+    /// It belongs to neither root nor the user who runs this program, or everyone may write to it.
+    #[error("it belongs to another user; --source-path DIR allows it")]
+    NotOurs,
     /// It cannot be opened.
     #[error("{0}")]
     NotOpened(OpenError),
@@ -164,27 +187,21 @@ impl<'a> Sources<'a> {
                 return found;
             }
         }
-        // A relative path is of nowhere in particular.
-        let absolute = path.is_absolute().then_some(&path);
         let mut why = SourceRefusal::NoSuchFile;
-        if let (Some(path), Some(current)) = (absolute, &self.current)
-            && let Ok(inside) = path.strip_prefix(current)
-        {
-            match below(current, inside) {
-                Ok(found) => return Ok(found),
+        // A relative path says nothing about where it begins.
+        if path.is_absolute() {
+            match named_by_program(&path, self.current.as_deref()) {
                 Err(refusal) => why = refusal,
-            }
-        } else if let Some(path) = absolute {
-            match named_by_program(path) {
-                Ok(found) => return Ok(found),
-                Err(refusal) => why = refusal,
+                found => return found,
             }
         }
         // Built elsewhere: the same tree may be here, under another name. A file name alone says too little.
-        if let Some(current) = &self.current
-            && let Some(found) = ends(&path, 2).find_map(|end| below(current, &end).ok())
-        {
-            return Ok(found);
+        if let Some(current) = &self.current {
+            let here = ends(&path, 2).map(|end| current.join(end));
+            let mut found = here.map(|path| named_by_program(&path, Some(current)));
+            if let Some(Ok(text)) = found.find(Result::is_ok) {
+                return Ok(text);
+            }
         }
         Err(why)
     }
@@ -195,27 +212,63 @@ fn if_there(found: Found) -> Option<Found> {
     (found != Err(SourceRefusal::NoSuchFile)).then_some(found)
 }
 
-/// Reads a file that nobody but the program names.
-fn named_by_program(path: &Path) -> Found {
+/// Reads a file that only the program names. What leads to the current folder may be hidden: the reader stands there.
+fn named_by_program(path: &Path, current: Option<&Path>) -> Found {
     let is_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
     let suffix = path
         .extension()
         .and_then(OsStr::to_str)
         .map(str::to_ascii_lowercase);
     let is_source = suffix.is_some_and(|suffix| SUFFIXES.contains(&&*suffix));
-    if !is_system && !is_source {
-        // Where there is none, that is what helps.
+    let inside = current.and_then(|current| path.strip_prefix(current).ok());
+    let refusal = match () {
+        () if !is_system && !is_source => Some(SourceRefusal::NotNamedLikeSource),
+        () if is_hidden(inside.unwrap_or(path)) => Some(SourceRefusal::Hidden),
+        () => None,
+    };
+    if let Some(refusal) = refusal {
+        // A missing file is missing, whatever its name is.
         return Err(match path.symlink_metadata() {
-            Ok(_) => SourceRefusal::NotNamedLikeSource,
+            Ok(_) => refusal,
             Err(_) => SourceRefusal::NoSuchFile,
         });
     }
-    let view = match rustix::process::geteuid().is_root() {
-        true => FileView::of_ended_process(Some(Credentials::nobody())),
-        false => FileView::own(),
-    };
-    let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
-    open(&view, path, path)
+    let user = std::iter::once(FileView::of_user());
+    let mut result = Err(SourceRefusal::NoSuchFile);
+    for view in user.chain(FileView::of_sudo_user()) {
+        let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
+        result = opened(&view, path).and_then(|file| match file.is_ours() {
+            true => read(&file, path),
+            false => Err(SourceRefusal::NotOurs),
+        });
+        if result != Err(SourceRefusal::NotOpened(OpenError::PermissionDenied)) {
+            break;
+        }
+    }
+    result
+}
+
+/// Returns true if a component of a path begins with a dot, where the path does not lead through a registry of packages.
+fn is_hidden(path: &Path) -> bool {
+    let starts_with_dot = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
+    let parts: Vec<&OsStr> = path.iter().collect();
+    let mut at = 0;
+    while let Some(part) = parts.get(at) {
+        if starts_with_dot(part) {
+            let registry = REGISTRIES.iter().map(|registry| Path::new(registry).iter());
+            let mut lengths = registry.filter_map(|registry| {
+                let registry: Vec<&OsStr> = registry.collect();
+                parts[at..].starts_with(&registry).then_some(registry.len())
+            });
+            match lengths.next() {
+                Some(length) => at += length,
+                None => return true,
+            }
+        } else {
+            at += 1;
+        }
+    }
+    false
 }
 
 /// Reads a file by its path below a folder, which it does not leave.
@@ -224,16 +277,19 @@ fn below(folder: &Path, path: &Path) -> Found {
     let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
     let inside = Path::new("/").join(path.strip_prefix("/").unwrap_or(path));
     let shown = folder.join(inside.strip_prefix("/").unwrap_or(&inside));
-    open(&view, &inside, &shown)
+    read(&opened(&view, &inside)?, &shown)
 }
 
-fn open(view: &FileView, path: &Path, shown: &Path) -> Found {
+fn opened(view: &FileView, path: &Path) -> Result<RegularFile, SourceRefusal> {
     let refused = |error| match error {
         OpenError::NoSuchFile => SourceRefusal::NoSuchFile,
         error => SourceRefusal::NotOpened(error),
     };
     let located = view.locate(path).map_err(refused)?;
-    let file = view.open(&located).map_err(refused)?;
+    view.open(&located).map_err(refused)
+}
+
+fn read(file: &RegularFile, shown: &Path) -> Found {
     let read = file.read_all(MOST_BYTES);
     let bytes = read.map_err(|error| match error.raw_os_error() {
         // EFBIG.
@@ -341,9 +397,8 @@ mod tests {
         assert!(matches!(link, SourceRefusal::NotOpened(_)), "{link:?}");
         let secret = find(&mut sources, &path("src/secret")).unwrap_err();
         assert_eq!(secret, SourceRefusal::NotNamedLikeSource);
-        // Private folders of root's are nobody's business, unless they are named.
-        let main = find(&mut sources, &path("src/a/main.c"));
-        assert_eq!(main.is_ok(), !rustix::process::geteuid().is_root());
+        // A private folder of the user's own, such as root's registry in a container.
+        assert_eq!(find(&mut sources, &path("src/a/main.c")), Ok(2));
         let mut named = Sources::default();
         named.add_root(folder.path().join("src"));
         assert_eq!(find(&mut named, &path("src/secret")), Ok(1));
@@ -351,6 +406,76 @@ mod tests {
             find(&mut named, &path("src/a/nul.c")),
             Err(SourceRefusal::NotText)
         );
+    }
+
+    #[test]
+    fn files_below_the_current_folder_are_held_to_the_same_rule() {
+        let folder = folder();
+        for (name, text) in [
+            (".git/config", "token"),
+            (".ssh/key.c", "key"),
+            ("etc/shadow", "x"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let mut sources = Sources {
+            current: Some(folder.path().to_owned()),
+            ..Sources::default()
+        };
+        let here = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        for name in [".git/config", ".ssh/key.c", "etc/shadow"] {
+            for path in [here(name), format!("/build/{name}"), name.to_owned()] {
+                assert!(find(&mut sources, &path).is_err(), "{path}");
+            }
+        }
+        assert_eq!(
+            find(&mut sources, &here(".ssh/key.c")),
+            Err(SourceRefusal::Hidden)
+        );
+        assert_eq!(find(&mut sources, "/build/src/a/main.c"), Ok(2));
+    }
+
+    #[test]
+    fn hidden_components_are_allowed_in_registries_only() {
+        for (path, hidden) in [
+            ("/root/.cargo/registry/src/index/a-1.0/src/lib.rs", false),
+            ("/root/.rustup/toolchains/stable/lib/core.rs", false),
+            ("/root/.cargo/credentials.rs", true),
+            ("/root/.cargo/registry/.hidden/lib.rs", true),
+            ("/home/x/.ssh/key.c", true),
+            ("/home/x/src/.main.c", true),
+            ("/home/x/src/main.c", false),
+        ] {
+            assert_eq!(is_hidden(Path::new(path)), hidden, "{path}");
+        }
+    }
+
+    #[test]
+    fn files_of_other_users_need_to_be_named() {
+        rprof_testing::needs!(Root);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("main.c");
+        std::fs::write(&path, "int main;\n").unwrap();
+        for (owner, mode, expected) in [
+            (65534, 0o644, Err(SourceRefusal::NotOurs)),
+            (
+                65534,
+                0o600,
+                Err(SourceRefusal::NotOpened(OpenError::PermissionDenied)),
+            ),
+            (0, 0o666, Err(SourceRefusal::NotOurs)),
+            (0, 0o600, Ok(1)),
+        ] {
+            std::os::unix::fs::chown(&path, Some(owner), None).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let found = find(&mut Sources::default(), path.to_str().unwrap());
+            assert_eq!(found, expected, "{owner} {mode:o}");
+        }
+        let mut named = Sources::default();
+        named.add_root(folder.path());
+        assert_eq!(find(&mut named, path.to_str().unwrap()), Ok(1));
     }
 
     #[test]

@@ -175,6 +175,7 @@ mod tests {
                             false => ObjectKind::File,
                         },
                         build_id: None,
+                        runtime: None,
                     });
                     builder.intern_function(*name, object).into()
                 })

@@ -82,7 +82,6 @@ pub mod parts;
 pub mod pprof;
 pub mod protobuf;
 pub mod rows;
-pub mod runtime;
 pub mod speedscope;
 mod summed;
 pub mod svg;

@@ -4,13 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use rprof_profile::idle::IDLE;
-use rprof_profile::{CountedEvent, CpuTime, Profile, Reason};
+use rprof_profile::{CountedEvent, CpuTime, Profile, Reason, Runtime, StackPosition};
 
 use crate::clean::{brief, clean};
 use crate::heat;
 use crate::names::CleanNames;
 use crate::rows::percent;
-use crate::runtime::Runtime;
 
 /// One finding of the verdict.
 ///
@@ -269,7 +268,6 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
         let by_weight = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
         by_weight.then_with(|| (a.2, a.3).cmp(&(b.2, b.3)))
     });
-    let runtime = Runtime::of(profile);
     let is_generated = |reason| {
         matches!(
             reason,
@@ -284,9 +282,58 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
             own,
             object: brief(object),
             reason,
-            runtime: runtime.filter(|_| is_generated(reason)),
+            runtime: runtime_of(profile, object).filter(|_| is_generated(reason)),
         })
         .collect()
+}
+
+/// Returns the runtime that code in an object belongs to: the one of the process that generated it, or the one whose file it is.
+fn runtime_of(profile: &Profile, object: &str) -> Option<Runtime> {
+    let named = (profile.objects.iter()).filter(|candidate| *candidate.name == *object);
+    let mut runtimes = named.map(|found| found.runtime.or(Runtime::of_file(found.base_name())));
+    let first = runtimes.next()??;
+    runtimes.all(|other| other == Some(first)).then_some(first)
+}
+
+/// Returns the runtime in whose code at least half of the truncated stacks end, if it is one that cuts stacks.
+fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
+    let mut of_object: Vec<Option<Runtime>> = (profile.objects.iter())
+        .map(|object| object.runtime.or(Runtime::of_file(object.base_name())))
+        .collect();
+    for function in &profile.functions {
+        let proven = function.name.as_deref().ok().and_then(Runtime::of_function);
+        if proven.is_some() {
+            of_object[function.object.0 as usize] = proven;
+        }
+    }
+    of_object
+        .iter()
+        .flatten()
+        .find(|runtime| runtime.cuts_stacks().is_some())?;
+    let (mut all, mut by_runtime) = (0_u64, Vec::new());
+    for sample in &profile.aggregated {
+        let Some(root) = profile.stack(sample.stack).next() else {
+            continue;
+        };
+        let root = profile.function(root);
+        if root.position != StackPosition::Inner {
+            continue;
+        }
+        all = all.saturating_add(sample.samples);
+        let runtime = of_object[root.object.0 as usize].filter(|r| r.cuts_stacks().is_some());
+        if let Some(runtime) = runtime {
+            by_runtime.push((runtime, sample.samples));
+        }
+    }
+    let share = |runtime| {
+        let own = by_runtime.iter().filter(|(other, _)| *other == runtime);
+        own.fold(0_u64, |sum, (_, samples)| sum.saturating_add(*samples))
+    };
+    let most = by_runtime
+        .iter()
+        .map(|(runtime, _)| *runtime)
+        .max_by_key(|r| share(*r))?;
+    (share(most).saturating_mul(2) >= all).then_some(most)
 }
 
 /// Returns the findings on a profile: stacks, frames, losses, warnings. What is in order is left
@@ -300,7 +347,9 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Stacks {
             complete,
             lacks_frame_pointers: complete < 90.0 && s.unwound == 0,
-            runtime: Runtime::of(profile).filter(|_| complete < 95.0),
+            runtime: (complete < 95.0)
+                .then(|| cutting_runtime(profile))
+                .flatten(),
         });
     }
     if q.frames > 0 && q.named < q.frames {

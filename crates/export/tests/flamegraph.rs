@@ -73,6 +73,7 @@ impl Made {
             name: format!("{kind:?}").into(),
             kind,
             build_id: None,
+            runtime: None,
         });
         self.builder.add_function(Function {
             name: name.map(Into::into),

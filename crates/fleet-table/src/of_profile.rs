@@ -434,6 +434,7 @@ mod tests {
             name: "/bin/app".into(),
             kind: ObjectKind::File,
             build_id: None,
+            runtime: None,
         });
         let name = |name| match is_named {
             true => Ok(name),

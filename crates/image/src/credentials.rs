@@ -60,6 +60,15 @@ impl Credentials {
         )
     }
 
+    /// Returns the credentials of the user who became root by `sudo`, without supplementary groups; `None` for everyone else.
+    #[must_use]
+    pub fn of_sudo_user() -> Option<Self> {
+        let id = |name| std::env::var(name).ok()?.parse().ok();
+        let is_root = rustix::process::geteuid().is_root();
+        let (user, group) = id("SUDO_UID").zip(id("SUDO_GID")).filter(|_| is_root)?;
+        Some(Self::new(user, group, Vec::new()))
+    }
+
     fn new(user: u32, group: u32, mut groups: Vec<u32>) -> Self {
         groups.sort_unstable();
         groups.dedup();

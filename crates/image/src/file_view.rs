@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -76,6 +76,21 @@ impl FileView {
     /// Those of opening `/`.
     pub fn own() -> io::Result<Self> {
         Self::beneath(Path::new("/"))
+    }
+
+    /// Opens this program's own view with the rights of its user alone, without capabilities: root reads what the permission
+    /// bits let root read.
+    ///
+    /// # Errors
+    /// Those of opening `/`.
+    pub fn of_user() -> io::Result<Self> {
+        Self::with_rights(Path::new("/"), Rights::of(Credentials::own()))
+    }
+
+    /// Opens the view of the user who became root by `sudo`; `None` for everyone else.
+    pub fn of_sudo_user() -> Option<io::Result<Self>> {
+        let user = Credentials::of_sudo_user()?;
+        Some(Self::with_rights(Path::new("/"), Rights::of(user)))
     }
 
     /// Opens a view below a folder, with this program's rights.
@@ -179,6 +194,26 @@ impl FileView {
             }
         }
         self.rights.run(|| file.open())?
+    }
+
+    /// Resolves a folder and runs `act` in it with the rights of the view. The descriptor serves as a base for `openat(2)` and
+    /// the like.
+    ///
+    /// # Errors
+    /// `EACCES` where this program cannot take the rights of the process; those of opening the folder. `act` did not run.
+    pub fn in_folder<T>(
+        &self,
+        path: &Path,
+        act: impl FnOnce(BorrowedFd<'_>) -> T,
+    ) -> io::Result<T> {
+        if !self.may_copy() {
+            return Err(Errno::ACCESS.into());
+        }
+        let acted = self.rights.run(|| {
+            let folder = resolve(self.root.as_fd(), path)?;
+            Ok(act(folder.as_fd()))
+        })?;
+        acted.map_err(|errno: Errno| errno.into())
     }
 
     fn is_alive(&self) -> bool {

@@ -5,6 +5,7 @@
 //! that is open for nothing (`O_PATH`); what that is decides about the rest; and what is opened
 //! for reading is that very file, through `/proc/self/fd`, whatever its name leads to by then.
 
+use crate::credentials::Credentials;
 use crate::open_error::OpenError;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use std::fs::{File, Metadata, OpenOptions};
@@ -123,7 +124,7 @@ impl RegularFile {
     pub fn is_ours(&self) -> bool {
         let owner = self.metadata.uid();
         let us = rustix::process::geteuid().as_raw();
-        let is_known = owner == 0 || owner == us || (us == 0 && sudo_user() == Some(owner));
+        let is_known = owner == 0 || owner == us || sudo_user() == Some(owner);
         is_known && self.metadata.mode() & 0o002 == 0
     }
 
@@ -206,9 +207,9 @@ impl RegularFile {
     }
 }
 
-/// Returns the user who called `sudo`.
+/// Returns the user who became root by `sudo`.
 fn sudo_user() -> Option<u32> {
-    std::env::var("SUDO_UID").ok()?.parse().ok()
+    Credentials::of_sudo_user().map(|credentials| credentials.user())
 }
 
 impl AsFd for RegularFile {

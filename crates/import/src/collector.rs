@@ -136,6 +136,7 @@ impl<'o> Collector<'o> {
             name: name.into(),
             kind,
             build_id,
+            runtime: None,
         });
         if id.0 as usize == self.objects.len() {
             self.objects.push(name.into());

@@ -96,7 +96,12 @@ impl ProcessRoot {
             Err(error) if is_no_such_process(&error) => return Ok(None),
             view => view.map_err(Refusal::Unreadable)?,
         };
-        let owner = view.credentials().map(Credentials::user);
+        // The rights with which an ended process's files are read are those of a stand-in, whose own files are none of the
+        // process's.
+        let owner = match self.live {
+            Some(_) => view.credentials().map(Credentials::user),
+            None => self.user(),
+        };
         MapFile::open(&view, path, owner.as_slice())
     }
 }
@@ -119,6 +124,7 @@ fn start_time(pid: i32) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     #[test]
@@ -148,5 +154,20 @@ mod tests {
         assert_eq!(ProcessRoot::candidates(us, metadata()).len(), 1);
         old.as_file().set_modified(SystemTime::now()).unwrap();
         assert_eq!(ProcessRoot::candidates(us, metadata()).len(), 2);
+    }
+
+    #[test]
+    fn perf_map_of_nobody_is_not_one_of_an_ended_process() {
+        rprof_testing::needs!(Root);
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let path = folder.path().join("perf-1.map");
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        for (owner, is_refused) in [(65534, true), (4243, true), (0, false)] {
+            std::fs::write(&path, "1000 10 planted\n").unwrap();
+            std::os::unix::fs::chown(&path, Some(owner), None).unwrap();
+            let opened = ProcessRoot::host(i32::MAX).open(&path);
+            let refused = matches!(opened, Err(Refusal::ForeignOwner(uid)) if uid == owner);
+            assert_eq!(refused, is_refused, "{owner}");
+        }
     }
 }

@@ -164,6 +164,7 @@ impl ProfileBuilder {
             name: name.into(),
             kind: ObjectKind::File,
             build_id: None,
+            runtime: None,
         })
     }
 

@@ -3,6 +3,8 @@
 use rprof_image::Reason;
 use rprof_records::BuildId;
 
+use crate::runtime::Runtime;
+
 /// Id of a function: an index into [`Profile::functions`](crate::Profile::functions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
@@ -39,6 +41,9 @@ pub struct Object {
     /// object whose first build-id is kept, unless the profile keeps addresses: those mean
     /// another place in another build.
     pub build_id: Option<BuildId>,
+    /// Runtime of the process, for code that a process generated while it ran; `None` for all else, and where the process has
+    /// loaded no runtime that is known.
+    pub runtime: Option<Runtime>,
 }
 
 /// What an object is: where its code came from.

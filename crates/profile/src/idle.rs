@@ -220,6 +220,7 @@ mod tests {
             name: "[kernel.kallsyms]".into(),
             kind: ObjectKind::Kernel,
             build_id: None,
+            runtime: None,
         });
         let stack = |builder: &mut ProfileBuilder, text: &str| {
             let frames: Vec<_> = (text.split_terminator(';'))

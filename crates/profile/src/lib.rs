@@ -27,6 +27,7 @@
 //! | [`mod@merge`] | [`merge`](merge()): one profile of several |
 //! | [`pattern`] | patterns of names, with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
+//! | [`mod@runtime`] | [`Runtime`]: a runtime that generates code, or keeps stacks of its own |
 //! | [`waits`] | samples of waits: what was waited for, and the time on a CPU and off it as one event |
 //! | [`idle`] | threads that wait in one place all the while, as one block |
 //! | [`reasons`] | [`reason`](reasons::reason): what a thread waited for, by the kernel's functions |
@@ -56,6 +57,7 @@ pub mod one_name;
 pub mod pattern;
 pub mod quality;
 pub mod reasons;
+pub mod runtime;
 pub mod samples;
 pub mod selection;
 pub mod stack_tree;
@@ -78,6 +80,7 @@ pub use model::{EventSummary, Profile};
 pub use quality::{CountedEvent, Quality, StackTally};
 pub use rprof_cpu_time::CpuTime;
 pub use rprof_image::Reason;
+pub use runtime::Runtime;
 pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};
 pub use streams::{SampleStream, SampleStreams, StreamIter, StreamedSample};

@@ -62,6 +62,7 @@ pub fn wait_object(objects: &mut Vec<Object>) -> ObjectId {
             name: WAIT_OBJECT.into(),
             kind: ObjectKind::Waiting,
             build_id: None,
+            runtime: None,
         });
         objects.len() - 1
     });
@@ -331,6 +332,7 @@ mod tests {
             name: "[kernel.kallsyms]".into(),
             kind: ObjectKind::Kernel,
             build_id: None,
+            runtime: None,
         });
         let thread = builder.intern_thread_name("app");
         let main = builder.intern_function(Ok("main"), app);
@@ -407,6 +409,7 @@ mod tests {
                 name: format!("{kind:?}").into(),
                 kind,
                 build_id: None,
+                runtime: None,
             })
         });
         let thread = builder.intern_thread_name("app");

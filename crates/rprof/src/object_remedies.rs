@@ -1,7 +1,6 @@
 //! Remedies for the objects whose functions have no name: packages with debug symbols, flags of runtimes.
 
-use rprof_export::runtime::Runtime;
-use rprof_profile::Reason;
+use rprof_profile::{Reason, Runtime};
 
 use crate::packages::{Owner, owner_of};
 
@@ -23,10 +22,8 @@ pub(crate) fn of_object(object: &str, reason: Reason) -> Option<String> {
             ),
         }),
         Reason::JitWithoutMap | Reason::AnonymousMemory => Some(
-            "Have the runtime write its names: `node --perf-basic-prof --interpreted-frames-native-stack`, \
-             `java \
-             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit` (or `jcmd PID Compiler.perfmap` while it is recorded), `python3 -X \
-             perf`, `erl +JPperf true`, `DOTNET_PerfMapEnabled=1`."
+            "A compiler at run time (JIT) made this code and wrote no names of it. If it can, have it write a perf map or a jitdump; \
+             `rprof record --runtimes` does so for Node.js, Java, Python, .NET and Erlang."
                 .into(),
         ),
         _ => None,
@@ -37,18 +34,18 @@ pub(crate) fn of_object(object: &str, reason: Reason) -> Option<String> {
 pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Node => {
-            "Have Node.js write its names: record with --runtimes, or run `node --perf-basic-prof \
-             --interpreted-frames-native-stack`."
+            "Have Node.js write its names: start it with `rprof record --runtimes -- node …`, or with \
+             `node --perf-basic-prof --interpreted-frames-native-stack`."
         }
         Runtime::Java => {
             "Have Java write its names: record with --runtimes, run `java -XX:+UnlockDiagnosticVMOptions \
              -XX:+DumpPerfMapAtExit`, or `jcmd PID Compiler.perfmap` while it is recorded."
         }
         Runtime::DotNet => {
-            "Have .NET write its names: record with --runtimes, or set DOTNET_PerfMapEnabled=1."
+            "Have .NET write its names: start it with `rprof record --runtimes -- …`, or with DOTNET_PerfMapEnabled=1."
         }
         Runtime::Erlang => {
-            "Have Erlang write its names: record with --runtimes, or run `erl +JPperf true`."
+            "Have Erlang write its names: start it with `rprof record --runtimes -- …`, or with `erl +JPperf true`."
         }
         Runtime::Guile => {
             "Guile tells nobody the names of the code that it compiles; its own profiler, statprof, shows \
@@ -57,6 +54,7 @@ pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
         Runtime::LuaJit => {
             "LuaJIT tells nobody the names of its traces; its own profiler, `luajit -jp`, shows functions of Lua."
         }
+        Runtime::Qemu => "Have QEMU write its names: run it with `-perfmap` (QEMU 8.0 and later).",
         Runtime::Sbcl => {
             "SBCL tells nobody the names of its code; its own profiler, sb-sprof, shows functions of Lisp."
         }
@@ -67,7 +65,9 @@ pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
 /// Returns what makes the stacks of a runtime whole.
 pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
     match runtime {
-        Runtime::Erlang => Some("record with --runtimes, or run `erl +JPperf true`"),
+        Runtime::Erlang => {
+            Some("start it with `rprof record --runtimes -- …`, or with `erl +JPperf true`")
+        }
         Runtime::Haskell => Some(
             "callers are shown by GHC's own profiler (build with -prof -fprof-auto, run with +RTS -p)",
         ),
@@ -117,9 +117,18 @@ mod tests {
 
     #[test]
     fn runtimes_are_told_their_flags() {
-        let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap).unwrap_or_default();
-        for flag in ["--perf-basic-prof", "DumpPerfMapAtExit", "-X perf"] {
-            assert!(text.contains(flag), "{text}");
+        for (runtime, flag) in [
+            (Runtime::Node, "--perf-basic-prof"),
+            (Runtime::Java, "DumpPerfMapAtExit"),
+            (Runtime::Qemu, "-perfmap"),
+        ] {
+            assert!(for_names_of(runtime).contains(flag), "{flag}");
         }
+        // A program with a compiler of its own is no Node.js.
+        let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap).unwrap_or_default();
+        assert!(
+            !text.contains("node ") && text.contains("perf map"),
+            "{text}"
+        );
     }
 }

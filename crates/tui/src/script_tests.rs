@@ -72,6 +72,7 @@ fn waits_for_a_cpu_have_a_colour_of_their_own_in_the_flame_graph() {
         name: "[off-cpu]".into(),
         kind: ObjectKind::Waiting,
         build_id: None,
+        runtime: None,
     });
     let thread = builder.intern_thread_name("app");
     let main = builder.intern_function(Ok("main"), app);

@@ -148,6 +148,7 @@ pub(crate) fn recorded() -> Profile {
             name: name.into(),
             kind,
             build_id: None,
+            runtime: None,
         })
     };
     let app = object("/usr/bin/app", ObjectKind::File);

@@ -250,6 +250,7 @@ impl Namer {
             name: object_name(region, &self.images).into(),
             kind: object_kind(region),
             build_id: self.lookup.build_id_of(region, &self.images),
+            runtime: None,
         }
     }
 

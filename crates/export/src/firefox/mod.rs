@@ -144,6 +144,7 @@ mod tests {
             name: "[kernel.kallsyms]".into(),
             kind: ObjectKind::Kernel,
             build_id: None,
+            runtime: None,
         });
         let [main, inlined] =
             ["main", "in\u{1b}lined"].map(|name| builder.intern_function(Ok(name), program));
@@ -196,6 +197,7 @@ mod tests {
             name: "[off-cpu]".into(),
             kind: ObjectKind::Waiting,
             build_id: None,
+            runtime: None,
         });
         let thread = builder.intern_thread_name("app");
         let functions = [

@@ -14,6 +14,8 @@ pub struct TaskStatus {
     pub groups: Option<[u32; 4]>,
     /// `Groups`: supplementary groups.
     pub supplementary_groups: Vec<u32>,
+    /// `SigCgt`: signals with a handler, bit N - 1 for signal N.
+    pub caught_signals: Option<u64>,
     /// `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches`, added up: how many times it left a CPU.
     pub switches: Option<u64>,
     /// The last number of `NSpid`: id in the task's own, innermost PID namespace (Linux 4.1).
@@ -34,6 +36,7 @@ impl TaskStatus {
             let all: Option<Vec<u32>> = numbers(name).collect();
             all?.try_into().ok()
         };
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let switches = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().parse::<u64>().ok()
@@ -50,6 +53,7 @@ impl TaskStatus {
             groups: four("Gid:"),
             supplementary_groups: numbers("Groups:").flatten().collect(),
             innermost_id: numbers("NSpid:").next_back().flatten(),
+            caught_signals: caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()),
         }
     }
 }
@@ -60,7 +64,7 @@ mod tests {
 
     #[test]
     fn lines_are_found_by_their_names() {
-        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t2\nGid:\t3\t4\t5\t6\nNSpid:\t71\t5\nGroups:\t7 8 \nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n";
+        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t2\nGid:\t3\t4\t5\t6\nNSpid:\t71\t5\nGroups:\t7 8 \nSigCgt:\t0000000180004003\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n";
         let status = TaskStatus::parse(text);
         let expected = (Some(70), Some(1000), Some(5));
         assert_eq!(
@@ -71,6 +75,7 @@ mod tests {
         assert_eq!(status.switches, Some(42));
         assert_eq!(status.groups, Some([3, 4, 5, 6]));
         assert_eq!(status.supplementary_groups, [7, 8]);
+        assert_eq!(status.caught_signals, Some(0x1_8000_4003));
         assert_eq!(
             TaskStatus::parse(b"Tgid:\nUid: x y\n"),
             TaskStatus::default()

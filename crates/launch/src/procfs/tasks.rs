@@ -3,10 +3,13 @@
 use super::stat::{TaskStat, ticks};
 use super::status::TaskStatus;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// Maximum number of bytes of a command line that are read.
+const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 
 /// The /proc file system, where it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +132,24 @@ impl Procfs {
         ))
     }
 
+    /// Returns the arguments of a process, its program first: the first 128 KiB of them. Empty for kernel threads and where the
+    /// process is gone.
+    pub fn arguments(&self, pid: u32) -> Vec<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(self.folder(pid).join("cmdline"));
+        if let Ok(file) = file {
+            file.take(MAX_ARGUMENT_BYTES).read_to_end(&mut bytes).ok();
+        }
+        let arguments = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+        match arguments.is_empty() {
+            true => Vec::new(),
+            false => arguments
+                .split(|byte| *byte == 0)
+                .map(<[u8]>::to_vec)
+                .collect(),
+        }
+    }
+
     /// Returns how many times a thread left a CPU so far.
     pub fn switches(&self, tid: u32) -> Option<u64> {
         self.status(tid)?.switches
@@ -228,6 +249,9 @@ mod tests {
         assert_eq!(proc.owner(me), Some(rustix::process::geteuid().as_raw()));
         assert!(proc.exists(me) && proc.has_our_root(me));
         assert!(proc.root_of(me).join("proc").exists());
+        let arguments = proc.arguments(me);
+        assert_eq!(arguments.len(), std::env::args_os().count());
+        assert!(proc.arguments(u32::MAX).is_empty());
         let age = proc.start_time(me).unwrap().elapsed().unwrap();
         assert!(age < Duration::from_secs(3600), "{age:?}");
     }

@@ -342,6 +342,7 @@ mod tests {
                 name: name.into(),
                 kind,
                 build_id: None,
+                runtime: None,
             };
             object_name(&object).into_owned()
         };

@@ -159,8 +159,8 @@ pub(crate) struct SamplingArgs {
 
     /// Have runtimes write the names of the code that they compile: Node.js, Java, Python, .NET, Erlang
     ///
-    /// Sets variables in the COMMAND's environment, and says which; Java machines that run already are asked in
-    /// the end, by their own jcmd.
+    /// Sets variables in the COMMAND's environment, and says which. Java processes that run already are asked
+    /// when sampling has ended; no program of theirs runs for it.
     #[arg(long)]
     pub(crate) runtimes: bool,
 

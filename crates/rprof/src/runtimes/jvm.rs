@@ -1,116 +1,112 @@
-//! Java machines that run already, asked for a perf map by the `jcmd` that comes with them.
+//! Java machines that run already, asked for a perf map by HotSpot's attach protocol ([`attach`](super::attach)).
 //!
-//! `jcmd` is a program that the process's user may have made: it runs with the rights of that user and no others, with
-//! an empty environment, and is given up after a few seconds. Processes that run with the rights of several users, and those
-//! in containers, are left alone.
+//! Nothing of the process is executed. A process that has the rights of several users is left alone, and so is one that has no
+//! handler for SIGQUIT: the signal would end it.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rprof_image::FileView;
 use rprof_launch::procfs::{MapsReader, Procfs, TaskStatus};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-/// Time in which all have to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+use super::attach::{AttachError, Machine};
 
-/// Time between two looks whether one has answered.
-const TICK: Duration = Duration::from_millis(10);
+/// Time limit for all answers together.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most Java machines that are asked.
-const MOST: usize = 64;
+/// Maximum number of Java machines that are asked.
+const MAX_MACHINES: usize = 64;
 
-/// Asks all Java machines among these processes to write their perf maps. Returns what came of it, in words.
+/// Asks all Java machines among these processes to write their perf maps. Returns one sentence about each.
 pub(super) fn ask(proc: &Procfs, pids: &[u32]) -> Vec<String> {
-    let jvms = pids
-        .iter()
-        .filter_map(|pid| Some((*pid, library_of(*pid)?)));
-    let (mut told, mut asked) = (Vec::new(), Vec::new());
-    for (pid, library) in jvms.take(MOST) {
-        match start(proc, pid, &library) {
-            Ok(child) => asked.push((pid, child)),
-            Err(why) => told.push(format!(
-                "the Java machine {pid} was not asked for names: {why}"
-            )),
-        }
-    }
-    let until = Instant::now() + PATIENCE;
-    for (pid, mut child) in asked {
-        told.push(match answer(&mut child, until) {
-            Ok(()) => format!("the Java machine {pid} has written /tmp/perf-{pid}.map"),
-            Err(why) => format!("the Java machine {pid} has written no names: {why}"),
+    let machines = pids.iter().copied().filter(|pid| is_java(*pid));
+    let machines: Vec<u32> = machines.take(MAX_MACHINES).collect();
+    let until = Instant::now() + TIME_LIMIT;
+    thread::scope(|scope| {
+        let asked = machines.iter().map(|pid| {
+            let answer = scope.spawn(|| ask_one(proc, *pid, until));
+            (pid, answer)
         });
-    }
-    told
+        let asked: Vec<_> = asked.collect();
+        let told = asked.into_iter().map(|(pid, answer)| {
+            match answer
+                .join()
+                .unwrap_or_else(|_| Err("rprof failed".to_owned()))
+            {
+                Ok(map) => format!("Java process {pid} wrote {map}"),
+                Err(why) => format!("Java process {pid} wrote no names: {why}"),
+            }
+        });
+        told.collect()
+    })
 }
 
-/// Returns the path of the library that makes a process a Java machine.
-fn library_of(pid: u32) -> Option<PathBuf> {
+/// Returns true if a process has loaded HotSpot, or a machine with a library of the same name.
+fn is_java(pid: u32) -> bool {
     let mut mappings = Vec::new();
-    (MapsReader::new().read_without_build_ids(pid, &mut mappings)).ok()?;
-    let library = mappings
-        .into_iter()
-        .find(|m| m.path.ends_with(b"/libjvm.so"))?;
-    Some(PathBuf::from(OsString::from_vec(library.path)))
+    let read = MapsReader::new().read_without_build_ids(pid, &mut mappings);
+    read.is_ok() && mappings.iter().any(|m| m.path.ends_with(b"/libjvm.so"))
 }
 
-/// Starts `jcmd`. The error is in words.
-fn start(proc: &Procfs, pid: u32, library: &Path) -> Result<Child, String> {
-    if !proc.has_our_root(pid) {
-        return Err(format!(
-            "it is in a container; `jcmd PID Compiler.perfmap` there writes them (its id here is {pid})"
-        ));
+/// Asks one machine. Returns the name of its perf map; the error is in words.
+fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let id = raw.ok_or("it has no process id")?;
+    // First of all: while this process lives, its number leads to no other.
+    let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it has ended")?;
+    let files = FileView::of_process(pid).map_err(|error| format!("its files: {error}"))?;
+    // Again, now that the number can mean no other process.
+    if !is_java(pid) {
+        return Err("it has ended".to_owned());
     }
     let status = proc.status(pid).ok_or("it has ended")?;
-    let (user, group) = only_user(&status).ok_or("it has the rights of several users")?;
-    // HOME/lib/server/libjvm.so, and HOME/bin/jcmd.
-    let home = library.ancestors().nth(3);
-    let jcmd = home
-        .map(|home| home.join("bin/jcmd"))
-        .filter(|jcmd| jcmd.is_file());
-    let jcmd = jcmd.ok_or("its Java has no jcmd, which is part of the JDK")?;
-    let mut command = Command::new(jcmd);
-    command.arg(pid.to_string()).arg("Compiler.perfmap");
-    command.env_clear().current_dir("/").process_group(0);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    if rustix::process::geteuid().as_raw() != user {
-        command.uid(user).gid(group);
+    let user = only_user(&status).ok_or("it has the rights of several users")?;
+    if !files.may_copy() || files.credentials().is_some_and(|own| own.user() != user) {
+        return Err("it belongs to another user".to_owned());
     }
-    command
-        .spawn()
-        .map_err(|error| format!("its jcmd cannot be run: {error}"))
+    if !catches_sigquit(&status) {
+        return Err("it takes no requests (-Xrs, or it is just starting)".to_owned());
+    }
+    let refuses = |argument: &Vec<u8>| argument == b"-XX:+DisableAttachMechanism";
+    if proc.arguments(pid).iter().any(refuses) {
+        return Err("it takes no requests (-XX:+DisableAttachMechanism)".to_owned());
+    }
+    let own_pid = status.innermost_id.unwrap_or(pid);
+    let machine = Machine {
+        pid: id,
+        process: &process,
+        own_pid,
+        user,
+        files: &files,
+    };
+    let map = format!("/tmp/perf-{own_pid}.map");
+    match machine.execute("Compiler.perfmap", until) {
+        Ok(()) if proc.has_our_root(pid) => Ok(map),
+        Ok(()) => Ok(format!("{map} in its container")),
+        Err(AttachError::Refused) => {
+            Err("it does not know Compiler.perfmap; Java 17 and later do".to_owned())
+        }
+        Err(AttachError::TimedOut) => Err(format!("no answer within {} s", TIME_LIMIT.as_secs())),
+        Err(AttachError::AnotherProcess) => Err("another process has its socket".to_owned()),
+        Err(AttachError::Io(error)) => Err(format!("its socket: {error}")),
+    }
 }
 
-/// Returns user and group of a process, if it has the rights of no others.
-fn only_user(status: &TaskStatus) -> Option<(u32, u32)> {
+/// Returns the user of a process, if it has the rights of no others.
+fn only_user(status: &TaskStatus) -> Option<u32> {
     let one =
         |[first, others @ ..]: [u32; 4]| others.iter().all(|id| *id == first).then_some(first);
-    Some((one(status.users?)?, one(status.groups?)?))
+    one(status.groups?)?;
+    one(status.users?)
 }
 
-/// Waits until `jcmd` has ended. One that takes too long is ended, with all that it has started.
-fn answer(child: &mut Child, until: Instant) -> Result<(), String> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(_)) => {
-                return Err("its jcmd failed; Java 17 and later have Compiler.perfmap".to_owned());
-            }
-            Ok(None) if Instant::now() < until => thread::sleep(TICK),
-            Ok(None) => {
-                child.kill().ok();
-                child.wait().ok();
-                return Err(format!("it did not answer within {} s", PATIENCE.as_secs()));
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-    }
+/// Returns true if a process has a handler for SIGQUIT.
+fn catches_sigquit(status: &TaskStatus) -> bool {
+    let bit = 1 << (Signal::QUIT.as_raw() - 1);
+    status
+        .caught_signals
+        .is_some_and(|caught| caught & bit != 0)
 }
 
 #[cfg(test)]
@@ -121,9 +117,17 @@ mod tests {
     fn rights_of_several_users_are_told_apart() {
         let status =
             |uid: &str| TaskStatus::parse(format!("Uid:\t{uid}\nGid:\t7\t7\t7\t7\n").as_bytes());
-        assert_eq!(only_user(&status("5\t5\t5\t5")), Some((5, 7)));
+        assert_eq!(only_user(&status("5\t5\t5\t5")), Some(5));
         assert_eq!(only_user(&status("5\t0\t0\t0")), None);
         assert_eq!(only_user(&TaskStatus::default()), None);
+    }
+
+    #[test]
+    fn signal_without_a_handler_is_not_sent() {
+        let status = |mask: &str| TaskStatus::parse(format!("SigCgt:\t{mask}\n").as_bytes());
+        assert!(catches_sigquit(&status("0000000000000004")));
+        assert!(!catches_sigquit(&status("fffffffffffffffb")));
+        assert!(!catches_sigquit(&TaskStatus::default()));
     }
 
     #[test]
@@ -133,12 +137,5 @@ mod tests {
             ask(&proc, &[std::process::id(), u32::MAX]),
             Vec::<String>::new()
         );
-    }
-
-    #[test]
-    fn who_never_answers_is_given_up() {
-        let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
-        let why = answer(&mut child, Instant::now()).expect_err("it sleeps");
-        assert!(why.contains("did not answer"), "{why}");
     }
 }

@@ -3,9 +3,11 @@
 //! A command gets variables in its environment; Java machines that run already are asked for their names in the end.
 //! Nothing of this happens without the flag, and all of it is told.
 
+mod attach;
 mod environment;
 mod erlang;
 mod jvm;
+mod started;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -74,24 +76,21 @@ impl Runtimes {
         }
     }
 
+    /// Says which of the processes that run already cannot be made to write names any more.
+    pub(crate) fn say_what_is_too_late(&self) {
+        let proc = Procfs::new("/proc");
+        for note in started::notes(&proc, &with_descendants(&proc, self.processes.clone())) {
+            say(format_args!("--runtimes: {note}"));
+        }
+    }
+
     /// Asks the Java machines among the recorded processes for the names of their code; `command` is the command, if it
     /// still runs. They and the processes that they have started are asked at the same time, within a few seconds.
     pub(crate) fn ask_jvms(&self, command: Option<u32>, quiet: bool) {
         let proc = Procfs::new("/proc");
         let mut all = self.processes.clone();
         all.extend(command);
-        let mut at = 0;
-        while let Some(pid) = all.get(at).copied().filter(|_| at < MOST_PROCESSES) {
-            let children =
-                (proc.thread_ids(pid).into_iter()).flat_map(|tid| proc.children(pid, tid));
-            for child in children {
-                if !all.contains(&child) {
-                    all.push(child);
-                }
-            }
-            at += 1;
-        }
-        for told in jvm::ask(&proc, &all) {
+        for told in jvm::ask(&proc, &with_descendants(&proc, all)) {
             if !quiet {
                 say(format_args!("--runtimes: {told}"));
             }
@@ -144,6 +143,21 @@ impl Runtimes {
             .map(|entry| entry.file_name().into())
             .collect()
     }
+}
+
+/// Adds the processes that some processes have started, and those that these have, up to a limit.
+fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
+    let mut at = 0;
+    while let Some(pid) = all.get(at).copied().filter(|_| at < MOST_PROCESSES) {
+        let children = (proc.thread_ids(pid).into_iter()).flat_map(|tid| proc.children(pid, tid));
+        for child in children {
+            if !all.contains(&child) {
+                all.push(child);
+            }
+        }
+        at += 1;
+    }
+    all
 }
 
 /// Returns the first of some paths, and how many more there are.
