@@ -41,6 +41,11 @@ impl Procfs {
         namespace.map_or(true, |namespace| namespace.ino() == FIRST)
     }
 
+    /// Returns the id of the process that a process's or thread's id stands for (`Tgid`); `None` if there is neither.
+    pub fn process_of(&self, id: u32) -> Option<u32> {
+        self.status(id)?.process
+    }
+
     /// Returns the ids of a process's threads, ascending; none if it has ended.
     pub fn thread_ids(&self, pid: u32) -> Vec<u32> {
         ids_in(&self.folder(pid).join("task"))

@@ -198,7 +198,7 @@ fn title(args: &TopArgs, target: &TargetArgs, is_named: bool) -> String {
         return program.to_string_lossy().into_owned();
     }
     match target {
-        target if !target.processes.is_empty() => format!("pid {}", words(&target.processes)),
+        target if !target.processes.is_empty() => format!("pid {}", words(&target.process_ids())),
         target if !target.threads.is_empty() => format!("tid {}", words(&target.threads)),
         target if !target.cgroups.is_empty() => format!("cgroup {}", target.cgroups.join(",")),
         TargetArgs {
