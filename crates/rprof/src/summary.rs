@@ -166,9 +166,16 @@ fn without_samples(time: Option<&CpuTime>) -> String {
     if time.sampled.is_none() && time.used > 10 * time.period {
         return format!("what was watched used {ran}, but none of it in the code that is sampled");
     }
-    match time.idle_share() {
-        Some(share) if share > 0.9 => {
-            format!("what was watched waited all the time, and used {ran}")
+    match (time.idle_share(), time.off_cpu()) {
+        (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.waiting > off_cpu.asleep => format!(
+            "what was watched waited for a CPU for {:.3} s, and used {ran}",
+            off_cpu.waiting.as_secs_f64()
+        ),
+        (Some(share), Some(_)) if share > 0.9 => {
+            format!("what was watched slept all the time, and used {ran}")
+        }
+        (Some(share), None) if share > 0.9 => {
+            format!("what was watched slept or waited for a CPU all the time, and used {ran}")
         }
         _ => format!(
             "what was watched used {ran}, and there are {period:.1} ms between two samples; try a higher -F"
