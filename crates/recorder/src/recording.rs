@@ -193,6 +193,7 @@ impl Recording {
             command: command.filter(|_| inherits),
             max_bytes: options.max_bytes,
             embedding: options.embedding,
+            unwinds: unwinding.is_some(),
             backlog,
             overwrites: session.overwrites(),
             clock: session.clock(),

@@ -11,7 +11,7 @@ use rprof_perfdata::PerfData;
 use rprof_profile::pattern::matches_name;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
-use rprof_symbols::{Memory, Style, Symbolizer};
+use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
@@ -320,6 +320,16 @@ impl SymbolArgs {
         locates: bool,
         downloads: Option<&Downloads>,
     ) -> Symbolizer {
+        self.symbolizer_builder(lines, locates, downloads).build()
+    }
+
+    /// Returns the settings of the symbolizer.
+    pub(crate) fn symbolizer_builder(
+        &self,
+        lines: bool,
+        locates: bool,
+        downloads: Option<&Downloads>,
+    ) -> SymbolizerBuilder {
         Symbolizer::builder()
             .style(match self.demangle {
                 DemangleArg::Full => Style::Full,
@@ -336,7 +346,6 @@ impl SymbolArgs {
             // Within bounds of one's own, less may be found.
             .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
             .remote(downloads.map(Downloads::remote))
-            .build()
     }
 
     /// Makes the client of debuginfod, if `--debuginfod` was given.

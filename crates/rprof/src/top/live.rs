@@ -61,7 +61,11 @@ impl Live {
     ) -> Result<Live, Failure> {
         let downloads = args.symbols.downloads(true)?;
         let symbols = &args.symbols;
-        let symbolizer = symbols.symbolizer(false, !symbols.no_located, downloads.as_ref());
+        // It may run for hours beside whatever is built, removed and unmounted.
+        let symbolizer = symbols
+            .symbolizer_builder(false, !symbols.no_located, downloads.as_ref())
+            .releases_files(true)
+            .build();
         let analysis = LiveAnalysis::new(symbolizer);
         // Where an event has no such setting, idle CPUs are passed over here.
         analysis.skip_idle();
