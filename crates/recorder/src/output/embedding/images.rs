@@ -454,16 +454,16 @@ impl ImageSource {
         if Some((metadata.dev(), metadata.ino())) == self.file {
             return true;
         }
-        match (self.build_id, self.file) {
-            // Another file with the same build-id is the same build.
-            (Some(build_id), _) => here
-                .open()
-                .is_ok_and(|file| FileIdentity::BuildId(build_id).is(&file)),
-            // It was not opened: all that is known is what the record says.
-            (None, None) => here
-                .open()
-                .is_ok_and(|file| self.map.file().identity.may_be(&file)),
-            (None, Some(_)) => false,
+        match (self.build_id, self.map.image.identity) {
+            // Another file with the same build-id is the same build. One that may not be opened is where it was, as far as is known.
+            (Some(build_id), _) => match here.open() {
+                Ok(file) => FileIdentity::BuildId(build_id).is(&file),
+                Err(_) => self.file.is_none(),
+            },
+            (None, ImageIdentity::Inode { inode, .. }) => {
+                self.file.is_none() && metadata.ino() == inode
+            }
+            (None, _) => self.file.is_none(),
         }
     }
 
