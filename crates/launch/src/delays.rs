@@ -9,13 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::procfs::{Mount, Procfs};
 use crate::target::TargetThread;
 
 /// Time to the second look, and the longest from one to the next.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Least pause between two looks, as a multiple of the time that a look takes: many threads take milliseconds.
+const LEAST_PAUSE: u32 = 100;
 
 /// Most threads that are looked at, at some 10 us each.
 const MOST: usize = 512;
@@ -126,8 +129,11 @@ fn keep_looking(delays: &Arc<Mutex<Delays>>) -> Option<Sender<()>> {
             let Some(delays) = delays.upgrade() else {
                 return;
             };
+            let began = Instant::now();
             lock(&delays).look();
-            interval = (interval * 2).min(longest);
+            interval = (interval * 2)
+                .min(longest)
+                .max(began.elapsed() * LEAST_PAUSE);
         }
     };
     let thread = std::thread::Builder::new().name("rprof-delays".into());
