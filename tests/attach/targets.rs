@@ -370,3 +370,62 @@ fn an_attached_process_that_execs_and_forks_is_followed() {
     program.signal(Signal::KILL);
     program.end();
 }
+
+/// As perf does: whoever reads `top -H` has ids of threads.
+#[test]
+fn pid_option_takes_a_threads_id_for_its_process() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let threads = here.command(c("threads.c")).arg("20").start();
+    let pid = number(&threads);
+    let task = PathBuf::from(format!("/proc/{pid}/task"));
+    let ids = || -> Vec<u32> {
+        let entries = std::fs::read_dir(&task).expect("it runs").flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter(|id| *id != pid).collect()
+    };
+    wait_until("both threads run", || ids().len() == 2);
+    let tid = ids()[0];
+    let remark =
+        format!("{tid} is a thread of process {pid} (threads): all threads of the process are");
+
+    let record = here.rprof(&format!("record -F 999 -e cpu-clock -d 0.5 -p {tid}"));
+    record.ok().says(&remark);
+    assert_all_mapped(&here);
+    let report = here.report("");
+    for name in ["work_left", "work_right"] {
+        assert!(report.only().total_share(name) > 0.1, "{name}");
+    }
+    // The thread's own id and the process's are one process.
+    let both = here.rprof(&format!("record -q -e cpu-clock -d 0.2 -p {tid},{pid}"));
+    both.ok();
+    assert_all_mapped(&here);
+
+    let draw = here.rprof(&format!(
+        "flamegraph -e cpu-clock -d 0.5 -o out.svg -p {tid}"
+    ));
+    draw.ok().says(&remark);
+    let svg = std::fs::read_to_string(here.path("out.svg")).unwrap();
+    assert!(svg.contains("work_left") && svg.contains("work_right"));
+    let page = here.rprof(&format!("html -e cpu-clock -d 0.5 -o out.html -p {tid}"));
+    page.ok().says(&remark);
+
+    let top = here
+        .rprof(&format!(
+            "top -q -e cpu-clock -d 0.5 -n 1 --format json -p {tid}"
+        ))
+        .ok();
+    assert!(top.out().contains("work_left") && top.out().contains("work_right"));
+
+    let stat = here
+        .rprof(&format!(
+            "stat -e task-clock:u --timeout 300 --per thread -p {tid}"
+        ))
+        .ok();
+    stat.says(&remark);
+    for thread in ids() {
+        stat.prints(&format!("thread {thread}"));
+    }
+    threads.signal(Signal::KILL);
+    threads.end();
+}

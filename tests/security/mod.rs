@@ -6,4 +6,5 @@ mod neighbour;
 mod outputs;
 mod races;
 mod runtimes;
+mod released;
 mod silent;

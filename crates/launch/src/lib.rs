@@ -7,6 +7,7 @@
 //! | [`command`] | [`Launcher`], [`Child`]: a program that is held at its exec until it is released |
 //! | [`target`] | [`Target`]: what is watched, its threads, and when all of them have ended |
 //! | [`cpu_time`] | [`CpuTimeWatcher`]: what was used, by the kernel's accounts |
+//! | [`delays`] | [`DelayWatcher`]: time without a CPU, of all that is recorded |
 //! | [`run_delay`] | [`RunDelays`]: time for which threads waited for a CPU |
 //! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
 //!
@@ -37,6 +38,7 @@
 
 pub mod command;
 pub mod cpu_time;
+pub mod delays;
 pub mod procfs;
 pub mod run_delay;
 pub mod target;
@@ -47,6 +49,7 @@ pub use command::{
     signal_is_ignored,
 };
 pub use cpu_time::CpuTimeWatcher;
+pub use delays::{Delay, DelayWatcher, Delayed};
 pub use procfs::{ExistingMapping, MapsReader};
 pub use run_delay::{RunDelay, RunDelays};
 pub use target::{

@@ -78,7 +78,7 @@ pub use idle::IdleThreads;
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
 pub use quality::{CountedEvent, Quality, StackTally};
-pub use rprof_cpu_time::CpuTime;
+pub use rprof_cpu_time::{CpuTime, OffCpuTime};
 pub use rprof_image::Reason;
 pub use runtime::Runtime;
 pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};

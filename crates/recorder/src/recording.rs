@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, Launcher, RunDelays, Target, WaitOutcome};
+use rprof_launch::{Child, DelayWatcher, Launcher, RunDelays, Target, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{Feature, WriteOptions};
 use rprof_processes::Pid;
@@ -62,6 +62,7 @@ pub struct Recording {
     counts: Option<CountsBeside>,
     accounts: Accounts,
     run_delays: Option<RunDelays>,
+    delays: Option<DelayWatcher>,
 }
 
 impl Recording {
@@ -192,6 +193,7 @@ impl Recording {
             command: command.filter(|_| inherits),
             max_bytes: options.max_bytes,
             embedding: options.embedding,
+            unwinds: unwinding.is_some(),
             backlog,
             overwrites: session.overwrites(),
             clock: session.clock(),
@@ -277,6 +279,7 @@ impl Recording {
         }
         let started = Instant::now();
         let accounts = Accounts::begin(&session, !session.is_enabled_from_start());
+        let delays = cpu_time::watch_delays(&session);
         let run_delays = boundaries.is_some().then(|| run_delay::begin(&session));
         if let Err(e) = session.start() {
             drop(session);
@@ -302,6 +305,7 @@ impl Recording {
             counts,
             accounts,
             run_delays: run_delays.flatten(),
+            delays,
         })
     }
 
@@ -363,6 +367,7 @@ impl Recording {
         self.enabled = Instant::now();
         self.live.begin(self.session.clock().now_ns());
         self.accounts = Accounts::begin(&self.session, true);
+        self.delays = cpu_time::watch_delays(&self.session);
         if let Some(counts) = &mut self.counts {
             counts.enable();
         }
@@ -434,6 +439,9 @@ impl Recording {
             &unfinished,
             wall,
         );
+        let delays = self.delays.take();
+        let cpu_time =
+            cpu_time.map(|time| cpu_time::with_delays(time, &self.session, delays.as_ref()));
         let run_delay = (written.thread_time.as_ref())
             .and_then(|time| run_delay.filter(|delay| is_whole(&self.session, delay, time)));
         let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);

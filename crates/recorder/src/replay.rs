@@ -104,6 +104,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         command: None,
         max_bytes: None,
         embedding: Embedding::Nothing,
+        unwinds: true,
         backlog,
         overwrites: false,
         clock,

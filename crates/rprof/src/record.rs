@@ -80,8 +80,8 @@ pub(crate) struct Job {
     pub(crate) least_wait: Option<Duration>,
     /// Part of a CPU's time that the recording of switches may take; `None` for the default.
     pub(crate) switch_budget: Option<f64>,
-    /// A remark on what is not recorded.
-    pub(crate) remark: Option<String>,
+    /// Remarks on what is recorded, and what is not.
+    pub(crate) remarks: Vec<String>,
     /// Runtimes that are made to write names.
     pub(crate) runtimes: Option<Runtimes>,
 }
@@ -120,7 +120,7 @@ impl Job {
             unwinds: sampling.unwinds(),
             least_wait: None,
             switch_budget: None,
-            remark: target.unrecorded_children(),
+            remarks: target.remarks(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
     }
@@ -362,7 +362,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         for step in recording.degradations() {
             say(remedies::of_step(step));
         }
-        job.remark.iter().for_each(say);
+        job.remarks.iter().for_each(say);
         job.runtimes.iter().for_each(Runtimes::say_what_is_set);
         job.runtimes.iter().for_each(Runtimes::say_what_is_too_late);
     }

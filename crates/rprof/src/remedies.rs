@@ -126,6 +126,13 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             longer_than_tasks: Some(_),
             ..
         } => "; `-F 20000` samples them, and so does -a",
+        Finding::Waited {
+            throttled: Some(_), ..
+        } => "; a higher quota (`cpu.max`) lets it run",
+        Finding::Waited {
+            off_cpu: Some(off_cpu),
+            ..
+        } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
         Finding::Idle { .. } => "; --no-fold-idle shows them apart",
         // Looking for a package takes time, which is worth it where much is hidden.

@@ -166,9 +166,16 @@ fn without_samples(time: Option<&CpuTime>) -> String {
     if time.sampled.is_none() && time.used > 10 * time.period {
         return format!("what was watched used {ran}, but none of it in the code that is sampled");
     }
-    match time.idle_share() {
-        Some(share) if share > 0.9 => {
-            format!("what was watched waited all the time, and used {ran}")
+    match (time.idle_share(), time.off_cpu()) {
+        (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.waiting > off_cpu.asleep => format!(
+            "what was watched waited for a CPU for {:.3} s, and used {ran}",
+            off_cpu.waiting.as_secs_f64()
+        ),
+        (Some(share), Some(_)) if share > 0.9 => {
+            format!("what was watched slept all the time, and used {ran}")
+        }
+        (Some(share), None) if share > 0.9 => {
+            format!("what was watched slept or waited for a CPU all the time, and used {ran}")
         }
         _ => format!(
             "what was watched used {ran}, and there are {period:.1} ms between two samples; try a higher -F"
@@ -251,15 +258,21 @@ fn noticed(notice: &Notice) -> String {
             first,
             count,
             bytes,
+            without_code,
         } => {
             let (and_more, are) = match count.saturating_sub(1) {
                 0 => (String::new(), "is"),
                 n => (format!(" and {n} more"), "are"),
             };
             let (path, kib) = (shown(first), bytes.div_ceil(1024));
+            let part = match without_code {
+                0 => String::new(),
+                n if n == count => ", without code".to_owned(),
+                n => format!(", {n} without code"),
+            };
             format!(
                 "{path}{and_more} cannot be found by path from here, and {are} kept in the \
-                 recording ({kib} KiB before compression; -v names all)"
+                 recording ({kib} KiB before compression{part}; -v names all)"
             )
         }
         Notice::ImageTooLong {
@@ -277,9 +290,19 @@ fn noticed(notice: &Notice) -> String {
                 shown(path)
             )
         }
-        Notice::TooManyImages { held, left_out } => format!(
-            "more than {held} programs and libraries were mapped: {left_out} more are not kept, unless they \
-             took the place of another"
+        Notice::ImageGone { path, others } => {
+            let and_more = match others {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!(
+                "{}{and_more} is not at its path any more, and was gone before it could be copied: its functions may have \
+                 no names in reports",
+                shown(path)
+            )
+        }
+        Notice::TooManyImages { known, left_out } => format!(
+            "samples lie in more than {known} programs and libraries: {left_out} more are not kept if they are gone"
         ),
         Notice::NotEmbedded { path, reason } => {
             let why = match reason {
@@ -302,10 +325,6 @@ fn noticed(notice: &Notice) -> String {
         }
         Notice::TooManyRuntimes { followed } => format!(
             "more than {followed} processes may make code: perf maps of others are not kept"
-        ),
-        Notice::TooManyJitFiles { held } => format!(
-            "there were more perf maps and jitdumps than the {held} that are held open: those of processes \
-             that ended may not be kept"
         ),
         _ => "some files that reports need are not kept".to_owned(),
     }

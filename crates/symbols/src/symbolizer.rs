@@ -111,7 +111,23 @@ impl Symbolizer {
 
     fn resolve(&self, image: &ImageKey, offsets: &[u64], query: DwarfQuery) -> Vec<Lookup> {
         let opened = self.images.get(image, || self.open(image));
-        match &*opened {
+        let found = self.resolve_opened(image, &opened, offsets, query);
+        if let (Some(_), Ok(Image::File(elf))) = (&self.debug_files.lasting, &*opened)
+            && elf.is_to_be_closed(&self.debug_files)
+        {
+            self.forget(image);
+        }
+        found
+    }
+
+    fn resolve_opened(
+        &self,
+        image: &ImageKey,
+        opened: &Result<Image, Reason>,
+        offsets: &[u64],
+        query: DwarfQuery,
+    ) -> Vec<Lookup> {
+        match opened {
             Err(reason) => vec![Err(*reason); offsets.len()],
             Ok(Image::File(symbols)) => self.resolve_elf(symbols, offsets, query),
             Ok(Image::Archive(archive)) => self.resolve_archive(archive, offsets, query),
@@ -214,6 +230,17 @@ impl Symbolizer {
     /// all that was ever met. Resolving one later opens it anew.
     pub fn forget_unused(&self) {
         self.images.forget_unused();
+    }
+
+    /// Closes the images whose files were removed or replaced meanwhile, where the symbolizer [releases
+    /// files](SymbolizerBuilder::releases_files).
+    pub fn forget_removed(&self) {
+        if self.debug_files.lasting.is_some() {
+            self.images.retain(|image| match image {
+                Ok(Image::File(elf)) => !elf.is_to_be_closed(&self.debug_files),
+                _ => true,
+            });
+        }
     }
 
     fn open(&self, image: &ImageKey) -> Result<Image, Reason> {
@@ -389,4 +416,37 @@ enum Image {
         /// kernel.
         vmlinux: Option<u64>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// Paths of files below a folder that this process has mapped.
+    fn mapped_below(folder: &Path) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let folder = folder.to_str().unwrap();
+        maps.lines().filter(|line| line.contains(folder)).count()
+    }
+
+    #[test]
+    fn images_outside_of_lasting_places_are_not_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let path: PathBuf = folder.path().join("program");
+        std::fs::copy("/proc/self/exe", &path).unwrap();
+        let image = ImageKey::file(&path);
+        let builder = || Symbolizer::builder().inlines(false).lines(false);
+        let offsets: Vec<u64> = (0..2_000_000).step_by(1000).collect();
+        let holding = builder().build();
+        let expected = holding.resolve_image(&image, &offsets);
+        assert!(expected.iter().any(Result::is_ok));
+        assert!(mapped_below(folder.path()) > 0);
+        drop(holding);
+        let releasing = builder().releases_files(true).build();
+        for _ in 0..2 {
+            assert_eq!(releasing.resolve_image(&image, &offsets), expected);
+            assert_eq!(mapped_below(folder.path()), 0);
+        }
+    }
 }

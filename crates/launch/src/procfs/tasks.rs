@@ -44,6 +44,11 @@ impl Procfs {
         namespace.map_or(true, |namespace| namespace.ino() == FIRST)
     }
 
+    /// Returns the id of the process that a process's or thread's id stands for (`Tgid`); `None` if there is neither.
+    pub fn process_of(&self, id: u32) -> Option<u32> {
+        self.status(id)?.process
+    }
+
     /// Returns the ids of a process's threads, ascending; none if it has ended.
     pub fn thread_ids(&self, pid: u32) -> Vec<u32> {
         ids_in(&self.folder(pid).join("task"))
@@ -102,9 +107,31 @@ impl Procfs {
 
     fn schedstat(&self, pid: u32, tid: u32, field: usize) -> Option<Duration> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
+        nanos_in(&fs::read_to_string(path).ok()?, field)
+    }
+
+    /// Returns the CPU time of one thread, and the time for which it could run and had no CPU.
+    pub(crate) fn thread_times(&self, pid: u32, tid: u32) -> Option<(Duration, Duration)> {
+        let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
         let text = fs::read_to_string(path).ok()?;
-        let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
-        Some(Duration::from_nanos(nanos))
+        Some((nanos_in(&text, 0)?, nanos_in(&text, 1)?))
+    }
+
+    /// Returns the CPU time of all threads that ran on this machine, and the time for which they waited for a CPU
+    /// (`/proc/schedstat`, Documentation/scheduler/sched-stats.rst); `None` where the kernel does not count it.
+    pub(crate) fn scheduled_and_waited(&self) -> Option<(Duration, Duration)> {
+        let text = fs::read_to_string(self.root.join("schedstat")).ok()?;
+        let cpus = text.lines().filter(|line| line.starts_with("cpu"));
+        let times: Vec<_> = cpus
+            .map(|line| Some((nanos_in(line, 7)?, nanos_in(line, 8)?)))
+            .collect();
+        let sums = times
+            .into_iter()
+            .try_fold((Duration::ZERO, Duration::ZERO), |sum, cpu| {
+                let (ran, waited) = cpu?;
+                Some((sum.0.checked_add(ran)?, sum.1.checked_add(waited)?))
+            });
+        sums.filter(|(ran, _)| !ran.is_zero())
     }
 
     /// Returns the time for which these CPUs have not been idle since the machine was started, in clock ticks
@@ -223,6 +250,12 @@ fn parse_blocked(line: &str) -> Option<(u64, u64)> {
     let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let ip = address()?;
     Some((address()?, ip)).filter(|(sp, ip)| *sp != 0 && *ip != 0)
+}
+
+/// Returns a number of nanoseconds among words.
+fn nanos_in(text: &str, field: usize) -> Option<Duration> {
+    let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
 }
 
 /// Returns the names in a folder that are numbers, ascending; none when it cannot be read.

@@ -214,6 +214,9 @@ impl Writer {
         if !good {
             return Ok(());
         }
+        for image in unwinding.iter_mut().flat_map(Unwinding::take_sampled) {
+            output.handle_sampled(image);
+        }
         if let (Some(waits), Some(unwinding)) = (off_cpu.as_mut(), unwinding.as_mut()) {
             waits.look_at_sleepers(unwinding);
         }

@@ -40,6 +40,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
+use crate::mapped_files::MappedImage;
 use crate::pipeline::merge::Released;
 use clock::SampleClock;
 use code::{ARCH, ProcessCode, thread};
@@ -162,6 +163,11 @@ impl Unwinding {
     /// Returns the outcomes, counted.
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
+    }
+
+    /// Takes the images that were met in a stack for the first time.
+    pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
+        self.tables.take_sampled()
     }
 
     /// Returns the limits that were reached.

@@ -52,6 +52,15 @@ impl SymbolizerBuilder {
         self
     }
 
+    /// Sets whether files are released that may go: what lies on a mount that may be taken away, or was just built, is copied
+    /// or opened again each time, so that its mount can be unmounted and its space is free once it is removed. For who symbolizes for long,
+    /// and others' programs. `false` by default.
+    #[must_use]
+    pub fn releases_files(mut self, wanted: bool) -> Self {
+        self.debug_files.lasting = wanted.then(Arc::default);
+        self
+    }
+
     /// Sets whether a function of an image's unwinding information that no table names has a symbol all the same, made of
     /// the image's name and its start: see [`Symbol::located`](crate::Symbol::located). `false` by default, as in `perf`.
     #[must_use]
