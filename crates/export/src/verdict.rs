@@ -243,7 +243,7 @@ impl fmt::Display for Finding {
                 Some(remedy) => write!(f, ". {remedy}"),
                 None => Ok(()),
             },
-            Finding::Lost { .. } => f.write_str("; fewer samples a second lose less"),
+            Finding::Lost { .. } => f.write_str("; larger rings or fewer samples lose less"),
             Finding::Throttled { .. } => f.write_str(
                 "; take fewer samples a second, or raise kernel.perf_event_max_sample_rate",
             ),

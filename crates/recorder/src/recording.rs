@@ -15,13 +15,14 @@ use rprof_perfdata::{Feature, WriteOptions};
 use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{
-    ControlError, Degradation, DrainOptions, EventCount, Role, Session, SessionBuilder,
+    ControlError, Degradation, EventCount, LateBoost, Role, Session, SessionBuilder,
 };
 
 use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
 use crate::described::Rewriting;
+use crate::losses::LossAdvice;
 use crate::offcpu::{OffCpu, Pace, ThreadTime};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
@@ -41,6 +42,9 @@ use crate::unwind::{StackTally, Unwinding};
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
 const SLACK: u64 = 1_000_000;
+
+/// Number of batches of each CPU that wait where the writer thread is late: some 80 ms of samples.
+const LATE_BATCHES: usize = 8;
 
 /// Nanoseconds of fast draining at the beginning of a recording with stacks.
 const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
@@ -113,10 +117,9 @@ impl Recording {
             None | Some(Output::Unnamed(_)) => Remains::File,
             Some(_) => Remains::Handed,
         };
-        // As many as a drain thread may hand out: with all of them here, the next samples wait in the rings.
-        let cpus = session.cpus().len();
-        let (buffers, _) = DrainOptions::default().buffers(cpus);
-        let backlog = Backlog::new(session.batches().clone(), buffers * cpus);
+        let boost = LateBoost::new(session.realtime());
+        let many = session.many_batches();
+        let backlog = Backlog::new(session.batches().clone(), many, boost.boosted());
         let unwinding = match options.unwind {
             true => Unwinding::new(
                 session.events(),
@@ -255,6 +258,8 @@ impl Recording {
             live: Arc::clone(&live),
             traces: session.traces(),
             pause: options.pause,
+            boost,
+            late: LATE_BATCHES * session.cpus().len(),
             notify: options.notify,
         };
         let writer = std::thread::Builder::new()
@@ -471,6 +476,13 @@ impl Recording {
             limits: written.output.limits(),
             ..Summary::default()
         };
+        let lost_in_rings: u64 = summary.lost.iter().map(|(_, lost)| lost).sum();
+        let lost_switches =
+            (summary.thread_time.as_ref()).is_some_and(|time| time.lost_switches > 0);
+        if lost_in_rings > 0 || lost_switches {
+            let all = lost_in_rings + summary.samples;
+            summary.loss_advice = Some(LossAdvice::of(&self.session, lost_in_rings, all));
+        }
         summary.limits.extend(&written.limits);
         let mut notes = total.notes();
         notes.push(("late".into(), summary.late.to_string()));

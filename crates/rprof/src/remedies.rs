@@ -170,7 +170,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         Finding::HidesInlined { .. } => {
             ": build with `debug = 1` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=1`)"
         }
-        Finding::Lost { .. } => "; lower -F",
+        Finding::Lost { .. } => "; record with -m 64M, or with a lower -F or higher -c",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
         _ => return finding.to_string(),
     };
@@ -229,7 +229,7 @@ mod tests {
             runtime: None,
         };
         let flags = [
-            (Finding::Lost { lost: 1, all: 2 }, "lower -F"),
+            (Finding::Lost { lost: 1, all: 2 }, "-m 64M"),
             (Finding::Throttled { times: 3 }, "lower -F, or raise"),
             (
                 Finding::HidesInlined {

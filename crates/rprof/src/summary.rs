@@ -10,7 +10,8 @@ use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_output::Whereabouts;
 use rprof_perfdata::AuxTally;
 use rprof_recorder::{
-    Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
+    Limit, LossAdvice, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary,
+    Throttling,
 };
 use rprof_sampler::Degradation;
 
@@ -51,7 +52,8 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         )),
     }
     if let Some(time) = &summary.thread_time {
-        lines.extend(thread_time(summary.waits, time));
+        let ring = summary.loss_advice.as_ref().and_then(larger_ring);
+        lines.extend(thread_time(summary.waits, time, ring));
     }
     lines.extend(summary.run_delay.as_ref().map(run_delay));
     lines.extend(summary.moved.iter().map(moved));
@@ -405,18 +407,22 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     }
     if !summary.lost.is_empty() {
         let why = match summary.lagged {
-            0 => "",
-            _ => " as the disk or the CPU did not keep up",
+            0 => "the ring buffers were full",
+            _ => "the disk or the CPU did not keep up",
         };
+        let advice = summary.loss_advice.as_ref().and_then(fewer_losses);
+        let advice = advice.map_or(String::new(), |settings| {
+            format!(". To lose fewer: {settings}")
+        });
         lines.push(format!(
-            "lost {} samples{why} ({}): shares may be off; lower -F, or enlarge the ring with -m",
+            "lost {} samples ({}): {why}; shares may be off{advice}",
             sum(&summary.lost),
             by_cpu(&summary.lost)
         ));
     }
     if !summary.dropped.is_empty() {
         lines.push(format!(
-            "the processor itself dropped {} samples ({}); lower -F",
+            "the processor itself dropped {} samples ({}); a lower -F or higher -c helps",
             sum(&summary.dropped),
             by_cpu(&summary.dropped)
         ));
@@ -427,6 +433,31 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
             HumanCount(summary.lost_sideband)
         ));
     }
+}
+
+/// Lists the options that lose fewer samples, with values.
+fn fewer_losses(advice: &LossAdvice) -> Option<String> {
+    let ring = larger_ring(advice);
+    let rate = advice.rate.map(|rate| match rate {
+        SuggestedRate::Frequency(hertz) => format!("-F {hertz}"),
+        SuggestedRate::Period(period) => format!("-c {period}"),
+    });
+    let no_copies = (advice.copies_stacks).then(|| "--call-graph fp".to_owned());
+    let options: Vec<String> = [ring, rate, no_copies].into_iter().flatten().collect();
+    match &options[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        [first @ .., last] => Some(format!("{} or {last}", first.join(", "))),
+    }
+}
+
+/// Words the option for a larger ring, and what allows it.
+pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
+    let mib = advice.ring? >> 20;
+    Some(match advice.mlock_kb {
+        None => format!("-m {mib}M"),
+        Some(kib) => format!("-m {mib}M as root or with `sysctl kernel.perf_event_mlock_kb={kib}`"),
+    })
 }
 
 /// Tells how much was traced, and what is missing in it.

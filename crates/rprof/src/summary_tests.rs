@@ -27,6 +27,12 @@ fn summary_names_every_loss_with_its_remedy() {
     let summary = Summary {
         lost: vec![(0, 1000), (3, 5)],
         dropped: vec![(1, 2)],
+        loss_advice: Some(LossAdvice {
+            rate: Some(SuggestedRate::Frequency(441)),
+            ring: Some(64 << 20),
+            mlock_kb: None,
+            copies_stacks: true,
+        }),
         lagged: 1,
         lost_sideband: 7,
         late: 3,
@@ -35,6 +41,37 @@ fn summary_names_every_loss_with_its_remedy() {
         ..plain()
     };
     insta::assert_snapshot!(text(&summary));
+}
+
+#[test]
+fn advice_on_losses_names_values_and_the_option_that_was_given() {
+    let told = |loss_advice| {
+        let summary = Summary {
+            lost: vec![(0, 5)],
+            loss_advice: Some(loss_advice),
+            ..plain()
+        };
+        lines(&summary, None).swap_remove(1)
+    };
+    let lost = "lost 5 samples (CPU 0: 5): the ring buffers were full; shares may be off";
+    let burst = LossAdvice {
+        rate: Some(SuggestedRate::Period(2)),
+        ring: Some(64 << 20),
+        mlock_kb: Some(66_560),
+        copies_stacks: false,
+    };
+    assert_eq!(
+        told(burst),
+        format!(
+            "{lost}. To lose fewer: -m 64M as root or with `sysctl kernel.perf_event_mlock_kb=66560` or -c 2"
+        )
+    );
+    let largest = LossAdvice {
+        rate: Some(SuggestedRate::Frequency(9)),
+        ..LossAdvice::default()
+    };
+    assert_eq!(told(largest), format!("{lost}. To lose fewer: -F 9"));
+    assert_eq!(told(LossAdvice::default()), lost);
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub(crate) fn run_delay(delay: &RunDelay) -> String {
 }
 
 /// Words what threads did with their time.
-pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
+pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
     let samples = match waits {
         1 => "1 sample".to_owned(),
         n => format!("{} samples", HumanCount(n)),
@@ -147,10 +147,10 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
     }
     if time.lost_switches > 0 {
         lines.push(format!(
-            "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m, or, beside busy programs of other \
-             sessions, record with chrt -f 1 rprof record",
+            "{} switches of threads were lost, and {} of their time is unknown. To lose fewer: {}--realtime 1",
             HumanCount(time.lost_switches),
-            seconds(time.unknown)
+            seconds(time.unknown),
+            ring.map_or(String::new(), |ring| format!("{ring} or "))
         ));
     }
     lines

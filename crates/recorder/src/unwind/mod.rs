@@ -144,7 +144,7 @@ impl Unwinding {
             arch,
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
-            tables: Tables::new(memory),
+            tables: Tables::new(memory, backlog.boosted().clone()),
             clock: SampleClock::new(backlog.clone()),
             begun: FxHashSet::default(),
             memory: ProcessMemories::new(backlog.clone()),

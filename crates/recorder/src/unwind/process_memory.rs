@@ -122,6 +122,11 @@ impl Reader {
             true => HASTE,
             false => PATIENCE.of_one,
         };
+        let boosted = self.backlog.boosted().clone();
+        let call = move || {
+            boosted.follow();
+            call()
+        };
         self.calls.call_within(user, most, call)
     }
 }

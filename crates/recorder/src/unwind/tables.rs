@@ -14,6 +14,7 @@ use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
+use rprof_sampler::Boosted;
 use rprof_unwind::UnwindTable;
 
 use crate::limits::{Limit, ReachedLimits};
@@ -96,6 +97,7 @@ enum NoTable {
 /// The threads that open images.
 #[derive(Debug, Default)]
 struct Openers {
+    boosted: Boosted,
     /// Made with the first image.
     queue: Option<Queue>,
     threads: Vec<Arc<Busy>>,
@@ -165,12 +167,17 @@ struct Request {
 
 impl Tables {
     /// Begins with none, which may take so many bytes of memory.
-    pub(crate) fn new(most_bytes: usize) -> Tables {
+    ///
+    /// Threads that open images follow `boosted`.
+    pub(crate) fn new(most_bytes: usize, boosted: Boosted) -> Tables {
         Tables {
             slots: Vec::new(),
             most_bytes,
             jit: JitUnwindTables::default(),
-            openers: Openers::default(),
+            openers: Openers {
+                boosted,
+                ..Openers::default()
+            },
             sampled: RefCell::default(),
             sample: 0,
             dropped: 0,
@@ -343,10 +350,11 @@ impl Openers {
         let busy = Arc::<Busy>::default();
         let (requests, opened) = (queue.requests.1.clone(), queue.opened.0.clone());
         let (counts, is_busy) = (Arc::clone(&self.counts), Arc::clone(&busy));
-        let begin = queue.begin;
+        let (begin, boosted) = (queue.begin, self.boosted.clone());
         let work = move || {
             for request in requests {
                 is_busy.0.store(since(begin), Ordering::Relaxed);
+                boosted.follow();
                 request.open(&counts);
                 is_busy.0.store(0, Ordering::Relaxed);
                 // A message that waits tells as much.
@@ -489,7 +497,7 @@ mod tests {
         sparse.as_file().write_all_at(b"\x7fELF", 0).unwrap();
         sparse.as_file().set_len(1 << 30).unwrap();
         let map = map(&[&exe, sparse.path(), Path::new("/nowhere")]);
-        let mut tables = Tables::new(UNWIND_MEMORY);
+        let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         assert!(has(&mut tables, &map, 1));
         assert!(!has(&mut tables, &map, 2) && !has(&mut tables, &map, 3));
         let limits: Vec<_> = tables.limits().iter().collect();
@@ -504,7 +512,7 @@ mod tests {
             .split_whitespace()
             .find(|word| word.contains("libc.so"));
         let map = map(&[&exe, Path::new(libc.unwrap())]);
-        let mut tables = Tables::new(UNWIND_MEMORY);
+        let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         assert!(has(&mut tables, &map, 1) && has(&mut tables, &map, 2));
         let memory = |tables: &Tables, n: usize| {
             let table = tables.slots.get(n)?.table.get()?.as_ref().ok()?;
@@ -535,7 +543,7 @@ mod tests {
         let exe = std::env::current_exe().unwrap();
         let map = map(&[&exe]);
         let pid = Pid(std::process::id() as i32);
-        let mut tables = Tables::new(UNWIND_MEMORY);
+        let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         tables.extend_to(map.image_bound());
         let mapping = map.find(pid, 1 << 20).unwrap();
         // Nobody opens anything yet.

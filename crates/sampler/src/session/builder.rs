@@ -326,6 +326,7 @@ impl SessionBuilder {
             bases: stack_bases.clone(),
             clock: self.options.clock.unwrap_or_default(),
             snapshot_bytes: overwritten.bytes(),
+            comes_in_bursts: plan.comes_in_bursts(),
             options: self.options.drain.clone(),
         };
         let (running, batches, recycler) =
@@ -363,6 +364,7 @@ impl SessionBuilder {
             trace,
             unsent: 0,
             ring_bytes,
+            realtime: self.options.drain.realtime,
             counts: None,
         })
     }
