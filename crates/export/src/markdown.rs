@@ -93,7 +93,8 @@ fn write_event(
         left_out,
     } = rows(profile, event, &wanted);
     let has_total = !wanted.without_total;
-    let columns = columns(&rows);
+    let mut columns = columns(&rows);
+    columns.sort_by_key(|(heading, _)| options.place_of_column(heading));
     let total = if has_total { " total |" } else { "" };
     write!(out, "| self |{total} samples |")?;
     columns

@@ -18,6 +18,9 @@ pub struct ReportOptions {
     /// Height of the terminal that a table is for, in lines: as many rows are shown as fit below the verdict, ten at
     /// least, and none that has nothing of what rows are sorted by. `None` shows what [`rows`](Self::rows) says.
     pub height: Option<usize>,
+    /// Headings of the columns of names, in the order in which they stand; others follow in the order of all columns. Empty for
+    /// that order.
+    pub column_order: Vec<&'static str>,
     /// Words the last line of a table from which the limit left out this many rows. `None` leaves
     /// the line out.
     pub rest: Option<fn(usize) -> String>,
@@ -111,6 +114,14 @@ impl SampleLabel {
     }
 }
 
+impl ReportOptions {
+    /// Returns the place of a column in the order that is asked for.
+    pub(crate) fn place_of_column(&self, heading: &str) -> usize {
+        let place = self.column_order.iter().position(|other| *other == heading);
+        place.unwrap_or(self.column_order.len())
+    }
+}
+
 impl Default for ReportOptions {
     fn default() -> Self {
         ReportOptions {
@@ -119,6 +130,7 @@ impl Default for ReportOptions {
             bare: false,
             width: None,
             height: None,
+            column_order: Vec::new(),
             rest: None,
             wording: Finding::to_string,
             export: ExportOptions::default(),

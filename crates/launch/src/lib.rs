@@ -9,6 +9,7 @@
 //! | [`cpu_time`] | [`CpuTimeWatcher`]: what was used, by the kernel's accounts |
 //! | [`run_delay`] | [`RunDelays`]: time for which threads waited for a CPU |
 //! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
+//! | `standard_output` | [`standard_output_was_closed`]: before the program began |
 //!
 //! # Examples
 //! A command is there, with its pid, before anything of it has run:
@@ -39,6 +40,7 @@ pub mod command;
 pub mod cpu_time;
 pub mod procfs;
 pub mod run_delay;
+mod standard_output;
 pub mod target;
 mod wait;
 
@@ -49,6 +51,7 @@ pub use command::{
 pub use cpu_time::CpuTimeWatcher;
 pub use procfs::{ExistingMapping, MapsReader};
 pub use run_delay::{RunDelay, RunDelays};
+pub use standard_output::standard_output_was_closed;
 pub use target::{
     Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread, wait_for_targets,
 };

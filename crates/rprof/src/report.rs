@@ -1,7 +1,7 @@
 //! `rprof report`.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
 use rprof_export::{ReportOptions, RowOptions, TreeOptions};
@@ -60,6 +60,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         bare: args.input.quiet,
         width: terminal::width().filter(|_| !args.rows.wide),
         height: height(args),
+        column_order: column_order(&args.rows.sort),
         rest: is_terminal.then_some(|left_out| format!("… {left_out} more (-n 0 for all)")),
         wording: remedies::of_finding,
         ..ReportOptions::default()
@@ -102,6 +103,13 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
             ("graph" | "fractal" | "flat" | "folded" | "function" | "percent", _) => {}
             ("none", _) => return Ok((None, None)),
             (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
+            ("dwarf" | "fp" | "lbr" | "auto", _) if !Path::new(word).exists() => {
+                let message = format!(
+                    "-g {word}: stacks are shown as they were recorded, and `rprof record --call-graph {word}` says how; give \
+                     caller or callee here"
+                );
+                return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+            }
             _ if args.input.files.is_empty() && !text.contains(',') => {
                 return Ok((Some(options), Some(text.into())));
             }
@@ -127,6 +135,21 @@ fn height(args: &ReportArgs) -> Option<usize> {
 
 fn is_for_people(args: &ReportArgs) -> bool {
     args.format.shows_warnings
+}
+
+/// Returns the headings of the keys, in their order. The default is the order of all columns.
+fn column_order(sort: &[SortKey]) -> Vec<&'static str> {
+    let heading = |key: &SortKey| match key {
+        SortKey::Comm => Some("comm"),
+        SortKey::Pid => Some("pid"),
+        SortKey::Tid => Some("tid"),
+        SortKey::State => Some("state"),
+        SortKey::Dso => Some("object"),
+        SortKey::Symbol => Some("symbol"),
+        SortKey::SrcLine => Some("source:line"),
+        SortKey::Figures => None,
+    };
+    sort.iter().filter_map(heading).collect()
 }
 
 fn keys(sort: &[SortKey]) -> Keys {
