@@ -429,3 +429,74 @@ fn pid_option_takes_a_threads_id_for_its_process() {
     threads.signal(Signal::KILL);
     threads.end();
 }
+
+/// In commands that record and read, as in all others.
+#[test]
+fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_what_is_read() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let running = endless(&here);
+    let pid = number(&running);
+    for command in ["flamegraph -q -o out", "html -q -o out"] {
+        for flag in ["-p", "--pid", "-t", "--tid"] {
+            let run = here.rprof(command).words(&format!("{flag} {pid} -d 0.3"));
+            run.ok().is_clean();
+            std::fs::remove_file(here.path("out")).expect("a picture of what was recorded");
+        }
+        // One at a time, and nothing that cannot run.
+        for (wrong, said) in [
+            (format!("-p {pid} --tid {pid}"), "-p and -t are two targets"),
+            ("--pid 0".to_owned(), "no running process"),
+            ("-t -1".to_owned(), "no running process"),
+            (format!("--pid {pid} -G some"), "cannot be used with"),
+            (format!("-a --tid {pid}"), "cannot be used with"),
+        ] {
+            here.rprof(command).words(&wrong).exits(2).says(said);
+        }
+    }
+    here.rprof(&format!("record -q -p {pid} -d 0.3")).ok();
+    for command in [
+        "report",
+        "collapse",
+        "script",
+        "annotate",
+        "export -o out",
+        "flamegraph -q -o out",
+        "html -q -o out",
+        "diff perf.data perf.data",
+    ] {
+        for (flags, matches) in [
+            (["-p", "--pid"], pid.to_string()),
+            (["-t", "--tid"], pid.to_string()),
+            (["-C", "--cpu"], "0-1023".to_owned()),
+        ] {
+            for flag in flags {
+                let input = if command.starts_with("diff") {
+                    ""
+                } else {
+                    "-i perf.data"
+                };
+                let words = |value: &str| here.rprof(command).words(input).arg(flag).arg(value);
+                words(&matches).ok();
+                let nothing = if flag == "-C" || flag == "--cpu" {
+                    "1023"
+                } else {
+                    "0"
+                };
+                words(nothing).exits(1).says("the filters leave no sample");
+            }
+        }
+    }
+    // Files where a COMMAND may stand, before the options and behind them, and two filters at once.
+    for line in [
+        format!("flamegraph -q -o out perf.data -t {pid} --pid {pid}"),
+        format!("html -q -o out -C 0-1023 --tid {pid} perf.data"),
+    ] {
+        here.rprof(&line).ok();
+    }
+    // What selects processes to record means nothing for a file.
+    here.rprof("flamegraph -o out -i perf.data --pid 1 --with-children")
+        .exits(2)
+        .says("--with-children says how to record, and perf.data is read");
+    drop(running);
+}

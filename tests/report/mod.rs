@@ -11,6 +11,7 @@ mod folded_input;
 mod header;
 mod imports;
 mod inputs;
+mod nothing_found;
 mod oracles;
 mod script;
 mod shares;

@@ -102,7 +102,9 @@ fn waits_are_chosen_by_their_reason() {
     };
     assert_eq!(sum("running"), ran);
     assert_eq!(sum("[pipe]"), of("pipe"));
-    here.rprof("report --reason odd").ok().prints("no samples");
+    here.rprof("report --reason odd")
+        .exits(1)
+        .says("none passes --reason odd");
 }
 
 #[test]

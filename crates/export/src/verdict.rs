@@ -155,7 +155,9 @@ impl Finding {
                 (true, false) => {
                     format!("  {own:.1}% of self is without a name in {object}: {reason}")
                 }
-                (false, _) => format!("  {share:.1}% lack one in {object}: {reason}"),
+                (false, _) => {
+                    format!("  {share:.1}% of frames are without a name in {object}: {reason}")
+                }
             },
             Finding::Interpreter {
                 share,

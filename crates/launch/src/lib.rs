@@ -10,6 +10,7 @@
 //! | [`delays`] | [`DelayWatcher`]: time without a CPU, of all that is recorded |
 //! | [`run_delay`] | [`RunDelays`]: time for which threads waited for a CPU |
 //! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
+//! | `standard_output` | [`standard_output_was_closed`]: before the program began |
 //!
 //! # Examples
 //! A command is there, with its pid, before anything of it has run:
@@ -41,6 +42,7 @@ pub mod cpu_time;
 pub mod delays;
 pub mod procfs;
 pub mod run_delay;
+mod standard_output;
 pub mod target;
 mod wait;
 
@@ -52,6 +54,7 @@ pub use cpu_time::CpuTimeWatcher;
 pub use delays::{Delay, DelayWatcher, Delayed};
 pub use procfs::{ExistingMapping, MapsReader};
 pub use run_delay::{RunDelay, RunDelays};
+pub use standard_output::standard_output_was_closed;
 pub use target::{
     Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread, wait_for_targets,
 };

@@ -15,15 +15,15 @@ use crate::Outcome;
 use crate::cli::{
     DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs, WaitArgs,
 };
-use crate::input::{Callee, Input, Symbols, check_events, open_input, tell_if_empty, warn};
+use crate::input::{Callee, Input, Symbols, check_events, open_input, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 use crate::pager::show;
 use crate::recorded_on::{RecordedOn, reservations};
 use crate::report::wants_color;
 use crate::run_folders::with_recordings_of_folders;
-use crate::terminal;
 use crate::told::{self, Reports};
+use crate::{nothing_found, terminal};
 
 /// Exit status of a gate that found something.
 const REGRESSED: u8 = 3;
@@ -32,6 +32,14 @@ const REGRESSED: u8 = 3;
 pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
+    let is_number = |path: &Path| path.to_str().is_some_and(|text| text.parse::<u8>().is_ok());
+    if let Some(number) = args.shown.output.as_deref().filter(|path| is_number(path)) {
+        let message = format!(
+            "-o {0} names the SVG to draw; perf's -o, which sorts, is -s here (`-s delta`); `-o ./{0}` draws it",
+            number.display()
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let [old, new] = paths(args)?;
     let request = Request {
         judging: &args.judging,
@@ -173,9 +181,10 @@ impl Request<'_> {
         let mut read = read.into_iter().flatten();
         let mut found = [const { SideFiles::NONE }; N];
         for (side, paths) in found.iter_mut().zip(sides) {
-            for run in read.by_ref().take(paths.len()) {
-                let (mut profile, machine) = run?;
-                tell_if_empty(&mut profile, &filter);
+            for (path, run) in paths.iter().zip(read.by_ref()) {
+                let (profile, machine) = run?;
+                let path = std::slice::from_ref(path);
+                nothing_found::check(&profile, path, self.filter, &filter, self.quiet)?;
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
                 warn(&profile, self.quiet);
                 side.profiles.push(profile);
@@ -384,5 +393,9 @@ pub(crate) fn not_compared(error: &CompareError) -> Failure {
         }
         _ => "",
     };
-    Failure::with_status(2, anyhow::anyhow!("{error}{remedy}"))
+    let status = match error {
+        CompareError::NoSamples { .. } => 1,
+        _ => 2,
+    };
+    Failure::with_status(status, anyhow::anyhow!("{error}{remedy}"))
 }

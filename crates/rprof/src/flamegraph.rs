@@ -9,18 +9,18 @@ use rprof_profile::Profile;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::drawing::{self, About, Picture, Request, title};
+use crate::drawing::{self, About, Picture, PictureSource, Request, title};
 use crate::input::tell_others;
 use crate::messages::{Failure, say};
 use crate::output::Output;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
+    let source = PictureSource::new(&args.input, &args.filter, &args.target, &args.command);
     let request = Request {
         command_name: "flamegraph",
         output: &args.output,
         open: args.open,
-        input: &args.input,
-        filter: &args.filter,
+        source: &source,
         target: &args.target,
         sampling: &args.sampling,
         waits: &args.waits,

@@ -11,6 +11,7 @@ use rprof_perfdata::PerfData;
 use rprof_profile::folded::{is_folded, read};
 use rprof_profile::{Filter, Keys, Profile};
 
+use crate::cli;
 use crate::messages::Failure;
 
 /// Profile of another tool's that is not read yet.
@@ -96,18 +97,25 @@ impl ForeignProfile {
     /// Tells that a recording was wanted.
     pub(crate) fn is_no_recording(&self) -> Failure {
         let path = self.path.display();
-        let message = match self.kind {
-            Kind::Folded => format!(
-                "{path} has folded stacks, which have neither single samples nor a header; `rprof report`, \
-                 `rprof flamegraph` and `rprof collapse` read them, all else needs a recording"
-            ),
+        let what = match self.kind {
+            Kind::Folded => {
+                "has folded stacks, which have neither single samples nor a header".to_owned()
+            }
             Kind::Imported(format) => format!(
-                "{path} is {}, which has no header of a recording; `rprof report`, `rprof flamegraph`, `rprof diff` and \
-                 `rprof export` read it, all else needs a recording",
+                "is {}, which has no header and no addresses of a recording",
                 format.title()
             ),
         };
-        anyhow::anyhow!(message).into()
+        let readers = cli::readers_of_profiles();
+        let readers: Vec<String> = readers
+            .iter()
+            .map(|name| format!("`rprof {name}`"))
+            .collect();
+        let readers = match readers.split_last() {
+            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+            None => String::new(),
+        };
+        anyhow::anyhow!("{path} {what}: this takes a recording; {readers} read {path}").into()
     }
 }
 

@@ -13,12 +13,12 @@ use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
-use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
+use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::foreign::ForeignProfile;
 use crate::messages::{Failure, say};
 use crate::waits::RECORDED_BY;
-use crate::{nearest, recorded, remedies, unshown};
+use crate::{nearest, nothing_found, recorded, remedies, unshown};
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
@@ -75,19 +75,18 @@ fn neither(error: &rprof_perfdata::Error) -> Failure {
 }
 
 impl FilterArgs {
-    pub(crate) fn weight(&self) -> WeighBy {
-        match self.weight {
-            Some(WeightArg::Samples) => WeighBy::Samples,
-            Some(WeightArg::Period) | None => WeighBy::Period,
-        }
-    }
-
+    /// Returns the filter of events and of these arguments.
     pub(crate) fn filter(&self, events: &[String]) -> Filter {
         Filter {
             comms: self.comm.clone(),
-            pids: self.pid.clone(),
-            tids: self.tid.clone(),
-            cpus: self.cpu.iter().flat_map(|list| list.0.clone()).collect(),
+            pids: self.tasks.pid.clone(),
+            tids: self.tasks.tid.clone(),
+            cpus: self
+                .tasks
+                .cpu
+                .iter()
+                .flat_map(|list| list.0.clone())
+                .collect(),
             events: events.to_vec(),
             // What counts from the beginning or end of a recording is set when that is open.
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
@@ -96,6 +95,15 @@ impl FilterArgs {
             // Stacks without a call of it have no callers.
             focus: [&*self.focus, &*self.callers].concat(),
             reasons: Vec::new(),
+        }
+    }
+}
+
+impl SampleFilterArgs {
+    pub(crate) fn weight(&self) -> WeighBy {
+        match self.weight {
+            Some(WeightArg::Samples) => WeighBy::Samples,
+            Some(WeightArg::Period) | None => WeighBy::Period,
         }
     }
 
@@ -181,8 +189,26 @@ pub(crate) struct Merged {
     pub(crate) facts: Vec<Vec<(String, String)>>,
 }
 
-/// Reads recordings or folded stacks, and merges them.
+/// Reads recordings or profiles of other tools, and merges them.
+///
+/// # Errors
+///
+/// An input cannot be read, or there is no sample that passes the filters.
 pub(crate) fn read_merged(
+    paths: &[PathBuf],
+    args: &FilterArgs,
+    options: &Options,
+    keys: &Keys,
+    of_callers: Callee,
+    quiet: bool,
+) -> Result<Merged, Failure> {
+    let merged = read_even_empty(paths, args, options, keys, of_callers, quiet)?;
+    nothing_found::check(&merged.profile, paths, args, &options.filter, quiet)?;
+    Ok(merged)
+}
+
+/// Reads as [`read_merged`] does. No sample is no failure: for programs that read what a recorder writes by and by.
+pub(crate) fn read_even_empty(
     paths: &[PathBuf],
     args: &FilterArgs,
     options: &Options,
@@ -222,7 +248,6 @@ pub(crate) fn read_merged(
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let mut profile = merge(profiles);
-    tell_if_empty(&mut profile, filter);
     let unmatched = nearest::unmatched(&profile, filter);
     profile.quality.warnings.extend(unmatched);
     profile = args.cut_to_callers(profile, of_callers);
@@ -232,13 +257,6 @@ pub(crate) fn read_merged(
         places,
         facts,
     })
-}
-
-/// Adds a warning if there is no sample and a filter.
-pub(crate) fn tell_if_empty(profile: &mut Profile, filter: &Filter) {
-    if profile.main_event().is_none() && *filter != Filter::default() {
-        (profile.quality.warnings).push("the filters leave no sample".to_owned());
-    }
 }
 
 /// Refuses the name of an event that the recording does not have: most likely it was mistyped.

@@ -23,7 +23,7 @@ use crate::cli::{
 use crate::event_list;
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::named_input::refuse_recording;
-use crate::output::{cannot, choice};
+use crate::output::{cannot, check_standard_output, choice};
 use crate::remedies;
 use crate::runtimes::Runtimes;
 use crate::signals::Signals;
@@ -305,6 +305,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
              pipe it on (rprof record -o - … | rprof report -i -), or name a file",
         ));
     }
+    check_standard_output()?;
     let stdout = std::io::stdout().as_fd().try_clone_to_owned();
     to.is_stdout = true;
     to.output = Output::Stream(stdout.context("cannot use standard output")?.into());

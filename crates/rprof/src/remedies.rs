@@ -95,8 +95,10 @@ pub(crate) fn of_step(step: &Degradation) -> String {
         Degradation::NoUserStack => format!("{step}. `--call-graph fp` asks for just that"),
         // To become root is no advice for root.
         Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
-            true => format!("{step}, who has no CAP_SYS_PTRACE over it"),
-            false => format!("{step}. Root, or CAP_SYS_PTRACE, may"),
+            true => format!(
+                "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
+            ),
+            false => format!("{step}; run rprof as root, or with CAP_SYS_PTRACE"),
         },
         step => step.to_string(),
     }

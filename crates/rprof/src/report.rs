@@ -1,7 +1,7 @@
 //! `rprof report`.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
 use rprof_export::{ReportOptions, RowOptions, TreeOptions};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             object: keys.object && !profile.is_folded,
             ..keys
         },
-        order: args.rows.sort.iter().map(heading).collect(),
+        order: args.rows.sort.iter().filter_map(heading).collect(),
         trees,
     };
     let options = ReportOptions {
@@ -103,6 +103,13 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
             ("graph" | "fractal" | "flat" | "folded" | "function" | "percent", _) => {}
             ("none", _) => return Ok((None, None)),
             (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
+            ("dwarf" | "fp" | "lbr" | "auto", _) if !Path::new(word).exists() => {
+                let message = format!(
+                    "-g {word}: stacks are shown as they were recorded, and `rprof record --call-graph {word}` says how; give \
+                     caller or callee here"
+                );
+                return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+            }
             _ if args.input.files.is_empty() && !text.contains(',') => {
                 return Ok((Some(options), Some(text.into())));
             }
@@ -143,9 +150,9 @@ fn keys(sort: &[SortKey]) -> Keys {
     }
 }
 
-/// Returns the heading of a key's column.
-fn heading(key: &SortKey) -> &'static str {
-    match key {
+/// Returns the heading of a key's column; `None` for a key that has none of its own.
+fn heading(key: &SortKey) -> Option<&'static str> {
+    Some(match key {
         SortKey::Comm => "comm",
         SortKey::Pid => "pid",
         SortKey::Tid => "tid",
@@ -153,7 +160,8 @@ fn heading(key: &SortKey) -> &'static str {
         SortKey::Dso => "object",
         SortKey::Symbol => "symbol",
         SortKey::SrcLine => "source:line",
-    }
+        SortKey::Figures => return None,
+    })
 }
 
 /// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a terminal.

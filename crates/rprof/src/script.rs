@@ -7,6 +7,7 @@ use crate::Outcome;
 use crate::cli::ScriptArgs;
 use crate::input::{check_events, open};
 use crate::messages::{Failure, say};
+use crate::nothing_found;
 use crate::pager::show;
 
 impl ScriptArgs {
@@ -74,6 +75,13 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
         for warning in samples.warnings().iter().chain(&refused) {
             say(format_args!("warning: {warning}"));
         }
+    }
+    // Records may be what is wanted.
+    if samples.iter().next().is_none() && options.side == SideRecords::default() {
+        let none = || nothing_found::without_samples(&paths);
+        return Err(
+            nothing_found::by_filters(&paths, &args.input.filter, &filter).unwrap_or_else(none),
+        );
     }
     show(|out| Ok(script.write(&samples, out)?))?;
     Ok(0)

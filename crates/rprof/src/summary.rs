@@ -337,8 +337,8 @@ fn limited(limit: Limit, times: u64) -> String {
     let n = HumanCount(times);
     match limit {
         Limit::Flood => format!(
-            "limit: {n} records of processes that make names and mappings without end are left out: \
-             their own code may have no names"
+            "limit: dropped {n} records of processes that map files or rename threads all the time: their code may have \
+             no names"
         ),
         Limit::Mappings => {
             format!("limit: {n} mappings of processes with very many are not followed")

@@ -26,7 +26,24 @@ impl TargetArgs {
     }
 
     /// Returns the target.
+    ///
+    /// # Errors
+    ///
+    /// A process or thread that cannot run, both processes and threads, or an unknown user: wrong usage.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
+        let usage = |message: String| Err(Failure::with_status(2, anyhow::anyhow!(message)));
+        let mut ids = self.processes.iter().chain(&self.threads);
+        if let Some(id) = ids.find(|id| id.cast_signed() <= 0) {
+            let id = id.cast_signed();
+            return usage(format!(
+                "{id} is no running process or thread, and there is no FILE to read; `ps -eLf` lists what runs"
+            ));
+        }
+        if !self.processes.is_empty() && !self.threads.is_empty() {
+            return usage(
+                "-p and -t are two targets: give -p to record processes with all their threads, or -t to record threads alone".to_owned(),
+            );
+        }
         let target = if !self.processes.is_empty() {
             let mut pids = self.process_ids();
             if self.with_children {

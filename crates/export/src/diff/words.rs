@@ -321,7 +321,7 @@ fn noise(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Learned(_) => match diff.whole_deviation {
             Some(whole) => format!(
-                "runs differ by {:.1} %, functions by {deviation:.1} % beside sampling",
+                "runs differ by {:.1} %, single functions by {deviation:.1} % more than sampling explains",
                 100.0 * whole
             ),
             None => format!("functions differ by {deviation:.1} % between runs"),
