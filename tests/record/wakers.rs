@@ -130,17 +130,23 @@ fn who_wakes_without_being_watched_has_a_name() {
 #[test]
 fn whole_cpus_and_windows_tell_wakers_too() {
     needs!(PerfEvents, Root);
-    let here = Here::new();
-    let shell = here.rprof("record --off-cpu --off-cpu-budget 1 --wakers -g -a --");
-    let run = shell.arg(c("pingpong.c")).words("2000 20").ok();
-    run.says("switches came too often to record all");
-    let stacks = stacks(&here, "--comm pingpong");
-    let [pipes, told] = ["[pipe]", "[woken by pingpong];[pipe]"].map(|end| {
-        let of = |function| waited(&stacks, function, end);
-        of("ping") + of("pong")
+    // How often the two come to run is up to all others on the machine.
+    measured(|| {
+        let here = Here::new();
+        let shell = here.rprof("record --off-cpu --off-cpu-budget 1 --wakers -g -a --");
+        let run = shell.arg(c("pingpong.c")).words("2000 20").ok();
+        let is_too_often = run.err().contains("switches came too often to record all");
+        check(is_too_often, || run.to_string())?;
+        let stacks = stacks(&here, "--comm pingpong");
+        let [pipes, told] = ["[pipe]", "[woken by pingpong];[pipe]"].map(|end| {
+            let of = |function| waited(&stacks, function, end);
+            of("ping") + of("pong")
+        });
+        // What a window begins with has no wakeup, and there are few windows in a second.
+        check(told > 0 && told > pipes / 5, || {
+            format!("{told} of {pipes}\n{run}")
+        })
     });
-    // What a window begins with has no wakeup, and there are few windows in a second.
-    assert!(told > 0 && told > pipes / 5, "{told} of {pipes}\n{run}");
 }
 
 #[test]
