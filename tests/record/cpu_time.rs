@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::waits::noted_as;
-use crate::support::{Here, Run, c, check, measured, needs};
+use crate::support::{Here, Run, c, needs};
 
 /// Figures of perf.data in seconds: used, sampled, wall.
 fn figures(here: &Here) -> [f64; 3] {
@@ -112,12 +112,13 @@ fn a_program_that_sleeps_hears_that_it_slept() {
     let run = here.rprof("record -F 99 -e cpu-clock -- sleep 0.3").ok();
     run.says("waited all the time");
     assert!(!run.err().contains("-F"), "{run}");
-    // One that runs for less than a period is told of a higher frequency, where it did not wait for a CPU for much longer.
-    measured(|| {
-        let record = here.rprof("record -F 1 -e cpu-clock --");
-        let run = record.arg(c("shares.c")).words("0.1").ok();
-        check(run.err().contains("try a higher -F"), || run.to_string())
-    });
+    // One that runs for less than a period is told of a higher frequency, if it did not wait for a CPU for most of the time.
+    let record = here.rprof("record -F 1 -e cpu-clock --");
+    let run = record.arg(c("shares.c")).words("0.1").ok();
+    run.says("no sample was taken");
+    if noted_as(&here, "duration.ns") < 900_000_000 {
+        run.says("try a higher -F");
+    }
 }
 
 #[test]
