@@ -424,7 +424,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
 
 #[test]
 fn a_flag_is_undone_by_its_no_form() {
-    needs!(PerfEvents);
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
     here.rprof("record --quiet --no-quiet -- true")
         .ok()

@@ -66,7 +66,7 @@ fn who_floods_loses_their_own_records_and_is_told() {
 
 /// RPROF_NEIGHBOUR says for how many seconds; 5 otherwise.
 #[test]
-#[ignore = "wants an optimized recorder, and the machine for itself: cargo test --release -- --ignored neighbour"]
+#[ignore = "wants an optimized recorder, and the machine for itself: see .ci/slow"]
 fn a_hostile_neighbour_costs_others_nothing() {
     needs!(Root, Kernel);
     let seconds = std::env::var("RPROF_NEIGHBOUR").ok();

@@ -32,5 +32,5 @@ pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
 pub(crate) use stats::{check, check_share, measured, truth_seconds};
 pub(crate) use tmux::Tmux;
-pub(crate) use wait::wait_until;
+pub(crate) use wait::{wait_for_work, wait_until};
 pub(crate) use xml::well_formed;
