@@ -5,6 +5,6 @@ mod embedding;
 mod neighbour;
 mod outputs;
 mod races;
-mod runtimes;
 mod released;
+mod runtimes;
 mod silent;

@@ -219,7 +219,7 @@ impl Drawing<'_> {
             .map(|child| self.tree.nodes[*child].weight)
             .sum();
         // A line that says `0.00%` says nothing.
-        let is_something = percent(weight, self.whole) >= SHOWN_AS_ZERO;
+        let is_something = percent(weight, self.shown.whole) >= SHOWN_AS_ZERO;
         let rest = (!light.is_empty() && !shown.is_empty() && is_something).then_some(Kind::Rest {
             count: light.len(),
             weight,

@@ -95,7 +95,7 @@ impl ProcessRoot {
         // process's.
         let owner = match self.live {
             Some(_) => view.credentials().map(Credentials::user),
-            None => self.user(),
+            None => self.credentials.as_ref().map(Credentials::user),
         };
         MapFile::open(&view, path, owner.as_slice())
     }
