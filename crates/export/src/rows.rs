@@ -119,8 +119,10 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
                 let name = reason.and_then(|reason| names.function(reason));
                 name.unwrap_or(CleanName::new(RUNNING))
             }),
-            symbol: (top.key.function)
-                .map(|id| names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+            symbol: match top.key.function {
+                Some(id) => Some(names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+                None => (options.keys.symbol).then_some(CleanName::new(NO_FRAMES)),
+            },
             object: top.key.object.map(|id| names.object(id)),
             line: (top.key.line).map(|line| match line {
                 Some(line) => names.line(line.file, line.line),
@@ -135,6 +137,9 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
         left_out,
     }
 }
+
+/// Name of the row of samples without frames, which are their threads' alone.
+const NO_FRAMES: &str = "[no frames]";
 
 /// Shares below this one, in percent, are shown as 0.00 %.
 const SHOWN_AS_ZERO: f64 = 0.005;
