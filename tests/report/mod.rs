@@ -12,6 +12,7 @@ mod header;
 mod imports;
 mod inputs;
 mod oracles;
+mod profiles_of_others;
 mod script;
 mod shares;
 mod table;
