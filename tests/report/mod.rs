@@ -13,6 +13,7 @@ mod imports;
 mod inputs;
 mod nothing_found;
 mod oracles;
+mod profiles_of_others;
 mod script;
 mod shares;
 mod table;

@@ -204,13 +204,13 @@ impl Folded {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
         }
         (self.ranks).extend(stack.map(|name| ranks.inner[name as usize]));
-        let Some(innermost) = profile.stack(entry.stack).next_back() else {
-            self.ranks.truncate(start);
+        // A sample without frames is the thread's alone.
+        let innermost = profile.stack(entry.stack).next_back();
+        let innermost = innermost.map(|function| functions[function.0 as usize]);
+        let Some(last) = self.ranks[start..].last_mut() else {
             return;
         };
-        if let Some(last) = self.ranks.last_mut() {
-            *last = ranks.last[functions[innermost.0 as usize] as usize];
-        }
+        *last = ranks.last[innermost.unwrap_or(names.threads[comm]) as usize];
         self.stacks.push(Stack {
             head: 0,
             start,
@@ -247,9 +247,8 @@ impl Folded {
             self.ranks.swap(start, before);
             self.kinds.swap(start, before);
         }
-        if self.ranks.len() == before {
-            self.ranks.truncate(start);
-            self.kinds.truncate(start);
+        // A sample without frames is the thread's alone.
+        if self.ranks.len() == start {
             return;
         }
         self.stacks.push(Stack {

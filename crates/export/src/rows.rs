@@ -123,8 +123,10 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
                 let name = reason.and_then(|reason| names.function(reason));
                 name.unwrap_or(CleanName::new(RUNNING))
             }),
-            symbol: (top.key.function)
-                .map(|id| names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+            symbol: match top.key.function {
+                Some(id) => Some(names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+                None => (options.keys.symbol).then_some(CleanName::new(NO_FRAMES)),
+            },
             object: top.key.object.map(|id| names.object(id)),
             line: (top.key.line).map(|line| match line {
                 Some(line) => names.line(line.file, line.line),
@@ -147,3 +149,6 @@ pub(crate) fn in_order<T>(columns: &mut [T], order: &[&str], heading: impl Fn(&T
         place.unwrap_or(usize::MAX)
     });
 }
+
+/// Name of the row of samples without frames, which are their threads' alone.
+const NO_FRAMES: &str = "[no frames]";

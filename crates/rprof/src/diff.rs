@@ -206,7 +206,10 @@ impl Request<'_> {
                     filter: filter.clone(),
                     ..Options::default()
                 };
-                (text.profile(&Keys::FUNCTIONS, &options)?, None)
+                (
+                    text.profile(&Keys::FUNCTIONS, &options, &symbols.budget)?,
+                    None,
+                )
             }
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
+use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
 use rprof_profile::pattern::matches_function;
@@ -15,7 +16,7 @@ use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
-use crate::foreign::ForeignProfile;
+use crate::foreign::{ForeignProfile, look_at};
 use crate::messages::{Failure, say};
 use crate::waits::RECORDED_BY;
 use crate::{nearest, nothing_found, recorded, remedies, unshown};
@@ -46,8 +47,12 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
         let pipe = std::fs::File::open(path).with_context(cannot)?;
         return open_stream(pipe, path);
     }
-    if let Some(profile) = ForeignProfile::open(path) {
-        return Ok(Input::Foreign(Box::new(profile)));
+    if let Some(opened) = look_at(path) {
+        let opened = opened.with_context(|| format!("cannot read {}", path.display()))?;
+        // A recording is mapped, unless it is compressed.
+        if opened.is_compressed() || *opened.detected() != Detected::Other {
+            return of_opened(opened, path);
+        }
     }
     let data = PerfData::open(path).map_err(|error| match &error {
         rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
@@ -57,13 +62,22 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
 }
 
 fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failure> {
-    match ForeignProfile::of_stream(stream, name) {
+    let opened = Opened::new(stream).with_context(|| format!("cannot read {}", name.display()))?;
+    of_opened(opened, name)
+}
+
+fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
+    if let Detected::Refused(why) = opened.detected() {
+        return Err(anyhow::anyhow!("{} {why}", name.display()).into());
+    }
+    match ForeignProfile::of_opened(opened, name) {
         Ok(text) => Ok(Input::Foreign(Box::new(text))),
-        Err(stream) => {
-            let data = PerfData::read(stream, name).map_err(|error| match &error {
-                rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
-                _ => error.into(),
-            })?;
+        Err(opened) => {
+            let data =
+                PerfData::read(opened.into_stream(), name).map_err(|error| match &error {
+                    rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+                    _ => error.into(),
+                })?;
             Ok(Input::Recording(Box::new(data)))
         }
     }
@@ -71,7 +85,9 @@ fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failur
 
 /// Tells that a file is no recording, and no profile of another tool's either.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
-    anyhow::anyhow!("{error}, and neither folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, nor a Firefox profile").into()
+    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, profiles of the Firefox Profiler, of \
+                   speedscope or of gperftools";
+    anyhow::anyhow!("{error}, and neither {formats}").into()
 }
 
 impl FilterArgs {
@@ -219,9 +235,10 @@ pub(crate) fn read_even_empty(
     let filter = &options.filter;
     let (mut profiles, mut subjects) = (Vec::new(), Vec::new());
     let (mut places, mut facts) = (Vec::new(), Vec::new());
+    let budget = args.symbols.reading_budget();
     for path in paths {
         match open_input(path)? {
-            Input::Foreign(text) => profiles.push(text.profile(keys, options)?),
+            Input::Foreign(text) => profiles.push(text.profile(keys, options, &budget)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
                 unshown::tell(&data, quiet);
@@ -299,6 +316,8 @@ pub(crate) fn analyse(
 
 /// Symbols of the recordings that one command reads: images that several have in common are read once.
 pub(crate) struct Symbols {
+    /// What profiles of other tools may cost.
+    pub(crate) budget: ReadingBudget,
     symbolizer: Symbolizer,
     downloads: Option<Downloads>,
 }
@@ -325,9 +344,15 @@ impl SymbolArgs {
     pub(crate) fn symbols(&self, lines: bool, quiet: bool) -> Result<Symbols, Failure> {
         let downloads = self.downloads(quiet)?;
         Ok(Symbols {
+            budget: self.reading_budget(),
             symbolizer: self.symbolizer(lines, !self.no_located, downloads.as_ref()),
             downloads,
         })
+    }
+
+    /// Makes the budget for profiles of other tools.
+    pub(crate) fn reading_budget(&self) -> ReadingBudget {
+        (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
     }
 
     /// Makes the symbolizer, with source lines only if they are shown, since they take time. `locates` tells whether
