@@ -298,7 +298,7 @@ impl Request<'_> {
             Gate::Inconclusive => {
                 say(format_args!(
                     "it cannot be told whether anything takes {limit} % more: {}",
-                    words::headline(diff)
+                    words::open_question(diff)
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }
             }
@@ -314,9 +314,11 @@ fn rest(count: usize, why: Hidden) -> String {
         (Hidden::Callers, _) => {
             format!("{count} callers changed because of these, not shown (--all)")
         }
-        (Hidden::WithinNoise, 1) => "one function within the noise, not shown (--all)".into(),
-        (Hidden::WithinNoise, _) => {
-            format!("{count} functions within the noise, not shown (--all)")
+        (Hidden::NothingSure, 1) => {
+            "one function without a sure change that counts, not shown (--all)".into()
+        }
+        (Hidden::NothingSure, _) => {
+            format!("{count} functions without a sure change that counts, not shown (--all)")
         }
     }
 }
