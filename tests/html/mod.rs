@@ -7,3 +7,4 @@ mod marionette;
 mod page;
 mod paper;
 mod sums;
+mod waits;

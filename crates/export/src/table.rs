@@ -11,6 +11,7 @@ use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
 use crate::rows::{ReportRow, ReportRows, percent, rows};
+use crate::verdict::Finding;
 use crate::wrap::wrap;
 use crate::{tree, verdict};
 
@@ -25,6 +26,11 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     // Lines above the rows, and one for the prompt of the shell below them.
     let mut above = 1;
     let width = options.width.unwrap_or(usize::MAX);
+    let findings = verdict::findings(profile);
+    // What is idle is told where waits are shown.
+    let waits = profile
+        .waits()
+        .filter(|waits| profile.events[*waits].samples > 0);
     for (index, event) in profile.events.iter().enumerate() {
         if event.samples == 0 {
             continue;
@@ -40,9 +46,13 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 event.samples,
                 names.weight(index)
             )?;
-            if !any {
-                for finding in verdict::findings(profile) {
-                    above += put_comment(&(options.wording)(&finding), width, out)?;
+            for finding in &findings {
+                let is_here = match (finding, waits) {
+                    (Finding::Idle { .. }, Some(waits)) => index == waits,
+                    _ => !any,
+                };
+                if is_here {
+                    above += put_comment(&(options.wording)(finding), width, out)?;
                 }
             }
             writeln!(out, "#")?;
@@ -54,8 +64,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     }
     if !any {
         writeln!(out, "# no samples")?;
-        for finding in verdict::findings(profile) {
-            put_comment(&(options.wording)(&finding), width, out)?;
+        for finding in &findings {
+            put_comment(&(options.wording)(finding), width, out)?;
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rprof_profile::filter::Origin;
 use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
     FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
     ProfileBuilder, Quality, Sample, StackId, StackPosition, Thread, WeightUnit,
@@ -127,6 +128,7 @@ impl<'o> Collector<'o> {
                 ObjectKind::Kernel
             }
             "[jit]" => ObjectKind::Jit,
+            WAIT_OBJECT => ObjectKind::Waiting,
             _ if is_perf_map => ObjectKind::Jit,
             _ => ObjectKind::File,
         };
@@ -258,12 +260,6 @@ impl<'o> Collector<'o> {
                 .filter_map(of)
                 .take_while(|(.., inlined)| std::mem::replace(&mut goes_on, *inlined));
             if !leaves.any(|(name, ..)| is_any(&filter.symbols, name)) {
-                return false;
-            }
-        }
-        if !filter.reasons.is_empty() {
-            let leaf = frames.last().and_then(of).map_or("", |(name, ..)| name);
-            if !filter.wants_leaf(leaf) {
                 return false;
             }
         }

@@ -243,7 +243,7 @@ pub fn read(
                 .split(';')
                 .any(|name| is_any(&filter.focus, name))
         };
-        if !is_any(&filter.symbols, leaf) || !is_focused() || !filter.wants_leaf(leaf) {
+        if !is_any(&filter.symbols, leaf) || !is_focused() {
             continue;
         }
         frames.clear();

@@ -9,7 +9,7 @@ use rprof_export::svg::SvgOptions;
 use rprof_profile::compare::{
     CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, compare,
 };
-use rprof_profile::{Filter, Keys, Profile};
+use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::{
@@ -156,17 +156,20 @@ impl Request<'_> {
         sides: [&[PathBuf]; N],
     ) -> Result<[SideFiles; N], Failure> {
         let symbols = self.filter.symbols.symbols(false, self.quiet)?;
-        let filter = self.with_waits(Options {
+        let options = Options {
             filter: self.filter.filter(self.events),
             ..Options::default()
-        });
-        let filter = filter.filter;
+        };
+        let options = match self.waits {
+            Some(waits) => waits.choose(options)?,
+            None => options,
+        };
         let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
         let threads = rprof_parallel::available();
         let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
             let of_each = some
                 .iter()
-                .map(|path| self.read_run(path, &filter, &symbols));
+                .map(|path| self.read_run(path, &options, &symbols));
             of_each.collect::<Vec<_>>()
         });
         symbols.finish();
@@ -175,7 +178,7 @@ impl Request<'_> {
         for (side, paths) in found.iter_mut().zip(sides) {
             for run in read.by_ref().take(paths.len()) {
                 let (mut profile, machine) = run?;
-                tell_if_empty(&mut profile, &filter);
+                tell_if_empty(&mut profile, &options.filter);
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
                 warn(&profile, self.quiet);
                 side.profiles.push(profile);
@@ -188,24 +191,25 @@ impl Request<'_> {
     fn read_run(
         &self,
         path: &Path,
-        filter: &Filter,
+        options: &Options,
         symbols: &Symbols,
     ) -> Result<(Profile, Option<RecordedOn>), Failure> {
         Ok(match open_input(path)? {
             Input::Foreign(text) => {
-                let options = Options {
-                    filter: filter.clone(),
-                    ..Options::default()
-                };
-                (text.profile(&Keys::FUNCTIONS, &options)?, None)
+                let mut profile = text.profile(&Keys::FUNCTIONS, options)?;
+                if let Some(waits) = self.waits {
+                    waits.join(&mut profile)?;
+                }
+                (profile, None)
             }
             Input::Recording(data) => {
-                check_events(&data, &filter.events)?;
-                let options = self.with_waits(Options {
-                    filter: self.filter.with_times_of(filter, &data)?,
+                check_events(&data, &options.filter.events)?;
+                let options = Options {
+                    filter: self.filter.with_times_of(&options.filter, &data)?,
                     inlined: true,
-                    ..Options::default()
-                });
+                    ..options.clone()
+                };
+                WaitArgs::check_recording(&data, &options)?;
                 let machine = RecordedOn::of(&data);
                 let mut profile = symbols.analyse(&data, &options);
                 if let Some(waits) = self.waits {
@@ -214,13 +218,6 @@ impl Request<'_> {
                 (profile, Some(machine))
             }
         })
-    }
-
-    fn with_waits(&self, options: Options) -> Options {
-        match self.waits {
-            Some(waits) => waits.choose(options),
-            None => options,
-        }
     }
 
     fn print(

@@ -154,7 +154,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     let options = request.waits.choose(Options {
         filter,
         ..picture.options()
-    });
+    })?;
     let mut merged = read_merged(
         paths,
         request.filter,
@@ -274,7 +274,8 @@ fn draw_recording(
     let options = request.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         ..picture.options()
-    });
+    })?;
+    WaitArgs::check_recording(&data, &options)?;
     let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
     tell_if_empty(&mut profile, &options.filter);
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);

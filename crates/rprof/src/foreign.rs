@@ -9,9 +9,11 @@ use rprof_analysis::Options;
 use rprof_import::{Format, ImportOptions};
 use rprof_perfdata::PerfData;
 use rprof_profile::folded::{is_folded, read};
+use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Keys, Profile};
 
 use crate::messages::Failure;
+use crate::waits::RECORDED_BY;
 
 /// Profile of another tool's that is not read yet.
 pub(crate) struct ForeignProfile {
@@ -64,7 +66,7 @@ impl ForeignProfile {
     /// Reads the samples that the filter wants, one by one where they have times and the options ask for it.
     pub(crate) fn profile(self, keys: &Keys, options: &Options) -> Result<Profile, Failure> {
         let filter = &options.filter;
-        let path = self.path.display();
+        let path = self.path.display().to_string();
         if let Some(flag) = meaningless(self.kind, filter, keys) {
             let message = match self.kind {
                 Kind::Folded => format!(
@@ -79,8 +81,8 @@ impl ForeignProfile {
             };
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
-        match self.kind {
-            Kind::Folded => Ok(read(self.text, &self.path, filter)?),
+        let mut profile = match self.kind {
+            Kind::Folded => read(self.text, &self.path, filter)?,
             Kind::Imported(format) => {
                 let options = ImportOptions {
                     filter: filter.clone(),
@@ -88,9 +90,20 @@ impl ForeignProfile {
                     columns: options.columns,
                     streams: options.streams,
                 };
-                Ok(rprof_import::read(format, self.text, &self.path, &options)?)
+                rprof_import::read(format, self.text, &self.path, &options)?
             }
+        };
+        profile.name_waits();
+        if options.waits.alone && !profile.retain_waits() {
+            let message = format!(
+                "{path} has no waits: no event {WAITS}, and no stack that ends in a reason such as [futex]; {RECORDED_BY}"
+            );
+            return Err(anyhow::anyhow!(message).into());
         }
+        if !filter.reasons.is_empty() {
+            profile.retain_reasons(&filter.reasons);
+        }
+        Ok(profile)
     }
 
     /// Tells that a recording was wanted.

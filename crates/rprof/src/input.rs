@@ -13,7 +13,7 @@ use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_symbols::{Memory, Style, Symbolizer};
 
-use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
+use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WaitArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::foreign::ForeignProfile;
 use crate::messages::{Failure, say};
@@ -198,6 +198,7 @@ pub(crate) fn read_merged(
             Input::Foreign(text) => profiles.push(text.profile(keys, options)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
+                WaitArgs::check_recording(&data, options)?;
                 unshown::tell(&data, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,
