@@ -8,3 +8,4 @@ mod page;
 mod paper;
 mod sums;
 mod svg_search;
+mod waits;

@@ -26,6 +26,11 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     // Lines above the rows, and one for the prompt of the shell below them.
     let mut above = 1;
     let width = options.width.unwrap_or(usize::MAX);
+    let findings = verdict::findings(profile);
+    // What is idle is told where waits are shown.
+    let waits = profile
+        .waits()
+        .filter(|waits| profile.events[*waits].samples > 0);
     for (index, event) in profile.events.iter().enumerate() {
         if event.samples == 0 {
             continue;
@@ -41,10 +46,14 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 event.samples,
                 names.weight(index)
             )?;
-            if !any {
-                for line in verdict_lines(profile, options) {
-                    above += put_comment(&line, width, out)?;
-                }
+            let here: Vec<&Finding> = (findings.iter())
+                .filter(|finding| match (finding, waits) {
+                    (Finding::Idle { .. }, Some(waits)) => index == waits,
+                    _ => !any,
+                })
+                .collect();
+            for line in verdict_lines(here, options) {
+                above += put_comment(&line, width, out)?;
             }
             writeln!(out, "#")?;
             // With the event, the heading, and the line that tells of the rest.
@@ -55,8 +64,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     }
     if !any {
         writeln!(out, "# no samples")?;
-        for finding in verdict::findings(profile) {
-            put_comment(&(options.wording)(&finding), width, out)?;
+        for finding in &findings {
+            put_comment(&(options.wording)(finding), width, out)?;
         }
     }
     Ok(())
@@ -70,13 +79,12 @@ const GOOD_STACKS: f64 = 95.0;
 
 /// Returns the verdict as it stands above the rows. Where the table is fitted to a height, shares of stacks and frames have
 /// one line, so that a good recording has three lines with the event.
-fn verdict_lines(profile: &Profile, options: &ReportOptions) -> Vec<String> {
-    let mut findings = verdict::findings(profile);
+fn verdict_lines(mut findings: Vec<&Finding>, options: &ReportOptions) -> Vec<String> {
     findings.retain(|finding| match finding {
         Finding::Unnamed { own, share, .. } => *own >= MINOR || *share >= MINOR,
         _ => true,
     });
-    let mut lines: Vec<String> = findings.iter().map(options.wording).collect();
+    let mut lines: Vec<String> = (findings.iter().copied()).map(options.wording).collect();
     if let (
         Some(_),
         [

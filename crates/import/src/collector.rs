@@ -7,6 +7,7 @@ use rprof_profile::filter::Origin;
 use rprof_profile::folded::cut_stacks;
 use rprof_profile::limits::{MOST_EVENTS, MOST_FRAMES, Reading};
 use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
     FileId, Filter, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
     ProfileBuilder, Quality, Reason, Sample, StackId, StackPosition, Thread, ThreadId, WeightUnit,
@@ -173,6 +174,7 @@ impl<'o> Collector<'o> {
                 ObjectKind::Kernel
             }
             "[jit]" => ObjectKind::Jit,
+            WAIT_OBJECT => ObjectKind::Waiting,
             _ if is_perf_map || is_jitdump => ObjectKind::Jit,
             _ => ObjectKind::File,
         };
@@ -340,12 +342,6 @@ impl<'o> Collector<'o> {
                 .filter_map(of)
                 .take_while(|(.., inlined)| std::mem::replace(&mut goes_on, *inlined));
             if !leaves.any(|(name, ..)| is_any(&filter.symbols, name)) {
-                return false;
-            }
-        }
-        if !filter.reasons.is_empty() {
-            let leaf = frames.last().and_then(of).map_or("", |(name, ..)| name);
-            if !filter.wants_leaf(leaf) {
                 return false;
             }
         }

@@ -16,6 +16,7 @@ use crate::samples::{AggregatedStack, Gap, Sample, SampleColumns, Thread, Thread
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::streams::{SampleStreams, StreamedSample};
 use crate::unit::WeightUnit;
+use crate::waits::is_of_waits;
 
 /// Makes a [`Profile`] of samples, wherever they come from.
 ///
@@ -65,6 +66,8 @@ pub struct ProfileBuilder {
     /// True if they are kept as streams, and not as columns.
     as_streams: bool,
     has_callchains: Option<bool>,
+    /// The event whose samples are waits, if there is one.
+    waits: Option<usize>,
     text_bytes: TextBytes,
 }
 
@@ -161,6 +164,9 @@ impl ProfileBuilder {
 
     /// Adds an event, and returns its index in [`Profile::events`].
     pub fn add_event(&mut self, name: &str, unit: WeightUnit) -> usize {
+        if is_of_waits(name) {
+            self.waits.get_or_insert(self.profile.events.len());
+        }
         self.profile.events.push(EventSummary {
             name: name.to_owned(),
             unit,
@@ -330,8 +336,12 @@ impl ProfileBuilder {
 
     /// Adds one sample.
     pub fn add_sample(&mut self, sample: Sample) {
-        let (first, last) = self.profile.time.unwrap_or((sample.time, sample.time));
-        self.profile.time = Some((first.min(sample.time), last.max(sample.time)));
+        let from = match self.waits == Some(sample.event) {
+            true => sample.time.saturating_sub(sample.weight),
+            false => sample.time,
+        };
+        let (first, last) = self.profile.time.unwrap_or((from, sample.time));
+        self.profile.time = Some((first.min(from), last.max(sample.time)));
         self.add_samples(sample.event, sample.thread, sample.stack, 1, sample.weight);
         if let Some(samples) = &mut self.samples {
             samples.push(sample);

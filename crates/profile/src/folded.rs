@@ -382,7 +382,7 @@ impl<'f> Stacks<'f> {
             patterns.is_empty() || patterns.iter().any(|pattern| matches_name(pattern, name))
         };
         let is_focused = || stack.split(';').any(|name| is_any(&filter.focus, name));
-        if !is_any(&filter.symbols, leaf) || !is_focused() || !filter.wants_leaf(leaf) {
+        if !is_any(&filter.symbols, leaf) || !is_focused() {
             return Ok(());
         }
         let object = self.builder.intern_object("[unknown]");

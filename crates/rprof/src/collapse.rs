@@ -11,7 +11,7 @@ use crate::output::Output;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
     let output = Output::prepare(&args.output)?;
-    let options = args.waits.choose(args.input.options());
+    let options = args.waits.choose(args.input.options())?;
     let mut profile = (args.input).profile_and(None, &options, &Keys::FUNCTIONS, Callee::Kept)?;
     args.waits.join(&mut profile)?;
     warn(&profile, args.input.quiet);

@@ -9,7 +9,7 @@ use rprof_export::svg::SvgOptions;
 use rprof_profile::compare::{
     CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, compare,
 };
-use rprof_profile::{Filter, Keys, Profile};
+use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::{
@@ -164,17 +164,20 @@ impl Request<'_> {
         sides: [&[PathBuf]; N],
     ) -> Result<[SideFiles; N], Failure> {
         let symbols = self.filter.symbols.symbols(false, self.quiet)?;
-        let filter = self.with_waits(Options {
+        let options = Options {
             filter: self.filter.filter(self.events),
             ..Options::default()
-        });
-        let filter = filter.filter;
+        };
+        let options = match self.waits {
+            Some(waits) => waits.choose(options)?,
+            None => options,
+        };
         let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
         let threads = rprof_parallel::available();
         let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
             let of_each = some
                 .iter()
-                .map(|path| self.read_run(path, &filter, &symbols));
+                .map(|path| self.read_run(path, &options, &symbols));
             of_each.collect::<Vec<_>>()
         });
         symbols.finish();
@@ -184,7 +187,7 @@ impl Request<'_> {
             for (path, run) in paths.iter().zip(read.by_ref()) {
                 let (profile, machine) = run?;
                 let path = std::slice::from_ref(path);
-                nothing_found::check(&profile, path, self.filter, &filter, self.quiet)?;
+                nothing_found::check(&profile, path, self.filter, &options.filter, self.quiet)?;
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
                 warn(&profile, self.quiet);
                 side.profiles.push(profile);
@@ -197,27 +200,25 @@ impl Request<'_> {
     fn read_run(
         &self,
         path: &Path,
-        filter: &Filter,
+        options: &Options,
         symbols: &Symbols,
     ) -> Result<(Profile, Option<RecordedOn>), Failure> {
         Ok(match open_input(path)? {
             Input::Foreign(text) => {
-                let options = Options {
-                    filter: filter.clone(),
-                    ..Options::default()
-                };
-                (
-                    text.profile(&Keys::FUNCTIONS, &options, &symbols.budget)?,
-                    None,
-                )
+                let mut profile = text.profile(&Keys::FUNCTIONS, options, &symbols.budget)?;
+                if let Some(waits) = self.waits {
+                    waits.join(&mut profile)?;
+                }
+                (profile, None)
             }
             Input::Recording(data) => {
-                check_events(&data, &filter.events)?;
-                let options = self.with_waits(Options {
-                    filter: self.filter.with_times_of(filter, &data)?,
+                check_events(&data, &options.filter.events)?;
+                let options = Options {
+                    filter: self.filter.with_times_of(&options.filter, &data)?,
                     inlined: true,
-                    ..Options::default()
-                });
+                    ..options.clone()
+                };
+                WaitArgs::check_recording(&data, &options)?;
                 let machine = RecordedOn::of(&data);
                 let mut profile = symbols.analyse(&data, &options);
                 if let Some(waits) = self.waits {
@@ -226,13 +227,6 @@ impl Request<'_> {
                 (profile, Some(machine))
             }
         })
-    }
-
-    fn with_waits(&self, options: Options) -> Options {
-        match self.waits {
-            Some(waits) => waits.choose(options),
-            None => options,
-        }
     }
 
     fn print(
@@ -317,7 +311,7 @@ impl Request<'_> {
             Gate::Inconclusive => {
                 say(format_args!(
                     "it cannot be told whether anything takes {limit} % more: {}",
-                    words::headline(diff)
+                    words::open_question(diff)
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }
             }
@@ -333,9 +327,11 @@ fn rest(count: usize, why: Hidden) -> String {
         (Hidden::Callers, _) => {
             format!("{count} callers changed because of these, not shown (--all)")
         }
-        (Hidden::WithinNoise, 1) => "one function within the noise, not shown (--all)".into(),
-        (Hidden::WithinNoise, _) => {
-            format!("{count} functions within the noise, not shown (--all)")
+        (Hidden::NothingSure, 1) => {
+            "one function without a sure change that counts, not shown (--all)".into()
+        }
+        (Hidden::NothingSure, _) => {
+            format!("{count} functions without a sure change that counts, not shown (--all)")
         }
     }
 }

@@ -196,7 +196,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     let options = request.waits.choose(Options {
         filter,
         ..picture.options()
-    });
+    })?;
     let mut merged = read_merged(paths, args, &options, &Keys::FUNCTIONS, Callee::Kept, quiet)?;
     request.waits.join(&mut merged.profile)?;
     if paths.len() > 1 {
@@ -309,7 +309,8 @@ fn draw_recording(
     let options = request.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         ..picture.options()
-    });
+    })?;
+    WaitArgs::check_recording(&data, &options)?;
     let profile = analyse(&data, &filter.symbols, &options, quiet)?;
     if nothing_found::has_filters(filter, &options.filter) {
         let paths = [PathBuf::from("what was recorded")];

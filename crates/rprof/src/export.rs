@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     };
     let options = args
         .waits
-        .choose(options_for(&args.input, content, &export));
+        .choose(options_for(&args.input, content, &export))?;
     let input = &args.input;
     let (paths, quiet) = (input.paths(), input.quiet);
     let keys = &Keys::FUNCTIONS;

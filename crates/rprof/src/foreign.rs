@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
 use rprof_import::{Detected, Format, ImportOptions, Opened, ReadingBudget};
+use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Keys, Profile};
 
 use crate::cli;
 use crate::messages::Failure;
+use crate::waits::RECORDED_BY;
 
 /// Profile of another tool's that is not read yet.
 pub(crate) struct ForeignProfile {
@@ -57,7 +59,7 @@ impl ForeignProfile {
         budget: &ReadingBudget,
     ) -> Result<Profile, Failure> {
         let filter = &options.filter;
-        let path = self.path.display();
+        let path = self.path.display().to_string();
         if let Some(flag) = meaningless(self.kind, filter, keys) {
             let message = match self.kind {
                 Kind::Folded => format!(
@@ -76,14 +78,25 @@ impl ForeignProfile {
             Kind::Folded => Format::Folded,
             Kind::Imported(format) => format,
         };
-        let options = ImportOptions {
+        let read = ImportOptions {
             filter: filter.clone(),
             by_thread: options.columns || options.streams || keys.pid || keys.tid,
             columns: options.columns,
             streams: options.streams,
             budget: budget.clone(),
         };
-        Ok(rprof_import::read(format, self.text, &self.path, &options)?)
+        let mut profile = rprof_import::read(format, self.text, &self.path, &read)?;
+        profile.name_waits();
+        if options.waits.alone && !profile.retain_waits() {
+            let message = format!(
+                "{path} has no waits: no event {WAITS}, and no stack that ends in a reason such as [futex]; {RECORDED_BY}"
+            );
+            return Err(anyhow::anyhow!(message).into());
+        }
+        if !filter.reasons.is_empty() {
+            profile.retain_reasons(&filter.reasons);
+        }
+        Ok(profile)
     }
 
     /// Tells that a recording was wanted.

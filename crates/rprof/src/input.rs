@@ -14,7 +14,9 @@ use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
-use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
+use crate::cli::{
+    DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WaitArgs, WeightArg,
+};
 use crate::downloads::Downloads;
 use crate::foreign::{ForeignProfile, look_at};
 use crate::messages::{Failure, say};
@@ -241,6 +243,7 @@ pub(crate) fn read_even_empty(
             Input::Foreign(text) => profiles.push(text.profile(keys, options, &budget)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
+                WaitArgs::check_recording(&data, options)?;
                 unshown::tell(&data, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,

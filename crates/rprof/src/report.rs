@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use rprof_analysis::Options;
+use rprof_analysis::{Options, WaitOptions};
 use rprof_export::{ReportOptions, RowOptions, TreeOptions};
 use rprof_profile::Keys;
 use rprof_profile::call_tree::Growth;
@@ -24,14 +24,16 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let without_total = args.rows.no_children;
     let filter = &args.input.filter;
     let options = args.waits.choose(Options {
-        // What was waited for is told by the callers in the kernel.
+        waits: WaitOptions {
+            fold_idle: !args.waits.no_fold_idle,
+            alone: false,
+        },
         leaves_only: without_total
-            && !args.waits.is_given()
             && trees.is_none()
             && filter.focus.is_empty()
             && filter.callers.is_empty(),
         ..args.input.options()
-    });
+    })?;
     let mut profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
     args.waits.join(&mut profile)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);

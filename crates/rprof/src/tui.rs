@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         by_thread: true,
         columns: true,
         ..input.options()
-    });
+    })?;
     let mut merged = read_merged(
         &input.paths(),
         &input.filter,

@@ -1,7 +1,7 @@
 //! A differential flame graph: above, the new profile; below, what only the old one has; both with one scale.
 //!
 //! Colours are inclusive: a frame is red if it and what it called take more than before, blue if less, grey if that is
-//! within the noise. What is new, and what is gone, is hatched, so that eyes with a colour deficiency tell it as well.
+//! without a sure change. What is new, and what is gone, is hatched, so that eyes with a colour deficiency tell it as well.
 //! Widths of the two sides are not merged: a merged width is neither's time.
 
 use std::fmt::Write as _;
@@ -278,7 +278,7 @@ fn legend() -> String {
     let entries = [
         (Hex(RED).to_string(), "takes more"),
         (Hex(BLUE).to_string(), "takes less"),
-        (Hex(GREY).to_string(), "within the noise"),
+        (Hex(GREY).to_string(), "no sure change"),
         ("url(#new)".into(), "new"),
         ("url(#gone)".into(), "gone (lower panel)"),
     ];

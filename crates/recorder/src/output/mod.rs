@@ -362,10 +362,10 @@ impl RotatingOutput {
         })
     }
 
-    /// Writes a wait: a sample that stands for no CPU time.
-    pub(crate) fn put_wait(&mut self, released: &Released<'_>) -> io::Result<()> {
+    /// Writes a wait that began at a time: a sample that stands for no CPU time.
+    pub(crate) fn put_wait(&mut self, from: u64, released: &Released<'_>) -> io::Result<()> {
         if self.takes(released)? {
-            self.tally.count_wait(released.time);
+            self.tally.count_wait(from, released.time);
             if let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) {
                 self.follow_images(&raw);
             }

@@ -231,8 +231,8 @@ impl Writer {
         for image in unwinding.iter_mut().flat_map(Unwinding::take_sampled) {
             output.handle_sampled(image);
         }
-        if let (Some(waits), Some(unwinding)) = (off_cpu.as_mut(), unwinding.as_mut()) {
-            waits.look_at_sleepers(unwinding);
+        if let Some(waits) = off_cpu.as_mut() {
+            waits.look_at_sleepers(unwinding.as_mut());
         }
         let mut waits = WaitOutput { off_cpu, output };
         let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;

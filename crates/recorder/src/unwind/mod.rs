@@ -24,6 +24,7 @@ mod tables;
 mod tally;
 mod work;
 
+pub(crate) use sleepers::SleepingStack;
 pub use tally::{StackCause, StackTally};
 
 use rprof_processes::{LiveMap, Pid, Tid};
