@@ -187,7 +187,7 @@ impl Request<'_> {
             for (path, run) in paths.iter().zip(read.by_ref()) {
                 let (profile, machine) = run?;
                 let path = std::slice::from_ref(path);
-                nothing_found::check(&profile, path, self.filter, &options.filter, self.quiet)?;
+                nothing_found::check(&profile, path, self.filter, &options.filter)?;
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
                 warn(&profile, self.quiet);
                 side.profiles.push(profile);

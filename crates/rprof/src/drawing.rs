@@ -314,7 +314,7 @@ fn draw_recording(
     let profile = analyse(&data, &filter.symbols, &options, quiet)?;
     if nothing_found::has_filters(filter, &options.filter) {
         let paths = [PathBuf::from("what was recorded")];
-        nothing_found::check(&profile, &paths, filter, &options.filter, quiet)?;
+        nothing_found::check(&profile, &paths, filter, &options.filter)?;
     }
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);
     request.waits.join(&mut profile)?;

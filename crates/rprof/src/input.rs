@@ -221,7 +221,7 @@ pub(crate) fn read_merged(
     quiet: bool,
 ) -> Result<Merged, Failure> {
     let merged = read_even_empty(paths, args, options, keys, of_callers, quiet)?;
-    nothing_found::check(&merged.profile, paths, args, &options.filter, quiet)?;
+    nothing_found::check(&merged.profile, paths, args, &options.filter)?;
     Ok(merged)
 }
 

@@ -1,20 +1,18 @@
 //! Failure of commands that found no sample: one wording and one exit status for all of them.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 
 use rprof_export::clean::brief;
-use rprof_export::verdict::{Finding, findings};
+use rprof_export::verdict::findings;
 use rprof_profile::{Filter, Profile};
 
 use crate::cli::FilterArgs;
-use crate::input::warn;
 use crate::messages::Failure;
 use crate::{nearest, remedies};
 
 /// Fails if a profile has no sample: the filters reject all of them, or there was none.
-///
-/// Warnings about the recording are printed before, as they may be the cause.
 ///
 /// # Errors
 ///
@@ -24,16 +22,21 @@ pub(crate) fn check(
     paths: &[PathBuf],
     args: &FilterArgs,
     filter: &Filter,
-    quiet: bool,
 ) -> Result<(), Failure> {
     if profile.main_event().is_some() {
         return Ok(());
     }
-    warn(profile, quiet);
     let given = given(args, filter);
     let message = match given.is_empty() {
         true => nothing_recorded(profile, paths),
-        false => nothing_left(&given, &nearest::unmatched(profile, filter), paths),
+        false => {
+            // What was read wrong, and names that nothing has.
+            let mut causes = profile.quality.warnings.clone();
+            causes.extend(nearest::unmatched(profile, filter));
+            let mut seen = BTreeSet::new();
+            causes.retain(|cause| seen.insert(cause.clone()));
+            nothing_left(&given, &causes, paths)
+        }
     };
     Err(anyhow::anyhow!(message).into())
 }
@@ -144,10 +147,10 @@ fn names(paths: &[PathBuf]) -> String {
     format!("{}{rest}", names.join(", "))
 }
 
-fn nothing_left(given: &[Given], unmatched: &[String], paths: &[PathBuf]) -> String {
+fn nothing_left(given: &[Given], causes: &[String], paths: &[PathBuf]) -> String {
     let flags: Vec<&str> = given.iter().map(|given| &*given.flag).collect();
-    let why = match (unmatched.is_empty(), given.first()) {
-        (false, _) | (_, None) => unmatched.join("; "),
+    let why = match (causes.is_empty(), given.first()) {
+        (false, _) | (_, None) => causes.join("; "),
         (true, Some(first)) => first.listed_by.to_owned(),
     };
     format!(
@@ -158,10 +161,8 @@ fn nothing_left(given: &[Given], unmatched: &[String], paths: &[PathBuf]) -> Str
 }
 
 fn nothing_recorded(profile: &Profile, paths: &[PathBuf]) -> String {
-    let causes: Vec<String> = (findings(profile).iter())
-        .filter(|finding| !matches!(finding, Finding::Warning(_)))
-        .map(remedies::of_finding)
-        .collect();
+    let causes = findings(profile);
+    let causes: Vec<String> = causes.iter().map(remedies::of_finding).collect();
     let causes = match causes.is_empty() {
         true => "nothing was sampled; record for longer, at a higher rate (-F), or waits as well (`rprof record --off-cpu`)"
             .to_owned(),

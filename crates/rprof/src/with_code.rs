@@ -70,13 +70,7 @@ pub(crate) fn with_code<T>(
         images.push(code);
     }
     let mut profile = merge(profiles);
-    nothing_found::check(
-        &profile,
-        input.paths,
-        input.args,
-        &input.filter,
-        input.quiet,
-    )?;
+    nothing_found::check(&profile, input.paths, input.args, &input.filter)?;
     let unmatched = nearest::unmatched(&profile, &input.filter);
     profile.quality.warnings.extend(unmatched);
     let profile = input.args.cut_to_callers(profile, Callee::Dropped);

@@ -564,7 +564,12 @@ fn shorten_argument(arg: Arg, options: &[&str]) -> Arg {
         Some(_) => arg,
         None => arg.long_help(text.clone()),
     };
-    arg.hide_possible_values(true).help(first_part(&text))
+    let takes_values = arg.get_action().takes_values();
+    let arg = arg.help(first_part(&text));
+    match takes_values {
+        true => arg.hide_possible_values(true),
+        false => arg,
+    }
 }
 
 /// Returns the part of a help text that says what an option does, with the default that the text names.
