@@ -267,7 +267,7 @@ pub fn undecided(diff: &ProfileDiff) -> Option<String> {
     let mut rows = diff.undecided();
     let row = rows.next()?;
     let (of, which) = match row.own.verdict {
-        Verdict::MayExceed | Verdict::Inconclusive => (&row.own, ""),
+        Verdict::MayExceed => (&row.own, ""),
         _ => (&row.total, " with what it calls"),
     };
     let others = match rows.count() {

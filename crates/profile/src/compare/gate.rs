@@ -109,17 +109,15 @@ impl ProfileDiff {
         is_asked && property(&self.whole) && !self.is_allowed(&self.whole)
     }
 
-    /// Returns the functions that count of which it is not sure that they take less than the threshold more, the largest rise
-    /// first: those that were seen to take more, and those that the rules [name](GateRules::only).
+    /// Returns the functions that count and that were seen to take more, of which it is not sure that it is less than the threshold,
+    /// the largest rise first.
     ///
-    /// Small functions differ by more than most thresholds by chance: of those the rules do not name, only a rise that is sure
-    /// in itself speaks.
+    /// Small functions differ by more than most thresholds by chance, so a rise that was not seen is no question.
     pub fn undecided(&self) -> impl Iterator<Item = &FunctionDiff> {
         let (own, total) = self.rules.scope.parts();
         let may_exceed = |change: &Change| {
             let is_seen = change.verdict == Verdict::MayExceed;
-            let is_named = !self.rules.only.is_empty();
-            (is_seen || is_named) && change.may_exceed(self.threshold) && self.may_count(change)
+            is_seen && change.may_exceed(self.threshold) && self.may_count(change)
         };
         let mut rows: Vec<&FunctionDiff> = (self.functions.iter())
             .filter(|row| self.rules.counts(row))

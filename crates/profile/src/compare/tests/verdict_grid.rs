@@ -208,6 +208,7 @@ fn a_fall_passes_and_a_small_share_does_not_hide_the_programs_rise() {
     let with = |factor, threshold| {
         let options = CompareOptions {
             threshold,
+            min_share: 0.05,
             design: Design::Paired,
             ..CompareOptions::default()
         };
@@ -216,8 +217,8 @@ fn a_fall_passes_and_a_small_share_does_not_hide_the_programs_rise() {
     for fall in [0.9, 0.953, 0.97] {
         assert_eq!(with(fall, 0.05).gate(), Gate::Passed, "{fall}");
     }
-    // 0.4 % of the program is less than the share of a function that counts, and more than the limit.
-    let diff = with(1.004, 0.001);
+    // 2 % of the program is less than the share of a function that counts, and more than the limit.
+    let diff = with(1.02, 0.005);
     assert_eq!(
         (diff.whole.verdict, diff.gate()),
         (Verdict::Regressed, Gate::Regressed)
