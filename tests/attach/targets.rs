@@ -447,7 +447,7 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
         for (wrong, said) in [
             (format!("-p {pid} --tid {pid}"), "-p and -t are two targets"),
             ("--pid 0".to_owned(), "no running process"),
-            ("-t -1".to_owned(), "no running process"),
+            ("-t=-1".to_owned(), "no running process"),
             (format!("--pid {pid} -G some"), "cannot be used with"),
             (format!("-a --tid {pid}"), "cannot be used with"),
         ] {
@@ -460,7 +460,7 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
         "collapse",
         "script",
         "annotate",
-        "export -o out",
+        "export --format pprof -o out",
         "flamegraph -q -o out",
         "html -q -o out",
         "diff perf.data perf.data",
@@ -495,8 +495,8 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
         here.rprof(&line).ok();
     }
     // What selects processes to record means nothing for a file.
-    here.rprof("flamegraph -o out -i perf.data --pid 1 --with-children")
+    here.rprof("flamegraph -o out -i ./perf.data --pid 1 --with-children")
         .exits(2)
-        .says("--with-children says how to record, and perf.data is read");
+        .says("--with-children says how to record, and ./perf.data is read");
     drop(running);
 }

@@ -39,7 +39,7 @@ fn options_of_other_profilers_are_taken_or_answered_with_ours() {
         ("report --header", "`rprof header -i perf.data`"),
         ("report -T", "`--sort comm,tid`"),
         ("report --no-demangle", "`--demangle none`"),
-        ("report -o out.txt", "`> FILE`"),
+        ("report -o out.txt", "`> OUT`"),
         ("report -top x.folded", "most self"),
         ("report -cum x.folded", "--children"),
         ("report -http=:8080 x.folded", "rprof html"),

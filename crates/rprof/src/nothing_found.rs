@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rprof_export::clean::brief;
 use rprof_export::verdict::findings;
+use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Profile};
 
 use crate::cli::FilterArgs;
@@ -109,9 +110,12 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
         texts(&filter.cpus),
         "`rprof script -F cpu,time,event` lists the CPU of each sample",
     );
+    // Reasons choose the event of waits.
+    let is_chosen = |event: &&String| filter.reasons.is_empty() || *event != WAITS;
+    let events: Vec<&String> = filter.events.iter().filter(is_chosen).collect();
     add(
         "--event",
-        texts(&filter.events),
+        texts(&events),
         "`rprof header` lists events, which may be without samples",
     );
     add("--dso", texts(&filter.objects), BY_FUNCTION);

@@ -95,15 +95,15 @@ pub(crate) struct TaskFilterArgs {
 #[command(next_help_heading = "Filters")]
 pub(crate) struct SampleFilterArgs {
     /// Only samples of threads with these names; `*` and `?` stand for any characters, here and below
-    #[arg(long, alias = "comms", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
     /// Only samples taken in one of these programs or libraries: path, file name, or `libc` for libc.so.6
-    #[arg(long, alias = "dsos", value_name = "OBJECT", value_delimiter = ',')]
+    #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
     /// Only samples taken in one of these functions, or in a call inlined there; repeatable
-    #[arg(long, alias = "symbols", value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
     /// Only samples with one of these functions anywhere in their stack; repeatable

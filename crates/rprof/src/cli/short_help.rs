@@ -44,13 +44,9 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "call-graph",
             "mmap-pages",
             "duration",
-            "delay",
             "runtimes",
             "off-cpu",
-            "wakers",
             "output",
-            "stat",
-            "max-size",
             "switch-output",
             "runs",
             "keep",
@@ -80,26 +76,19 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "time",
             "sort",
             "children",
-            "percent-limit",
             "rows",
-            "wide",
             "call-graph",
             "off-cpu",
             "wall",
             "reason",
             "format",
             "tui",
-            "no-inline",
-            "debuginfod",
         ],
     },
     ShortHelp {
         command: "annotate",
         examples: [
-            (
-                "rprof annotate",
-                "lines and instructions of the hottest functions",
-            ),
+            ("rprof annotate", "the hottest functions, by lines"),
             ("rprof annotate parse_line", "of one function"),
             ("rprof annotate --by source 'json::*'", "source lines alone"),
         ],
@@ -115,13 +104,8 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "symbol",
             "time",
             "by",
-            "inlined",
             "syntax",
-            "percent-type",
-            "all",
             "functions",
-            "source-path",
-            "wide",
             "format",
             "debuginfod",
         ],
@@ -142,7 +126,6 @@ static SHORT_HELPS: &[ShortHelp] = &[
         options: &[
             "all-cpus",
             "pid",
-            "with-children",
             "tid",
             "cpu",
             "cgroup",
@@ -182,14 +165,12 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "metrics",
             "all-user",
             "all-kernel",
-            "delay",
             "timeout",
             "interval-print",
             "per",
             "repeat",
             "time",
             "warmup",
-            "prepare",
             "fail-above",
             "format",
             "output",
@@ -197,7 +178,6 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "verbose",
             "all-cpus",
             "pid",
-            "with-children",
             "tid",
             "cpu",
             "cgroup",
@@ -225,26 +205,21 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "no-inverted",
             "reverse",
             "colors",
-            "min-width",
-            "width",
             "off-cpu",
             "wall",
             "comm",
             "dso",
             "symbol",
-            "focus",
             "time",
             "all-cpus",
             "pid",
             "tid",
             "cpu",
-            "cgroup",
             "uid",
             "freq",
             "event",
             "call-graph",
             "duration",
-            "runtimes",
             "quiet",
         ],
     },
@@ -262,26 +237,22 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "title",
             "diff",
             "annotate",
-            "with-source",
             "max-size",
             "off-cpu",
             "wall",
             "comm",
             "dso",
             "symbol",
-            "focus",
             "time",
             "all-cpus",
             "pid",
             "tid",
             "cpu",
-            "cgroup",
             "uid",
             "freq",
             "event",
             "call-graph",
             "duration",
-            "runtimes",
             "quiet",
         ],
     },
@@ -305,14 +276,10 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "symbol",
             "focus",
             "per",
-            "noise",
             "fail-above",
             "strict",
-            "only",
-            "allow",
             "output",
             "format",
-            "folded",
             "sort",
             "all",
             "rows",
@@ -365,7 +332,7 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "collapse",
         examples: [
-            ("rprof collapse", "folded stacks of perf.data"),
+            ("rprof collapse", "stacks of perf.data"),
             (
                 "rprof collapse --comm worker -o w.folded",
                 "of one thread name",
@@ -400,7 +367,7 @@ static SHORT_HELPS: &[ShortHelp] = &[
         examples: [
             (
                 "rprof export -o profile.pb.gz",
-                "for pprof, Pyroscope and go build -pgo",
+                "for pprof, Pyroscope and Go's PGO",
             ),
             (
                 "rprof export -o profile.speedscope.json",
@@ -440,8 +407,6 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "labels",
             "token-file",
             "basic-auth-file",
-            "tenant",
-            "ca-file",
             "plain-http",
             "retry-for",
             "timeout",
@@ -451,7 +416,6 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "comm",
             "pid",
             "tid",
-            "time",
         ],
     },
     ShortHelp {
@@ -504,11 +468,14 @@ static SHORT_HELPS: &[ShortHelp] = &[
     },
 ];
 
-/// Characters at which the first line of a help text may end: what follows is for `--help`.
-const ENDS: [&str; 4] = ["; ", ": ", ", such as ", " [default"];
+/// Characters at which a long help text is cut: what follows is for `--help`.
+const ENDS: [&str; 4] = ["; ", ": ", ", ", " [default"];
+
+/// Minimum number of bytes in front of a cut.
+const MIN_HELP: usize = 12;
 
 /// Maximum number of characters of a help text that is not cut.
-const MAX_HELP: usize = 44;
+const MAX_HELP: usize = 48;
 
 /// Makes `-h` short, if the arguments ask for it.
 pub(super) fn with_short_help(command: clap::Command, arguments: &[OsString]) -> clap::Command {
@@ -538,7 +505,7 @@ fn shorten(command: clap::Command, help: &ShortHelp) -> clap::Command {
         .collect();
     let rest = match help.options.is_empty() {
         true => String::new(),
-        false => format!("\n`rprof {name} --help` lists all options."),
+        false => format!("\n\n`rprof {name} --help` lists all options."),
     };
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nExamples:\n{}\n\n{{all-args}}{rest}",
@@ -576,10 +543,11 @@ fn shorten_argument(arg: Arg, options: &[&str]) -> Arg {
 fn first_part(text: &str) -> String {
     let default = (text.rfind(" [default")).map_or("", |at| &text[at..]);
     let body = text.strip_suffix(default).unwrap_or(text);
-    if body.chars().count() <= MAX_HELP {
+    if text.chars().count() <= MAX_HELP {
         return text.to_owned();
     }
-    let ends = ENDS.iter().filter_map(|end| body.find(end));
+    let ends = ENDS.iter().flat_map(|end| body.match_indices(end));
+    let ends = ends.map(|(at, _)| at).filter(|at| *at >= MIN_HELP);
     let end = ends.min().unwrap_or(body.len());
     let short_default = if default.chars().count() <= MAX_HELP / 2 {
         default
@@ -603,14 +571,17 @@ mod tests {
 
     #[test]
     fn short_help_of_every_command_fits_on_a_screen_and_begins_with_examples() {
+        let mut too_long = Vec::new();
         for sub in command().get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let name = sub.get_name();
             for width in [80, 100] {
-                let text = help(name, width);
-                let count = text.lines().count();
-                assert!(count <= 50, "{name} at {width}: {count} lines\n{text}");
+                let count = help(name, width).lines().count();
+                if count > 50 {
+                    too_long.push(format!("{name} at {width}: {count} lines"));
+                }
             }
         }
+        assert!(too_long.is_empty(), "{}", too_long.join("\n"));
         for short in SHORT_HELPS {
             let text = help(short.command, 80);
             let examples = text.lines().skip_while(|line| *line != "Examples:").skip(1);
@@ -650,7 +621,7 @@ mod tests {
             first_part(
                 "Samples per second on each CPU, or `max`; lowered to the system's limit [default: 999]"
             ),
-            "Samples per second on each CPU, or `max` [default: 999]"
+            "Samples per second on each CPU [default: 999]"
         );
         assert_eq!(
             first_part(

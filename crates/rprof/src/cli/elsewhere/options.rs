@@ -49,23 +49,30 @@ const READ: &[&str] = &[
     "flamegraph",
     "html",
 ];
+/// Commands with filters.
+const FILTER: &[&str] = &[
+    "report",
+    "annotate",
+    "script",
+    "collapse",
+    "export",
+    "push",
+    "diff",
+    "flamegraph",
+    "html",
+    "gate",
+];
 /// Commands that print, which have no -o.
 const PRINT: &[&str] = &["report", "annotate", "script"];
 
 /// All options, by tool and command.
 static OPTIONS: &[Row] = &[
     // perf report, perf script, perf annotate, perf diff.
-    (READ, &["-S", "--symbols"], Same("symbol")),
-    (
-        &["report", "annotate", "script"],
-        &["-c", "--comms"],
-        Same("comm"),
-    ),
-    (
-        &["report", "annotate", "diff"],
-        &["-d", "--dsos"],
-        Same("dso"),
-    ),
+    (FILTER, &["-S", "--symbols"], Same("symbol")),
+    (FILTER, &["--comms"], Same("comm")),
+    (FILTER, &["--dsos"], Same("dso")),
+    (&["report", "annotate", "script"], &["-c"], Same("comm")),
+    (&["report", "annotate", "diff"], &["-d"], Same("dso")),
     (&["annotate"], &["-s"], Same("symbol")),
     (&["report"], &["-F", "--fields"], Same("sort")),
     (
@@ -252,7 +259,7 @@ static OPTIONS: &[Row] = &[
     (
         PRINT,
         &["-o", "--output"],
-        Instead("`> FILE` keeps the text; `rprof export -i FILE -o OUT` writes other formats"),
+        Instead("`> OUT` keeps the text; `rprof export -i FILE -o OUT` writes other formats"),
     ),
     // perf record, perf top, perf stat.
     (
@@ -407,7 +414,7 @@ static OPTIONS: &[Row] = &[
     ),
     (
         &["record", "html"],
-        &["--port", "--address", "--no-server", "-P"],
+        &["--port", "--address", "--no-server"],
         Instead("`rprof html` writes one file that any browser opens: there is no server"),
     ),
     (
@@ -575,7 +582,11 @@ static OPTIONS: &[Row] = &[
     ),
     // async-profiler.
     (RECORD, &["--wall", "--offcpu"], Same("off-cpu")),
-    (READ, &["--offcpu"], Same("off-cpu")),
+    (
+        &["report", "collapse", "export", "diff", "flamegraph", "html"],
+        &["--offcpu"],
+        Same("off-cpu"),
+    ),
     (SAMPLE, &["--timeout", "--seconds"], Same("duration")),
     (
         SAMPLE,
