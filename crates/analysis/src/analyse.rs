@@ -89,7 +89,7 @@ pub fn analyse_with_code<'a>(
     });
     let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
     let warnings = warnings(&index, symbolizer, unreadable.sum(), &options.filter);
-    let mut profile = assemble(&index, parts, symbols, options);
+    let mut profile = assemble(&index, symbolizer, parts, symbols, options);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));

@@ -24,6 +24,8 @@ pub enum Finding {
         complete: f64,
         /// True if many do not, in a recording whose stacks were made by frame pointers.
         lacks_frame_pointers: bool,
+        /// Share of stacks whose callers are on another stack, which was not copied, in percent.
+        on_other_stack: f64,
         /// Runtime that is the reason for many.
         runtime: Option<Runtime>,
     },
@@ -122,10 +124,15 @@ impl Finding {
             Finding::Stacks {
                 complete,
                 lacks_frame_pointers,
+                on_other_stack,
                 runtime,
             } => {
                 let cut = runtime.and_then(Runtime::cuts_stacks);
                 let others = match (lacks_frame_pointers, cut) {
+                    _ if *on_other_stack >= 1.0 => format!(
+                        "; {on_other_stack:.1}% end where the program went to another stack (Go's runtime, a \
+                         signal's handler), and the file has no copy of the one before"
+                    ),
                     (true, _) => {
                         "; the others break off where code was built without frame pointers"
                             .to_owned()
@@ -367,6 +374,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Stacks {
             complete,
             lacks_frame_pointers: complete < 90.0 && s.unwound == 0,
+            on_other_stack: percent(s.other_stack, s.total),
             runtime: (complete < 95.0)
                 .then(|| cutting_runtime(profile))
                 .flatten(),

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use rprof_launch::procfs::Procfs;
 use rprof_launch::{Child, Launcher};
 use rprof_output::Destination::{File, Stream};
 use rprof_output::{Choice, named_descriptor};
@@ -364,6 +365,12 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
             say(remedies::of_step(step));
         }
         job.remarks.iter().for_each(say);
+        if Procfs::default().is_of_other_pid_namespace() {
+            say(
+                "/proc is of another PID namespace, where these processes have other numbers: their memory and mappings cannot be \
+                 read, so that code made at run time is not followed; mount one here (`unshare --mount-proc`, `mount -t proc proc /proc`)",
+            );
+        }
         job.runtimes.iter().for_each(Runtimes::say_what_is_set);
         job.runtimes.iter().for_each(Runtimes::say_what_is_too_late);
     }

@@ -111,6 +111,9 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             lacks_frame_pointers: true,
             ..
         } => ": `rprof record` needs none",
+        Finding::Stacks { on_other_stack, .. } if *on_other_stack >= 1.0 => {
+            ": `rprof record` shows its callers where it can"
+        }
         Finding::Unnamed {
             reason: Reason::Unidentified,
             ..
@@ -246,9 +249,19 @@ mod tests {
                 Finding::Stacks {
                     complete: 10.0,
                     lacks_frame_pointers: true,
+                    on_other_stack: 0.0,
                     runtime: None,
                 },
                 "`rprof record`",
+            ),
+            (
+                Finding::Stacks {
+                    complete: 60.0,
+                    lacks_frame_pointers: false,
+                    on_other_stack: 40.0,
+                    runtime: None,
+                },
+                "40.0% end where the program went to another stack",
             ),
         ];
         for (finding, flag) in flags {

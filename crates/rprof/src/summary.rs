@@ -218,6 +218,7 @@ fn in_words(cause: StackCause) -> &'static str {
         StackCause::NoUnwindInfo => "no unwind information",
         StackCause::BadUnwindInfo => "unusable unwind information",
         StackCause::BadMemory => "a value that was not recorded is needed",
+        StackCause::OtherStack => "the callers are on another stack, which was not copied",
         StackCause::NotMapped => "a return address leads to no code",
         StackCause::TooDeep => "more frames than a record can hold",
         StackCause::Compat => "32-bit process",

@@ -54,7 +54,8 @@ pub struct SamplingOptions {
     /// one of calls (Intel's LBR, since Haswell). Default: no.
     pub branch_call_stacks: bool,
     /// Take `user_stack` for an upper bound, and copy fewer bytes where the ring would not hold the
-    /// samples of 25 ms. Default: no.
+    /// samples of 25 ms. For those who unwind at once: callchains keep the user's side, which leads on where
+    /// a stack that was not copied begins. Default: no.
     pub fit_user_stack: bool,
     /// What samples hold beyond address, thread, time, CPU, period and callchain, and which records
     /// come beyond those of processes.

@@ -15,6 +15,8 @@ const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Procfs {
     root: PathBuf,
+    /// True if it is of another PID namespace: its numbers are other processes'.
+    is_foreign: bool,
 }
 
 impl Default for Procfs {
@@ -25,14 +27,31 @@ impl Default for Procfs {
 }
 
 impl Procfs {
-    /// A /proc that is mounted in another folder, or made up for a test.
+    /// A /proc that is mounted in another folder, or made up for a test. Of one of [another PID
+    /// namespace](Self::is_of_other_pid_namespace) no process is read.
     pub fn new(root: impl Into<PathBuf>) -> Procfs {
-        Procfs { root: root.into() }
+        let root = root.into();
+        // A link to the reader's number there.
+        let own = fs::read_link(root.join("self")).ok();
+        let own = own.and_then(|link| link.to_str()?.parse().ok());
+        Procfs {
+            is_foreign: own.is_some_and(|own: u32| own != std::process::id()),
+            root,
+        }
+    }
+
+    /// Returns true if processes have other numbers here than for this process, as in a PID namespace that has none of its own
+    /// mounted (`unshare --pid --fork` without `--mount-proc`): a number would lead to another process.
+    pub fn is_of_other_pid_namespace(&self) -> bool {
+        self.is_foreign
     }
 
     /// Returns the ids of all processes that this user may see, ascending.
     pub fn process_ids(&self) -> Vec<u32> {
-        ids_in(&self.root)
+        match self.is_foreign {
+            true => Vec::new(),
+            false => ids_in(&self.root),
+        }
     }
 
     /// Returns true if processes here have the numbers that the kernel itself calls them by: if this is no pid namespace within
@@ -238,9 +257,14 @@ impl Procfs {
         fs::File::open(self.folder(pid).join("maps"))
     }
 
-    /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened.
+    /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened. One that is not there for
+    /// all but this process, if /proc is of [another PID namespace](Self::is_of_other_pid_namespace).
     pub fn folder(&self, id: u32) -> PathBuf {
-        self.root.join(id.to_string())
+        match self.is_foreign {
+            false => self.root.join(id.to_string()),
+            true if id == std::process::id() => self.root.join("self"),
+            true => self.root.join("self").join("of-other-pid-namespace"),
+        }
     }
 }
 
@@ -271,6 +295,33 @@ fn ids_in(folder: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_process_is_read_in_a_proc_of_another_pid_namespace() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let us = std::process::id();
+        for id in ["1", "7", "70"] {
+            std::fs::create_dir_all(folder.join(id).join("task").join(id)).unwrap();
+            std::fs::write(folder.join(id).join("task").join(id).join("comm"), id).unwrap();
+        }
+        let proc = |own: &str| {
+            let link = folder.join("self");
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(own, &link).unwrap();
+            Procfs::new(folder)
+        };
+        let other = proc("70");
+        assert!(us != 70 && other.is_of_other_pid_namespace());
+        assert_eq!(other.process_ids(), []);
+        assert_eq!(other.comm(7, 7), None);
+        assert!(!other.exists(7));
+        assert_eq!(other.folder(us), folder.join("self"));
+        let ours = proc(&us.to_string());
+        assert!(!ours.is_of_other_pid_namespace());
+        assert_eq!(ours.comm(7, 7), Some(b"7".to_vec()));
+        assert!(!Procfs::default().is_of_other_pid_namespace());
+    }
 
     #[test]
     fn this_process_is_found_with_its_thread_name_user_and_root() {

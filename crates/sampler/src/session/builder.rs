@@ -164,7 +164,7 @@ impl SessionBuilder {
     }
 
     /// Takes the bytes of [`user_stack`](Self::user_stack) for an upper bound, and copies fewer where
-    /// the ring would not hold the samples of 25 ms.
+    /// the ring would not hold the samples of 25 ms. For those who unwind at once: callchains keep the user's side.
     pub fn fit_user_stack(mut self, fit: bool) -> Self {
         self.options.fit_user_stack = fit;
         self
