@@ -13,7 +13,7 @@ use crate::names::{CleanName, CleanNames};
 pub struct TreeOptions {
     /// Callers of functions, or what they called.
     pub growth: Growth,
-    /// Least share of a branch that is shown, in percent of all samples; or ten times that, in percent of its row, so that
+    /// Least share of a branch that is shown, in percent of all samples; or twenty times that, in percent of its row, so that
     /// rows of flat profiles have branches as well. See [`shown_branches`].
     pub percent_limit: f64,
 }
@@ -22,15 +22,15 @@ pub struct TreeOptions {
 const LEAST_BRANCHES: usize = 3;
 
 /// Factor between the limit for shares of all samples and the limit for shares of one row.
-const ROW_FACTOR: f64 = 10.0;
+const ROW_FACTOR: f64 = 20.0;
 
-/// Returns true if a branch has `limit` percent of the weight of all samples, or ten times that share of its row's weight.
+/// Returns true if a branch has `limit` percent of the weight of all samples, or twenty times that share of its row's weight.
 fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
     percent(weight, whole) >= limit || percent(weight, of_row) >= limit * ROW_FACTOR
 }
 
 /// Returns how many of the branches next to a row are shown. Shown are branches with `limit` percent of the weight of all
-/// samples (`whole`), or ten times that share of the row's weight (`of_row`); where there is none, the heaviest three.
+/// samples (`whole`), or twenty times that share of the row's weight (`of_row`); where there is none, the heaviest three.
 ///
 /// `weights` are the weights of all branches, in descending order.
 ///
@@ -39,7 +39,7 @@ fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
 /// use rprof_export::shown_branches;
 ///
 /// // A row with 1 % of everything, and callers that have 0.4 %, 0.3 % and so on.
-/// assert_eq!(shown_branches(&[40, 30, 20, 5, 4, 1], 100, 10_000, 0.5), 4);
+/// assert_eq!(shown_branches(&[40, 30, 15, 12, 2, 1], 100, 10_000, 0.5), 4);
 /// assert_eq!(shown_branches(&[2; 50], 100, 10_000, 0.5), 3);
 /// assert_eq!(shown_branches(&[], 100, 10_000, 0.5), 0);
 /// ```

@@ -67,7 +67,7 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         return Err(command.error(ErrorKind::InvalidSubcommand, instead));
     }
     if let Some(instead) = elsewhere::answer_to_word(&arguments) {
-        return Err(command.error(ErrorKind::UnknownArgument, instead));
+        return Err(unknown(&mut command, &arguments, &instead));
     }
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
@@ -80,9 +80,19 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     matches
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(|e| match elsewhere::answer_to_error(&e, &arguments) {
-            Some(instead) => command.error(ErrorKind::UnknownArgument, instead),
+            Some(instead) => unknown(&mut command, &arguments, &instead),
             None => elsewhere::without_advice_on_values(e).format(&mut command),
         })
+}
+
+/// Returns the error of an option that the command of these arguments has not, with the usage of that command.
+fn unknown(command: &mut clap::Command, arguments: &[OsString], instead: &str) -> clap::Error {
+    command.build();
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    match name.and_then(|name| command.find_subcommand_mut(name)) {
+        Some(sub) => sub.error(ErrorKind::UnknownArgument, instead),
+        None => command.error(ErrorKind::UnknownArgument, instead),
+    }
 }
 
 /// Builds the command line for these arguments: one command alone where they are for it. A program to be recorded is not

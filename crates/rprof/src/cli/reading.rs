@@ -152,7 +152,7 @@ pub(crate) struct ReportArgs {
 
     /// Show below each row its call tree: `callee`, the callers of what ran (the default, sorted by self), or
     /// `caller`, what the function called (the default with --children); `,PERCENT` is the least share of a branch: of all
-    /// samples, or ten times that of its row [default: 0.5]
+    /// samples, or twenty times that of its row [default: 0.5]
     #[arg(short = 'g', long, help_heading = "Rows", value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
