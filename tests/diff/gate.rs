@@ -111,7 +111,7 @@ fn eight_runs(options: &str) -> String {
     format!("diff --base {}--new {}{options}", side("old"), side("new"))
 }
 
-/// What every output says of one comparison.
+/// What every output says of one comparison of programs.
 struct Said {
     /// First words of the headline.
     word: String,
@@ -123,7 +123,7 @@ struct Said {
 }
 
 fn said(here: &Here, limit: f64) -> Said {
-    let options = format!("--fail-above {}%", limit * 100.0);
+    let options = format!("--fail-above {}% --scope total", limit * 100.0);
     let run = here
         .rprof(&eight_runs(&format!("{options} --format json")))
         .run();

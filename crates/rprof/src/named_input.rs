@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-use rprof_import::Detected;
+use rprof_import::{Detected, Format};
 use rprof_perfdata::PerfData;
 
 use crate::foreign::look_at;
@@ -23,7 +23,26 @@ pub(crate) fn is_recording(word: &OsStr) -> bool {
     };
     let is_magic = PerfData::is_magic(opened.start());
     let can_be_executed = meta.permissions().mode() & 0o111 != 0;
-    is_magic || !can_be_executed && matches!(opened.detected(), Detected::Profile(_))
+    let is_profile = match opened.detected() {
+        Detected::Profile(Format::Json) => has_key_of_profiles(opened.start()),
+        Detected::Profile(_) => true,
+        _ => false,
+    };
+    is_magic || !can_be_executed && is_profile
+}
+
+/// Returns true if the beginning of a JSON document has a key that profiles have: a folder of recordings may hold other JSON.
+fn has_key_of_profiles(start: &[u8]) -> bool {
+    let keys = [
+        "\"meta\"",
+        "\"threads\"",
+        "\"libs\"",
+        "\"shared\"",
+        "\"profiles\"",
+        "\"$schema\"",
+    ];
+    let has = |key: &&str| memchr::memmem::find(start, key.as_bytes()).is_some();
+    keys.iter().any(has)
 }
 
 /// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a
