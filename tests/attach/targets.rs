@@ -424,7 +424,7 @@ fn pid_option_takes_a_threads_id_for_its_process() {
         .ok();
     stat.says(&remark);
     for thread in ids() {
-        stat.prints(&format!("thread {thread}"));
+        stat.says(&format!("thread {thread}"));
     }
     threads.signal(Signal::KILL);
     threads.end();

@@ -95,9 +95,6 @@ fn is_trace(text: &[u8]) -> bool {
 
 /// Tells text of perf script from folded stacks. Folded lines end in a number, and so may anything else: most lines must.
 fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
-    if start.contains(&0) {
-        return Some(Detected::Other);
-    }
     // The last line may be cut.
     let end = match at_end {
         true => start.len(),
@@ -109,7 +106,8 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
     let lines = || without_mark(&start[..end]).split(|byte| *byte == b'\n');
     let lossy: Vec<_> = lines().map(String::from_utf8_lossy).collect();
     let texts = || lossy.iter().map(|line| line.trim_end_matches('\r'));
-    if evidence(texts()) == Evidence::Samples {
+    // Names in folded stacks may have any byte; perf prints none that is zero.
+    if !start.contains(&0) && evidence(texts()) == Evidence::Samples {
         return Some(Detected::Profile(Format::PerfScript));
     }
     let (mut stacks, mut others) = (0, 0);
@@ -152,6 +150,7 @@ mod tests {
             (b"\xef\xbb\xbfmain;work 12\n", Format::Folded),
             (b"Collapsed by a tool\na;b 0.5\na;c 1\n", Format::Folded),
             (b"main 3", Format::Folded),
+            (b"main;nul\0byte 1\nmain;work 2\n", Format::Folded),
             (b"w 17 1.5: cycles: \n\t 10 f (/w)\n", Format::PerfScript),
             // Lines that end in numbers.
             (b"cat 1/1 [000] 5.0: raw_syscalls:sys_exit: NR 0 = 65536\n\t1149 read (/lib/libc.so.6)\n\n", Format::PerfScript),
