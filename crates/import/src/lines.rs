@@ -13,6 +13,9 @@ pub(crate) struct Lines<'i> {
     number: u64,
 }
 
+/// Number of a line, and its text or the reason for which it cannot be read.
+pub(crate) type NumberedLine<'l> = (u64, Result<Cow<'l, str>, &'static str>);
+
 impl<'i> Lines<'i> {
     pub(crate) fn new(input: &'i mut dyn BufRead) -> Lines<'i> {
         Lines {
@@ -23,7 +26,7 @@ impl<'i> Lines<'i> {
     }
 
     /// Returns the next line without its end, or why it cannot be read, behind its number from 1; `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Result<Cow<'_, str>, &'static str>)>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
         self.bytes.clear();
         let (mut any, mut is_whole) = (false, true);
         loop {

@@ -109,7 +109,7 @@ pub(crate) fn with_delays(
     session: &Session,
     delays: Option<&DelayWatcher>,
 ) -> CpuTime {
-    let whole = session.child().and_then(|child| child.run_delay());
+    let whole = session.child().and_then(rprof_launch::Child::run_delay);
     let delay = delays.and_then(|delays| delays.so_far(time.used, whole));
     CpuTime {
         waiting: delay.map(|delay: Delay| delay.waiting),

@@ -93,7 +93,7 @@ fn each_state_between_equal_and_more_has_words_of_its_own() {
                     ("main;beta", amount(80_000.0)),
                 ])
             })
-            .to_vec()
+            .into()
     };
     let said = |rise: f64, threshold: f64| {
         let options = CompareOptions {

@@ -256,14 +256,13 @@ impl Reader<'_, '_> {
         };
         if !is_certain && self.head.as_ref().is_some_and(takes_frames) {
             // The leaf stands first; callers beyond the limit are left out in any case.
-            match self.frames.len() <= MOST_FRAMES {
-                true => match self.known.line(line, FrameLine::parse, self.out)? {
+            if self.frames.len() <= MOST_FRAMES {
+                match self.known.line(line, FrameLine::parse, self.out)? {
                     Some(frame) => self.frames.push(frame),
                     None => self
                         .refused
                         .add(number, "is no frame, but stands below a sample"),
-                },
-                false => {}
+                }
             }
             return Ok(());
         }

@@ -64,7 +64,7 @@ impl SampledImages {
         }
         let own = sample.ip().filter(|_| misc.cpu_mode() == CpuMode::User);
         let callers = sample.callchain();
-        let callers = callers.iter().flat_map(|chain| chain.iter());
+        let callers = callers.iter().flat_map(rprof_records::Callchain::iter);
         for address in own.into_iter().chain(callers) {
             // The kernel's side, and what divides the two.
             if address >= KERNEL || address >= MARKERS.wrapping_neg() {

@@ -336,13 +336,13 @@ impl KeptImages {
             let embed = move || of.embed(&state, all, longest, whole);
             match calls.call(known.user, embed) {
                 Some(Embedded::File(file, kept)) => {
-                    told.embedded(&path, kept, kept < file.len);
+                    told.embedded(path, kept, kept < file.len);
                     left = left.saturating_sub(file.len);
                     whole_left = whole_left.saturating_sub(kept);
                     hand(file);
                 }
-                Some(Embedded::TooLong(len)) => told.too_long(&path, len),
-                Some(Embedded::Gone) => told.gone(&path),
+                Some(Embedded::TooLong(len)) => told.too_long(path, len),
+                Some(Embedded::Gone) => told.gone(path),
                 Some(Embedded::NotNeeded) | None => {}
             }
         }
