@@ -368,6 +368,7 @@ impl Maker<'_> {
                 _ => ObjectKind::File,
             },
             build_id: build_id.filter(|_| self.detail == Detail::Addresses),
+            runtime: None,
         })
     }
 }

@@ -7,5 +7,3 @@ mod marionette;
 mod page;
 mod paper;
 mod sums;
-mod svg_search;
-mod waits;

@@ -14,6 +14,5 @@ mod recording;
 mod rotation;
 mod runs;
 mod signals;
-mod sleepers;
 mod waits;
 mod wakers;

@@ -414,8 +414,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
         rprof.line();
         rprof.signal(Signal::TERM);
         let told = rprof.end().err().contains(" samples were left out: ");
-        // Without samples of it the status is 1.
-        let script = here.rprof(&format!("script --pid {pid} -F pid")).run();
+        let script = here.rprof(&format!("script --pid {pid} -F pid")).ok();
         (script.out().lines().count(), told)
     };
     let (samples, told) = samples_of_itself("");
@@ -425,7 +424,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
 
 #[test]
 fn a_flag_is_undone_by_its_no_form() {
-    needs!(PerfEvents, Kernel);
+    needs!(PerfEvents);
     let here = Here::new();
     here.rprof("record --quiet --no-quiet -- true")
         .ok()

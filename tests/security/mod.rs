@@ -5,6 +5,5 @@ mod embedding;
 mod neighbour;
 mod outputs;
 mod races;
-mod released;
 mod runtimes;
 mod silent;

@@ -148,11 +148,12 @@ impl Comparison {
     }
 }
 
-/// Two kinds of names come out of inferno changed: `->` is taken for a call that a JVM inlined, and becomes two
-/// frames; and names are cut at the first bracket, so that all lambdas of a function become that function. It is given
-/// names without either.
+/// Two kinds of names come out of inferno changed: `->` is taken for a call that
+/// a JVM inlined, and becomes two frames; a name that begins with `(`, as those in C++'s
+/// anonymous namespaces do, is taken for a process, and left out.
 fn legible(name: &str) -> String {
-    name.replace("->", "=>").replace('(', "{").replace(')', "}")
+    name.replace("->", "=>")
+        .replace("(anonymous namespace)", "{anonymous namespace}")
 }
 
 /// The samples with such names changed.
@@ -167,12 +168,7 @@ pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
 pub(crate) fn legible_stacks(stacks: Folded) -> Folded {
     let mut sums = Folded::new();
     for (stack, weight) in stacks {
-        // The thread comes first, and is left as it is.
-        let stack = match stack.split_once(';') {
-            Some((thread, frames)) => format!("{thread};{}", legible(frames)),
-            None => stack,
-        };
-        *sums.entry(stack).or_default() += weight;
+        *sums.entry(legible(&stack)).or_default() += weight;
     }
     sums
 }

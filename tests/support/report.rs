@@ -34,14 +34,6 @@ pub(crate) struct Row {
 }
 
 impl Report {
-    /// The report of a recording in which no sample is, which rprof refuses.
-    pub(crate) fn without_events() -> Report {
-        Report {
-            events: Vec::new(),
-            quality: Value::Null,
-        }
-    }
-
     pub(crate) fn parse(run: &Run) -> Report {
         let parsed: Result<Value, _> = serde_json::from_slice(run.bytes());
         let json = parsed.unwrap_or_else(|e| panic!("{e} in the JSON of\n{run}"));

@@ -10,5 +10,4 @@ mod lines;
 mod located;
 mod names;
 mod overlay;
-mod same_names;
 mod vmlinux;

@@ -3,7 +3,6 @@
 mod aarch64;
 mod agreement_with_perf;
 mod deep_stacks;
-mod go;
 mod runtimes;
 mod short_copies;
 mod true_stacks;

@@ -58,8 +58,6 @@ pub enum Reason {
     Guest,
     /// The memory is special to the kernel (`[vsyscall]`, `[uprobes]`, ...) and has no table.
     SpecialMapping,
-    /// The profile of another tool's that was read has no name for it.
-    NotInInput,
 }
 
 impl Reason {
@@ -88,7 +86,6 @@ impl Reason {
         Self::ForeignVdso,
         Self::Guest,
         Self::SpecialMapping,
-        Self::NotInInput,
     ];
 
     /// Returns a stable `snake_case` word, for JSON and other machine-read output.
@@ -195,7 +192,6 @@ impl Reason {
                 Some("Record inside the guest."),
             ),
             Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
-            Self::NotInInput => ("not_in_input", "no name in the file that was read", None),
         }
     }
 }
@@ -226,7 +222,7 @@ mod tests {
 
     #[test]
     fn all_is_complete() {
-        let last = Reason::NotInInput;
+        let last = Reason::SpecialMapping;
         assert_eq!(Reason::ALL.len(), last as usize + 1);
         for (index, reason) in Reason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, index, "{reason:?}");

@@ -37,7 +37,6 @@ mod beside;
 mod cpu_time;
 mod described;
 mod limits;
-mod losses;
 pub mod machine;
 mod mapped_files;
 mod offcpu;
@@ -57,7 +56,6 @@ pub mod tracing_data;
 mod unwind;
 
 pub use limits::{Limit, ReachedLimits};
-pub use losses::LossAdvice;
 pub use offcpu::ThreadTime;
 pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};

@@ -11,8 +11,7 @@ use crossbeam_channel::Receiver;
 use rprof_perfdata::{FeatureSections, WriteOptions};
 use rprof_records::{Endian, SampleLayout};
 use rprof_sampler::{
-    Batch, Boosted, Clock, EventIds, FastDrain, InheritedEventFilter, LateBoost, Recycler, Role,
-    StackBases, Traces,
+    Batch, Clock, EventIds, FastDrain, InheritedEventFilter, Recycler, Role, StackBases, Traces,
 };
 
 use crate::backlog::Backlog;
@@ -70,7 +69,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         file,
     } = replay;
     let fast_drain = FastDrain::detached();
-    let backlog = Backlog::new(batches.clone(), usize::MAX, Boosted::default());
+    let backlog = Backlog::new(batches.clone(), usize::MAX);
     let bases = StackBases::default();
     let clock = Clock::MONOTONIC;
     let unwinding = Unwinding::new(
@@ -105,7 +104,6 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         command: None,
         max_bytes: None,
         embedding: Embedding::Nothing,
-        unwinds: true,
         backlog,
         overwrites: false,
         clock,
@@ -131,8 +129,6 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         live,
         traces: Traces::default(),
         pause: None,
-        boost: LateBoost::default(),
-        late: usize::MAX,
         notify: None,
     }
     .run();

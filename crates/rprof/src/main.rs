@@ -26,7 +26,6 @@ mod manual;
 mod messages;
 mod named_input;
 mod nearest;
-mod nothing_found;
 mod object_remedies;
 mod output;
 mod packages;

@@ -130,10 +130,9 @@ impl Registers {
         self.valid &= mask;
     }
 
-    /// Returns the frame pointer, if known: rbp or x29, whatever the code uses it for.
-    #[must_use]
+    /// Returns the frame pointer, if known.
     #[inline]
-    pub fn frame_pointer(&self) -> Option<u64> {
+    pub(crate) fn fp(&self) -> Option<u64> {
         self.get(self.arch.fp())
     }
 }

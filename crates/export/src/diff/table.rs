@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use rprof_profile::compare::{FunctionDiff, ProfileDiff};
 
 use super::DiffOptions;
-use super::amount::{amount, change, limit};
+use super::amount::{amount, change};
 use super::cautions;
 use super::rows::{for_people, note, sign};
 use super::words;
@@ -39,8 +39,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         if chosen.none_marked && !chosen.rows.is_empty() && !options.all {
             writeln!(
                 out,
-                "# no function surely changed by {} or more; the largest differences:",
-                limit(diff.threshold)
+                "# the largest differences, all of them within the noise:"
             )?;
         }
         writeln!(out, "#")?;

@@ -8,7 +8,6 @@ mod reparented;
 mod shifts;
 mod sides;
 mod simulated;
-mod verdict_grid;
 
 use super::*;
 use crate::builder::ProfileBuilder;

@@ -95,7 +95,6 @@ pub(super) const EVENTS: &[&str] = &[
 /// Commands that have a page.
 pub(super) const COMMANDS: &[&str] = &[
     "record",
-    #[cfg(feature = "agent")]
     "agent",
     "annotate",
     "report",

@@ -27,21 +27,6 @@ impl Program {
         self.0.id()
     }
 
-    /// Waits until it has used 50 ms of CPU time from now on.
-    fn work(&self) {
-        let used = || -> u64 {
-            let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid()));
-            let used = text
-                .ok()
-                .and_then(|text| text.split(' ').next()?.parse().ok());
-            used.expect("CPU time in nanoseconds")
-        };
-        let enough = used() + 50_000_000;
-        while used() < enough {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
     fn end(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -167,7 +152,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
         return;
     };
     session.start().unwrap();
-    program.work();
+    std::thread::sleep(Duration::from_millis(50));
     let count = |session: &Session| {
         let batches = session.batches().try_iter();
         let samples =
@@ -181,7 +166,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     }
     session.disable().unwrap();
     let disabled = now();
-    program.work();
+    std::thread::sleep(Duration::from_millis(200));
     // What comes still, however late, was in the rings by then.
     let recorded = stopped(session);
     let last = recorded.of(RecordType::SAMPLE).map(|got| got.time).max();

@@ -258,7 +258,11 @@ fn branch(state: &State, theme: Theme, buffer: &mut Buffer, tree: &TreeList, row
             indent,
         }) => {
             number(state, theme, buffer, (0, y), *weight);
-            let text = format!("{} {count} more, each lighter", theme.mark('…'));
+            let text = format!(
+                "{} {count} more, each below {}%",
+                theme.mark('…'),
+                state.look.limit
+            );
             let x = x + usize::from(*indent) + 2;
             put(
                 buffer,

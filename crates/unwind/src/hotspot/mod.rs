@@ -159,14 +159,13 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
         // Up to where the new frame pointer is there; or to the return, which is a jump.
         let sets_up = |path: &PathState| {
             let now = path.registers();
-            now.frame_pointer() == Some(now.sp())
-                && registers.frame_pointer() != now.frame_pointer()
+            now.fp() == Some(now.sp()) && registers.fp() != now.fp()
         };
         match path.follow_straight(memory, text, PROLOGUE, sets_up) {
             Stop::Done => {
                 let slot = path.registers().sp().wrapping_add(8);
                 let address = path.read(slot, memory)?;
-                let (sender, fp) = (path.registers().get(R13)?, registers.frame_pointer()?);
+                let (sender, fp) = (path.registers().get(R13)?, registers.fp()?);
                 if sender < registers.sp() || !text.is_return_address(address) {
                     return None;
                 }
@@ -190,8 +189,7 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
         // to it from a call, and is about to load r13 anew.
         let in_frame = |now: &Registers| {
             let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
-            r13.is_some_and(|above| above > MAX_FRAME)
-                && now.frame_pointer() == registers.frame_pointer()
+            r13.is_some_and(|above| above > MAX_FRAME) && now.fp() == registers.fp()
         };
         let mut path = PathState::new(registers);
         if !in_frame(registers) {
@@ -203,7 +201,7 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
             }
         }
     }
-    let fp = registers.frame_pointer()?;
+    let fp = registers.fp()?;
     let slot = fp.wrapping_add(8);
     let address = memory.read_u64(slot)?;
     let saved = memory.read_u64(fp)?;
