@@ -4,8 +4,8 @@
 //! and TUI. A file below a folder that the reader named ([`Sources::add_root`], [`Sources::add_mapping`]) is read. Any other
 //! file must
 //!
-//! - have the name of source code ([`SUFFIXES`]), or lie where systems keep it ([`SYSTEM`]);
-//! - have no component that begins with a dot, except in well-known registries of packages ([`REGISTRIES`]);
+//! - have the name of source code (`SUFFIXES`), or lie where systems keep it ([`SYSTEM`]);
+//! - have no component that begins with a dot, except in well-known registries of packages (`REGISTRIES`);
 //! - be readable for the user who runs this program, without capabilities;
 //! - belong to that user or to root, and not be writable for everyone.
 //!
