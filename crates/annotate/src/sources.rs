@@ -344,8 +344,14 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    /// Makes a folder whose name does not begin with a dot.
+    fn visible_folder() -> tempfile::TempDir {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("sources").tempdir().unwrap()
+    }
+
     fn folder() -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = visible_folder();
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(folder.path(), private).unwrap();
         std::fs::create_dir_all(folder.path().join("src/a")).unwrap();
@@ -455,7 +461,7 @@ mod tests {
     #[test]
     fn files_of_other_users_need_to_be_named() {
         rprof_testing::needs!(Root);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = visible_folder();
         let path = folder.path().join("main.c");
         std::fs::write(&path, "int main;\n").unwrap();
         for (owner, mode, expected) in [
