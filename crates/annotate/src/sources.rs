@@ -71,7 +71,7 @@ pub enum SourceRefusal {
     /// It is nowhere.
     #[error("no such file here; --source-path says where sources are")]
     NoSuchFile,
-    /// Its name is not one of source code.
+    /// The file does not have the name of source code.
     #[error("its name is not one of source code; --source-path DIR allows it")]
     NotNamedLikeSource,
     /// A component of its path begins with a dot, outside of the registries of package managers.

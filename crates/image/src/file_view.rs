@@ -82,7 +82,7 @@ impl FileView {
     /// bits let root read.
     ///
     /// # Errors
-    /// Those of opening `/`.
+    /// `/` cannot be opened.
     pub fn of_user() -> io::Result<Self> {
         Self::with_rights(Path::new("/"), Rights::of(Credentials::own()))
     }
