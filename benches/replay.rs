@@ -306,7 +306,7 @@ fn run_one(file: &str, cpus: u32, share: f64, behind: f64) -> Result<()> {
             .flat_map(|copy| ids.iter().map(move |id| id + id_of(copy)))
             .collect();
     }
-    let (pools, recycler) = make(&all, 16, 256);
+    let (pools, recycler) = make(&all, 16, 256, 0);
     let (sender, batches) = bounded(8 * cpus as usize);
     let places = Places::of(&captured.events);
     let until = captured.until(share);

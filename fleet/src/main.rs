@@ -101,6 +101,7 @@ async fn run(command: Command) -> Result<ExitCode> {
             let event = profile.main_event().context("there is no sample to draw")?;
             output::write(&path, |out| {
                 rprof_export::svg::write(&profile, event, &options, out)
+                    .map(drop)
                     .map_err(std::io::Error::other)
             })?;
         }
@@ -184,6 +185,7 @@ async fn run(command: Command) -> Result<ExitCode> {
             if let Some(path) = path {
                 output::write(&path, |out| {
                     rprof_export::diff::svg::write(&diff, &Default::default(), out)
+                        .map(drop)
                         .map_err(std::io::Error::other)
                 })?;
             }

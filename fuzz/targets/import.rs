@@ -1,24 +1,35 @@
 //! Profiles of other tools, read.
 //!
-//! Input: a byte that says of which format, then a file of it. What is read has names for all that its stacks refer
+//! Input: a byte that says of which format, then a file of it, unpacked. What is read has names for all that its stacks refer
 //! to, and sums that are those of its stacks.
 
 use std::path::Path;
 
-use rprof_import::{Format, ImportOptions, read};
-use rprof_profile::{Filter, SampleStreams};
+use rprof_import::{Format, ImportOptions, Opened, ReadingBudget, detect, read};
+use rprof_profile::{Filter, Reason, SampleStreams};
 
 pub(crate) fn run(data: &[u8]) {
     let Some((what, data)) = data.split_first() else {
         return;
     };
-    let _ = Format::detect(data);
-    let format = [Format::Pprof, Format::PerfScript, Format::Firefox][usize::from(what % 3)];
+    for at_end in [false, true] {
+        let _ = detect(data, at_end);
+    }
+    let _ = Opened::new(std::io::Cursor::new(data.to_vec()));
+    let formats = [
+        Format::Pprof,
+        Format::PerfScript,
+        Format::Json,
+        Format::Folded,
+        Format::Gperftools,
+    ];
+    let format = formats[usize::from(what & 0x3f) % formats.len()];
     for by_thread in [false, true] {
         let options = ImportOptions {
             by_thread,
             columns: by_thread,
             streams: what & 0x40 > 0,
+            budget: ReadingBudget::new(64 << 20),
             filter: Filter {
                 symbols: if what & 0x80 == 0 {
                     Vec::new()
@@ -34,7 +45,7 @@ pub(crate) fn run(data: &[u8]) {
         for entry in &profile.aggregated {
             for frame in profile.frames(entry.stack) {
                 let function = profile.function(profile.frame(frame).function);
-                assert!(function.name.is_ok());
+                assert!(matches!(function.name, Ok(_) | Err(Reason::NotInInput)));
                 let _ = profile.object(function.object);
             }
             let _ = profile.comm(entry.thread);

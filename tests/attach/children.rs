@@ -18,7 +18,7 @@ fn children_that_run_already_are_named_and_recorded_on_request() {
     let run = here.rprof("record -e cpu-clock -d 0.2 -p").arg(&pid).ok();
     run.says(&format!("{worker} ("))
         .says("--with-children")
-        .says("waited all the time");
+        .says("slept");
     let run = here
         .rprof("record -e cpu-clock -d 0.3 --with-children -p")
         .arg(&pid)

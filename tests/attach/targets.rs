@@ -370,3 +370,133 @@ fn an_attached_process_that_execs_and_forks_is_followed() {
     program.signal(Signal::KILL);
     program.end();
 }
+
+/// As perf does: whoever reads `top -H` has ids of threads.
+#[test]
+fn pid_option_takes_a_threads_id_for_its_process() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let threads = here.command(c("threads.c")).arg("20").start();
+    let pid = number(&threads);
+    let task = PathBuf::from(format!("/proc/{pid}/task"));
+    let ids = || -> Vec<u32> {
+        let entries = std::fs::read_dir(&task).expect("it runs").flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter(|id| *id != pid).collect()
+    };
+    wait_until("both threads run", || ids().len() == 2);
+    let tid = ids()[0];
+    let remark =
+        format!("{tid} is a thread of process {pid} (threads): all threads of the process are");
+
+    let record = here.rprof(&format!("record -F 999 -e cpu-clock -d 0.5 -p {tid}"));
+    record.ok().says(&remark);
+    assert_all_mapped(&here);
+    let report = here.report("");
+    for name in ["work_left", "work_right"] {
+        assert!(report.only().total_share(name) > 0.1, "{name}");
+    }
+    // The thread's own id and the process's are one process.
+    let both = here.rprof(&format!("record -q -e cpu-clock -d 0.2 -p {tid},{pid}"));
+    both.ok();
+    assert_all_mapped(&here);
+
+    let draw = here.rprof(&format!(
+        "flamegraph -e cpu-clock -d 0.5 -o out.svg -p {tid}"
+    ));
+    draw.ok().says(&remark);
+    let svg = std::fs::read_to_string(here.path("out.svg")).unwrap();
+    assert!(svg.contains("work_left") && svg.contains("work_right"));
+    let page = here.rprof(&format!("html -e cpu-clock -d 0.5 -o out.html -p {tid}"));
+    page.ok().says(&remark);
+
+    let top = here
+        .rprof(&format!(
+            "top -q -e cpu-clock -d 0.5 -n 1 --format json -p {tid}"
+        ))
+        .ok();
+    assert!(top.out().contains("work_left") && top.out().contains("work_right"));
+
+    let stat = here
+        .rprof(&format!(
+            "stat -e task-clock:u --timeout 300 --per thread -p {tid}"
+        ))
+        .ok();
+    stat.says(&remark);
+    for thread in ids() {
+        stat.says(&format!("thread {thread}"));
+    }
+    threads.signal(Signal::KILL);
+    threads.end();
+}
+
+/// In commands that record and read, as in all others.
+#[test]
+fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_what_is_read() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let running = endless(&here);
+    let pid = number(&running);
+    for command in ["flamegraph -q -o out", "html -q -o out"] {
+        for flag in ["-p", "--pid", "-t", "--tid"] {
+            let run = here.rprof(command).words(&format!("{flag} {pid} -d 0.3"));
+            run.ok().is_clean();
+            std::fs::remove_file(here.path("out")).expect("a picture of what was recorded");
+        }
+        // One at a time, and nothing that cannot run.
+        for (wrong, said) in [
+            (format!("-p {pid} --tid {pid}"), "-p and -t are two targets"),
+            ("--pid 0".to_owned(), "no running process"),
+            ("-t=-1".to_owned(), "no running process"),
+            (format!("--pid {pid} -G some"), "cannot be used with"),
+            (format!("-a --tid {pid}"), "cannot be used with"),
+        ] {
+            here.rprof(command).words(&wrong).exits(2).says(said);
+        }
+    }
+    here.rprof(&format!("record -q -p {pid} -d 0.3")).ok();
+    for command in [
+        "report",
+        "collapse",
+        "script",
+        "annotate",
+        "export --format pprof -o out",
+        "flamegraph -q -o out",
+        "html -q -o out",
+        "diff perf.data perf.data",
+    ] {
+        for (flags, matches) in [
+            (["-p", "--pid"], pid.to_string()),
+            (["-t", "--tid"], pid.to_string()),
+            (["-C", "--cpu"], "0-1023".to_owned()),
+        ] {
+            for flag in flags {
+                let input = if command.starts_with("diff") {
+                    ""
+                } else {
+                    "-i perf.data"
+                };
+                let words = |value: &str| here.rprof(command).words(input).arg(flag).arg(value);
+                words(&matches).ok();
+                let nothing = if flag == "-C" || flag == "--cpu" {
+                    "1023"
+                } else {
+                    "0"
+                };
+                words(nothing).exits(1).says("the filters leave no sample");
+            }
+        }
+    }
+    // Files where a COMMAND may stand, before the options and behind them, and two filters at once.
+    for line in [
+        format!("flamegraph -q -o out perf.data -t {pid} --pid {pid}"),
+        format!("html -q -o out -C 0-1023 --tid {pid} perf.data"),
+    ] {
+        here.rprof(&line).ok();
+    }
+    // What selects processes to record means nothing for a file.
+    here.rprof("flamegraph -o out -i ./perf.data --pid 1 --with-children")
+        .exits(2)
+        .says("--with-children says how to record, and ./perf.data is read");
+    drop(running);
+}

@@ -101,7 +101,7 @@ fn a_binary_is_built_with_lines_and_recorded() {
     let run = cargo("record --offline -p app --features loud -F 4999 -- 7").run();
     run.exits(7)
         .prints("it is loud")
-        .says("CARGO_PROFILE_RELEASE_DEBUG=line-tables-only");
+        .says("CARGO_PROFILE_RELEASE_DEBUG=1");
     // Of the function that has nearly all of the time, with its line.
     let report = here.rprof("report --format csv -s symbol,srcline").ok();
     report.prints("app::hot").prints("main.rs:");

@@ -20,6 +20,88 @@ fn commands_of_perf_are_answered_with_what_to_type() {
         .says("unrecognized subcommand");
 }
 
+/// Options of other profilers, in the way in which their users type them.
+#[test]
+fn options_of_other_profilers_are_taken_or_answered_with_ours() {
+    let here = Here::new();
+    std::fs::write(here.path("x.folded"), "main;work 12\nmain;idle 3\n").expect("cannot write");
+    for line in [
+        "report --stdio --sort overhead,sym x.folded",
+        "report -S work -F overhead,sym --force -v -i x.folded",
+        "flamegraph --palette hot --image-width 900 --minwidth 0.1 --hash --deterministic -o x.svg -i x.folded",
+        "flamegraph x.folded --icicle --color aqua -o x.svg",
+        "collapse --symbols work x.folded",
+    ] {
+        here.rprof(line).ok();
+    }
+    for (line, ours) in [
+        ("script --header -i x.data", "`rprof header -i x.data`"),
+        ("report --header", "`rprof header -i perf.data`"),
+        ("report -T", "`--sort comm,tid`"),
+        ("report --no-demangle", "`--demangle none`"),
+        ("report -o out.txt", "`> OUT`"),
+        ("report -top x.folded", "most self"),
+        ("report -cum x.folded", "--children"),
+        ("report -http=:8080 x.folded", "rprof html"),
+        ("report -t , x.folded", "not a number"),
+        ("annotate --objdump objdump", "without objdump"),
+        ("annotate --prefix /src", "--source-path FROM=TO"),
+        ("flamegraph --notes text -i x.folded", "--subtitle"),
+        ("flamegraph --flamechart -i x.folded", "rprof html"),
+        ("flamegraph --root -- true", "sudo"),
+        (
+            "flamegraph --fontsize 3 -i x.folded",
+            "inferno-flamegraph --fontsize",
+        ),
+        ("flamegraph --bin app", "cargo rprof"),
+        ("record --per-thread -- true", "-t TID"),
+        ("record -r 50 -- true", "`-F N`"),
+        ("record --format speedscope -- true", "speedscope.json"),
+        ("record --interval 1ms -- true", "-F N"),
+        ("stat -d -- true", "--topdown"),
+        ("stat --nonsense -- true", "unexpected argument"),
+        (
+            "report -g dwarf x.folded",
+            "`rprof record --call-graph dwarf`",
+        ),
+        ("diff -o 1 x.folded x.folded", "-s delta"),
+        ("load x.data", "rprof html -i"),
+        ("dump", "--off-cpu"),
+    ] {
+        let run = here.rprof(line).exits(2);
+        run.says(ours).is_clean();
+        assert!(run.bytes().is_empty(), "stdout of\n{run}");
+        assert!(!run.err().contains("as a value"), "advice of\n{run}");
+    }
+}
+
+/// What is printed must not vanish with exit status 0.
+#[test]
+fn commands_fail_where_standard_output_is_closed() {
+    let here = Here::new();
+    std::fs::write(here.path("x.folded"), "main;work 12\n").expect("cannot write");
+    let rprof = env!("CARGO_BIN_EXE_rprof");
+    for command in [
+        "report x.folded",
+        "report --format json x.folded",
+        "collapse x.folded",
+        "flamegraph -o - x.folded",
+        "export --format folded -o - x.folded",
+        "diff x.folded x.folded",
+        "list",
+        "completions bash",
+        "man",
+        "stat --format json -o - -- true",
+    ] {
+        let run = here.sh(&format!("{rprof} {command} >&-")).exits(1);
+        run.says("cannot write to standard output: it is closed");
+        here.sh(&format!("{rprof} {command} >/dev/null")).ok();
+    }
+    // Nobody writes there.
+    here.sh(&format!("{rprof} flamegraph -o x.svg x.folded >&-"))
+        .ok();
+}
+
 const COMMANDS: [&str; 12] = [
     "record",
     "report",
@@ -124,12 +206,14 @@ fn help_has_every_command_and_flag() {
         here.rprof("help").arg(command).ok();
     }
     for (command, flags) in FLAGS {
-        for help in ["-h", "--help"] {
-            let help = here.rprof(command).arg(help).ok();
-            for flag in flags {
-                help.prints(flag);
-            }
+        let help = here.rprof(command).arg("--help").ok();
+        for flag in flags {
+            help.prints(flag);
         }
+        // For a first look.
+        let short = here.rprof(command).arg("-h").ok();
+        short.prints("Examples:\n  rprof ").prints(flags[0]);
+        assert!(short.out().lines().count() <= 50, "{short}");
     }
     assert!(
         !help.out().contains("demo-workload"),

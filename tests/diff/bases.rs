@@ -143,8 +143,8 @@ fn a_base_that_is_empty_or_damaged_is_told() {
     // into the few milliseconds in which a process begins.
     gate(&here, "--save base -F 1", "0 0 0").ok();
     gate(&here, "--base base", PLAIN)
-        .exits(2)
-        .says("no sample to compare");
+        .exits(1)
+        .says("has no samples");
 }
 
 #[test]

@@ -88,3 +88,119 @@ fn what_cannot_be_told_passes_unless_strict() {
         .exits(4);
     assert!(run.out().contains("no verdict"), "{}", run.out());
 }
+
+/// Writes eight runs a side, whose spread around a rise is known: `old0` to `old7`, `new0` to `new7`.
+fn with_rise(here: &Here, rise: f64, spread: f64) {
+    const Z: [f64; 8] = [-1.42, -0.85, -0.47, -0.15, 0.15, 0.47, 0.85, 1.42];
+    for run in 0..8 {
+        let sides = [
+            ("old", 1.0, Z[3 * run % 8]),
+            ("new", 1.0 + rise, Z[(5 * run + 2) % 8]),
+        ];
+        for (side, factor, z) in sides {
+            let all = (1.0 + spread * z) * factor;
+            let (alpha, beta) = ((200_000.0 * all) as u64, (80_000.0 * all) as u64);
+            let text = format!("main;alpha {alpha}\nmain;beta {beta}\n");
+            std::fs::write(here.path(format!("{side}{run}")), text).unwrap();
+        }
+    }
+}
+
+fn eight_runs(options: &str) -> String {
+    let side = |name: &str| (0..8).map(|n| format!("{name}{n} ")).collect::<String>();
+    format!("diff --base {}--new {}{options}", side("old"), side("new"))
+}
+
+/// What every output says of one comparison of programs.
+struct Said {
+    /// First words of the headline.
+    word: String,
+    verdict: String,
+    of_program: String,
+    gate: String,
+    interval: [f64; 2],
+    statuses: [i32; 2],
+}
+
+fn said(here: &Here, limit: f64) -> Said {
+    let options = format!("--fail-above {}% --scope total", limit * 100.0);
+    let run = here
+        .rprof(&eight_runs(&format!("{options} --format json")))
+        .run();
+    let json: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let strict = here
+        .rprof(&eight_runs(&format!("{options} --strict")))
+        .run();
+    let headline = text(&json["headline"]);
+    // The table and the comment begin as the document does.
+    assert!(
+        strict.out().starts_with(&format!("# {headline}\n")),
+        "{strict}"
+    );
+    let end = |number: usize| json["total"]["interval"][number].as_f64().unwrap();
+    Said {
+        word: headline.split(':').next().unwrap().to_owned(),
+        verdict: text(&json["verdict"]),
+        of_program: text(&json["total"]["verdict"]),
+        gate: text(&json["gate"]),
+        interval: [end(0), end(1)],
+        statuses: [run, strict].map(|run| run.code().unwrap()),
+    }
+}
+
+#[test]
+fn every_state_between_equal_and_more_has_its_word_and_status() {
+    let here = Here::new();
+    let mut words = std::collections::BTreeSet::new();
+    for rise in [-0.3_f64, -0.048, -0.02, 0.0, 0.035, 0.048, 0.06, 0.3] {
+        for spread in [0.001, 0.004, 0.02, 0.08] {
+            // The largest spread is there to hide small rises.
+            if spread > 0.05 && rise.abs() > 0.05 {
+                continue;
+            }
+            with_rise(&here, rise, spread);
+            for limit in [0.05, 0.2] {
+                let said = said(&here, limit);
+                let [low, high] = said.interval;
+                let is_inside = 1.0 / (1.0 + limit) < low && high < 1.0 + limit;
+                let is_seen = low > 1.0 || high < 1.0;
+                let expected = match (is_inside, is_seen) {
+                    (true, false) => "unchanged",
+                    (true, true) => "below_threshold",
+                    (false, false) => "inconclusive",
+                    (false, true) if low >= 1.0 + limit => "regressed",
+                    (false, true) if high <= 1.0 / (1.0 + limit) => "improved",
+                    (false, true) => "may_exceed",
+                };
+                let cell = format!(
+                    "{rise} ± {spread}, limit {limit}: {} {:?}",
+                    said.word, said.interval
+                );
+                assert_eq!(said.of_program, expected, "{cell}");
+                let word = &*said.word;
+                let (verdict, is_word) = match expected {
+                    "unchanged" => ("unchanged", word == "UNCHANGED"),
+                    "below_threshold" => ("below_threshold", word.contains(", BELOW ")),
+                    "may_exceed" => ("inconclusive", word.contains(", INCONCLUSIVE ABOUT ")),
+                    "inconclusive" => ("inconclusive", word == "INCONCLUSIVE"),
+                    "regressed" => ("regressed", word == "REGRESSED"),
+                    _ => ("improved", word == "IMPROVED"),
+                };
+                assert!(
+                    said.verdict == verdict && is_word,
+                    "{cell} {}",
+                    said.verdict
+                );
+                let (gate, statuses) = match expected {
+                    "regressed" => ("regressed", [3, 3]),
+                    _ if high > 1.0 + limit => ("inconclusive", [0, 4]),
+                    _ => ("passed", [0, 0]),
+                };
+                assert_eq!((&*said.gate, said.statuses), (gate, statuses), "{cell}");
+                words.insert(expected);
+            }
+        }
+    }
+    assert_eq!(words.len(), 6, "{words:?}");
+}

@@ -132,7 +132,11 @@ fn what_does_not_compare_is_told_with_status_2() {
         ("diff old new --per second", 2, "--per N"),
         ("diff --base old --new new new --paired", 2, "as many runs"),
         ("diff old new --fail-above x", 2, "percentage"),
-        ("diff old new --focus nowhere", 2, "no sample to compare"),
+        (
+            "diff old new --focus nowhere",
+            1,
+            "none passes --focus nowhere",
+        ),
     ] {
         let run = here.rprof(arguments).exits(status);
         assert!(run.err().contains(message), "{arguments}: {}", run.err());

@@ -7,3 +7,5 @@ mod marionette;
 mod page;
 mod paper;
 mod sums;
+mod svg_search;
+mod waits;

@@ -159,7 +159,8 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
         for word in &words {
             report = report.arg(word);
         }
-        let (page, report) = (of_page(browser), of_report(&Report::parse(&report.ok())));
+        let report = Report::of_selection(&report.run());
+        let (page, report) = (of_page(browser), of_report(&report));
         assert_eq!(page, report, "{change} {words:?}");
         match page.is_empty() {
             true => empty += 1,

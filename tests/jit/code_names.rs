@@ -162,6 +162,19 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
     let lines = here.rprof("script -F ip,sym,srcline").ok();
     lines.prints("first come\n  made.x:12");
+    // The object is the file that has the name.
+    let report = here.report("");
+    let named = report.only().rows.iter();
+    let mut named = named.filter(|row| ["first come", "late comer"].contains(&&*row.symbol));
+    assert!(named.clone().count() > 0);
+    assert!(
+        named.all(|row| {
+            let is_here = row.object.starts_with(folder.trim_end_matches('.'));
+            is_here && row.object.ends_with(".dump")
+        }),
+        "{:#?}",
+        report.only().rows
+    );
 }
 
 #[test]

@@ -64,13 +64,13 @@ fn samples_weigh_what_is_asked_for() {
     needs!(PerfEvents);
     let here = recorded();
     here.record(
-        "-o faults.data -g -c 1 -e page-faults",
+        "-o faults.data -g -c 1 -e page-faults:u",
         &c("shares.c"),
         "0.1",
     );
     for (recording, by_period) in [
         ("perf.data", ("cpu", "nanoseconds")),
-        ("faults.data", ("page_faults", "count")),
+        ("faults.data", ("page_faults:u", "count")),
     ] {
         let report = here.report(&format!("-i {recording}"));
         let event = report.only();
@@ -184,7 +184,7 @@ fn a_dry_run_shows_what_would_be_sent_and_sends_nothing() {
             .prints("pod=\"a\"")
             .prints("authorization: (from token)")
             .prints("  request 1: ")
-            .prints(" for 0.")
+            .prints(" UTC, for ")
             .is_clean();
         assert!(!run.out().contains("s3cret") && !run.err().contains("s3cret"));
         assert!(server.requests().is_empty());

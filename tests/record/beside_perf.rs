@@ -121,7 +121,8 @@ fn perf_is_not_disturbed() {
             if let Some(shell) = shell.take() {
                 shell.end();
             }
-            here.rprof("report -i r.data").ok();
+            // The program may be too short for a sample.
+            here.rprof("script --show-task-events -i r.data").ok();
         }
     }
 }

@@ -1,12 +1,24 @@
-//! CPU time that was used, beside that which samples stand for, and waiting.
+//! CPU time that was used, beside that which samples stand for, and waiting. Where the kernel's side cannot be sampled, nothing is
+//! said of the time that samples stand for.
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Here, Need, Run, c, has, needs};
+use super::waits::noted_as;
+use crate::support::{Here, Report, Run, c, inapplicable, needs};
 
 /// Figures of perf.data in seconds: used, sampled, wall.
 fn figures(here: &Here) -> [f64; 3] {
-    let quality = here.report("").quality;
+    let run = here.rprof("report --format json --no-inline").run();
+    if run.code() == Some(1) {
+        // No sample at all: the message has the figures.
+        let text = run.err();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let at = words.iter().position(|word| *word == "stand");
+        let seconds = |offset: usize| words[at.expect("CPU time") + offset].parse().unwrap();
+        return [seconds(4), seconds(2), f64::NAN];
+    }
+    let quality = Report::parse(run.exits(0)).quality;
     ["used", "sampled", "wall"].map(|name| {
         let time: &Value = &quality["cpu_time"][name];
         time.as_f64()
@@ -34,7 +46,7 @@ fn record(here: &Here, options: &str, script: &str) -> (Run, f64) {
 
 #[test]
 fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
-    needs!(PerfEvents);
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
     let (run, truth) = record(&here, "-F 999", "\"$0\" 0.5; sleep 1.2");
     let [used, sampled, wall] = figures(&here);
@@ -47,14 +59,14 @@ fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
         sampled <= 1.02 * used && wall > used + 1.1,
         "{used} {sampled} {wall}\n{run}"
     );
-    run.says("of the time it waited").says("--off-cpu");
+    run.says(" s waiting for a CPU").says(" s asleep");
     assert!(!run.err().contains("samples stand for"), "{run}");
-    here.rprof("report").ok().prints("of the time it waited");
+    here.rprof("report").ok().prints(" s asleep");
 }
 
 #[test]
 fn many_short_processes_are_told_of_with_what_helps() {
-    needs!(PerfEvents);
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
     let script = "i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i+1)); done";
     let (run, truth) = record(&here, "-F 99", script);
@@ -77,7 +89,7 @@ fn many_short_processes_are_told_of_with_what_helps() {
 /// What a process does when it ends, and what outlives the command, is in the kernel's accounts alone.
 #[test]
 fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
-    needs!(PerfEvents);
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
     // 400 processes that do nothing but end: much of their time comes after their events are taken from them.
     let script = "i=0; while [ $i -lt 400 ]; do (:); i=$((i+1)); done";
@@ -108,20 +120,20 @@ fn a_program_that_sleeps_hears_that_it_slept() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here.rprof("record -F 99 -e cpu-clock -- sleep 0.3").ok();
-    run.says("waited all the time");
+    run.says("slept");
     assert!(!run.err().contains("-F"), "{run}");
-    // One that runs for less than a period is told of a higher frequency.
-    let run = here
-        .rprof("record -F 1 -e cpu-clock --")
-        .arg(c("shares.c"))
-        .words("0.1")
-        .ok();
-    run.says("try a higher -F");
+    // One that runs for less than a period is told of a higher frequency, if it did not wait for a CPU for most of the time.
+    let record = here.rprof("record -F 1 -e cpu-clock --");
+    let run = record.arg(c("shares.c")).words("0.1").ok();
+    run.says("no sample was taken");
+    if noted_as(&here, "duration.ns") < 900_000_000 {
+        run.says("try a higher -F");
+    }
 }
 
 #[test]
 fn what_is_attached_is_judged_by_its_own_time() {
-    needs!(PerfEvents);
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
     let mut program = here.command(c("endless.c")).start();
     program.line();
@@ -132,17 +144,121 @@ fn what_is_attached_is_judged_by_its_own_time() {
         used <= 1.02 * wall && used > 0.0 && sampled <= 1.02 * used,
         "{used} {sampled} {wall}\n{run}"
     );
-    // Whole CPUs never wait, and nothing is said of them.
-    if has(Need::Kernel) {
-        // What the system counts in clock ticks says nothing of so short a time.
-        here.rprof("record -q -e cpu-clock -d 0.1 -C 0").ok();
-        assert!(here.report("").quality["cpu_time"].is_null());
-        here.rprof("record -q -e cpu-clock -d 1.1 -a").ok();
-        let quality = here.report("").quality;
-        let time = &quality["cpu_time"];
-        assert!(time["wall"].is_null(), "{time}");
-        // The program alone uses much of it.
-        assert!(time["used"].as_f64() > Some(2e8), "{time}");
-        assert!(time["sampled"].as_f64() > Some(1e8), "{time}");
+    // Whole CPUs never wait, and nothing is said of them. What the system counts in clock ticks says nothing of so short a
+    // time, if it was that short.
+    here.rprof("record -q -e cpu-clock -d 0.1 -C 0").ok();
+    let is_told = !here.report("").quality["cpu_time"].is_null();
+    assert_eq!(is_told, noted_as(&here, "duration.ns") >= 1_000_000_000);
+    here.rprof("record -q -e cpu-clock -d 1.1 -a").ok();
+    let quality = here.report("").quality;
+    let time = &quality["cpu_time"];
+    assert!(time["wall"].is_null(), "{time}");
+    // The program alone uses much of it.
+    assert!(time["used"].as_f64() > Some(2e8), "{time}");
+    assert!(time["sampled"].as_f64() > Some(1e8), "{time}");
+}
+
+/// Seconds before a text in what a run said, such as those before ` s asleep`.
+fn seconds_before(run: &Run, text: &str) -> f64 {
+    let said = run.err();
+    let (before, _) = said
+        .split_once(text)
+        .unwrap_or_else(|| panic!("no {text:?}: {run}"));
+    let number = before.rsplit([' ', '(']).next().unwrap_or_default();
+    number
+        .parse()
+        .unwrap_or_else(|_| panic!("{number:?}: {run}"))
+}
+
+#[test]
+fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
+    needs!(PerfEvents, Tool("taskset"));
+    let here = Here::new();
+    let busy: Vec<_> = (0..3)
+        .map(|_| {
+            let taskset = here.command("taskset").words("-c 0");
+            let mut running = taskset.arg(c("endless.c")).start();
+            running.line();
+            running
+        })
+        .collect();
+    let mut outcomes = Vec::new();
+    for program in ["\"$0\" 0.3", "\"$0\" 0.1; \"$0\" 0.1; \"$0\" 0.1"] {
+        let record = here
+            .command("taskset")
+            .words("-c 0")
+            .arg(env!("CARGO_BIN_EXE_rprof"));
+        let record = record.words("record -e cpu-clock -o lacks.data -- sh -c");
+        let run = record.arg(program).arg(c("shares.c")).ok();
+        outcomes.push((
+            seconds_before(&run, " s waiting for a CPU"),
+            seconds_before(&run, " s asleep"),
+            run,
+        ));
     }
+    // The same for a process that is attached to.
+    let attached = here.rprof("record -e cpu-clock -d 1 -o attached.data -p");
+    let attached = attached
+        .arg(busy[0].pid().as_raw_nonzero().to_string())
+        .ok();
+    if attached.err().contains("asleep") {
+        let waiting = seconds_before(&attached, " s waiting for a CPU");
+        outcomes.push((waiting, seconds_before(&attached, " s asleep"), attached));
+    }
+    for running in busy {
+        running.signal(Signal::KILL);
+        running.end();
+    }
+    for (waiting, asleep, run) in outcomes {
+        assert!(waiting > 2.0 * asleep, "{waiting} {asleep} {run}");
+        run.says("other programs kept the CPUs busy");
+    }
+    let report = here.rprof("report -i lacks.data").ok();
+    report.prints(" s waiting for a CPU, ");
+
+    let sleeps = here.rprof("record -e cpu-clock -o sleeps.data -- sh -c");
+    let run = sleeps.arg("\"$0\" 0.05; sleep 1").arg(c("shares.c")).ok();
+    let (waiting, asleep) = (
+        seconds_before(&run, " s waiting for a CPU"),
+        seconds_before(&run, " s asleep"),
+    );
+    assert!(asleep > 0.9 && waiting < asleep, "{waiting} {asleep} {run}");
+    run.says("`rprof record --off-cpu` shows where");
+}
+
+#[test]
+fn quota_of_a_control_group_is_named_as_the_cause() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    // A tenth of a CPU, in either version of control groups; 77 where neither can be made.
+    let script = "
+        v1=/sys/fs/cgroup/cpu v2=/sys/fs/cgroup name=rprof-test-$$
+        if mkdir $v1/$name; then
+            group=$v1/$name; echo 10000 > $group/cpu.cfs_quota_us || exit 77
+        elif grep -qw cpu $v2/cgroup.subtree_control && mkdir $v2/$name; then
+            group=$v2/$name; echo '10000 100000' > $group/cpu.max || exit 77
+        else
+            exit 77
+        fi 2> /dev/null
+        sh -c 'echo $$ > \"$0\"/cgroup.procs; exec \"$@\"' $group \"$1\" 0.1
+        status=$?
+        rmdir $group
+        exit $status
+    ";
+    let record = here
+        .rprof("record -e cpu-clock -- sh -c")
+        .arg(script)
+        .arg("sh");
+    let run = record.arg(c("shares.c")).run();
+    if run.code() == Some(77) {
+        inapplicable("control groups with a quota of CPU time cannot be made here");
+        return;
+    }
+    run.exits(0);
+    run.says("(control group throttled for ").says("`cpu.max`");
+    let (waiting, asleep) = (
+        seconds_before(&run, " s waiting for a CPU"),
+        seconds_before(&run, " s asleep"),
+    );
+    assert!(waiting > asleep, "{waiting} {asleep} {run}");
 }

@@ -14,5 +14,6 @@ mod recording;
 mod rotation;
 mod runs;
 mod signals;
+mod sleepers;
 mod waits;
 mod wakers;

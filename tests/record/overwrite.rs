@@ -1,11 +1,15 @@
 //! `record --overwrite`: the last samples, as many as the rings hold.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use rprof_perfdata::PerfData;
 use rprof_records::{RecordType, Sample};
 
-use crate::support::{Here, Need, Running, c, c_with, has, needs, perf_samples, wait_until};
+use crate::support::{
+    Here, Need, Running, c, c_with, has, needs, perf_samples, wait_for_work, wait_until,
+};
 
 /// Times of the samples of a file, as they stand in it.
 fn times(here: &Here, file: &str) -> Vec<u64> {
@@ -80,9 +84,9 @@ fn ended(here: &Here) -> Vec<String> {
     names
 }
 
-fn snapshot(here: &Here, rprof: &Running, files: usize) {
-    // Long enough for samples, however loaded the machine is: there are 999 a second of CPU time.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+fn snapshot(here: &Here, rprof: &Running, command: i32, files: usize) {
+    // Some hundred samples, of which there are 999 a second of CPU time.
+    wait_for_work(command, Duration::from_millis(100));
     rprof.signal(Signal::USR2);
     wait_until("the file of the last samples is there", || {
         ended(here).len() == files && here.path("perf.data").exists()
@@ -97,8 +101,8 @@ fn a_signal_writes_what_led_to_it() {
         here.rprof("record --overwrite --switch-output --call-graph none -F 999 -e cpu-clock --");
     let mut rprof = record.arg(c("endless.c")).start();
     let command: i32 = rprof.line().parse().expect("the number of a process");
-    snapshot(&here, &rprof, 1);
-    snapshot(&here, &rprof, 2);
+    snapshot(&here, &rprof, command, 1);
+    snapshot(&here, &rprof, command, 2);
     kill_process(Pid::from_raw(command).unwrap(), Signal::TERM).unwrap();
     let run = rprof.end();
     run.exits(128 + 15);

@@ -414,8 +414,11 @@ fn rprof_itself_is_left_out_when_asked_to() {
         rprof.line();
         rprof.signal(Signal::TERM);
         let told = rprof.end().err().contains(" samples were left out: ");
-        let script = here.rprof(&format!("script --pid {pid} -F pid")).ok();
-        (script.out().lines().count(), told)
+        let script = here.rprof(&format!("script --pid {pid} -F pid")).run();
+        let count = script.out().lines().count();
+        // None is told as a failure.
+        script.exits(i32::from(count == 0));
+        (count, told)
     };
     let (samples, told) = samples_of_itself("");
     assert!(samples > 0 && !told, "{samples} samples, {told}");
@@ -424,7 +427,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
 
 #[test]
 fn a_flag_is_undone_by_its_no_form() {
-    needs!(PerfEvents);
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
     here.rprof("record --quiet --no-quiet -- true")
         .ok()

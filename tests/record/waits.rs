@@ -42,7 +42,7 @@ fn noted(here: &Here, key: &str) -> u64 {
 }
 
 /// What the recorder noted.
-fn noted_as(here: &Here, key: &str) -> u64 {
+pub(super) fn noted_as(here: &Here, key: &str) -> u64 {
     let header = here.rprof("header --format json -i perf.data").ok();
     let header: Value = serde_json::from_slice(header.bytes()).expect("JSON");
     let quality = header["quality"]

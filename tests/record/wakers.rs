@@ -32,19 +32,26 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
         let truth = figures(&run);
         let stacks = stacks(&here, "");
         let expected = [
-            ("wait_for_alarm", ";[woken by alarm];[futex]", "alarm"),
-            ("wait_for_alarm", ";[waiting for a CPU]", "queue"),
-            ("wait_for_feeder", ";[woken by feeder];[pipe]", "feeder"),
+            ("wait_for_alarm", ";[woken by alarm];[futex]", "alarm", 0.05),
+            // The scheduler's account has moments of a busy machine in which no switch is recorded.
+            ("wait_for_alarm", ";[waiting for a CPU]", "queue", 0.2),
+            (
+                "wait_for_feeder",
+                ";[woken by feeder];[pipe]",
+                "feeder",
+                0.05,
+            ),
             (
                 "wait_for_nobody",
                 ";[woken by a timer or device];[futex]",
                 "timer",
+                0.05,
             ),
         ];
-        for (function, end, name) in expected {
+        for (function, end, name, most) in expected {
             let (found, truth) = (waited(&stacks, function, end), truth[name]);
             let off = (found as f64 / truth as f64 - 1.0).abs();
-            check(off < 0.05, || {
+            check(off < most, || {
                 format!("{name}: {found} of {truth} ns\n{run}")
             })?;
         }
@@ -123,17 +130,23 @@ fn who_wakes_without_being_watched_has_a_name() {
 #[test]
 fn whole_cpus_and_windows_tell_wakers_too() {
     needs!(PerfEvents, Root);
-    let here = Here::new();
-    let shell = here.rprof("record --off-cpu --off-cpu-budget 1 --wakers -g -a --");
-    let run = shell.arg(c("pingpong.c")).words("1000 20").ok();
-    run.says("windows, which stand");
-    let stacks = stacks(&here, "--comm pingpong");
-    let [pipes, told] = ["[pipe]", "[woken by pingpong];[pipe]"].map(|end| {
-        let of = |function| waited(&stacks, function, end);
-        of("ping") + of("pong")
+    // How often the two come to run is up to all others on the machine.
+    measured(|| {
+        let here = Here::new();
+        let shell = here.rprof("record --off-cpu --off-cpu-budget 1 --wakers -g -a --");
+        let run = shell.arg(c("pingpong.c")).words("2000 20").ok();
+        let is_too_often = run.err().contains("switches came too often to record all");
+        check(is_too_often, || run.to_string())?;
+        let stacks = stacks(&here, "--comm pingpong");
+        let [pipes, told] = ["[pipe]", "[woken by pingpong];[pipe]"].map(|end| {
+            let of = |function| waited(&stacks, function, end);
+            of("ping") + of("pong")
+        });
+        // What a window begins with has no wakeup, and there are few windows in a second.
+        check(told > 0 && told > pipes / 5, || {
+            format!("{told} of {pipes}\n{run}")
+        })
     });
-    // What a window begins with has no wakeup, and there are few windows in a second.
-    assert!(told > 0 && told > pipes / 5, "{told} of {pipes}\n{run}");
 }
 
 #[test]

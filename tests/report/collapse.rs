@@ -1,6 +1,8 @@
 //! `rprof collapse`: folded stacks.
 
-use crate::support::{Here, c, cxx, folded, needs};
+use std::collections::BTreeSet;
+
+use crate::support::{Here, Report, c, cxx, folded, needs, well_formed};
 
 #[test]
 fn folded_stacks_weigh_as_much_as_the_report() {
@@ -73,14 +75,73 @@ fn collapse_reads_from_a_pipe() {
     assert_eq!(piped.out(), here.rprof("collapse").ok().out());
 }
 
+/// Functions in functions, and others whose names have brackets in their middle, by c++filt.
+const NESTED: [&str; 6] = [
+    "Server::handle(double)::{lambda(double)#1}::operator()",
+    "Server::handle(double)::{lambda(double)#2}::operator()",
+    "Server::handle(double)::Local::reply",
+    "(anonymous namespace)::hidden(double)::{lambda(double)#1}::operator()",
+    "Functor::operator()",
+    "chosen",
+];
+
 #[test]
-fn folded_names_have_no_parameters() {
+fn all_outputs_have_the_names_of_the_report() {
     needs!(PerfEvents, Cxx);
     let here = Here::new();
-    here.record("-F 999 -g", &cxx("names.cpp"), "0.05");
-    for stack in folded(&here.rprof("collapse").ok()).keys() {
-        let frames = stack.split(';');
-        let mut lists = frames.filter(|f| f.contains('(') && !f.contains("(anonymous namespace)"));
-        assert_eq!(lists.find(|f| !f.contains("{lambda(")), None, "{stack}");
+    here.record("-F 999 -g -e cpu-clock:u", &cxx("lambdas.cpp"), "0.2");
+    for style in ["", "--demangle full"] {
+        let report = here.rprof("report --format json").words(style).ok();
+        let report = Report::parse(&report);
+        let names: BTreeSet<String> = (report.only().rows.iter())
+            .map(|row| row.symbol.clone())
+            .filter(|name| name != "[unknown]")
+            .collect();
+        if style.is_empty() {
+            for name in NESTED {
+                assert!(names.contains(name), "{name} is not among {names:#?}");
+            }
+        }
+        let has_all = |shown: &BTreeSet<String>, what: &str| {
+            let missing: Vec<_> = names.difference(shown).collect();
+            assert!(
+                missing.is_empty(),
+                "{what} {style}: {missing:#?} of {shown:#?}"
+            );
+        };
+        let collapsed = here.rprof("collapse").words(style).ok();
+        let leaves = folded(&collapsed);
+        let frames = leaves.keys().flat_map(|stack| stack.split(';').skip(1));
+        has_all(&frames.map(str::to_owned).collect(), "collapse");
+        // The weight as well: nothing is merged.
+        for row in &report.only().rows {
+            let end = format!(";{}", row.symbol);
+            let own = leaves.iter().filter(|(stack, _)| stack.ends_with(&end));
+            let own: u64 = own.map(|(_, weight)| weight).sum();
+            assert!(
+                row.symbol == "[unknown]" || own == row.own,
+                "{row:?}: {own}"
+            );
+        }
+        let svg = here
+            .rprof("flamegraph --min-width 0 -o -")
+            .words(style)
+            .ok();
+        let titles = well_formed(&svg.out());
+        let titles = titles.iter().filter_map(|title| title.rsplit_once(" ("));
+        has_all(
+            &titles.map(|(name, _)| name.to_owned()).collect(),
+            "flamegraph",
+        );
+        here.rprof("export -o x.speedscope.json").words(style).ok();
+        let speedscope = std::fs::read(here.path("x.speedscope.json")).expect("it was written");
+        let speedscope: serde_json::Value = serde_json::from_slice(&speedscope).expect("JSON");
+        let frames = speedscope["shared"]["frames"].as_array().expect("frames");
+        let frames = frames.iter().filter_map(|frame| frame["name"].as_str());
+        has_all(&frames.map(str::to_owned).collect(), "speedscope");
+    }
+    let diff = here.rprof("diff --folded perf.data perf.data").ok().out();
+    for name in &NESTED[..5] {
+        assert!(diff.contains(name), "{name} is not in {diff}");
     }
 }

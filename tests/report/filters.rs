@@ -61,10 +61,10 @@ fn times_are_shares_or_count_from_an_end() {
 fn names_that_nothing_has_get_the_nearest() {
     needs!(PerfEvents);
     let here = recorded();
-    let run = here.rprof("report --symbol work_lfet").ok();
-    run.prints("no symbol matches `work_lfet`; nearest: work_left");
-    let run = here.rprof("report --dso thraeds").ok();
-    run.prints("no object matches `thraeds`; nearest: ");
+    let run = here.rprof("report --symbol work_lfet").exits(1);
+    run.says("no symbol matches `work_lfet`; nearest: work_left");
+    let run = here.rprof("report --dso thraeds").exits(1);
+    run.says("no object matches `thraeds`; nearest: ");
 }
 
 /// Recordings hold more than tables show; what does show it is named.

@@ -63,7 +63,7 @@ fn flamegraph_escapes_names() {
     let titles = well_formed(&text);
     for name in [
         "shapes::Polygon<char const*, 3>::spin (",
-        "main::{lambda(double)#1}::operator (",
+        "main::{lambda(double)#1}::operator() (",
     ] {
         assert!(
             titles.iter().any(|t| t.starts_with(name)),
@@ -71,6 +71,33 @@ fn flamegraph_escapes_names() {
         );
     }
     assert!(text.contains("&lt;b&gt;&amp;"), "the title");
+}
+
+/// Many small callees of a function make it look like a leaf.
+#[test]
+fn flamegraph_states_what_is_too_narrow_to_be_drawn() {
+    let here = Here::new();
+    let mut text: String = (0..50_001).map(|n| format!("main;child_{n} 1\n")).collect();
+    text.push_str("main;wide;a 49999\n");
+    std::fs::write(here.path("many.folded"), text).expect("written");
+    let sentence = "50,001 frames narrower than 0.01% are not drawn, 50.0% of the weight";
+    here.rprof("flamegraph many.folded").ok().says(sentence);
+    let text = svg(&here, "flamegraph.svg");
+    assert!(text.contains(sentence), "{text}");
+    let titles = well_formed(&text);
+    let main = titles.iter().find(|title| title.starts_with("main ("));
+    let note = "; 50,001 callees too narrow to be drawn: 50.00%)";
+    assert!(main.is_some_and(|main| main.ends_with(note)), "{main:?}");
+    // In place of the line where the title says something else.
+    here.rprof("flamegraph --subtitle mine many.folded").ok();
+    assert!(svg(&here, "flamegraph.svg").contains(sentence));
+    let quiet = here.rprof("flamegraph -q many.folded").ok();
+    assert_eq!(quiet.err(), "");
+    let all = here
+        .rprof("flamegraph --min-width 0 -o all.svg many.folded")
+        .ok();
+    assert!(!all.err().contains("not drawn"), "{all}");
+    assert!(!svg(&here, "all.svg").contains("not drawn"));
 }
 
 #[test]

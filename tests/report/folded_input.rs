@@ -35,7 +35,7 @@ fn titles_by_inferno(text: &str) -> Vec<String> {
 
 #[test]
 fn folded_text_is_drawn_as_inferno_draws_it() {
-    for text in [TEXT, "a;b 10 5\na;c 3.75\n;;x 2\na;b 1\n"] {
+    for text in [TEXT, "a;b 10 5\na;c 3\n;;x 2\na;b 1\n"] {
         let here = with_text(text);
         let run = here
             .rprof("flamegraph -i x.folded -q --min-width 0 -o -")
@@ -138,8 +138,9 @@ fn leaves_of_folded_text_are_chosen_by_symbol() {
         .rprof("collapse -i x.folded --symbol main --symbol alone")
         .ok();
     assert_eq!(run.out(), "alone 1\nmain 2\n");
-    let run = here.rprof("collapse -i x.folded --symbol nobody").ok();
-    run.says("the filters leave no sample");
+    here.rprof("collapse -i x.folded --symbol nobody")
+        .exits(1)
+        .says("the filters leave no sample of x.folded: none passes --symbol nobody");
 }
 
 #[test]
@@ -180,6 +181,47 @@ fn folded_text_has_no_samples_and_no_header() {
         let run = here.rprof(command).exits(1);
         run.says("x.folded has folded stacks, which have neither single samples nor a header");
     }
+}
+
+/// The commands that a message names are those that read it.
+#[test]
+fn commands_that_are_named_as_readers_of_folded_text_read_it() {
+    let here = with_text(TEXT);
+    let told = here.rprof("header -i x.folded").exits(1).err();
+    let (_, named) = told
+        .split_once("this takes a recording; ")
+        .expect("readers");
+    let words = named.split('`').skip(1).step_by(2);
+    let readers: Vec<&str> = words
+        .filter_map(|word| word.strip_prefix("rprof "))
+        .collect();
+    for known in [
+        "report",
+        "flamegraph",
+        "html",
+        "diff",
+        "collapse",
+        "export",
+        "push",
+    ] {
+        assert!(readers.contains(&known), "{readers:?}");
+    }
+    for reader in readers {
+        let line = match reader {
+            "diff" => "diff x.folded x.folded".to_owned(),
+            "push" => "push --to pyroscope http://localhost:1 --dry-run x.folded".to_owned(),
+            "flamegraph" | "html" | "export" => format!("{reader} -o out x.folded"),
+            _ => format!("{reader} x.folded"),
+        };
+        let line = match reader {
+            "export" => format!("{line} --format pprof"),
+            _ => line,
+        };
+        here.rprof(&line).ok();
+    }
+    here.rprof("annotate x.folded")
+        .exits(1)
+        .says("this takes a recording");
 }
 
 #[test]

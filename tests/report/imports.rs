@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Here, Report, c, needs};
+use crate::support::{Here, Report, c, c_with, needs};
 
 /// Self and total of each named function, in nanoseconds.
 fn functions(report: &Report) -> BTreeMap<String, (u64, u64)> {
@@ -25,16 +25,19 @@ fn report_of(here: &Here, file: &str) -> Report {
 fn our_own_exports_are_the_same_profile_again() {
     needs!(PerfEvents);
     let here = Here::new();
-    here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.3");
-    let recorded = functions(&here.report(""));
-    assert!(!recorded.is_empty());
+    // With inlined calls everywhere, and not only where the debug symbols of the C library are installed.
+    let program = c_with("threads.c", &["-g"]);
+    here.record("-F 999 -g -e cpu-clock:u", &program, "0.3");
+    let recorded = functions(&report_of(&here, "perf.data"));
+    for name in ["work_left", "burn_until"] {
+        assert!(recorded.contains_key(name), "{recorded:?}");
+    }
     here.rprof("export -q -o x.pb.gz").ok();
     here.rprof("export -q -o x.firefox.json.gz").ok();
     let script = here.rprof("script").ok().out();
     std::fs::write(here.path("x.txt"), script).expect("it can be written");
     for file in ["x.pb.gz", "x.firefox.json.gz", "x.txt"] {
         let again = functions(&report_of(&here, file));
-        // Text has inlined calls of recordings as they are, and times to the microsecond only.
         assert_eq!(again, recorded, "{file}");
     }
     // And exported from there.
@@ -43,6 +46,29 @@ fn our_own_exports_are_the_same_profile_again() {
     here.rprof("export -q -i x.txt -o y.speedscope.json").ok();
     here.rprof("flamegraph -i x.pb.gz").ok();
     here.rprof("diff x.pb.gz y.pb.gz").ok();
+}
+
+/// Exports call a function without a name after its object, and reports `[unknown]`.
+#[test]
+fn functions_without_a_name_have_none_in_our_own_exports_either() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let stripped = c_with("shares.c", &["-s"]);
+    here.record("-F 999 -g -e cpu-clock:u", &stripped, "0.2");
+    let own = |report: &Report| -> BTreeMap<(String, String), u64> {
+        let rows = report.only().rows.iter();
+        rows.map(|row| ((row.symbol.clone(), row.object.clone()), row.own))
+            .collect()
+    };
+    let recorded = own(&here.report("--no-located"));
+    let unnamed = ("[unknown]".to_owned(), stripped.display().to_string());
+    assert!(recorded[&unnamed] > 0, "{recorded:#?}");
+    for file in ["x.pb.gz", "x.firefox.json.gz"] {
+        here.rprof("export -q --no-located -o").arg(file).ok();
+        assert_eq!(own(&report_of(&here, file)), recorded, "{file}");
+        let graph = here.rprof("collapse -i").arg(file).ok();
+        graph.prints(&format!(";[{}]", stripped.file_name().unwrap().display()));
+    }
 }
 
 #[test]

@@ -282,7 +282,15 @@ fn the_firefox_profiler_reads_what_is_written_for_it() {
             .arg(oracles.join("profiler-cli/dist/profiler-cli.js"))
             .words(words)
     };
-    profiler("load x.firefox.json.gz").ok();
+    wait_until("its daemon is ready", || {
+        // Which has half a second to start, on whatever machine.
+        let run = profiler("load x.firefox.json.gz").run();
+        let is_late = run.err().contains("did not become ready");
+        if !is_late {
+            run.exits(0);
+        }
+        !is_late
+    });
     let functions_of = profiler("thread functions --include-idle --json").ok();
     let threads = profiler("thread list --json").ok();
     profiler("stop").ok();

@@ -112,8 +112,8 @@ fn script_shows_only_samples_whose_leaf_the_filters_want() {
     );
     let of_report = here.report("--symbol burn_seventy").samples();
     assert_eq!(chosen as u64, of_report);
-    let run = here.rprof("script --dso no-such-object").ok();
-    assert_eq!(run.out(), "");
+    let run = here.rprof("script --dso no-such-object").exits(1);
+    run.says("none passes --dso no-such-object");
 }
 
 #[test]

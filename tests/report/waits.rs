@@ -102,7 +102,119 @@ fn waits_are_chosen_by_their_reason() {
     };
     assert_eq!(sum("running"), ran);
     assert_eq!(sum("[pipe]"), of("pipe"));
-    here.rprof("report --reason odd").ok().prints("no samples");
+    here.rprof("report --reason odd")
+        .exits(1)
+        .says("none passes --reason odd");
+}
+
+#[test]
+fn an_event_that_was_chosen_is_kept_or_refused() {
+    needs!(PerfEvents, Root);
+    let here = recorded();
+    let weight = |options: &str| here.report(options).only().weight;
+    let (ran, waited) = (weight("--event cpu-clock"), weight("--off-cpu"));
+    // What agrees with the flag changes nothing.
+    assert_eq!(weight("--event offcpu-time --off-cpu"), waited);
+    assert_eq!(weight("--event cpu-clock --wall"), ran + waited);
+    assert_eq!(weight("--event cpu-clock --reason running"), ran);
+    assert_eq!(weight("--reason running"), ran);
+    for options in [
+        "--event cpu-clock --off-cpu",
+        "--event cpu-clock --reason futex",
+        "--event offcpu-time --wall",
+        "--off-cpu --reason running",
+    ] {
+        for command in [
+            "report",
+            "collapse",
+            "export -o x.pb.gz",
+            "html -i perf.data",
+        ] {
+            if command.starts_with("html") && options.contains("--event") {
+                continue;
+            }
+            let run = here.rprof(&format!("{command} {options}")).exits(2);
+            run.says(
+                options
+                    .split(' ')
+                    .find(|word| *word != "--event" && word.starts_with("--"))
+                    .unwrap(),
+            );
+        }
+    }
+    here.rprof("flamegraph -i perf.data -e cpu-clock --off-cpu")
+        .exits(2)
+        .says("--off-cpu");
+}
+
+#[test]
+fn profiles_that_were_exported_have_the_same_filters() {
+    needs!(PerfEvents, Root);
+    let here = recorded();
+    for format in ["w.pb.gz", "w.folded"] {
+        match format {
+            "w.folded" => std::fs::write(
+                here.path(format),
+                here.rprof("collapse -q --wall --no-fold-idle").ok().bytes(),
+            )
+            .expect("cannot write folded stacks"),
+            _ => {
+                here.rprof("export -q --wall --no-fold-idle -o w.pb.gz")
+                    .ok();
+            }
+        }
+        for options in [
+            "--reason sleep",
+            "--reason futex,pipe",
+            "--reason running",
+            "--wall --reason running,futex",
+            "--off-cpu",
+            "--wall",
+        ] {
+            let of = |file: &str| {
+                let report = here.report(&format!("{options} --no-fold-idle {file}"));
+                let event = report.events.iter().find(|event| event.weight > 0);
+                event.map(|event| event.weight)
+            };
+            let expected = of("");
+            assert!(expected > Some(0), "{options}");
+            assert_eq!(of(format), expected, "{options} of {format}");
+        }
+    }
+    // Both types in one file.
+    here.rprof("export -q --no-fold-idle -o both.pb.gz").ok();
+    let waited = here.report("--off-cpu --no-fold-idle").only().weight;
+    assert_eq!(here.report("--off-cpu both.pb.gz").only().weight, waited);
+    // Where there are none, it is said.
+    std::fs::write(here.path("ran.folded"), "main;work 10\n").expect("cannot write");
+    for flag in ["--off-cpu", "--reason futex"] {
+        let run = here.rprof(&format!("report {flag} ran.folded")).exits(1);
+        run.says("has no waits").says("rprof record --off-cpu");
+    }
+    assert_eq!(here.report("--reason running ran.folded").only().weight, 10);
+}
+
+#[test]
+fn a_report_of_all_events_shows_waits_as_one_of_waits_does() {
+    needs!(PerfEvents, Root);
+    let here = recorded();
+    let waits = here.report("--off-cpu");
+    for options in ["", "--no-children"] {
+        let all = here.report(options);
+        let of_waits = all.events.iter().find(|event| event.name == "offcpu-time");
+        let of_waits = of_waits.expect("waits");
+        for name in ["[idle]", "[pipe]", "[sleep]"] {
+            assert_eq!(
+                of_waits.row(name).own,
+                waits.only().row(name).own,
+                "{options} {name}"
+            );
+        }
+    }
+    let text = here.rprof("report").ok().out();
+    let (_, below) = text.split_once("# event offcpu-time").expect("waits");
+    assert!(below.contains("# idle: "), "{text}");
+    assert_eq!(text.matches("# idle: ").count(), 1, "{text}");
 }
 
 #[test]

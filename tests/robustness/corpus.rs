@@ -70,8 +70,9 @@ fn every_capture_is_read_without_panic_or_hang() {
             let run = here.rprof(command).arg("-i").arg(&path).run();
             match run.code() {
                 Some(0) => {}
-                // A refusal is one clear message.
+                // A refusal is one clear message, that nothing is in it another, with what may be the cause.
                 Some(1) if run.err().lines().count() == 1 => {}
+                Some(1) if run.err().contains(" has no samples: ") => {}
                 _ => failed.push(run.to_string()),
             }
             run.is_clean();

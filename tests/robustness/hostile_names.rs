@@ -146,7 +146,6 @@ fn hostile_names_do_not_split_folded_stacks() {
         first |= frames
             .iter()
             .any(|f| f.contains("owned") && f.contains("split in two"));
-        // As for perf, what is in parentheses is left out.
         inlined |= frames
             .iter()
             .any(|f| f.contains("</title></g><script>alert"));

@@ -7,6 +7,7 @@ mod dwarf_bombs;
 mod expanding;
 mod faults;
 mod hostile_names;
+mod importers;
 mod mutated;
 mod neighbour;
 mod reader;

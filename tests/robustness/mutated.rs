@@ -49,7 +49,7 @@ fn mutated_recordings_are_read_or_refused() {
     ];
     let reader = Reader::new();
     let (rprof, addresses) = (&reader.program, reader.addresses);
-    let seconds = reader.time.as_secs();
+    let seconds = reader.seconds;
     let mut failed = Vec::new();
     for (kind, options) in [
         ("plain", "-F 499 -g"),
@@ -67,7 +67,7 @@ fn mutated_recordings_are_read_or_refused() {
             std::fs::write(&path, mutate(&whole, &mut random)).unwrap();
             let command = commands[random.index(commands.len())];
             let script = format!(
-                "ulimit -v {addresses}; exec timeout {seconds} {rprof} {command} -i mutated.data > out"
+                "ulimit -v {addresses}; ulimit -t {seconds}; exec {rprof} {command} -i mutated.data > out"
             );
             // Not 64 MiB of addresses for each thread.
             let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();

@@ -61,12 +61,12 @@ fn who_floods_loses_their_own_records_and_is_told() {
         .arg(c("flood.c"))
         .arg("2000000")
         .ok()
-        .says("records of processes that make names and mappings without end are left out");
+        .says("records of processes that map files or rename threads all the time");
 }
 
 /// RPROF_NEIGHBOUR says for how many seconds; 5 otherwise.
 #[test]
-#[ignore = "wants an optimized recorder, and the machine for itself: cargo test --release -- --ignored neighbour"]
+#[ignore = "wants an optimized recorder, and the machine for itself: see .ci/slow"]
 fn a_hostile_neighbour_costs_others_nothing() {
     needs!(Root, Kernel);
     let seconds = std::env::var("RPROF_NEIGHBOUR").ok();

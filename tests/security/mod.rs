@@ -5,5 +5,6 @@ mod embedding;
 mod neighbour;
 mod outputs;
 mod races;
+mod released;
 mod runtimes;
 mod silent;

@@ -78,7 +78,7 @@ fn a_program_that_is_cut_short_while_it_is_read_does_not_end_the_recorder() {
 
 /// RPROF_RACES says for how many seconds each; 60 otherwise. Thousands of files are replaced in that time.
 #[test]
-#[ignore = "some minutes, in which thousands of files are replaced"]
+#[ignore = "some minutes, in which thousands of files are replaced: see .ci/slow"]
 fn races_are_lost_thousands_of_times() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let long = std::env::var("RPROF_RACES").unwrap_or_else(|_| "60".to_owned());

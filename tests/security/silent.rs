@@ -1,31 +1,29 @@
 //! A file system that never answers (`fixtures/fuse.py`).
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::{Here, c, check_share, inapplicable, needs};
+use crate::support::{Here, c, check_share, inapplicable, needs, wait_until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/fuse.py");
 
 /// Waits until the first thread of a process has ended; others may hang.
 fn wait_for_first_thread(pid: i32) {
-    let until = Instant::now() + Duration::from_secs(60);
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.chars().next()
     };
-    while state().is_some_and(|state| state != 'Z') {
-        assert!(Instant::now() < until, "rprof waits for the file system");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(
+        "rprof has ended, and does not wait for the file system",
+        || state().is_none_or(|state| state == 'Z'),
+    );
 }
 
 /// A thread that waits for an answer can be ended by nobody but the server, and with it the recorder's process. So
 /// a server that hangs itself would leave both behind, which no machine of others should have to bear.
 #[test]
-#[ignore = "mounts a file system, in a namespace of its own, that never answers: cargo test -- --ignored silent"]
+#[ignore = "mounts a file system, in a namespace of its own, that never answers: see .ci/slow"]
 fn a_file_system_that_never_answers_costs_nobody_else_anything() {
     needs!(PerfEvents, Root, Tool("python3"));
     if !Path::new("/dev/fuse").exists() {

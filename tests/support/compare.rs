@@ -148,12 +148,11 @@ impl Comparison {
     }
 }
 
-/// Two kinds of names come out of inferno changed: `->` is taken for a call that
-/// a JVM inlined, and becomes two frames; a name that begins with `(`, as those in C++'s
-/// anonymous namespaces do, is taken for a process, and left out.
+/// Two kinds of names come out of inferno changed: `->` is taken for a call that a JVM inlined, and becomes two
+/// frames; and names are cut at the first bracket, so that all lambdas of a function become that function. It is given
+/// names without either.
 fn legible(name: &str) -> String {
-    name.replace("->", "=>")
-        .replace("(anonymous namespace)", "{anonymous namespace}")
+    name.replace("->", "=>").replace('(', "{").replace(')', "}")
 }
 
 /// The samples with such names changed.
@@ -168,7 +167,12 @@ pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
 pub(crate) fn legible_stacks(stacks: Folded) -> Folded {
     let mut sums = Folded::new();
     for (stack, weight) in stacks {
-        *sums.entry(legible(&stack)).or_default() += weight;
+        // The thread comes first, and is left as it is.
+        let stack = match stack.split_once(';') {
+            Some((thread, frames)) => format!("{thread};{}", legible(frames)),
+            None => stack,
+        };
+        *sums.entry(stack).or_default() += weight;
     }
     sums
 }

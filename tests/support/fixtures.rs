@@ -31,6 +31,11 @@ pub(crate) fn cxx(source: &str) -> PathBuf {
     compile(&cxx_compiler(), source, C_FLAGS)
 }
 
+/// A C++ program with further flags for the compiler.
+pub(crate) fn cxx_with(source: &str, flags: &[&str]) -> PathBuf {
+    compile(&cxx_compiler(), source, &[C_FLAGS, flags].concat())
+}
+
 fn cxx_compiler() -> String {
     env_or("CXX", "c++")
 }

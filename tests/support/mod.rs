@@ -20,7 +20,7 @@ mod xml;
 pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, is_exec, legible_samples, legible_stacks};
 pub(crate) use exclusive::change_settings;
-pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
+pub(crate) use fixtures::{c, c_with, cxx, cxx_with, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use perf::{
     PERF_REPORT, PERF_SCRIPT, PerfFrame, PerfSample, fold_samples, perf_samples, perf_self_samples,
@@ -32,5 +32,5 @@ pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
 pub(crate) use stats::{check, check_share, measured, truth_seconds};
 pub(crate) use tmux::Tmux;
-pub(crate) use wait::wait_until;
+pub(crate) use wait::{wait_for_work, wait_until};
 pub(crate) use xml::well_formed;

@@ -34,6 +34,23 @@ pub(crate) struct Row {
 }
 
 impl Report {
+    /// Parses the report of a selection, in which no sample may be left: then rprof fails, and says so.
+    pub(crate) fn of_selection(run: &Run) -> Report {
+        let is_empty = run.code() == Some(1) && run.err().contains("the filters leave no sample");
+        match is_empty {
+            true => Report::without_events(),
+            false => Report::parse(run.exits(0)),
+        }
+    }
+
+    /// The report of a recording in which no sample is, which rprof refuses.
+    pub(crate) fn without_events() -> Report {
+        Report {
+            events: Vec::new(),
+            quality: Value::Null,
+        }
+    }
+
     pub(crate) fn parse(run: &Run) -> Report {
         let parsed: Result<Value, _> = serde_json::from_slice(run.bytes());
         let json = parsed.unwrap_or_else(|e| panic!("{e} in the JSON of\n{run}"));

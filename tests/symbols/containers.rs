@@ -144,3 +144,65 @@ fn perf_reads_a_recording_with_embedded_files() {
     let perf = here.perf("script -F time").ok();
     assert_eq!(perf.out().lines().count() as u64, samples, "{perf}");
 }
+
+/// What sleeps all the while has no samples, and needs no names.
+#[test]
+fn deleted_programs_without_samples_are_not_embedded() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let sleep = here.copy("/bin/sleep".as_ref(), "asleep");
+    let work = here.copy(&c("endless.c"), "working");
+    let asleep = here.command(&sleep).arg("60").start();
+    let mut working = here.command(&work).start();
+    working.line();
+    std::fs::remove_file(&sleep).unwrap();
+    std::fs::remove_file(&work).unwrap();
+    for options in ["", "--call-graph fp", "--call-graph none"] {
+        here.rprof("record -q -F 999 -e cpu-clock -a -d 0.4")
+            .words(options)
+            .ok();
+        let header = here.rprof("header").ok();
+        let out = header.out();
+        let has = |name: &str| {
+            let mut kept = out.lines().filter(|line| line.starts_with("kept"));
+            kept.any(|line| line.contains(name))
+        };
+        assert!(has("/working"), "{options}: {header}");
+        assert!(!has("/asleep"), "{options}: {header}");
+    }
+    for running in [asleep, working] {
+        running.signal(rustix::process::Signal::KILL);
+        running.end();
+    }
+}
+
+/// A large program with few samples is embedded without its code, and has its names all the same.
+#[test]
+fn few_samples_do_not_embed_the_code_of_a_large_program() {
+    needs!(PerfEvents);
+    let fixture = |name: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/");
+        std::fs::read_to_string(format!("{folder}{name}")).unwrap()
+    };
+    // Four MiB that do not compress well: of a program that is there.
+    let ballast = format!(
+        "__asm__(\".section .rodata\\n.incbin \\\"{}\\\", 1048576, 4194304\\n.text\");",
+        env!("CARGO_BIN_EXE_rprof")
+    );
+    let source = fixture("shares.c").replace("#include \"burn.h\"", &fixture("burn.h"));
+    let large = format!("{source}\n{ballast}\n");
+    let program = crate::support::generated("large", &large, crate::support::Language::C, &[]);
+    measured(|| {
+        let here = Here::new();
+        let program = here.copy(&program, "large");
+        let record = here.rprof("record -F 99 -e cpu-clock:u -- sh -c");
+        let script = format!("\"$0\" 0.6 & {IS_MAPPED}; rm \"$0\"; wait");
+        let run = record.arg(script).arg(&program).ok();
+        run.says("without code");
+        let len = std::fs::metadata(here.path("perf.data")).unwrap().len();
+        check(len < 200_000, || format!("{len} bytes"))?;
+        let report = here.report("--comm large");
+        let share = report.only().total_share("burn_seventy");
+        check(share > 0.4, || format!("{share}"))
+    });
+}

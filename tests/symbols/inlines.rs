@@ -122,7 +122,7 @@ fn inlined_calls_that_are_hidden_are_told_of_in_rust() {
     let report = here.rprof("report").ok();
     report
         .prints("inlined calls are hidden in hides::hot, ")
-        .prints("`debug = \"line-tables-only\"`");
+        .prints("`debug = 1`");
     let flags = ["-Copt-level=2", "-Cdebuginfo=line-tables-only"];
     let with_lines = generated("hides", HIDES, Language::Rust, &flags);
     here.record("-F 999 -e cpu-clock:u", &with_lines, "0.5");

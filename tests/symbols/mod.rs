@@ -10,4 +10,5 @@ mod lines;
 mod located;
 mod names;
 mod overlay;
+mod same_names;
 mod vmlinux;

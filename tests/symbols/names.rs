@@ -4,7 +4,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::support::{Here, c, c_with, check, cxx, folded, measured, needs, rust, well_formed};
+use crate::support::{
+    Here, c, c_with, check, cxx, cxx_with, folded, measured, needs, rust, well_formed,
+};
 
 /// Records a program and checks that these functions are in the report, each with
 /// samples of its own.
@@ -49,6 +51,20 @@ fn cxx_names_are_demangled() {
             "shapes::detail::nested",
             "(anonymous namespace)::hidden",
             "main::{lambda(double)#1}::operator()",
+        ],
+    );
+}
+
+#[test]
+fn cxx_coroutines_and_literal_operators_are_demangled() {
+    needs!(PerfEvents, Cxx);
+    assert_hot(
+        &cxx_with("coroutines.cpp", &["-std=c++20"]),
+        &[
+            "plain",
+            "ns::Server::serve",
+            "ns::operator\"\" _km",
+            "operator\"\" _bn",
         ],
     );
 }

@@ -3,6 +3,7 @@
 mod aarch64;
 mod agreement_with_perf;
 mod deep_stacks;
+mod go;
 mod runtimes;
 mod short_copies;
 mod true_stacks;

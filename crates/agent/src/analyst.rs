@@ -116,6 +116,7 @@ impl Analyst {
             ..Options::default()
         };
         let mut profile = rprof_analysis::analyse(&data, &self.symbolizer, &options);
+        self.symbolizer.forget_removed();
         let begin = u64::try_from(window.start)
             .unwrap_or(0)
             .saturating_mul(1_000);
@@ -186,6 +187,7 @@ fn symbolizer(names: Names, memory: u64) -> Symbolizer {
         .inlines(has_lines)
         .lines(has_lines)
         .locates(true)
+        .releases_files(true)
         .memory(Memory::of_all(memory))
         .threads(1)
         .build()

@@ -30,6 +30,9 @@ const MOST_TABLES: usize = 64 << 20;
 const IDLE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Bytes of samples that may wait beyond the usual, on a machine so busy that the agent does not get a CPU.
+const RESERVE: usize = 32 << 20;
+
 /// Bytes of user stack in a sample, as `rprof record` takes them.
 const USER_STACK: u32 = 60 << 10;
 
@@ -160,6 +163,7 @@ pub(crate) fn session(rate: u32, groups: bool) -> SessionBuilder {
         .configure(|options| {
             options.drain.idle = IDLE;
             options.drain.fast = Duration::from_millis(10);
+            options.drain.reserve_bytes = Some(RESERVE);
         })
 }
 

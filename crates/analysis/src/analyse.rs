@@ -2,6 +2,7 @@
 
 use rprof_perfdata::PerfData;
 use rprof_profile::Profile;
+use rprof_profile::waits::{WAITS, is_of_waits};
 use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
@@ -28,12 +29,24 @@ pub fn analyse_with_code<'a>(
     symbolizer: &Symbolizer,
     options: &Options,
 ) -> (Profile, CodeImages<'a>) {
-    let folds_idle = options.waits.fold_idle && !options.filter.is_by_stack();
     let mut options = options.clone();
+    let wants_waits = options.waits.alone || options.filter.wants_event(WAITS);
+    let has_waits = wants_waits
+        && data
+            .events()
+            .list()
+            .iter()
+            .any(|event| is_of_waits(&event.name));
+    // What was waited for is told by the callers in the kernel.
+    options.leaves_only &= !has_waits;
+    let folds_idle = options.waits.fold_idle && has_waits && !options.filter.is_by_stack();
     options.by_thread |= folds_idle;
-    if folds_idle && options.waits.alone {
-        // What else threads did tells which of them are idle.
-        options.filter.events.clear();
+    if options.waits.alone {
+        options.filter.events = match folds_idle {
+            // What else threads did tells which of them are idle.
+            true => Vec::new(),
+            false => vec![WAITS.to_owned()],
+        };
     }
     let options = &options;
     let n = options.thread_count();
@@ -76,7 +89,7 @@ pub fn analyse_with_code<'a>(
     });
     let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
     let warnings = warnings(&index, symbolizer, unreadable.sum(), &options.filter);
-    let mut profile = assemble(&index, parts, symbols, options);
+    let mut profile = assemble(&index, symbolizer, parts, symbols, options);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));

@@ -74,7 +74,7 @@ impl<'a> CodeImages<'a> {
             regions.next()
         };
         match object.kind {
-            ObjectKind::Jit => match pid_of(&object.name) {
+            ObjectKind::Jit => match self.pid_of(&object.name) {
                 Some(pid) => Ok(ObjectCode::Jit { pid }),
                 None => Err(Reason::JitWithoutMap),
             },
@@ -108,6 +108,11 @@ impl<'a> CodeImages<'a> {
                 }
             }
         }
+    }
+
+    /// Returns the process of an object of JIT code.
+    fn pid_of(&self, name: &str) -> Option<i32> {
+        pid_of(name).or_else(|| self.index.runtimes.process_of_dump(name))
     }
 
     /// Returns the machine code of a function that a runtime compiled, by an address in it (AVMA), from the process's jitdump:

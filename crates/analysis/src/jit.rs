@@ -77,6 +77,8 @@ pub(crate) struct Runtimes<'a> {
 #[derive(Debug, Default)]
 struct Tables {
     dumps: Vec<JitDump>,
+    /// Paths of the jitdumps, by index.
+    dump_paths: Vec<String>,
     /// Unwind tables by jitdump and function index; empty for a jitdump without unwind information.
     unwinding: Vec<Box<[Unwound]>>,
     /// Perf maps with the time in nanoseconds from which they hold, ascending.
@@ -193,6 +195,21 @@ impl<'a> Runtimes<'a> {
         }
     }
 
+    /// Returns the path of the jitdump that describes a function; `None` where a perf map does.
+    pub(crate) fn dump_path(&self, code: JitCode) -> Option<&str> {
+        let tables = self.by_pid.get(&code.pid)?.get()?;
+        let path = tables.dump_paths.get(usize::from(code.table))?;
+        Some(path)
+    }
+
+    /// Returns the process whose jitdump has this path.
+    pub(crate) fn process_of_dump(&self, path: &str) -> Option<i32> {
+        self.by_pid.iter().find_map(|(pid, tables)| {
+            let paths = &tables.get()?.dump_paths;
+            paths.iter().any(|known| known == path).then_some(*pid)
+        })
+    }
+
     /// Returns the machine code of a function by name and an address in it, from the jitdump of the process or of one that it
     /// was forked from: the embedded copy, where that was kept with its code, or the file on this machine.
     pub(crate) fn code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
@@ -300,7 +317,7 @@ impl<'a> Runtimes<'a> {
         for file in of_kind(EmbeddedKind::JITDUMP).take(MAX_JITDUMPS) {
             if let Some((bytes, lease)) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
-                tables.dumps.extend(self.dump(&path, &bytes));
+                tables.add_dump(&path, self.dump(&path, &bytes));
                 // What was parsed takes as much.
                 lease.keep();
             }
@@ -332,7 +349,7 @@ impl<'a> Runtimes<'a> {
         if tables.dumps.is_empty() {
             for path in self.processes.jitdumps(pid) {
                 if let Some((path, bytes)) = self.open(&roots, None, |_| path.clone()) {
-                    tables.dumps.extend(self.dump(&path, &bytes));
+                    tables.add_dump(&path, self.dump(&path, &bytes));
                 }
             }
         }
@@ -460,6 +477,13 @@ impl<'a> Runtimes<'a> {
 }
 
 impl Tables {
+    fn add_dump(&mut self, path: &str, dump: Option<JitDump>) {
+        if let Some(dump) = dump {
+            self.dumps.push(dump);
+            self.dump_paths.push(path.to_owned());
+        }
+    }
+
     fn find(&self, avma: u64, time: u64) -> Option<(u16, u32)> {
         let in_dumps = (0u16..).zip(&self.dumps);
         let found = in_dumps.filter_map(|(table, dump)| Some((table, dump.find(avma, time)?)));

@@ -42,7 +42,7 @@ pub struct WaitOptions {
     /// Make the waits of idle threads one block: see [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). Threads are
     /// told apart by their numbers for it. Nothing is made one where samples are chosen by their stacks.
     pub fold_idle: bool,
-    /// Leave out the samples of other events.
+    /// Leave out the samples of other events, whatever [`Filter::events`] says.
     pub alone: bool,
 }
 

@@ -49,6 +49,8 @@ pub struct Index<'a> {
     pub(crate) flood_from: Option<usize>,
     /// Relation of the recording to this machine.
     pub(crate) machine: RecordedMachine,
+    /// Time of the first record that is not a sample: nothing in the recording is older. `None` if it has none with a time.
+    pub(crate) began: Option<u64>,
     /// Blocks of the recording, if they are borrowed from the file and so cost no memory, or were
     /// asked for.
     blocks: Option<Vec<Block<'a>>>,
@@ -219,6 +221,10 @@ impl<'a> Index<'a> {
         // Each CPU's records are in order, those of all CPUs are not; records with
         // the same time stay in the order of the file.
         sideband.sort_by_key(|(time, _)| *time);
+        // What lay there before is recorded at time 0.
+        let began = (sideband.iter())
+            .map(|(time, _)| *time)
+            .find(|time| *time > 0);
         for (time, event) in sideband {
             jit::follow(&mut pass.jit_processes, &event);
             pass.builder.handle(time, &event);
@@ -236,6 +242,7 @@ impl<'a> Index<'a> {
             deferred: pass.deferred,
             runtimes: Runtimes::new(data, machine.is_here, pass.jit_processes, memory),
             machine,
+            began,
             flood_from,
             blocks: kept,
         }

@@ -14,6 +14,8 @@ pub(crate) enum StackEnd {
     Cut,
     /// Truncated: an image has no unwind information.
     NoUnwindInfo,
+    /// Truncated: the callers are on another stack, which was not copied.
+    OtherStack,
     /// Truncated for another reason.
     Other,
 }
@@ -25,6 +27,7 @@ impl From<UnwindOutcome> for StackEnd {
             UnwindOutcome::Truncated(reason) => match reason {
                 TruncationReason::StackEnded { .. } | TruncationReason::TooDeep => StackEnd::Cut,
                 TruncationReason::NoUnwindInfo { .. } => StackEnd::NoUnwindInfo,
+                TruncationReason::OtherStack { .. } => StackEnd::OtherStack,
                 _ => StackEnd::Other,
             },
         }

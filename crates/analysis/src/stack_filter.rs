@@ -1,7 +1,7 @@
 //! Filters on objects and functions, which are known once samples are symbolized.
 
 use rprof_profile::Filter;
-use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::pattern::{matches_function, matches_name, matches_object};
 use rprof_profile::waits::WAIT_OBJECT;
 
 use crate::symbolize::Symbols;
@@ -23,8 +23,11 @@ impl<'a> StackFilter<'a> {
     pub(crate) fn new(filter: &'a Filter, symbols: &'a Symbols) -> StackFilter<'a> {
         let functions = |patterns: &[String]| {
             let matches = |function: &rprof_profile::Function| {
-                (function.name.as_ref())
-                    .is_ok_and(|name| patterns.iter().any(|pattern| matches_name(pattern, name)))
+                (function.name.as_ref()).is_ok_and(|name| {
+                    patterns
+                        .iter()
+                        .any(|pattern| matches_function(pattern, name))
+                })
             };
             (!patterns.is_empty()).then(|| symbols.functions.iter().map(matches).collect())
         };

@@ -125,7 +125,7 @@ pub(crate) fn symbolize(
             let lookups: Vec<u64> = list.iter().map(|i| locations[*i as usize].lookup).collect();
             let region = work[piece].0;
             let is_detailed = detailed.is_empty() || {
-                let name = object_name(region, index.timeline.images());
+                let name = own_object_name(index, region);
                 detailed
                     .iter()
                     .any(|pattern| matches_object(pattern, &name))
@@ -160,7 +160,7 @@ pub(crate) fn symbolize(
     for (piece, found, hides) in results {
         let (region, _, list) = &work[piece];
         let object = Object {
-            name: object_name(*region, index.timeline.images()).into(),
+            name: own_object_name(index, *region).into(),
             kind: object_kind(*region),
             build_id: origin.build_id_of(*region, index.timeline.images()),
             runtime: runtimes.of_region(*region),
@@ -180,6 +180,15 @@ pub(crate) fn symbolize(
         symbolized: building.symbolized,
         frames: building.frames,
     }
+}
+
+/// Returns the name of the object at a region; of JIT code that a jitdump describes, the jitdump's path.
+fn own_object_name(index: &Index<'_>, region: CodeRegion) -> String {
+    match region {
+        CodeRegion::Jit(code) => index.runtimes.dump_path(code).map(str::to_owned),
+        _ => None,
+    }
+    .unwrap_or_else(|| object_name(region, index.timeline.images()))
 }
 
 /// Runtimes of processes that generated code, by what the processes have mapped.

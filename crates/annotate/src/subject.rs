@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rprof_profile::address_hits::innermost;
-use rprof_profile::pattern::matches_name;
+use rprof_profile::pattern::matches_function;
 use rprof_profile::{Function, FunctionId, ObjectId, Profile, WeighBy};
 
 use crate::amount::Amount;
@@ -52,7 +52,7 @@ pub fn hottest(
 pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Vec<Subject> {
     let is_it = |function: &Function| {
         (function.name.as_deref())
-            .is_ok_and(|found| matches_name(name, found) || is_part(found, name))
+            .is_ok_and(|found| matches_function(name, found) || is_part(found, name))
     };
     let found = subjects(profile, event, weight, is_it, false);
     if !found.is_empty() {

@@ -13,9 +13,14 @@
 //!     period: Duration::from_millis(1),
 //!     wall: Some(Duration::from_millis(1500)),
 //!     tasks: 2000,
+//!     waiting: Some(Duration::from_millis(150)),
+//!     throttled: None,
 //! };
 //! assert_eq!(time.sampled_share(), Some(0.05));
 //! assert!(time.lacks_short_tasks());
+//! let off_cpu = time.off_cpu().expect("both wall time and waiting are known");
+//! assert_eq!(off_cpu.waiting, Duration::from_millis(150));
+//! assert_eq!(off_cpu.asleep, Duration::from_millis(50));
 //! assert_eq!(CpuTime::from_notes(&time.notes()), Some(time));
 //! ```
 
@@ -40,6 +45,19 @@ pub struct CpuTime {
     pub wall: Option<Duration>,
     /// Threads and processes that were started meanwhile.
     pub tasks: u64,
+    /// Time for which threads could run and had no CPU, all of them together; `None` where that is not known.
+    pub waiting: Option<Duration>,
+    /// Time for which the control group of what was recorded had used up its quota of CPU time; `None` where that is not known.
+    pub throttled: Option<Duration>,
+}
+
+/// Time for which nothing ran, by the reason for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffCpuTime {
+    /// Something could run and had no CPU.
+    pub waiting: Duration,
+    /// Everything slept.
+    pub asleep: Duration,
 }
 
 impl CpuTime {
@@ -56,6 +74,17 @@ impl CpuTime {
         busy.is_finite().then_some((1.0 - busy).max(0.0))
     }
 
+    /// Returns the wall time for which nothing ran, divided into waiting for a CPU and sleep; `None` where that is not known. Where
+    /// several threads waited at the same time there is less sleep in it than there was.
+    pub fn off_cpu(&self) -> Option<OffCpuTime> {
+        let all = self.wall?.saturating_sub(self.used);
+        let waiting = self.waiting?.min(all);
+        Some(OffCpuTime {
+            waiting,
+            asleep: all.saturating_sub(waiting),
+        })
+    }
+
     /// Returns the sum with that of another recording, as if one had followed the other.
     #[must_use]
     pub fn plus(&self, other: &CpuTime) -> CpuTime {
@@ -68,6 +97,8 @@ impl CpuTime {
             period: self.period.max(other.period),
             wall: sum(self.wall, other.wall),
             tasks: self.tasks.saturating_add(other.tasks),
+            waiting: sum(self.waiting, other.waiting),
+            throttled: sum(self.throttled, other.throttled),
         }
     }
 
@@ -89,6 +120,8 @@ impl CpuTime {
         ];
         notes.extend((self.wall).map(|wall| note("wall.ns", wall.as_nanos())));
         notes.extend((self.sampled).map(|sampled| note("sampled.ns", sampled.as_nanos())));
+        notes.extend((self.waiting).map(|waiting| note("waiting.ns", waiting.as_nanos())));
+        notes.extend((self.throttled).map(|time| note("throttled.ns", time.as_nanos())));
         notes
     }
 
@@ -106,6 +139,8 @@ impl CpuTime {
             period: time("period.ns")?,
             wall: time("wall.ns"),
             tasks: number("tasks")?,
+            waiting: time("waiting.ns"),
+            throttled: time("throttled.ns"),
         })
     }
 }
@@ -150,6 +185,17 @@ mod tests {
         assert_eq!(time.sampled_share(), Some(1.0));
         assert!((time.idle_share().unwrap() - 0.1).abs() < 1e-9);
 
+        // Two threads that wait at once wait for no longer than there was time.
+        let crowded = CpuTime {
+            waiting: second,
+            ..time
+        };
+        let hundred = Duration::from_millis(100);
+        let off_cpu = OffCpuTime {
+            waiting: hundred,
+            asleep: Duration::ZERO,
+        };
+        assert_eq!((time.off_cpu(), crowded.off_cpu()), (None, Some(off_cpu)));
         assert_eq!(time.plus(&CpuTime::default()).wall, None);
         assert_eq!(time.plus(&time).used, Duration::from_millis(1800));
     }

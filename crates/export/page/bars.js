@@ -35,6 +35,9 @@ export function showBar(page) {
       () => page.change({ inverted: !state.inverted, zoom: [] }),
       "Leaves first: the functions in which samples were taken, and next to each what called it (i)",
     ),
+    ...(profile.processes.length > 1
+      ? [flip("processes", !state.noProcesses, () => page.change({ noProcesses: !state.noProcesses, zoom: [] }), "Draw the stacks of each process apart")]
+      : []),
     flip("roots at the bottom", state.flames, () => page.change({ flames: !state.flames }), "Draw stacks from the bottom up, as flames (f)"),
     selectOf("colour by", colors, page.color(), (color) => page.change({ color }, false)),
   ];
@@ -183,7 +186,8 @@ export function filterText(page, { kind, id }) {
   if (kind === "leaf" || kind === "has" || kind === "not") return profile.nameOf(id);
   if (kind === "tid" || kind === "pid") {
     const at = profile.tasks[kind].indexOf(id);
-    return at < 0 ? String(id) : `${meta.comms[profile.tasks.comm[at]]} ${id}`;
+    if (at < 0) return String(id);
+    return kind === "tid" ? profile.taskName(at) : profile.processName(at);
   }
   return String(id);
 }

@@ -54,6 +54,10 @@ export function copy(page) {
       return tree ? stackNames(tree, page.node, nameOf).join("\n") : "";
     },
     folded: () => {
+      if (figures.hasProcesses) {
+        const { tree, own, total } = figures.flame();
+        return foldedText(tree, own, nodeAt(tree, total, state.zoom), nameOf);
+      }
       const { tree } = figures.shape();
       return foldedText(tree, figures.weights().now.own, state.inverted ? 0 : nodeAt(tree, figures.weights().now.total, state.zoom), nameOf);
     },

@@ -4,6 +4,7 @@ import { chronicle } from "./chronicle.js";
 import { cpuMask, leafMask, taskMask } from "./filter.js";
 import { growCallees, growCallers, leafPlaces, placesOf } from "./groups.js";
 import { byFunction, byLeaf, eachRow, weightsOf } from "./model.js";
+import { underProcesses } from "./processes.js";
 import { matched, matches, patternOf } from "./search.js";
 import { transformed } from "./transform.js";
 import { KIND_WAITING, KINDS, outermost } from "./tree.js";
@@ -222,6 +223,7 @@ export class Figures {
   /** Tree of the flame graph. */
   flame() {
     const { state } = this;
+    if (this.hasProcesses) return this.underProcesses();
     if (!state.inverted) {
       const { tree } = this.shape();
       const { now, base } = this.weights();
@@ -231,6 +233,23 @@ export class Figures {
       const { tree } = this.shape();
       const { now, base } = this.weights();
       return growCallers(tree, leafPlaces(tree, now, base), this.count, Math.max(this.whole, this.baseWhole) / 3000, state.zoom);
+    });
+  }
+
+  /** Whether the flame graph has a level of processes. */
+  get hasProcesses() {
+    return this.profile.processes.length > 1 && !this.state.inverted && !this.state.noProcesses;
+  }
+
+  /** Tree of the flame graph with processes. */
+  underProcesses() {
+    const { profile, state } = this;
+    return this.keep("processes", [this.chosen, state.time, state.base, state.transforms], () => {
+      const { tree, node } = this.shape();
+      const sides = [{ rows: profile.rows, choice: this.choice(state.time) }];
+      if (state.base) sides.push({ rows: profile.rows, choice: this.choice(state.base) });
+      else if (profile.oldRows) sides.push({ rows: profile.oldRows, choice: this.choice(null) });
+      return underProcesses(tree, node, sides, profile.processOf, profile.processes.length, profile.firstProcess);
     });
   }
 
@@ -259,14 +278,17 @@ export class Figures {
     return this.keep("chronicle", [this.chosen, state.time, state.transforms, columns], () => {
       const { rows } = profile;
       const choice = this.choice(state.time);
-      const weights = new Float64Array(profile.tasks.n);
-      eachRow(rows, choice, (row) => (weights[rows.task[row]] += rows.weight[row]));
-      let task = 0;
-      for (let i = 0; i < weights.length; i++) if (weights[i] > weights[task]) task = i;
+      // A thread that had several names is one.
+      const { thread, threadName } = profile.called;
+      const weights = new Float64Array(threadName.length);
+      eachRow(rows, choice, (row) => (weights[thread[rows.task[row]]] += rows.weight[row]));
+      let heaviest = 0;
+      for (let i = 0; i < weights.length; i++) if (weights[i] > weights[heaviest]) heaviest = i;
+      const task = Math.max(0, thread.indexOf(heaviest));
       /** @type {number[]} */
       const chosen = [];
       eachRow(rows, choice, (row) => {
-        if (rows.task[row] === task) chosen.push(row);
+        if (thread[rows.task[row]] === heaviest) chosen.push(row);
       });
       /** @type {[number, number]} */
       const time = state.time ?? [0, rows.n ? rows.time[rows.n - 1] + 1 : 1];
@@ -368,11 +390,8 @@ export class Figures {
     return sums;
   }
 
-  /**
-   * What the search found.
-   * @param {number} root
-   */
-  found(root) {
+  /** What the search found. */
+  found() {
     const marks = this.marks();
     if (!marks) return null;
     const { tree } = this.shape();
@@ -380,7 +399,17 @@ export class Figures {
     let functions = 0;
     const { total } = this.functions().now;
     for (let fn = 0; fn < marks.length; fn++) if (marks[fn] && total[fn] > 0) functions++;
-    return { functions, ...matched(tree, now, marks, root) };
+    return { functions, ...matched(tree, now, marks) };
+  }
+
+  /**
+   * What the search found below a node of a tree that is shown.
+   * @param {import("./groups.js").Grown} grown
+   * @param {number} root
+   */
+  foundBelow(grown, root) {
+    const marks = this.marks();
+    return marks && matched(grown.tree, grown, marks, root);
   }
 
   /** What filters and search choose, whatever its time is. */

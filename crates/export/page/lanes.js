@@ -28,10 +28,8 @@ export function lanesOf(profile, rows, by, event) {
     if (!isCpu) {
       const comm = String(meta.comms[tasks.comm[i]]);
       if (by === "thread" && tasks.tid[i] >= 0) [kind, name, id] = ["tid", profile.taskName(i), tasks.tid[i]];
-      else if (by === "process" && tasks.pid[i] >= 0) {
-        const process = tasks.process[i] >= 0 ? String(meta.comms[tasks.process[i]]) : comm;
-        [kind, name, id] = ["pid", `${process} ${tasks.pid[i]}`, tasks.pid[i]];
-      } else [kind, name, id] = ["comm", comm, tasks.comm[i]];
+      else if (by === "process" && tasks.pid[i] >= 0) [kind, name, id] = ["pid", profile.processName(i), tasks.pid[i]];
+      else [kind, name, id] = ["comm", comm, tasks.comm[i]];
     }
     // Names that differ in numbers only are one: `worker-1` and `worker-2`.
     const merged = kind === "comm" ? name.replace(/\d+/g, "N") : "";

@@ -117,6 +117,26 @@ export function layout(tree, size, root, width, skip = 0) {
 }
 
 /**
+ * Children of a node that are too narrow to be drawn, and what they weigh together.
+ * @param {import("./tree.js").Tree} tree
+ * @param {Float64Array} size by node
+ * @param {Float64Array} total weight by node
+ * @param {number} node
+ * @param {number} root node that takes the whole width
+ * @param {number} width in pixels
+ */
+export function narrowBelow(tree, size, total, node, root, width) {
+  const narrow = { count: 0, weight: 0 };
+  if (node < root || node >= tree.end[root] || !(size[root] > 0)) return narrow;
+  for (let i = node + 1; i < tree.end[node]; i = tree.end[i]) {
+    if (!(size[i] > 0) || (size[i] * width) / size[root] >= 0.5) continue;
+    narrow.count++;
+    narrow.weight += total[i];
+  }
+  return narrow;
+}
+
+/**
  * Number of the box at a place; -1 if there is none.
  * @param {Boxes} boxes
  * @param {number} px

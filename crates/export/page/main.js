@@ -249,7 +249,7 @@ export class Page {
   /** @param {number} node */
   openNode(node) {
     const fn = this.grown?.tree.fn[node] ?? -1;
-    if (fn >= 0) this.change({ view: "sandwich", fn });
+    if (fn >= 0 && fn < this.profile.firstProcess) this.change({ view: "sandwich", fn });
   }
 
   /**
@@ -347,7 +347,7 @@ export class Page {
       this.found.textContent = pattern;
       return;
     }
-    const found = figures.found(0);
+    const found = figures.found();
     if (!found) return;
     const parts = [
       `${countText(found.functions)} ${found.functions === 1 ? "function" : "functions"}`,
@@ -357,7 +357,7 @@ export class Page {
     ];
     if (state.zoom.length && !state.inverted && state.view === "flame" && this.grown) {
       const root = nodeAt(this.grown.tree, this.grown.total, state.zoom);
-      const part = figures.found(root);
+      const part = figures.foundBelow(this.grown, root);
       if (part) parts.push(`${percentText(part.total, this.grown.total[root])} of what is shown`);
     }
     this.found.textContent = parts.join(" · ");

@@ -1,6 +1,7 @@
 // The profile in the page's data blocks.
 
 import { bytesOfBase64, columnsOf, inflate } from "./decode.js";
+import { calledOf } from "./processes.js";
 import { baseName, percentText, weightText } from "./text.js";
 import { outermost, treeOfSection } from "./tree.js";
 
@@ -96,6 +97,12 @@ export class Profile {
     };
     this.rows = rows;
     this.oldRows = oldRows;
+    /** Names of threads and processes. */
+    this.called = calledOf(this.tasks, oldRows ? [rows, oldRows] : [rows]);
+    /** Distinct names of processes, and by task the index in them. */
+    this.processes = [...new Set(this.called.processName)];
+    const places = new Map(this.processes.map((name, i) => [name, i]));
+    this.processOf = this.called.processName.map((name) => places.get(name) ?? 0);
     /** Functions that are a thread's outermost ones. */
     this.isEntry = new Uint8Array(this.functions);
     for (const fn of meta.entries) this.isEntry[fn] = 1;
@@ -124,13 +131,19 @@ export class Profile {
     });
   }
 
+  /** Function that stands for the first process: behind those that stand for objects. */
+  get firstProcess() {
+    return this.functions + this.meta.objects.length;
+  }
+
   /**
-   * Name of a function; of one that stands for an object, the object's.
+   * Name of a function; of one that stands for an object or a process, that one's.
    * @param {number} fn
    * @returns {string}
    */
   nameOf(fn) {
     if (fn < 0) return "all";
+    if (fn >= this.firstProcess) return String(this.meta.comms[this.processes[fn - this.firstProcess]] ?? "");
     if (fn >= this.functions) return `(${baseName(this.objectName(fn - this.functions))})`;
     if (this.names[fn] !== "") return this.names[fn];
     const object = this.objectName(this.objectOf[fn]);
@@ -167,12 +180,21 @@ export class Profile {
   }
 
   /**
-   * Name and numbers of a thread.
+   * Name and number of a thread: of the names that it had, the one with most samples.
    * @param {number} task
    */
   taskName(task) {
-    const name = String(this.meta.comms[this.tasks.comm[task]] ?? "");
+    const name = String(this.meta.comms[this.called.threadName[this.called.thread[task]]] ?? "");
     return this.tasks.tid[task] >= 0 ? `${name} ${this.tasks.tid[task]}` : name;
+  }
+
+  /**
+   * Name and number of a thread's process.
+   * @param {number} task
+   */
+  processName(task) {
+    const name = String(this.meta.comms[this.called.processName[task]] ?? "");
+    return this.tasks.pid[task] >= 0 ? `${name} ${this.tasks.pid[task]}` : name;
   }
 
   /**

@@ -5,6 +5,7 @@
  * @property {string} view `flame`, `time`, `table`, `sandwich`, `tree`, `lines`
  * @property {boolean} inverted leaves first
  * @property {boolean} flames roots at the bottom
+ * @property {boolean} noProcesses stacks of all processes together
  * @property {number[]} zoom functions from the root to the node that is shown
  * @property {number} fn function that callers, callees and lines are shown of; -1 for none
  * @property {string} search
@@ -26,6 +27,7 @@ export function firstState() {
     view: "flame",
     inverted: false,
     flames: false,
+    noProcesses: false,
     zoom: [],
     fn: -1,
     search: "",
@@ -63,6 +65,7 @@ export function stateText(state) {
   if (state.view !== first.view) put("view", state.view);
   if (state.inverted) put("inverted", "1");
   if (state.flames) put("flames", "1");
+  if (state.noProcesses) put("processes", "0");
   if (state.zoom.length) put("zoom", state.zoom.join("."));
   if (state.fn >= 0) put("fn", String(state.fn));
   if (state.search) put("search", state.search);
@@ -105,6 +108,9 @@ export function stateOf(text) {
         break;
       case "flames":
         state.flames = value === "1";
+        break;
+      case "processes":
+        state.noProcesses = value === "0";
         break;
       case "zoom":
         state.zoom = value.split(".").map(Number).filter(isNumber);

@@ -2,7 +2,7 @@
 
 import { codeOf } from "./code.js";
 import { el } from "./dom.js";
-import { squeezed } from "./layout.js";
+import { narrowBelow, squeezed } from "./layout.js";
 import { legendOf } from "./legend.js";
 import { baseName, countText, percentText, shortName } from "./text.js";
 import { KINDS, nodeAt } from "./tree.js";
@@ -37,7 +37,7 @@ export function shown(page, grown, more) {
     color,
     marks: figures.marks(),
     nameOf: (fn) => profile.nameOf(fn),
-    objectPlace: (fn) => (ranks ? ranks[profile.objectNumber(fn)] : 0),
+    objectPlace: (fn) => (ranks ? (ranks[profile.objectNumber(fn)] ?? 0) : 0),
     label: "",
     ...more,
   };
@@ -196,7 +196,7 @@ export function showTree(page) {
     root,
     nameOf: (node) => profile.nameOf(grown.tree.fn[node]),
     share: (weight) => percentText(weight, figures.whole),
-    choose: (node) => page.change({ view: "sandwich", fn: Math.max(0, grown.tree.fn[node]) }),
+    choose: (node) => page.openNode(node),
   });
 }
 
@@ -293,6 +293,11 @@ export function linesIn(page, view, node) {
   }
   lines.push(`total ${profile.amount(shown.total[node], figures.whole, page.by())}`);
   lines.push(`self ${profile.amount(shown.own[node], figures.whole, page.by())}`);
+  const narrow = narrowBelow(shown.tree, shown.size, shown.total, node, shown.root, view.width);
+  if (narrow.count > 0) {
+    const frames = narrow.count === 1 ? "1 frame below it is" : `${countText(narrow.count)} frames below it are`;
+    lines.push(`${frames} too narrow to be drawn: ${percentText(narrow.weight, figures.whole)}`);
+  }
   if (shown.base) lines.push(`before ${percentText(shown.base[node], figures.baseWhole)}: ${signed(figures.delta(shown.total[node], shown.base[node]))} of all`);
   return lines;
 }
@@ -304,6 +309,7 @@ export function linesIn(page, view, node) {
  */
 export function actions(page, fn) {
   const { state, profile } = page;
+  if (fn >= profile.firstProcess) return processActions(page, fn - profile.firstProcess);
   const button = (/** @type {string} */ text, /** @type {Partial<State>} */ change, /** @type {string} */ title) =>
     el("button", { type: "button", title, click: () => page.change(change) }, text);
   const filter = (/** @type {string} */ kind, /** @type {number} */ id) => ({ filters: [...state.filters, { kind, id }] });
@@ -337,6 +343,26 @@ export function actions(page, fn) {
   if (isFunction && file) change.push(button(`make ${file} one frame`, transform("object", object), `Put neighbouring frames of ${file} together`));
   groups.push(group("change frames", ...change));
   return el("div", { class: "groups" }, ...groups);
+}
+
+/**
+ * Button for what can be done with the processes of a name.
+ * @param {Page} page
+ * @param {number} process
+ */
+function processActions(page, process) {
+  const { state, profile } = page;
+  const { tasks, processOf } = profile;
+  /** @type {Map<string, import("./filter.js").Filter>} */
+  const filters = new Map();
+  for (let i = 0; i < tasks.n && filters.size < 150; i++) {
+    if (processOf[i] !== process) continue;
+    const [kind, id] = tasks.pid[i] < 0 ? ["comm", tasks.comm[i]] : ["pid", tasks.pid[i]];
+    filters.set(`${kind}.${id}`, { kind, id });
+  }
+  const others = state.filters.filter(({ kind }) => !["pid", "tid", "comm"].includes(kind));
+  const click = () => page.change({ filters: [...others, ...filters.values()], zoom: [] });
+  return el("div", { class: "groups" }, el("div", { class: "actions" }, el("button", { type: "button", title: "Only samples of these processes", click }, "only this")));
 }
 
 /**

@@ -1,5 +1,8 @@
 //! Amounts in units for people.
 
+/// Shares below this one, in percent, are shown as 0.00 %.
+pub(crate) const SHOWN_AS_ZERO: f64 = 0.005;
+
 /// Returns a share in percent; 0 of nothing.
 pub fn percent(part: u64, whole: u64) -> f64 {
     match whole {

@@ -1,9 +1,8 @@
 //! Folded stacks: what inferno and FlameGraph read.
 //!
 //! One line for each distinct stack: thread name, frames from root to leaf with
-//! `;` between them, a space, the weight. Names are shortened as
-//! `stackcollapse-perf.pl` and `inferno-collapse-perf` do it, so that the result
-//! of a recording is the same by either way.
+//! `;` between them, a space, the weight. Names are those of all other outputs. `stackcollapse-perf.pl` and
+//! `inferno-collapse-perf` make the same of a recording, except that they cut names at the first bracket.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +12,6 @@ use rprof_profile::{AggregatedStack, Profile, WeighBy};
 
 use crate::frame_kind::{FrameKind, FrameKinds};
 pub use crate::frame_text::frame_name;
-use crate::frame_text::is_java;
 use crate::name_ranks::{FEW, FrameNames, Ranks};
 use crate::threads::ThreadMerging;
 
@@ -200,19 +198,19 @@ impl Folded {
     ) {
         let start = self.ranks.len();
         let comm = profile.thread(entry.thread).comm as usize;
-        let functions = &names.functions[usize::from(is_java(&profile.comms[comm]))];
+        let functions = &names.functions;
         let stack = profile.stack(entry.stack).map(|f| functions[f.0 as usize]);
         if !profile.is_folded {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
         }
         (self.ranks).extend(stack.map(|name| ranks.inner[name as usize]));
-        let Some(innermost) = profile.stack(entry.stack).next_back() else {
-            self.ranks.truncate(start);
+        // A sample without frames is the thread's alone.
+        let innermost = profile.stack(entry.stack).next_back();
+        let innermost = innermost.map(|function| functions[function.0 as usize]);
+        let Some(last) = self.ranks[start..].last_mut() else {
             return;
         };
-        if let Some(last) = self.ranks.last_mut() {
-            *last = ranks.last[functions[innermost.0 as usize] as usize];
-        }
+        *last = ranks.last[innermost.unwrap_or(names.threads[comm]) as usize];
         self.stacks.push(Stack {
             head: 0,
             start,
@@ -232,7 +230,7 @@ impl Folded {
     ) {
         let start = self.ranks.len();
         let comm = profile.thread(entry.thread).comm as usize;
-        let functions = &names.functions[usize::from(is_java(&profile.comms[comm]))];
+        let functions = &names.functions;
         if !profile.is_folded {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
             self.kinds.push(FrameKind::Thread);
@@ -249,9 +247,8 @@ impl Folded {
             self.ranks.swap(start, before);
             self.kinds.swap(start, before);
         }
-        if self.ranks.len() == before {
-            self.ranks.truncate(start);
-            self.kinds.truncate(start);
+        // A sample without frames is the thread's alone.
+        if self.ranks.len() == start {
             return;
         }
         self.stacks.push(Stack {

@@ -93,7 +93,7 @@ pub const FORMATS: &[Format] = &[
                 ..SvgOptions::default()
             };
             event
-                .and_then(|event| svg::write(profile, event, &svg, out))
+                .and_then(|event| svg::write(profile, event, &svg, out).map(drop))
                 .map_err(|error| match error {
                     SvgError::Write(error) => error,
                     error => io::Error::other(error),

@@ -32,9 +32,11 @@ pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
     }
 }
 
-/// Returns a clean name as a frame: without parameters, and without what would end the frame or the line.
+/// Returns a clean name as a frame: without what would end the frame or the line. The rest of the name stays as all other
+/// outputs show it: brackets in it are no list of parameters that one could cut off, since `f(int)::{lambda()#1}::operator()` would
+/// become `f`.
 pub(crate) fn frame_text(name: &str) -> String {
-    without_count(without_parameters(name).replace(';', ":"))
+    without_count(name.replace(';', ":"))
 }
 
 /// Returns a name that does not end like a count: ` 12` or ` 1.5` at the end of a leaf, with the weight behind
@@ -51,73 +53,29 @@ fn without_count(mut name: String) -> String {
     name
 }
 
-/// Returns true if a thread of this name runs Java, as far as stackcollapse-perf.pl can tell.
-pub(crate) fn is_java(comm: &str) -> bool {
-    comm.starts_with("java")
-}
-
-/// Java's own spelling of a class begins with `L`.
-pub(crate) fn java_name(name: &str) -> &str {
-    match name.strip_prefix('L') {
-        Some(rest) if name.contains('/') => rest,
-        _ => name,
-    }
-}
-
-/// Cuts off a list of parameters, if the name has one: what begins at the first
-/// `(` outside of brackets. Kept are Go's receivers, `.(*T).Method`, and C++'s
-/// `(anonymous namespace)`.
-fn without_parameters(name: &str) -> &str {
-    let mut depth = 0i32;
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' | '{' | '[' => depth += 1,
-            '>' | '}' | ']' | ')' => depth -= 1,
-            '(' => {
-                let keep =
-                    name[..at].ends_with('.') || name[at..].starts_with("(anonymous namespace)");
-                if depth == 0 && !keep {
-                    return &name[..at];
-                }
-                depth += 1;
-            }
-            _ => {}
-        }
-    }
-    name
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn parameters_go_and_what_looks_like_them_stays() {
-        for (name, expected) in [
-            ("main", "main"),
-            ("Foo::bar(int, char const*) const", "Foo::bar"),
-            ("net/http.(*Client).Do", "net/http.(*Client).Do"),
-            (
-                "(anonymous namespace)::run(int)",
-                "(anonymous namespace)::run",
-            ),
-            (
-                "std::function<void (int)>::operator()(int) const",
-                "std::function<void (int)>::operator",
-            ),
-            ("<impl Fn(A) for B>::call", "<impl Fn(A) for B>::call"),
-            (
-                "{lambda(int)#1}::operator()(int) const",
-                "{lambda(int)#1}::operator",
-            ),
+    fn names_stay_whole() {
+        for name in [
+            "main",
+            "Foo::bar(int, char const*) const",
+            "net/http.(*Client).Do",
+            "(anonymous namespace)::run(int)",
+            "std::function<void (int)>::operator()",
+            "<impl Fn(A) for B>::call",
+            "main::{lambda(int)#2}::operator()(int) const",
+            "f(int (*)(long))::Local::g",
+            "Ljava/util/TimSort.sort([I)V",
         ] {
-            assert_eq!(without_parameters(name), expected);
+            assert_eq!(frame_text(name), name);
         }
         assert_eq!(
-            java_name("Ljava/lang/String:.length"),
-            "java/lang/String:.length"
+            frame_text("Ljava/lang/String;.length()I"),
+            "Ljava/lang/String:.length()I"
         );
-        assert_eq!(java_name("Loop"), "Loop");
         assert_eq!(
             thread_name(&CleanName::new("Web Content;x")),
             "Web_Content:x"

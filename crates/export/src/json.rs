@@ -79,6 +79,10 @@ struct CpuTime {
     wall: Option<u128>,
     period: u128,
     tasks: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throttled: Option<u128>,
 }
 
 #[derive(Serialize)]
@@ -161,6 +165,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 wall: time.wall.map(|wall| wall.as_nanos()),
                 period: time.period.as_nanos(),
                 tasks: time.tasks,
+                waiting: time.waiting.map(|waiting| waiting.as_nanos()),
+                throttled: time.throttled.map(|throttled| throttled.as_nanos()),
             }),
             warnings: names.warnings().collect(),
         },

@@ -97,4 +97,4 @@ pub use options::{ExportOptions, ReportOptions, SampleLabel};
 pub use parts::{Encoded, PartEncoder};
 pub use rows::RowOptions;
 pub use rprof_profile::generics;
-pub use tree::TreeOptions;
+pub use tree::{TreeOptions, shown_branches};

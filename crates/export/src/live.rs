@@ -78,7 +78,7 @@ pub fn write_text(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
     writeln!(out, ", rprof {:.1}% of a CPU", look.own_cpu)?;
     let ReportRows { whole, rows, .. } = rows(look.profile, look.event, &options.rows());
     let width = options.width.map(|width| width.saturating_sub(SINCE_START));
-    let columns = columns(&rows, width);
+    let columns = columns(&rows, width, &[]);
     write!(out, "# {:>6}    total   samples", "self")?;
     write!(out, " all:self    total")?;
     for (i, column) in columns.iter().enumerate() {

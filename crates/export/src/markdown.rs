@@ -11,7 +11,7 @@ use crate::generics::elide_arguments;
 use crate::markdown_text::{code, escaped};
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, ReportRows, RowOptions, percent, rows};
+use crate::rows::{ReportRow, ReportRows, RowOptions, in_order, percent, rows};
 use crate::{tree, verdict};
 
 /// Rows that are shown unless options say how many.
@@ -93,7 +93,8 @@ fn write_event(
         left_out,
     } = rows(profile, event, &wanted);
     let has_total = !wanted.without_total;
-    let columns = columns(&rows);
+    let mut columns = columns(&rows);
+    in_order(&mut columns, &wanted.order, |(heading, _)| *heading);
     let total = if has_total { " total |" } else { "" };
     write!(out, "| self |{total} samples |")?;
     columns

@@ -7,7 +7,7 @@ use rprof_profile::{FunctionId, Profile};
 use rustc_hash::FxHashMap;
 
 use crate::frame_kind::without_annotation;
-use crate::frame_text::{frame_name, is_java, java_name, thread_name};
+use crate::frame_text::{frame_name, thread_name};
 use crate::names::CleanNames;
 use crate::threads::ThreadMerging;
 
@@ -17,8 +17,8 @@ pub(crate) const FEW: usize = 4096;
 /// Distinct names of frames, each with a number.
 pub(crate) struct FrameNames {
     pub(crate) distinct: Vec<String>,
-    /// By function, the number of its name, and of that in threads of Java, if there are any.
-    pub(crate) functions: [Vec<u32>; 2],
+    /// By function, the number of its name.
+    pub(crate) functions: Vec<u32>,
     /// By name of thread.
     pub(crate) threads: Vec<u32>,
 }
@@ -47,14 +47,7 @@ impl FrameNames {
             };
             ids.map(name).collect::<Vec<_>>()
         });
-        let has_java = profile.comms.iter().any(|comm| is_java(comm));
-        let mut functions = [Vec::new(), Vec::new()];
-        for name in names.into_iter().flatten() {
-            if has_java {
-                functions[1].push(number(java_name(&name).to_owned()));
-            }
-            functions[0].push(number(name));
-        }
+        let functions = names.into_iter().flatten().map(&mut number).collect();
         let clean = CleanNames::new(profile);
         let comms = 0..profile.comms.len() as u32;
         let threads = comms.map(|comm| thread_name(&clean.comm(comm)));

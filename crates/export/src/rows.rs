@@ -4,6 +4,7 @@ use rprof_profile::call_tree::CallTree;
 use rprof_profile::reasons::RUNNING;
 use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
+use crate::amounts::SHOWN_AS_ZERO;
 pub use crate::amounts::percent;
 use crate::names::{CleanName, CleanNames};
 use crate::tree::TreeOptions;
@@ -21,6 +22,8 @@ pub struct RowOptions {
     pub limit: Option<usize>,
     /// Keys that tell rows apart.
     pub keys: Keys,
+    /// Headings of the first columns, in their order; other columns follow in the usual one.
+    pub order: Vec<&'static str>,
     /// Trees of calls below the rows, if there are to be any.
     pub trees: Option<TreeOptions>,
     /// Leave out rows whose share is shown as 0.00 %, as if beyond the limit.
@@ -39,6 +42,7 @@ impl Default for RowOptions {
             percent_limit: 0.0,
             limit: None,
             keys: Keys::FUNCTIONS,
+            order: Vec::new(),
             trees: None,
             without_zeros: false,
             without_total: false,
@@ -119,8 +123,10 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
                 let name = reason.and_then(|reason| names.function(reason));
                 name.unwrap_or(CleanName::new(RUNNING))
             }),
-            symbol: (top.key.function)
-                .map(|id| names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+            symbol: match top.key.function {
+                Some(id) => Some(names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+                None => (options.keys.symbol).then_some(CleanName::new(NO_FRAMES)),
+            },
             object: top.key.object.map(|id| names.object(id)),
             line: (top.key.line).map(|line| match line {
                 Some(line) => names.line(line.file, line.line),
@@ -136,5 +142,13 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
     }
 }
 
-/// Shares below this one, in percent, are shown as 0.00 %.
-const SHOWN_AS_ZERO: f64 = 0.005;
+/// Puts columns into the order of these headings; columns without one stay behind those with one.
+pub(crate) fn in_order<T>(columns: &mut [T], order: &[&str], heading: impl Fn(&T) -> &'static str) {
+    columns.sort_by_key(|column| {
+        let place = order.iter().position(|wanted| *wanted == heading(column));
+        place.unwrap_or(usize::MAX)
+    });
+}
+
+/// Name of the row of samples without frames, which are their threads' alone.
+const NO_FRAMES: &str = "[no frames]";

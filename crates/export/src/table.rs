@@ -10,7 +10,8 @@ use crate::clean::shorten;
 use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, ReportRows, percent, rows};
+use crate::rows::{ReportRow, ReportRows, in_order, percent, rows};
+use crate::verdict::Finding;
 use crate::wrap::wrap;
 use crate::{tree, verdict};
 
@@ -25,6 +26,11 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     // Lines above the rows, and one for the prompt of the shell below them.
     let mut above = 1;
     let width = options.width.unwrap_or(usize::MAX);
+    let findings = verdict::findings(profile);
+    // What is idle is told where waits are shown.
+    let waits = profile
+        .waits()
+        .filter(|waits| profile.events[*waits].samples > 0);
     for (index, event) in profile.events.iter().enumerate() {
         if event.samples == 0 {
             continue;
@@ -40,10 +46,14 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 event.samples,
                 names.weight(index)
             )?;
-            if !any {
-                for finding in verdict::findings(profile) {
-                    above += put_comment(&(options.wording)(&finding), width, out)?;
-                }
+            let here: Vec<&Finding> = (findings.iter())
+                .filter(|finding| match (finding, waits) {
+                    (Finding::Idle { .. }, Some(waits)) => index == waits,
+                    _ => !any,
+                })
+                .collect();
+            for line in verdict_lines(here, options) {
+                above += put_comment(&line, width, out)?;
             }
             writeln!(out, "#")?;
             // With the event, the heading, and the line that tells of the rest.
@@ -54,11 +64,45 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     }
     if !any {
         writeln!(out, "# no samples")?;
-        for finding in verdict::findings(profile) {
-            put_comment(&(options.wording)(&finding), width, out)?;
+        for finding in &findings {
+            put_comment(&(options.wording)(finding), width, out)?;
         }
     }
     Ok(())
+}
+
+/// Share below which code without names is left out above the rows, in percent of self and of frames. JSON has all.
+const MINOR: f64 = 1.0;
+
+/// Share of complete stacks, in percent, that needs no line of its own where lines are few.
+const GOOD_STACKS: f64 = 95.0;
+
+/// Returns the verdict as it stands above the rows. Where the table is fitted to a height, shares of stacks and frames have
+/// one line, so that a good recording has three lines with the event.
+fn verdict_lines(mut findings: Vec<&Finding>, options: &ReportOptions) -> Vec<String> {
+    findings.retain(|finding| match finding {
+        Finding::Unnamed { own, share, .. } => *own >= MINOR || *share >= MINOR,
+        _ => true,
+    });
+    let mut lines: Vec<String> = (findings.iter().copied()).map(options.wording).collect();
+    if let (
+        Some(_),
+        [
+            Finding::Stacks { complete, .. },
+            Finding::Frames { named, located },
+            ..,
+        ],
+    ) = (options.height, &*findings)
+        && *complete >= GOOD_STACKS
+    {
+        let located = match *located >= 0.05 {
+            true => format!(", {located:.1}% located"),
+            false => String::new(),
+        };
+        let frames = format!("{}; frames: {named:.1}% named{located}", lines[0]);
+        lines.splice(..2, [frames]);
+    }
+    lines
 }
 
 fn write_event(
@@ -79,7 +123,7 @@ fn write_event(
         rows,
         left_out,
     } = rows(profile, event, &wanted);
-    let columns = columns(&rows, options.width);
+    let columns = columns(&rows, options.width, &wanted.order);
     let has_total = !wanted.without_total;
     if !options.bare {
         let total = if has_total { "    total" } else { "" };
@@ -144,8 +188,15 @@ pub(crate) struct Column<'r> {
 
 type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 
-/// Returns the columns that the rows have, no wider together than fits into `width`.
-pub(crate) fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Vec<Column<'r>> {
+/// Width beyond which names push the next column away where no terminal gives a width: room for most names of C++.
+const MAX_COLUMN: usize = 250;
+
+/// Returns the columns that the rows have, in `order`, no wider together than fits into `width`.
+pub(crate) fn columns<'r>(
+    rows: &'r [ReportRow<'_>],
+    width: Option<usize>,
+    order: &[&str],
+) -> Vec<Column<'r>> {
     let object: Text = match width {
         Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
         None => |r| r.object.as_deref().map(Cow::from),
@@ -177,9 +228,10 @@ pub(crate) fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Ve
         .collect();
     match width {
         Some(width) => fit_columns(&mut columns, width.saturating_sub(FIGURES)),
-        // A name of a thousand characters must not push the next column away.
-        None => columns.iter_mut().for_each(|c| c.width = c.width.min(80)),
+        // A name of a thousand characters must not push the next column of all rows away.
+        None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
+    in_order(&mut columns, order, |column| column.heading);
     columns
 }
 
@@ -260,7 +312,7 @@ mod tests {
     use crate::clean::clean;
     use crate::options::ReportOptions;
     use crate::rows::RowOptions;
-    use rprof_profile::{Keys, ProfileBuilder, WeightUnit};
+    use rprof_profile::{Keys, ProfileBuilder, Reason, WeightUnit};
 
     fn table(names: &[(&str, &str)], options: &ReportOptions) -> String {
         let mut builder = ProfileBuilder::new();
@@ -341,6 +393,62 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         assert!(!text(Some(24)).contains("main") && text(None).contains("main"));
+    }
+
+    #[test]
+    fn a_good_recording_has_three_lines_on_a_terminal() {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));
+        let hot = builder.intern_function(Ok("hot"), object);
+        let stack = builder.intern_stack(&[hot.into()]);
+        builder.add_samples(event, thread, stack, 1000, 1000);
+        let mut profile = builder.finish();
+        let quality = &mut profile.quality;
+        (quality.stacks.total, quality.stacks.complete) = (1000, 999);
+        quality.stacks.unwound = 1000;
+        (quality.frames, quality.named, quality.located) = (2000, 1988, 12);
+        quality.worst = vec![("/usr/bin/bash".into(), Reason::Stripped, 12)];
+        let verdict = |height| {
+            let options = ReportOptions {
+                height,
+                width: height.map(|_| 80),
+                ..ReportOptions::default()
+            };
+            let mut out = Vec::new();
+            write(&profile, &options, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let lines = text.lines().take_while(|line| *line != "#");
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            verdict(Some(24)),
+            [
+                "# event cpu-clock: 1000 samples, 0.000 s",
+                "# stacks: 99.9% reach their root; frames: 99.4% named, 0.6% located"
+            ]
+        );
+        assert_eq!(verdict(None).len(), 3, "{:?}", verdict(None));
+    }
+
+    #[test]
+    fn columns_stand_in_the_order_that_is_asked_for() {
+        let options = |order: &[&'static str]| ReportOptions {
+            rows: RowOptions {
+                order: order.to_vec(),
+                ..RowOptions::default()
+            },
+            ..ReportOptions::default()
+        };
+        let names = [("a", "o")];
+        let heading = |order: &[&'static str]| {
+            let text = table(&names, &options(order));
+            let heading = text.lines().find(|line| line.contains("self")).unwrap();
+            let words = heading.split_whitespace().skip(4);
+            words.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(heading(&[]), ["symbol", "object"]);
+        assert_eq!(heading(&["object", "symbol"]), ["object", "symbol"]);
     }
 
     #[test]

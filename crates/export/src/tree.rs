@@ -1,10 +1,10 @@
 //! Trees of calls as lines of text, and as entries for machines.
 
 use rprof_profile::Profile;
-use rprof_profile::call_tree::{CallTree, Growth};
+use rprof_profile::call_tree::{CallNode, CallTree, Growth};
 use serde::Serialize;
 
-use crate::amounts::percent;
+use crate::amounts::{SHOWN_AS_ZERO, percent};
 use crate::frame_text::unnamed;
 use crate::names::{CleanName, CleanNames};
 
@@ -13,8 +13,41 @@ use crate::names::{CleanName, CleanNames};
 pub struct TreeOptions {
     /// Callers of functions, or what they called.
     pub growth: Growth,
-    /// Least share of a branch that is shown, in percent of all samples.
+    /// Least share of a branch that is shown, in percent of all samples; or twenty times that, in percent of its row, so that
+    /// rows of flat profiles have branches as well. See [`shown_branches`].
     pub percent_limit: f64,
+}
+
+/// Number of branches that are shown where all are light.
+const LEAST_BRANCHES: usize = 3;
+
+/// Factor between the limit for shares of all samples and the limit for shares of one row.
+const ROW_FACTOR: f64 = 20.0;
+
+/// Returns true if a branch has `limit` percent of the weight of all samples, or twenty times that share of its row's weight.
+fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
+    percent(weight, whole) >= limit || percent(weight, of_row) >= limit * ROW_FACTOR
+}
+
+/// Returns how many of the branches next to a row are shown. Shown are branches with `limit` percent of the weight of all
+/// samples (`whole`), or twenty times that share of the row's weight (`of_row`); where there is none, the heaviest three.
+///
+/// `weights` are the weights of all branches, in descending order.
+///
+/// # Examples
+/// ```
+/// use rprof_export::shown_branches;
+///
+/// // A row with 1 % of everything, and callers that have 0.4 %, 0.3 % and so on.
+/// assert_eq!(shown_branches(&[40, 30, 15, 12, 2, 1], 100, 10_000, 0.5), 4);
+/// assert_eq!(shown_branches(&[2; 50], 100, 10_000, 0.5), 3);
+/// assert_eq!(shown_branches(&[], 100, 10_000, 0.5), 0);
+/// ```
+pub fn shown_branches(weights: &[u64], of_row: u64, whole: u64, limit: f64) -> usize {
+    match weights.partition_point(|weight| is_heavy(*weight, of_row, whole, limit)) {
+        0 => weights.len().min(LEAST_BRANCHES),
+        shown => shown,
+    }
 }
 
 /// Width of lines where no terminal says one.
@@ -38,10 +71,11 @@ pub fn entries(
     whole: u64,
     options: &TreeOptions,
 ) -> Vec<TreeEntry> {
+    let shown = ShownNodes::of(tree, whole, options);
     let mut entries = Vec::new();
     let mut at = 0;
     while let Some(node) = tree.nodes.get(at) {
-        if percent(node.weight, whole) < options.percent_limit {
+        if !shown.has(tree, at) {
             at = node.end;
             continue;
         }
@@ -53,6 +87,42 @@ pub fn entries(
         at += 1;
     }
     entries
+}
+
+/// Nodes of a row's tree that are shown.
+struct ShownNodes {
+    /// Index behind the last shown branch next to the row.
+    end: usize,
+    of_row: u64,
+    whole: u64,
+    limit: f64,
+}
+
+impl ShownNodes {
+    fn of(tree: &CallTree, whole: u64, options: &TreeOptions) -> ShownNodes {
+        let branches: Vec<usize> = tree.children(None).collect();
+        let weights: Vec<u64> = (branches.iter())
+            .map(|branch| tree.nodes[*branch].weight)
+            .collect();
+        let of_row = weights
+            .iter()
+            .fold(0u64, |sum, weight| sum.saturating_add(*weight));
+        let count = shown_branches(&weights, of_row, whole, options.percent_limit);
+        ShownNodes {
+            end: branches.get(count).copied().unwrap_or(tree.nodes.len()),
+            of_row,
+            whole,
+            limit: options.percent_limit,
+        }
+    }
+
+    fn has(&self, tree: &CallTree, node: usize) -> bool {
+        let CallNode { weight, depth, .. } = tree.nodes[node];
+        match depth {
+            1 => node < self.end,
+            _ => is_heavy(weight, self.of_row, self.whole, self.limit),
+        }
+    }
 }
 
 /// Draws the tree below a row. Calls without a branch between them share a line, which goes on in the next where it is
@@ -68,7 +138,7 @@ pub fn lines(
     let drawing = Drawing {
         profile,
         tree,
-        whole,
+        shown: ShownNodes::of(tree, whole, options),
         options,
         width: width.unwrap_or(WIDTH),
     };
@@ -117,7 +187,7 @@ pub fn lines(
 struct Drawing<'p> {
     profile: &'p Profile,
     tree: &'p CallTree,
-    whole: u64,
+    shown: ShownNodes,
     options: &'p TreeOptions,
     width: usize,
 }
@@ -138,21 +208,19 @@ enum Kind {
 }
 
 impl Drawing<'_> {
-    fn is_shown(&self, node: usize) -> bool {
-        percent(self.tree.nodes[node].weight, self.whole) >= self.options.percent_limit
-    }
-
     /// Returns what is drawn right below a node.
     fn branches(&self, node: Option<usize>, before: &str) -> Vec<Branch> {
         let (shown, light): (Vec<usize>, Vec<usize>) = self
             .tree
             .children(node)
-            .partition(|child| self.is_shown(*child));
+            .partition(|child| self.shown.has(self.tree, *child));
         let weight = light
             .iter()
             .map(|child| self.tree.nodes[*child].weight)
             .sum();
-        let rest = (!light.is_empty() && !shown.is_empty()).then_some(Kind::Rest {
+        // A line that says `0.00%` says nothing.
+        let is_something = percent(weight, self.shown.whole) >= SHOWN_AS_ZERO;
+        let rest = (!light.is_empty() && !shown.is_empty() && is_something).then_some(Kind::Rest {
             count: light.len(),
             weight,
         });
@@ -284,6 +352,35 @@ mod tests {
   ├─ 9.50%  thread ← start
   └─ 0.50%  … 2 more";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn branches_of_a_light_row_are_shown_by_their_share_of_the_row() {
+        // A flat profile: a hundred functions, the heaviest with 1.2 %, which has callers of some weight and many light ones.
+        let mut stacks = vec![
+            ("main;parse;hot".to_owned(), 60),
+            ("main;fold;hot".to_owned(), 40),
+        ];
+        stacks.extend((0..20).map(|n| (format!("main;pass_{n};hot"), 1)));
+        stacks.extend((0..99).map(|n| (format!("main;other_{n}"), 100)));
+        let stacks: Vec<(&str, u64)> = (stacks.iter()).map(|(s, n)| (&**s, *n)).collect();
+        let expected = "  ├─ 0.60%  parse ← main
+  ├─ 0.40%  fold ← main
+  └─ 0.20%  … 20 more";
+        assert_eq!(drawn(&stacks, 80), expected);
+    }
+
+    #[test]
+    fn the_heaviest_branches_are_shown_where_all_are_light() {
+        let stacks: Vec<(String, u64)> = (0..200)
+            .map(|n| (format!("main;caller_{n:03};hot"), 1000 - n))
+            .collect();
+        let stacks: Vec<(&str, u64)> = (stacks.iter()).map(|(s, n)| (&**s, *n)).collect();
+        let expected = "  ├─ 0.56%  caller_000 ← main
+  ├─ 0.55%  caller_001 ← main
+  ├─ 0.55%  caller_002 ← main
+  └─ 98.34%  … 197 more";
+        assert_eq!(drawn(&stacks, 80), expected);
     }
 
     #[test]

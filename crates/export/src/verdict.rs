@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rprof_profile::idle::IDLE;
-use rprof_profile::{CountedEvent, CpuTime, Profile, Reason, Runtime, StackPosition};
+use rprof_profile::{CountedEvent, CpuTime, OffCpuTime, Profile, Reason, Runtime, StackPosition};
 
 use crate::clean::{brief, clean};
 use crate::heat;
@@ -24,6 +24,8 @@ pub enum Finding {
         complete: f64,
         /// True if many do not, in a recording whose stacks were made by frame pointers.
         lacks_frame_pointers: bool,
+        /// Share of stacks whose callers are on another stack, which was not copied, in percent.
+        on_other_stack: f64,
         /// Runtime that is the reason for many.
         runtime: Option<Runtime>,
     },
@@ -97,8 +99,10 @@ pub enum Finding {
         used: Duration,
         /// Wall time in which it was used.
         wall: Duration,
-        /// Share of the wall time for which nothing ran, in percent.
-        share: f64,
+        /// Reasons for which nothing ran, where they are known.
+        off_cpu: Option<OffCpuTime>,
+        /// Time for which the control group had used up its quota, if that is much of it.
+        throttled: Option<Duration>,
     },
     /// Threads that waited in one place all the while, whose waits are one block.
     Idle {
@@ -120,10 +124,15 @@ impl Finding {
             Finding::Stacks {
                 complete,
                 lacks_frame_pointers,
+                on_other_stack,
                 runtime,
             } => {
                 let cut = runtime.and_then(Runtime::cuts_stacks);
                 let others = match (lacks_frame_pointers, cut) {
+                    _ if *on_other_stack >= 1.0 => format!(
+                        "; {on_other_stack:.1}% end where the program went to another stack (Go's runtime, a \
+                         signal's handler), and the file has no copy of the one before"
+                    ),
                     (true, _) => {
                         "; the others break off where code was built without frame pointers"
                             .to_owned()
@@ -151,7 +160,9 @@ impl Finding {
                 (true, false) => {
                     format!("  {own:.1}% of self is without a name in {object}: {reason}")
                 }
-                (false, _) => format!("  {share:.1}% lack one in {object}: {reason}"),
+                (false, _) => {
+                    format!("  {share:.1}% of frames are without a name in {object}: {reason}")
+                }
             },
             Finding::Interpreter {
                 share,
@@ -194,11 +205,27 @@ impl Finding {
                     seconds(*used)
                 )
             }
-            Finding::Waited { used, wall, share } => format!(
-                "it ran for {} s of CPU time in {} s: {share:.0}% of the time it waited, which samples do not show",
-                seconds(*used),
-                seconds(*wall)
-            ),
+            Finding::Waited {
+                used,
+                wall,
+                off_cpu,
+                throttled,
+            } => {
+                let (used, wall) = (seconds(*used), seconds(*wall));
+                let Some(off_cpu) = off_cpu else {
+                    return format!(
+                        "on CPU {used} s of {wall} s: asleep or waiting for a CPU otherwise"
+                    );
+                };
+                let by = throttled.map_or_else(String::new, |time| {
+                    format!(" (control group throttled for {} s)", seconds(time))
+                });
+                format!(
+                    "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep",
+                    seconds(off_cpu.waiting),
+                    seconds(off_cpu.asleep)
+                )
+            }
             Finding::Idle { threads, waited } => match threads {
                 1 => format!(
                     "idle: 1 thread waited {} s in one place, shown as {IDLE}",
@@ -223,7 +250,7 @@ impl fmt::Display for Finding {
                 Some(remedy) => write!(f, ". {remedy}"),
                 None => Ok(()),
             },
-            Finding::Lost { .. } => f.write_str("; fewer samples a second lose less"),
+            Finding::Lost { .. } => f.write_str("; larger rings or fewer samples lose less"),
             Finding::Throttled { .. } => f.write_str(
                 "; take fewer samples a second, or raise kernel.perf_event_max_sample_rate",
             ),
@@ -347,6 +374,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Stacks {
             complete,
             lacks_frame_pointers: complete < 90.0 && s.unwound == 0,
+            on_other_stack: percent(s.other_stack, s.total),
             runtime: (complete < 95.0)
                 .then(|| cutting_runtime(profile))
                 .flatten(),
@@ -415,6 +443,9 @@ const MISSING_PERIODS: u32 = 10;
 /// Share of the CPU time below which samples are too few.
 const ENOUGH_SAMPLED: f64 = 0.9;
 
+/// Share of the time without a CPU above which throttling is worth a word.
+const MUCH_THROTTLED: f64 = 0.1;
+
 /// Share of the wall time above which waiting is worth a word, and the least such time.
 const MUCH_WAITING: f64 = 0.5;
 const LEAST_WALL: Duration = Duration::from_millis(100);
@@ -439,10 +470,13 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
         && share > MUCH_WAITING
         && wall >= LEAST_WALL
     {
+        let off_cpu = time.off_cpu();
+        let waiting = off_cpu.map_or(Duration::ZERO, |off_cpu| off_cpu.waiting);
         findings.push(Finding::Waited {
             used: time.used,
             wall,
-            share: 100.0 * share,
+            off_cpu,
+            throttled: (time.throttled).filter(|time| *time > waiting.mul_f64(MUCH_THROTTLED)),
         });
     }
     findings
@@ -477,6 +511,7 @@ mod tests {
             period: ms(1),
             wall: Some(ms(wall)),
             tasks,
+            ..CpuTime::default()
         }
     }
 
@@ -500,12 +535,34 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_told_where_it_is_most_of_the_time() {
+    fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let off = |waiting, throttled| {
+            let time = CpuTime {
+                waiting,
+                throttled,
+                ..time(799, 800, 2600, 3)
+            };
+            words(time)
+        };
         assert_eq!(
-            words(time(559, 560, 5400, 3)),
+            [off(ms(1700), None), off(ms(2), ms(1)), off(ms(9000), None)].concat(),
             [
-                "it ran for 0.560 s of CPU time in 5.40 s: 90% of the time it waited, which samples do not show"
+                "on CPU 0.800 s of 2.60 s: 1.70 s waiting for a CPU, 0.100 s asleep",
+                "on CPU 0.800 s of 2.60 s: 0.002 s waiting for a CPU (control group throttled for 0.001 s), 1.80 s asleep",
+                // Several threads waited at once.
+                "on CPU 0.800 s of 2.60 s: 1.80 s waiting for a CPU, 0.000 s asleep",
             ]
+        );
+        assert_eq!(
+            off(ms(1700), ms(1500)),
+            [
+                "on CPU 0.800 s of 2.60 s: 1.70 s waiting for a CPU (control group throttled for 1.50 s), 0.100 s asleep"
+            ]
+        );
+        assert_eq!(
+            off(None, None),
+            ["on CPU 0.800 s of 2.60 s: asleep or waiting for a CPU otherwise"]
         );
         // Two threads at once, half of the time; a short run; one that is busy.
         for quiet in [

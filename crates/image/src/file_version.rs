@@ -38,6 +38,12 @@ impl FileVersion {
         self.inode
     }
 
+    /// Returns true if it is another state of the same file.
+    #[must_use]
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Returns the state as bytes, the same for the same state only.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 56] {

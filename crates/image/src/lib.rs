@@ -17,6 +17,7 @@
 //! | [`credentials`] | [`Credentials`]: doing something with the rights of another process |
 //! | [`file_version`] | [`FileVersion`]: state of a file, by which it is seen that it changed |
 //! | [`find`] | [`MappedFile`]: the paths that may lead to what a process has mapped |
+//! | [`lasting`] | [`LastingPlaces`]: whether a file is likely to stay where it is |
 //! | [`memory_budget`] | [`MemoryBudget`]: what the files of one analysis may take together |
 //! | [`notes`] | build-ids of ELF files and of bare notes |
 //! | [`patience`] | [`PatientCalls`]: reading what may never answer |
@@ -36,6 +37,7 @@ pub mod find;
 pub mod identity;
 pub mod kcore;
 pub mod kernel;
+pub mod lasting;
 pub mod memory_budget;
 pub mod notes;
 pub mod open;
@@ -56,6 +58,7 @@ pub use find::MappedFile;
 pub use identity::{FileIdentity, ImageKey, ImageSource};
 pub use kcore::kernel_code;
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
+pub use lasting::LastingPlaces;
 pub use memory_budget::{MemoryBudget, MemoryLease};
 pub use notes::{build_id_in_notes, build_id_of};
 pub use object::ReadRef;

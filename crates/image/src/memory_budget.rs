@@ -52,6 +52,12 @@ impl MemoryBudget {
         self.0.most
     }
 
+    /// Returns the number of bytes that are taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.0.most - self.0.left.load(Ordering::Relaxed)
+    }
+
     /// Takes some of it. `None` if there is not as much left.
     pub fn take(&self, bytes: u64) -> Option<MemoryLease> {
         let take = |left: u64| left.checked_sub(bytes);
@@ -78,6 +84,26 @@ impl MemoryBudget {
 }
 
 impl MemoryLease {
+    /// Enlarges it to this many bytes at least. Returns false, and leaves it as it is, if there is not as much left.
+    ///
+    /// ```
+    /// let budget = rprof_image::MemoryBudget::new(1 << 20);
+    /// let mut lease = budget.take(0).expect("nothing is wanted yet");
+    /// assert!(lease.grow_to(1 << 19) && lease.grow_to(1 << 19) && !lease.grow_to(2 << 20));
+    /// drop(lease);
+    /// assert!(budget.take(1 << 20).is_some());
+    /// ```
+    pub fn grow_to(&mut self, bytes: u64) -> bool {
+        let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else {
+            return true;
+        };
+        let Some(mut taken) = self.budget.take(more) else {
+            return false;
+        };
+        self.bytes += std::mem::take(&mut taken.bytes);
+        true
+    }
+
     /// Keeps it for as long as the budget lasts.
     pub fn keep(mut self) {
         self.bytes = 0;

@@ -49,7 +49,19 @@ impl ImageFile {
             // Nor can an empty file be mapped.
             return Err(OpenError::Empty);
         }
-        let bytes = match file.is_ours() {
+        Self::with_bytes(file, file.is_ours())
+    }
+
+    /// Copies a file that is open already, whoever it belongs to. The file itself is not in use any more then.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn copy(file: &RegularFile) -> Result<Self, OpenError> {
+        Self::with_bytes(file, false)
+    }
+
+    fn with_bytes(file: &RegularFile, is_mapped: bool) -> Result<Self, OpenError> {
+        let bytes = match is_mapped {
             true => Bytes::Mapped(map(file)?),
             false => match file.read_all(MAX_FOREIGN) {
                 Err(error) if error.raw_os_error() == Some(libc::EFBIG) => {
@@ -73,6 +85,19 @@ impl ImageFile {
             Bytes::Mapped(bytes) => bytes,
             Bytes::Copied(bytes) => bytes,
         }
+    }
+
+    /// Returns true if the file itself is in use, as it is no copy.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
+    }
+
+    /// Returns true if the path leads to this very file.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|found| FileVersion::of(&found).is_same_file(&self.version))
     }
 
     /// Returns the inode number.

@@ -58,6 +58,8 @@ pub enum Reason {
     Guest,
     /// The memory is special to the kernel (`[vsyscall]`, `[uprobes]`, ...) and has no table.
     SpecialMapping,
+    /// The profile of another tool's that was read has no name for it.
+    NotInInput,
 }
 
 impl Reason {
@@ -86,6 +88,7 @@ impl Reason {
         Self::ForeignVdso,
         Self::Guest,
         Self::SpecialMapping,
+        Self::NotInInput,
     ];
 
     /// Returns a stable `snake_case` word, for JSON and other machine-read output.
@@ -192,6 +195,7 @@ impl Reason {
                 Some("Record inside the guest."),
             ),
             Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
+            Self::NotInInput => ("not_in_input", "no name in the file that was read", None),
         }
     }
 }
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn all_is_complete() {
-        let last = Reason::SpecialMapping;
+        let last = Reason::NotInInput;
         assert_eq!(Reason::ALL.len(), last as usize + 1);
         for (index, reason) in Reason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, index, "{reason:?}");

@@ -166,6 +166,20 @@ impl RegularFile {
     /// # Errors
     /// `EFBIG` for a longer file, and those of `pread`.
     pub fn read_all(&self, most: u64) -> io::Result<Vec<u8>> {
+        self.read_all_while(most, || true)
+    }
+
+    /// Reads the whole file as [`read_all`](Self::read_all) does, for as long as that is `wanted`, which is asked again
+    /// every 4 MiB.
+    ///
+    /// # Errors
+    /// `ECANCELED` once it is not wanted any more, and those of [`read_all`](Self::read_all).
+    pub fn read_all_while(
+        &self,
+        most: u64,
+        mut wanted: impl FnMut() -> bool,
+    ) -> io::Result<Vec<u8>> {
+        const PIECE: u64 = 4 << 20;
         let len = self.current_len()?;
         let too_long = || io::Error::from_raw_os_error(libc::EFBIG);
         let size = usize::try_from(len).ok().filter(|_| len <= most);
@@ -175,9 +189,12 @@ impl RegularFile {
         let mut at = 0;
         while at < len {
             let (start, end) = match self.data_from(at) {
-                Some((start, end)) => (start, end.min(len)),
+                Some((start, end)) => (start, end.min(len).min(start.saturating_add(PIECE))),
                 None => break,
             };
+            if !wanted() {
+                return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+            }
             let range = start as usize..end as usize;
             let Some(part) = bytes.get_mut(range).filter(|part| !part.is_empty()) else {
                 break;

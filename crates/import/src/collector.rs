@@ -1,54 +1,52 @@
 //! [`Collector`]: samples of any format, filtered and interned.
 
+use std::io::{BufRead, Read};
 use std::path::Path;
 
 use rprof_profile::filter::Origin;
+use rprof_profile::folded::cut_stacks;
+use rprof_profile::limits::{MOST_EVENTS, MOST_FRAMES, Reading};
 use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
-    FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
-    ProfileBuilder, Quality, Sample, StackId, StackPosition, Thread, WeightUnit,
+    FileId, Filter, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
+    ProfileBuilder, Quality, Reason, Sample, StackId, StackPosition, Thread, ThreadId, WeightUnit,
 };
 use rprof_records::BuildId;
-use rustc_hash::FxHashMap;
 
-use crate::ImportOptions;
-
-/// Most frames of a stack; of a longer one the callers are left out.
-pub(crate) const MOST_FRAMES: usize = 4096;
-
-/// Most frames of all stacks together, where callers that stacks share count once.
-const MOST_LISTED_FRAMES: usize = 1 << 27;
-
-/// Most bytes that names and frames may take: a few bytes of an input may name a long string many times.
-const MOST_HELD: u64 = 1 << 31;
-
-/// Bytes that a frame takes in the tables, about.
-const FRAME_BYTES: usize = 128;
+use crate::{Failed, ImportOptions};
 
 /// Samples under way to a profile.
 pub(crate) struct Collector<'o> {
     builder: ProfileBuilder,
     options: &'o ImportOptions,
-    /// Names of the events, and whether the filter wants them.
+    memory: Reading,
+    /// Conditions of the filter on threads, and those on CPU and time.
+    of_thread: Filter,
+    of_moment: Filter,
+    /// Whether the filter wants each event.
     events: Vec<bool>,
-    objects: Vec<Box<str>>,
-    functions: FxHashMap<FunctionId, (Box<str>, ObjectId)>,
-    frames: FxHashMap<FrameId, (FunctionId, bool)>,
-    /// Bytes that names and frames have taken.
-    held: u64,
+    /// Samples of events beyond the limit.
+    surplus: u64,
+    /// There was a sample, whether the filter wants it or not.
+    has_samples: bool,
     cut: u64,
     is_deep: bool,
     warnings: Vec<String>,
 }
 
+/// Bytes of an input that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// Name of a function that has none, and object of one that lies in none.
+pub(crate) const UNKNOWN: &str = "[unknown]";
+
 /// Samples of one stack, as a format has them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Row<'a> {
+pub(crate) struct Row {
     pub(crate) event: usize,
-    pub(crate) pid: Option<i32>,
-    pub(crate) tid: Option<i32>,
-    pub(crate) comm: &'a str,
-    pub(crate) process: Option<&'a str>,
+    /// The thread, as [`Collector::thread`] has it; `None` for one that the filter does not want.
+    pub(crate) thread: Option<ThreadId>,
     pub(crate) cpu: Option<u32>,
     /// Nanoseconds.
     pub(crate) time: Option<u64>,
@@ -66,33 +64,77 @@ impl<'o> Collector<'o> {
             true => builder.streams(true),
             false => builder.columns(options.columns && has_times),
         };
+        let filter = &options.filter;
         Collector {
             builder,
             options,
+            memory: Reading::new(&options.budget),
+            of_thread: Filter {
+                comms: filter.comms.clone(),
+                pids: filter.pids.clone(),
+                tids: filter.tids.clone(),
+                ..Filter::default()
+            },
+            of_moment: Filter {
+                cpus: filter.cpus.clone(),
+                time: filter.time,
+                ..Filter::default()
+            },
             events: Vec::new(),
-            objects: Vec::new(),
-            functions: FxHashMap::default(),
-            frames: FxHashMap::default(),
-            held: 0,
+            surplus: 0,
+            has_samples: false,
             cut: 0,
             is_deep: false,
             warnings: Vec::new(),
         }
     }
 
-    /// Counts bytes that the profile will hold.
-    fn hold(&mut self, bytes: usize) -> Result<(), String> {
-        self.held = self.held.saturating_add(bytes as u64);
-        match self.held > MOST_HELD {
-            true => Err(format!(
-                "its names and frames would take more than {} MiB; export less of it",
-                MOST_HELD >> 20
-            )),
-            false => Ok(()),
+    /// Takes memory for what a reader holds beside the profile.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), String> {
+        (self.memory.hold(bytes as u64)).map_err(|error| error.to_string())
+    }
+
+    /// Gives back what a reader held beside the profile.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        self.memory.give_back(bytes as u64);
+    }
+
+    /// Pays for work that a few bytes of an input can ask for repeatedly, in bytes that are looked at again.
+    ///
+    /// # Errors
+    /// It was done too many times.
+    pub(crate) fn work(&mut self, bytes: usize) -> Result<(), String> {
+        self.memory.pay(bytes).map_err(|error| error.to_string())
+    }
+
+    /// Pays for looking at a name, and takes the memory that the profile has come to take.
+    fn pay(&mut self, name: &str) -> Result<(), String> {
+        let paid = self.memory.pay(name.len());
+        paid.and_then(|()| self.memory.hold_profile(&self.builder))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Reads all of an input, which counts as held.
+    pub(crate) fn read_whole(&mut self, input: &mut dyn BufRead) -> Result<Vec<u8>, Failed> {
+        let mut bytes = Vec::new();
+        loop {
+            // A vector that is full doubles.
+            self.hold(2 * CHUNK)?;
+            if (&mut *input).take(CHUNK as u64).read_to_end(&mut bytes)? < CHUNK {
+                return Ok(bytes);
+            }
         }
     }
 
-    /// Adds a warning: what the format cannot say, or what was left out.
+    /// Declares that samples have no times, before any is added.
+    pub(crate) fn without_times(&mut self) {
+        self.builder = std::mem::take(&mut self.builder).columns(false);
+    }
+
+    /// Adds a warning: a limit of the format, or a part of the input that was skipped.
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
     }
@@ -103,8 +145,11 @@ impl<'o> Collector<'o> {
         self.builder.set_time(Some((0, last.saturating_sub(first))));
     }
 
-    /// Adds an event.
+    /// Adds an event and returns its number. Samples of events beyond the limit are dropped.
     pub(crate) fn event(&mut self, name: &str, unit: WeightUnit) -> usize {
+        if self.events.len() == MOST_EVENTS {
+            return MOST_EVENTS;
+        }
         self.events.push(self.options.filter.wants_event(name));
         self.builder.add_event(name, unit)
     }
@@ -118,7 +163,9 @@ impl<'o> Collector<'o> {
         name: &str,
         build_id: Option<BuildId>,
     ) -> Result<ObjectId, String> {
-        self.hold(name.len())?;
+        self.pay(name)?;
+        let base = name.rsplit('/').next().unwrap_or(name);
+        let is_jitdump = base.starts_with("jit-") && base.ends_with(".dump");
         let is_perf_map = name
             .strip_prefix("/tmp/perf-")
             .is_some_and(|rest| rest.ends_with(".map"));
@@ -127,56 +174,60 @@ impl<'o> Collector<'o> {
                 ObjectKind::Kernel
             }
             "[jit]" => ObjectKind::Jit,
-            _ if is_perf_map => ObjectKind::Jit,
+            WAIT_OBJECT => ObjectKind::Waiting,
+            _ if is_perf_map || is_jitdump => ObjectKind::Jit,
             _ => ObjectKind::File,
         };
-        let id = self.builder.add_object(Object {
+        Ok(self.builder.add_object(Object {
             name: name.into(),
             kind,
             build_id,
             runtime: None,
-        });
-        if id.0 as usize == self.objects.len() {
-            self.objects.push(name.into());
-        }
-        Ok(id)
+        }))
     }
 
-    /// Returns the id of a function.
+    /// Returns the id of a function. `[unknown]` and the object's name in brackets, which exports write for unnamed
+    /// functions, make an unnamed function.
     pub(crate) fn function(&mut self, name: &str, object: ObjectId) -> Result<FunctionId, String> {
-        self.hold(name.len())?;
-        let id = self.builder.add_function(Function {
-            name: Ok(name.into()),
+        self.pay(name)?;
+        Ok(self.builder.add_function(Function {
+            name: match name.is_empty() || name == UNKNOWN || self.is_object(name, object) {
+                true => Err(Reason::NotInInput),
+                false => Ok(name.into()),
+            },
             object,
             position: StackPosition::Inner,
             line: None,
             located: None,
-        });
-        let known = self.functions.entry(id);
-        known.or_insert_with(|| (name.into(), object));
-        Ok(id)
+        }))
+    }
+
+    /// Returns whether a name is the object's name in brackets.
+    fn is_object(&self, name: &str, object: ObjectId) -> bool {
+        let object = self.builder.object(object).base_name();
+        let inside = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'));
+        inside.is_some_and(|inside| inside == object || name == object)
     }
 
     /// Returns the id of a source file.
     pub(crate) fn file(&mut self, path: &str) -> Result<FileId, String> {
-        self.hold(path.len())?;
+        self.pay(path)?;
         Ok(self.builder.intern_file(path))
     }
 
     /// Returns the id of a frame.
     pub(crate) fn frame(&mut self, frame: Frame) -> Result<FrameId, String> {
         let id = self.builder.intern_frame(frame);
-        let of_id = (frame.function, frame.inline_depth > 0);
-        if self.frames.insert(id, of_id).is_none() {
-            self.hold(FRAME_BYTES)?;
-        }
+        self.check()?;
         Ok(id)
     }
 
     /// Returns the id of a stack, root first; `None` if the filter does not want it.
     ///
     /// # Errors
-    /// All stacks together have too many frames.
+    /// There is no memory left for it.
     pub(crate) fn stack(&mut self, frames: &[FrameId]) -> Result<Option<StackId>, String> {
         if !self.wants_stack(frames) {
             return Ok(None);
@@ -186,29 +237,64 @@ impl<'o> Collector<'o> {
         let frames = &frames[surplus..];
         self.is_deep |= frames.len() > 1;
         let id = self.builder.intern_stack(frames);
-        match self.builder.listed_frames() > MOST_LISTED_FRAMES {
-            true => Err(format!(
-                "its stacks have more than {MOST_LISTED_FRAMES} frames together; export less of it"
-            )),
-            false => Ok(Some(id)),
-        }
+        self.check()?;
+        Ok(Some(id))
     }
 
-    /// Adds samples, if the filter wants them.
-    pub(crate) fn add(&mut self, row: &Row<'_>) {
-        let is_wanted = self.events.get(row.event).copied().unwrap_or(false);
-        let Some(stack) = row.stack.filter(|_| is_wanted && self.wants_origin(row)) else {
-            return;
+    /// Returns a thread; `None` if the filter does not want it. `process` is the name of its process.
+    ///
+    /// # Errors
+    /// There is no memory left for it.
+    pub(crate) fn thread(
+        &mut self,
+        pid: Option<i32>,
+        tid: Option<i32>,
+        comm: &str,
+        process: Option<&str>,
+    ) -> Result<Option<ThreadId>, String> {
+        let origin = Origin {
+            pid,
+            tid,
+            comm: Some(comm.as_bytes()),
+            ..Origin::default()
         };
-        let comm = self.builder.intern_comm(row.comm);
+        if !self.of_thread.wants_origin(&origin) {
+            return Ok(None);
+        }
+        let comm = self.builder.intern_comm(comm);
         let by_number = self.options.by_thread.then_some(());
-        let process_comm = row.process.map(|name| self.builder.intern_comm(name));
+        let process_comm = process.map(|name| self.builder.intern_comm(name));
         let thread = self.builder.intern_thread(Thread {
-            pid: by_number.and(row.pid),
-            tid: by_number.and(row.tid),
+            pid: by_number.and(pid),
+            tid: by_number.and(tid),
             comm,
             process_comm: by_number.and(process_comm),
         });
+        self.check()?;
+        Ok(Some(thread))
+    }
+
+    /// Adds samples, if the filter wants them.
+    ///
+    /// # Errors
+    /// There is no memory left for them.
+    pub(crate) fn add(&mut self, row: &Row) -> Result<(), String> {
+        self.has_samples = true;
+        let Some(is_wanted) = self.events.get(row.event).copied() else {
+            self.surplus = self.surplus.saturating_add(row.samples);
+            return Ok(());
+        };
+        let moment = Origin {
+            cpu: row.cpu,
+            time: row.time,
+            ..Origin::default()
+        };
+        if !is_wanted || !self.of_moment.wants_origin(&moment) {
+            return Ok(());
+        }
+        let (Some(stack), Some(thread)) = (row.stack, row.thread) else {
+            return Ok(());
+        };
         match row.time {
             Some(time) if row.samples == 1 => self.builder.add_sample(Sample {
                 time,
@@ -223,24 +309,21 @@ impl<'o> Collector<'o> {
                 builder.add_samples(row.event, thread, stack, row.samples, row.weight);
             }
         }
+        self.check()
     }
 
-    fn wants_origin(&self, row: &Row<'_>) -> bool {
-        self.options.filter.wants_origin(&Origin {
-            pid: row.pid,
-            tid: row.tid,
-            cpu: row.cpu,
-            time: row.time,
-            comm: Some(row.comm.as_bytes()),
-        })
+    /// Takes the memory that the profile has come to take.
+    fn check(&mut self) -> Result<(), String> {
+        (self.memory.hold_profile(&self.builder)).map_err(|error| error.to_string())
     }
 
     fn wants_stack(&self, frames: &[FrameId]) -> bool {
         let filter = &self.options.filter;
         let of = |frame: &FrameId| {
-            let (function, is_inlined) = self.frames.get(frame)?;
-            let (name, object) = self.functions.get(function)?;
-            Some((&**name, *object, *is_inlined))
+            let frame = self.builder.frame(*frame)?;
+            let function = self.builder.function(frame.function);
+            let name = function.name.as_deref().unwrap_or(UNKNOWN);
+            Some((name, function.object, frame.inline_depth > 0))
         };
         let is_any =
             |patterns: &[String], name: &str| patterns.iter().any(|p| matches_name(p, name));
@@ -262,17 +345,11 @@ impl<'o> Collector<'o> {
                 return false;
             }
         }
-        if !filter.reasons.is_empty() {
-            let leaf = frames.last().and_then(of).map_or("", |(name, ..)| name);
-            if !filter.wants_leaf(leaf) {
-                return false;
-            }
-        }
         if !filter.objects.is_empty() {
             let object = frames.last().and_then(of).map(|(_, object, _)| object);
-            let name = object.and_then(|object| self.objects.get(object.0 as usize));
+            let name = object.map(|object| &*self.builder.object(object).name);
             let is_wanted = |name: &str| filter.objects.iter().any(|p| matches_object(p, name));
-            if !name.is_some_and(|name| is_wanted(name)) {
+            if !name.is_some_and(is_wanted) {
                 return false;
             }
         }
@@ -280,20 +357,27 @@ impl<'o> Collector<'o> {
     }
 
     /// Returns the profile. Of complete stacks, and of reasons for names that lack, no format says anything.
-    pub(crate) fn finish(mut self) -> Profile {
-        if self.cut > 0 {
-            let (cut, most) = (self.cut, MOST_FRAMES);
-            self.warnings.push(match cut {
-                1 => format!("a stack has more than {most} frames, and its callers are left out"),
-                _ => format!(
-                    "{cut} stacks have more than {most} frames, and their callers are left out"
-                ),
-            });
+    ///
+    /// # Errors
+    /// The input has no sample, not even one that the filter drops.
+    pub(crate) fn finish(mut self) -> Result<Profile, String> {
+        if !self.has_samples {
+            return Err("it has no sample".to_owned());
         }
+        if self.cut > 0 {
+            self.warnings.push(cut_stacks(self.cut));
+        }
+        if self.surplus > 0 {
+            self.warnings.push(format!(
+                "{} samples of further events are left out: {MOST_EVENTS} events are read of an input at most",
+                self.surplus
+            ));
+        }
+        self.memory.keep();
         self.builder.set_callchains(self.is_deep);
-        self.builder.finish_with_quality(Quality {
+        Ok(self.builder.finish_with_quality(Quality {
             warnings: self.warnings,
             ..Quality::default()
-        })
+        }))
     }
 }

@@ -13,6 +13,7 @@ pub(crate) enum Value<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
+    was_cut: bool,
 }
 
 /// Damage of a message.
@@ -20,13 +21,23 @@ pub(crate) const CUT: &str = "a message is cut short, or is none";
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(message: &'a [u8]) -> Fields<'a> {
-        Fields { rest: message }
+        Fields {
+            rest: message,
+            was_cut: false,
+        }
+    }
+
+    /// Returns whether the last error was a field that extends beyond the end, and not an invalid one.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.was_cut
     }
 
     fn field(&mut self) -> Option<(u64, Value<'a>)> {
+        self.was_cut = true;
         let key = number(&mut self.rest)?;
         let tag = key >> 3;
-        if tag == 0 {
+        if tag == 0 || key & 7 > 5 || matches!(key & 7, 3 | 4) {
+            self.was_cut = false;
             return None;
         }
         let value = match key & 7 {
@@ -41,6 +52,7 @@ impl<'a> Fields<'a> {
             5 => self.skip(4)?,
             _ => return None,
         };
+        self.was_cut = false;
         Some((tag, value))
     }
 

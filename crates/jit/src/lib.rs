@@ -23,7 +23,7 @@
 //! | `by_process` | [`JitProcesses`]: which processes have JIT code, and whose files describe it |
 //! | `process_root` | [`ProcessRoot`]: the file system as a process sees it |
 //! | [`source`] | [`MapFile`]: opens a file that a stranger may have put there |
-//! | `live_files` | [`LiveFiles`]: the files of a live process, held open |
+//! | `live_files` | [`LiveFiles`]: the files of a live process, opened for each look |
 //! | `unwind_tables` | [`JitUnwindTables`]: unwind tables of the JIT code of live processes |
 //!
 //! The crate knows no records and no samples: it is fed with process events.
@@ -60,7 +60,7 @@ pub use by_process::{
 };
 pub use function::{JitFunction, JitLine};
 pub use jitdump::{DumpError, JitBytes, JitDump, JitUnwinding, LiveCode, LiveDump};
-pub use live_files::{AwaitedFile, LiveFiles};
+pub use live_files::LiveFiles;
 pub use perf_map::PerfMap;
 pub use process_root::ProcessRoot;
 pub use source::{MapFile, Refusal};

@@ -71,11 +71,6 @@ impl ProcessRoot {
         live.into_iter().chain([Self::host(pid)]).collect()
     }
 
-    /// Returns the user for whom files are opened, where it is known.
-    pub(crate) fn user(&self) -> Option<u32> {
-        self.credentials.as_ref().map(Credentials::user)
-    }
-
     /// Returns the usual path of the process's perf map, as the process names it.
     #[must_use]
     pub fn perf_map_path(&self) -> PathBuf {
@@ -100,7 +95,7 @@ impl ProcessRoot {
         // process's.
         let owner = match self.live {
             Some(_) => view.credentials().map(Credentials::user),
-            None => self.user(),
+            None => self.credentials.as_ref().map(Credentials::user),
         };
         MapFile::open(&view, path, owner.as_slice())
     }

@@ -4,7 +4,7 @@
 //! process's own root, its last part is no symbolic link, what it leads to is looked at
 //! before it is opened, and that is done with the rights of the process ([`FileView`]).
 
-use rprof_image::{FileView, OpenError, RegularFile};
+use rprof_image::{FileVersion, FileView, OpenError, RegularFile};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -86,6 +86,17 @@ impl MapFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns device and inode.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (self.file.metadata().dev(), self.file.metadata().ino())
+    }
+
+    /// Returns the state that the file had when it was opened.
+    #[must_use]
+    pub fn version(&self) -> FileVersion {
+        FileVersion::of(self.file.metadata())
     }
 
     /// Returns whether it was made later than `time`; false where the file system does not tell.

@@ -100,9 +100,14 @@ struct Dump {
 
 #[derive(Debug)]
 enum Source {
-    /// Mapped, and not opened yet.
+    /// Mapped, and not read yet.
     Named(PathBuf),
-    Open(Box<LiveDump>),
+    /// Read on when there is more. It is not held open meanwhile.
+    Known {
+        path: PathBuf,
+        root: ProcessRoot,
+        live: Box<LiveDump>,
+    },
     /// The file is no jitdump, or may not be read.
     Unusable,
 }
@@ -206,7 +211,7 @@ impl Dump {
             self.read_at = if is_all { now } else { time.saturating_add(1) };
         }
         let source = self.source.try_lock().ok()?;
-        let Source::Open(live) = &*source else {
+        let Source::Known { live, .. } = &*source else {
             return None;
         };
         let code = live.find(avma, time)?;
@@ -247,18 +252,30 @@ impl Source {
     fn read_on(&mut self, pid: i32, most: u64) -> Option<(u64, bool)> {
         if let Source::Named(path) = self {
             let root = ProcessRoot::of_live(pid)?;
-            let opened = root.open(path).map(|file| LiveDump::new(file?).transpose());
+            let opened = root.open(path).map(|file| {
+                let file = file?;
+                LiveDump::new(&file).transpose()
+            });
             *self = match opened {
                 // It is there as soon as its header is.
                 Ok(None) => return None,
-                Ok(Some(Ok(Ok(live)))) => Source::Open(Box::new(live)),
+                Ok(Some(Ok(Ok(live)))) => Source::Known {
+                    path: std::mem::take(path),
+                    root,
+                    live: Box::new(live),
+                },
                 Ok(Some(_)) | Err(_) => Source::Unusable,
             };
         }
-        let Source::Open(live) = self else {
+        let Source::Known { path, root, live } = self else {
             return None;
         };
-        let read = live.read_on(most).ok();
+        let read = match root.open(path) {
+            // What was read stays known.
+            Ok(None) => return None,
+            Ok(Some(file)) => live.read_on(&file, most).ok(),
+            Err(_) => None,
+        };
         if read.is_none() {
             *self = Source::Unusable;
         }

@@ -7,8 +7,10 @@
 //! | [`command`] | [`Launcher`], [`Child`]: a program that is held at its exec until it is released |
 //! | [`target`] | [`Target`]: what is watched, its threads, and when all of them have ended |
 //! | [`cpu_time`] | [`CpuTimeWatcher`]: what was used, by the kernel's accounts |
+//! | [`delays`] | [`DelayWatcher`]: time without a CPU, of all that is recorded |
 //! | [`run_delay`] | [`RunDelays`]: time for which threads waited for a CPU |
 //! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
+//! | `standard_output` | [`standard_output_was_closed`]: before the program began |
 //!
 //! # Examples
 //! A command is there, with its pid, before anything of it has run:
@@ -37,8 +39,10 @@
 
 pub mod command;
 pub mod cpu_time;
+pub mod delays;
 pub mod procfs;
 pub mod run_delay;
+mod standard_output;
 pub mod target;
 mod wait;
 
@@ -47,8 +51,10 @@ pub use command::{
     signal_is_ignored,
 };
 pub use cpu_time::CpuTimeWatcher;
+pub use delays::{Delay, DelayWatcher, Delayed};
 pub use procfs::{ExistingMapping, MapsReader};
 pub use run_delay::{RunDelay, RunDelays};
+pub use standard_output::standard_output_was_closed;
 pub use target::{
     Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread, wait_for_targets,
 };

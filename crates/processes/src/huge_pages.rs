@@ -2,10 +2,10 @@
 //!
 //! Some programs copy their own text into anonymous huge pages when they start,
 //! for fewer TLB misses. The addresses stay what they were, but the mapping is
-//! now `//anon`, and every sample in the hottest code would be unknown. Two
+//! now `//anon` (or `/memfd:...`, where the copy has a descriptor), and every sample in the hottest code would be unknown. Two
 //! shapes of it can be told for certain enough from the mappings alone:
 //!
-//! - *on top*: an executable anonymous mapping, aligned to 2 MiB at both ends,
+//! - *on top*: an executable mapping of anonymous memory or a memfd, aligned to 2 MiB at both ends,
 //!   put inside an executable mapping of a file;
 //! - *between*: such a mapping that lies, without a gap, between two executable
 //!   mappings of one file whose offsets leave room for exactly it. This is what
@@ -28,7 +28,7 @@ fn is_huge_text(images: &ImageTable, mapping: &Mapping) -> bool {
         && mapping.end.is_multiple_of(HUGE_PAGE)
         && matches!(
             images.kind(mapping.image),
-            ImageKind::Anonymous | ImageKind::Heap
+            ImageKind::Anonymous | ImageKind::Heap | ImageKind::Memfd
         )
 }
 
@@ -115,6 +115,27 @@ mod tests {
             map(&mut b, "//anon", 2 * M2, 3 * M2, 0);
             assert_eq!(at(&b.finish(), 2 * M2 + 5), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_copy_in_a_memfd_is_the_text_as_well() {
+        let mut b = ProcessMapBuilder::new();
+        map(&mut b, "/app", M2, 4 * M2, 0x1000);
+        map(&mut b, "/memfd:text (deleted)", 2 * M2, 3 * M2, 0);
+        // Code of a JIT compiler's is not on top of a file, or not aligned.
+        map(&mut b, "/memfd:jit (deleted)", 8 * M2, 9 * M2, 0);
+        map(
+            &mut b,
+            "/memfd:jit (deleted)",
+            3 * M2 + 0x1000,
+            3 * M2 + 0x2000,
+            0,
+        );
+        let t = b.finish();
+        assert_eq!(at(&t, 2 * M2 + 5), Some((&b"/app"[..], 0x1000 + M2 + 5)));
+        let jit = &b"/memfd:jit (deleted)"[..];
+        assert_eq!(at(&t, 8 * M2 + 5), Some((jit, 5)));
+        assert_eq!(at(&t, 3 * M2 + 0x1005), Some((jit, 5)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! [`ProfileBuilder`]: makes profiles of samples from any source.
 
+use std::hash::Hash;
 use std::path::PathBuf;
 
 use rprof_image::Reason;
@@ -15,6 +16,7 @@ use crate::samples::{AggregatedStack, Gap, Sample, SampleColumns, Thread, Thread
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::streams::{SampleStreams, StreamedSample};
 use crate::unit::WeightUnit;
+use crate::waits::is_of_waits;
 
 /// Makes a [`Profile`] of samples, wherever they come from.
 ///
@@ -64,6 +66,25 @@ pub struct ProfileBuilder {
     /// True if they are kept as streams, and not as columns.
     as_streams: bool,
     has_callchains: Option<bool>,
+    /// The event whose samples are waits, if there is one.
+    waits: Option<usize>,
+    text_bytes: TextBytes,
+}
+
+/// Bytes of the names and paths that were interned.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextBytes(u64);
+
+impl TextBytes {
+    /// Interns a value with a text of `len` bytes, and counts the text if the value is new.
+    fn interned<T: Eq + Hash>(&mut self, values: &mut Values<T>, value: T, len: usize) -> u32 {
+        let before = values.as_slice().len();
+        let id = values.intern(value);
+        if values.as_slice().len() > before {
+            self.0 += len as u64;
+        }
+        id
+    }
 }
 
 /// Interned tables that replace those of a builder, for callers that intern on many threads.
@@ -143,6 +164,9 @@ impl ProfileBuilder {
 
     /// Adds an event, and returns its index in [`Profile::events`].
     pub fn add_event(&mut self, name: &str, unit: WeightUnit) -> usize {
+        if is_of_waits(name) {
+            self.waits.get_or_insert(self.profile.events.len());
+        }
         self.profile.events.push(EventSummary {
             name: name.to_owned(),
             unit,
@@ -170,7 +194,8 @@ impl ProfileBuilder {
 
     /// Returns the id of an object.
     pub fn add_object(&mut self, object: Object) -> ObjectId {
-        ObjectId(self.objects.intern(object))
+        let len = object.name.len();
+        ObjectId(self.text_bytes.interned(&mut self.objects, object, len))
     }
 
     /// Returns an object that was added.
@@ -179,6 +204,19 @@ impl ProfileBuilder {
     /// If it was not.
     pub fn object(&self, id: ObjectId) -> &Object {
         self.objects.get(id.0)
+    }
+
+    /// Returns a function that was added.
+    ///
+    /// # Panics
+    /// If it was not.
+    pub fn function(&self, id: FunctionId) -> &Function {
+        self.functions.get(id.0)
+    }
+
+    /// Returns a frame that was interned in a profile [with addresses](Self::with_addresses).
+    pub fn frame(&self, id: FrameId) -> Option<&Frame> {
+        self.frames.as_ref()?.as_slice().get(id.0 as usize)
     }
 
     /// Returns the id of a function of an object, or of its part that has no name.
@@ -194,12 +232,14 @@ impl ProfileBuilder {
 
     /// Returns the id of a function.
     pub fn add_function(&mut self, function: Function) -> FunctionId {
-        FunctionId(self.functions.intern(function))
+        let len = function.name.as_ref().map_or(0, |name| name.len());
+        FunctionId(self.text_bytes.interned(&mut self.functions, function, len))
     }
 
     /// Returns the id of a source file.
     pub fn intern_file(&mut self, path: &str) -> FileId {
-        FileId(self.files.intern(path.into()))
+        let text = &mut self.text_bytes;
+        FileId(text.interned(&mut self.files, path.into(), path.len()))
     }
 
     /// Returns the id of a frame. Without [addresses](Self::with_addresses) that is the id of its
@@ -230,7 +270,8 @@ impl ProfileBuilder {
 
     /// Returns the index of a name in [`Profile::comms`].
     pub fn intern_comm(&mut self, name: &str) -> u32 {
-        self.comms.intern(name.to_owned())
+        let text = &mut self.text_bytes;
+        text.interned(&mut self.comms, name.to_owned(), name.len())
     }
 
     /// Returns the id of a thread.
@@ -253,10 +294,54 @@ impl ProfileBuilder {
         self.profile.stacks.frame_count()
     }
 
+    /// Returns about how many bytes the profile takes so far, with the tables by which values are found. A table that is full
+    /// doubles, so that each entry counts twice.
+    pub fn held_bytes(&self) -> u64 {
+        /// Bytes of `count` entries, and of their places in a table by hash.
+        fn entries<T>(count: usize) -> u64 {
+            (count as u64).saturating_mul(2 * (size_of::<T>() as u64 + 5))
+        }
+        let stacks = &self.profile.stacks;
+        let tables = [
+            entries::<Function>(self.functions.as_slice().len()),
+            entries::<Object>(self.objects.as_slice().len()),
+            entries::<Box<str>>(self.files.as_slice().len()),
+            entries::<String>(self.comms.as_slice().len()),
+            entries::<Thread>(self.threads.as_slice().len()),
+            (self.frames.as_ref()).map_or(0, |all| entries::<Frame>(all.as_slice().len())),
+            (stacks.frame_count() as u64).saturating_mul(8),
+            entries::<usize>(stacks.list_count()),
+            entries::<((u32, u32), (u32, u32), StackId)>(self.stack_ids.len()),
+            entries::<AggregatedStack>(self.profile.aggregated.len()),
+            entries::<((usize, ThreadId, StackId), usize)>(self.aggregated.len()),
+            // In order of time they are copied once more.
+            (self.samples.as_ref()).map_or(0, |all| 2 * entries::<Sample>(all.len())),
+        ];
+        (tables.into_iter()).fold(self.text_bytes.0, u64::saturating_add)
+    }
+
+    /// Multiplies the samples and weights of an event that were added so far.
+    pub(crate) fn scale(&mut self, event: usize, by: u64) {
+        for entry in &mut self.profile.aggregated {
+            if entry.event == event {
+                entry.samples = entry.samples.saturating_mul(by);
+                entry.weight = entry.weight.saturating_mul(by);
+            }
+        }
+        if let Some(event) = self.profile.events.get_mut(event) {
+            event.samples = event.samples.saturating_mul(by);
+            event.weight = event.weight.saturating_mul(by);
+        }
+    }
+
     /// Adds one sample.
     pub fn add_sample(&mut self, sample: Sample) {
-        let (first, last) = self.profile.time.unwrap_or((sample.time, sample.time));
-        self.profile.time = Some((first.min(sample.time), last.max(sample.time)));
+        let from = match self.waits == Some(sample.event) {
+            true => sample.time.saturating_sub(sample.weight),
+            false => sample.time,
+        };
+        let (first, last) = self.profile.time.unwrap_or((from, sample.time));
+        self.profile.time = Some((first.min(from), last.max(sample.time)));
         self.add_samples(sample.event, sample.thread, sample.stack, 1, sample.weight);
         if let Some(samples) = &mut self.samples {
             samples.push(sample);

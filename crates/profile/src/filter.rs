@@ -1,7 +1,6 @@
 //! Filter of samples, by thread, event, time, and leaf.
 
 use crate::pattern::matches_bytes;
-use crate::reasons::{RUNNING, is_reason};
 
 /// Conditions that a sample has to meet to count. An empty list accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,16 +77,6 @@ impl Filter {
             && (self.comms.is_empty()
                 || (origin.comm)
                     .is_some_and(|c| self.comms.iter().any(|w| matches_bytes(w.as_bytes(), c))))
-    }
-
-    /// Returns true if a stack counts whose leaf has this name, where no more is known of it: a reason in brackets, or a
-    /// function that ran.
-    pub fn wants_leaf(&self, leaf: &str) -> bool {
-        let reason = match leaf.starts_with('[') && leaf.ends_with(']') {
-            true => leaf,
-            false => RUNNING,
-        };
-        self.reasons.is_empty() || self.reasons.iter().any(|p| is_reason(p, reason))
     }
 
     /// Returns true if the filter can reject samples by the functions and objects of their stacks.

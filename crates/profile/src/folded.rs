@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::builder::ProfileBuilder;
 use crate::filter::Filter;
 use crate::frame::FrameId;
+use crate::limits::{MOST_FRAMES, OverLimit, Reading, ReadingBudget};
 use crate::model::Profile;
 use crate::pattern::matches_name;
 use crate::quality::Quality;
@@ -16,8 +17,8 @@ use crate::unit::WeightUnit;
 /// Most bytes of a line. A longer one is left out, so that memory stays bounded.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Most bytes in which the first stack must end for [`is_folded`] to recognize it.
-const LONGEST_START: usize = 1 << 20;
+/// Most digits behind the point of a count. Further ones are cut off.
+const MOST_DIGITS: u32 = 6;
 
 /// Reason for which there is no profile of a text.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,14 @@ pub enum FoldedError {
         line: u64,
         /// Fault of the line.
         damage: Damage,
+    },
+    /// Its names and stacks are too many.
+    #[error("cannot read {}: {source}", path.display())]
+    OverLimit {
+        /// The file.
+        path: PathBuf,
+        /// Limit.
+        source: OverLimit,
     },
     /// It has comments and blank lines at most.
     #[error("{} has no folded stack: it has no line but blank ones and comments", path.display())]
@@ -95,15 +104,50 @@ impl Lines {
 #[derive(Debug, PartialEq)]
 struct FoldedLine<'t> {
     stack: &'t str,
-    count: u64,
-    /// A fraction other than 0 was cut off.
-    is_cut: bool,
+    count: Count,
     /// A first count, as in differential stacks, was passed over.
     has_two: bool,
 }
 
+/// Number of samples, which may have a fraction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Count {
+    whole: u64,
+    /// Millionths.
+    fraction: u64,
+    /// Digits behind the point that are not zeros at the end, [`MOST_DIGITS`] at most.
+    digits: u32,
+    /// Digits were cut off.
+    is_cut: bool,
+}
+
+impl Count {
+    fn parse(text: &str) -> Option<Count> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(fraction) {
+            return None;
+        }
+        let fraction = fraction.trim_end_matches('0');
+        let kept = &fraction[..fraction.len().min(MOST_DIGITS as usize)];
+        let kept = kept.trim_end_matches('0');
+        Some(Count {
+            whole: whole.parse().ok()?,
+            fraction: format!("{kept:0<6}").parse().ok()?,
+            digits: kept.len() as u32,
+            is_cut: fraction.len() > MOST_DIGITS as usize,
+        })
+    }
+
+    /// Returns the number in units of `10^-digits`; `None` beyond 64 bits.
+    fn in_units(self, digits: u32) -> Option<u64> {
+        let fraction = self.fraction / 10u64.pow(MOST_DIGITS - digits);
+        (self.whole.checked_mul(10u64.pow(digits))?).checked_add(fraction)
+    }
+}
+
 impl<'t> FoldedLine<'t> {
-    /// Parses a line as inferno does; `None` for a blank line or a comment.
+    /// Parses a line as flamegraph.pl and inferno do; `None` for a blank line or a comment.
     fn parse(line: &'t [u8]) -> Option<Result<FoldedLine<'t>, Damage>> {
         let Ok(line) = std::str::from_utf8(line) else {
             return Some(Err(Damage::NotUtf8));
@@ -112,67 +156,49 @@ impl<'t> FoldedLine<'t> {
         if line.is_empty() || line == "#" || line.starts_with("# ") {
             return None;
         }
-        let Some((stack, count, is_cut)) = split_count(line) else {
+        let Some((stack, count)) = split_count(line) else {
             return Some(Err(Damage::NoCount));
         };
         let first = split_count(stack);
         Some(Ok(FoldedLine {
-            stack: first.map_or(stack, |(stack, ..)| stack),
+            stack: first.map_or(stack, |(stack, _)| stack),
             count,
-            is_cut,
             has_two: first.is_some(),
         }))
     }
 }
 
-/// Splits off the count behind the last space, and returns whether it lost a fraction.
-fn split_count(line: &str) -> Option<(&str, u64, bool)> {
-    let (stack, number) = line.rsplit_once(' ')?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    if !is_digits(whole) || !is_digits(fraction) {
-        return None;
-    }
-    let is_cut = fraction.bytes().any(|b| b != b'0');
-    Some((stack.trim_end(), whole.parse().ok()?, is_cut))
+/// Splits off the count behind the last space or tab.
+fn split_count(line: &str) -> Option<(&str, Count)> {
+    let (stack, number) = line.rsplit_once([' ', '\t'])?;
+    Some((stack.trim_end(), Count::parse(number)?))
 }
 
-/// Returns whether a text is folded stacks, judged by its first line that is neither blank nor a
-/// comment; `None` if `start`, the text's beginning, does not have all of that line. `at_end` says
-/// that nothing follows `start`.
+/// Returns whether a line of bytes is a folded stack; `None` for a blank line or a comment.
 ///
 /// ```
-/// use rprof_profile::folded::is_folded;
+/// use rprof_profile::folded::is_stack;
 ///
-/// assert_eq!(is_folded(b"main;work 12\n", false), Some(true));
-/// assert_eq!(is_folded(b"main;wo", false), None);
-/// assert_eq!(is_folded(b"PERFILE2", true), Some(false));
+/// assert_eq!(is_stack(b"main;work 12"), Some(true));
+/// assert_eq!(is_stack(b"main;work"), Some(false));
+/// assert_eq!(is_stack(b"# main;work 12"), None);
 /// ```
-pub fn is_folded(start: &[u8], at_end: bool) -> Option<bool> {
-    let is_all = at_end || start.len() >= LONGEST_START;
-    for line in start.split_inclusive(|byte| *byte == b'\n') {
-        if !line.ends_with(b"\n") && !at_end {
-            break;
-        }
-        if let Some(parsed) = FoldedLine::parse(line) {
-            return Some(parsed.is_ok());
-        }
-    }
-    is_all.then_some(false)
+pub fn is_stack(line: &[u8]) -> Option<bool> {
+    FoldedLine::parse(line).map(|parsed| parsed.is_ok())
 }
 
-/// Reads folded stacks: lines of frames, root first, with `;` between them, then a space and a
+/// Reads folded stacks: lines of frames, root first, with `;` between them, then a space or tab and a
 /// count. `source` is used in messages. Of a `filter` the functions count: that of the leaf, and those
 /// anywhere in a stack.
 ///
 /// Names are kept as they stand, threads and objects are unknown. Blank lines and comments (`# `)
-/// are skipped. As in inferno, fractions of counts are cut off, and of two counts, as differential
-/// stacks have them, the last one counts; warnings tell of both. Lines that are no stack are left
-/// out, and a warning tells their number and the first of them. Memory is linear in the distinct
-/// stacks.
+/// are skipped. Counts with fractions are kept: all counts are multiplied by the same power of ten. Of two counts, as
+/// differential stacks have them, the last one counts, as in inferno. Warnings tell of both. Lines that are no stack are left
+/// out, and a warning tells their number and the first of them. Of a stack with more than
+/// [`MOST_FRAMES`] frames the callers are left out. Memory is linear in the distinct stacks, and at most [`READING_MEMORY`](crate::limits::READING_MEMORY).
 ///
 /// # Errors
-/// [`FoldedError`], where reading fails or no line is right.
+/// [`FoldedError`], where reading fails, no line is right, or memory runs out.
 ///
 /// # Examples
 ///
@@ -186,21 +212,25 @@ pub fn is_folded(start: &[u8], at_end: bool) -> Option<bool> {
 /// assert_eq!(profile.events[0].samples, 4);
 /// # Ok::<(), rprof_profile::folded::FoldedError>(())
 /// ```
-pub fn read(
+pub fn read(input: impl BufRead, source: &Path, filter: &Filter) -> Result<Profile, FoldedError> {
+    read_within(input, source, filter, &ReadingBudget::default())
+}
+
+/// [`read`] with another budget of memory, which several inputs may share.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_within(
     mut input: impl BufRead,
     source: &Path,
     filter: &Filter,
+    budget: &ReadingBudget,
 ) -> Result<Profile, FoldedError> {
-    let mut builder = ProfileBuilder::new().source(source).folded();
-    let event = builder.add_event("samples", WeightUnit::Samples);
-    let thread = builder.intern_thread_name("");
-    let object = builder.intern_object("[unknown]");
-    let (mut bytes, mut frames): (Vec<u8>, Vec<FrameId>) = Default::default();
-    // Few names make up many frames: most are known, and need no copy to be looked up.
-    let mut known: FxHashMap<Box<str>, FrameId> = FxHashMap::default();
-    let (mut wrong, mut cut, mut two) = (Lines::default(), Lines::default(), Lines::default());
+    let mut stacks = Stacks::new(source, filter, budget);
+    let mut bytes: Vec<u8> = Vec::new();
+    let (mut wrong, mut two) = (Lines::default(), Lines::default());
     let mut first_damage = None;
-    let (mut number, mut stacks, mut total, mut is_deep) = (0u64, 0u64, 0u64, false);
+    let mut number = 0u64;
     while let Some(is_whole) =
         read_line(&mut input, &mut bytes).map_err(|error| FoldedError::Read {
             path: source.to_owned(),
@@ -215,53 +245,32 @@ pub fn read(
         let parsed = match parsed {
             None => continue,
             Some(parsed) => parsed.and_then(|line| {
-                total = total.checked_add(line.count).ok_or(Damage::TooMany)?;
-                Ok(line)
+                let count = stacks.count(line.count, number).ok_or(Damage::TooMany)?;
+                Ok((line, count))
             }),
         };
-        let line = match parsed {
-            Ok(line) => line,
+        match parsed {
+            Ok((line, count)) => {
+                if line.has_two {
+                    two.add(number);
+                }
+                stacks
+                    .add(line.stack, count)
+                    .map_err(|error| FoldedError::OverLimit {
+                        path: source.to_owned(),
+                        source: error,
+                    })?;
+            }
             Err(damage) => {
                 first_damage.get_or_insert(damage);
                 wrong.add(number);
-                continue;
             }
-        };
-        stacks += 1;
-        if line.is_cut {
-            cut.add(number);
         }
-        if line.has_two {
-            two.add(number);
-        }
-        let leaf = line.stack.rsplit(';').next().unwrap_or_default();
-        let is_any = |patterns: &[String], name: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| matches_name(pattern, name))
-        };
-        let is_focused = || {
-            line.stack
-                .split(';')
-                .any(|name| is_any(&filter.focus, name))
-        };
-        if !is_any(&filter.symbols, leaf) || !is_focused() || !filter.wants_leaf(leaf) {
-            continue;
-        }
-        frames.clear();
-        for name in line.stack.split(';') {
-            let frame = known.get(name).copied().unwrap_or_else(|| {
-                let frame = builder.intern_function(Ok(name), object).into();
-                known.insert(name.into(), frame);
-                frame
-            });
-            frames.push(frame);
-        }
-        is_deep |= frames.len() > 1;
-        let stack = builder.intern_stack(&frames);
-        builder.add_samples(event, thread, stack, line.count, line.count);
     }
+    let file = source.display();
     let mut warnings = Vec::new();
     match first_damage {
-        Some(damage) if stacks == 0 => {
+        Some(damage) if stacks.lines == 0 => {
             return Err(FoldedError::NoStack {
                 path: source.to_owned(),
                 line: wrong.first,
@@ -269,12 +278,11 @@ pub fn read(
             });
         }
         Some(damage) => warnings.push(format!(
-            "{} of {} left out as no folded stack: line {} {damage}; `FRAME;FRAME COUNT` is wanted",
+            "{} of {file} left out as no folded stack: line {} {damage}; `FRAME;FRAME COUNT` is wanted",
             wrong.subject(),
-            source.display(),
             wrong.first
         )),
-        None if stacks == 0 => {
+        None if stacks.lines == 0 => {
             let path = source.to_owned();
             return Err(FoldedError::Empty { path });
         }
@@ -282,24 +290,165 @@ pub fn read(
     }
     if two.count > 0 {
         warnings.push(format!(
-            "{} of {} with two counts, as differential stacks have them: the last one counts",
+            "{} of {file} with two counts, as differential stacks have them: the last one counts",
             two.subject(),
-            source.display()
         ));
     }
-    if cut.count > 0 {
-        warnings.push(format!(
-            "{} of {} with a fraction of a count, which is cut off: scale the counts up to keep it",
-            cut.subject(),
-            source.display()
-        ));
+    Ok(stacks.finish(warnings))
+}
+
+/// Stacks that were read so far.
+struct Stacks<'f> {
+    source: &'f Path,
+    filter: &'f Filter,
+    builder: ProfileBuilder,
+    memory: Reading,
+    /// Cache of names: few names make up many frames.
+    known: FxHashMap<Box<str>, FrameId>,
+    frames: Vec<FrameId>,
+    lines: u64,
+    /// Digits behind the point that all counts have kept.
+    digits: u32,
+    total: u64,
+    fractions: Lines,
+    cut: Lines,
+    deep: u64,
+    is_deep: bool,
+}
+
+impl<'f> Stacks<'f> {
+    fn new(source: &'f Path, filter: &'f Filter, budget: &ReadingBudget) -> Stacks<'f> {
+        let mut builder = ProfileBuilder::new().source(source).folded();
+        builder.add_event("samples", WeightUnit::Samples);
+        Stacks {
+            source,
+            filter,
+            builder,
+            memory: Reading::new(budget),
+            known: FxHashMap::default(),
+            frames: Vec::new(),
+            lines: 0,
+            digits: 0,
+            total: 0,
+            fractions: Lines::default(),
+            cut: Lines::default(),
+            deep: 0,
+            is_deep: false,
+        }
     }
-    builder.set_callchains(is_deep);
-    // Of how the stacks were made, and of names that they lack, folded text says nothing.
-    Ok(builder.finish_with_quality(Quality {
-        warnings,
-        ..Quality::default()
-    }))
+
+    /// Returns a line's count in the unit of all counts, which becomes a smaller one where a fraction asks for it. `None` if
+    /// the sum leaves 64 bits.
+    fn count(&mut self, count: Count, line: u64) -> Option<u64> {
+        if count.digits > 0 {
+            self.fractions.add(line);
+        }
+        let more = count.digits.saturating_sub(self.digits);
+        let by = 10u64.pow(more);
+        let total = self.total.checked_mul(by);
+        // A fraction that makes the sum too large is cut off.
+        let fits = |total: u64| {
+            let count = count.in_units(self.digits + more)?;
+            Some((count, total.checked_add(count)?))
+        };
+        let (counted, total) = match total.and_then(fits) {
+            Some(found) => {
+                if more > 0 {
+                    self.builder.scale(0, by);
+                    self.digits += more;
+                }
+                found
+            }
+            None => {
+                let counted = count.in_units(self.digits)?;
+                if more > 0 {
+                    self.cut.add(line);
+                }
+                (counted, self.total.checked_add(counted)?)
+            }
+        };
+        if count.is_cut {
+            self.cut.add(line);
+        }
+        self.total = total;
+        Some(counted)
+    }
+
+    fn add(&mut self, stack: &str, count: u64) -> Result<(), OverLimit> {
+        self.lines += 1;
+        let filter = self.filter;
+        let leaf = stack.rsplit(';').next().unwrap_or_default();
+        let is_any = |patterns: &[String], name: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| matches_name(pattern, name))
+        };
+        let is_focused = || stack.split(';').any(|name| is_any(&filter.focus, name));
+        if !is_any(&filter.symbols, leaf) || !is_focused() {
+            return Ok(());
+        }
+        let object = self.builder.intern_object("[unknown]");
+        let thread = self.builder.intern_thread_name("");
+        self.frames.clear();
+        let mut names = stack.rsplit(';');
+        for name in names.by_ref().take(MOST_FRAMES) {
+            let known = self.known.get(name).copied();
+            let frame = match known {
+                Some(frame) => frame,
+                None => {
+                    let frame = self.builder.intern_function(Ok(name), object).into();
+                    self.known.insert(name.into(), frame);
+                    self.memory.hold(name.len() as u64 + KNOWN_BYTES)?;
+                    frame
+                }
+            };
+            self.frames.push(frame);
+        }
+        self.deep += u64::from(names.next().is_some());
+        self.frames.reverse();
+        self.is_deep |= self.frames.len() > 1;
+        let stack = self.builder.intern_stack(&self.frames);
+        self.builder.add_samples(0, thread, stack, count, count);
+        self.memory.hold_profile(&self.builder)
+    }
+
+    fn finish(mut self, mut warnings: Vec<String>) -> Profile {
+        let file = self.source.display();
+        if self.fractions.count > 0 {
+            let factor = 10u64.pow(self.digits);
+            warnings.push(format!(
+                "{} of {file} with a fraction of a count: all counts are multiplied by {factor}, so that they are whole",
+                self.fractions.subject(),
+            ));
+        }
+        if self.cut.count > 0 {
+            warnings.push(format!(
+                "{} of {file} with a fraction of a count, of which digits are cut off: {MOST_DIGITS} are kept at most",
+                self.cut.subject(),
+            ));
+        }
+        if self.deep > 0 {
+            warnings.push(cut_stacks(self.deep));
+        }
+        self.builder.set_callchains(self.is_deep);
+        self.memory.keep();
+        // Of how the stacks were made, and of names that they lack, folded text says nothing.
+        self.builder.finish_with_quality(Quality {
+            warnings,
+            ..Quality::default()
+        })
+    }
+}
+
+/// Size of a cache entry in bytes, without the name.
+const KNOWN_BYTES: u64 = 64;
+
+/// Warning of stacks with more than [`MOST_FRAMES`] frames.
+pub fn cut_stacks(count: u64) -> String {
+    match count {
+        1 => format!("a stack has more than {MOST_FRAMES} frames, and its callers are left out"),
+        _ => format!(
+            "{count} stacks have more than {MOST_FRAMES} frames, and their callers are left out"
+        ),
+    }
 }
 
 /// Reads a line without its end. Returns false for one that is too long, of which `line` has the
@@ -378,21 +527,97 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_as_inferno_reads_them() {
-        let profile = profile(b"a;b 10 5\na;c 3.75\na;d 2.0\n").unwrap();
+    fn of_two_counts_the_last_one_counts_as_in_inferno() {
+        let profile = profile(b"a;b 10 5\na;c 3\na;d 2.0\n").unwrap();
         let of = expected([("a;b", 5), ("a;c", 3), ("a;d", 2)]);
         assert_eq!(stacks(&profile), of);
-        let [two, cut] = &profile.quality.warnings[..] else {
+        let [two] = &profile.quality.warnings[..] else {
             panic!("{:?}", profile.quality.warnings);
         };
         assert!(
             two.starts_with("line 1 of x.folded with two counts"),
             "{two}"
         );
-        assert!(
-            cut.starts_with("line 2 of x.folded with a fraction"),
-            "{cut}"
-        );
+    }
+
+    #[test]
+    fn fractions_keep_their_shares() {
+        for (text, wanted, told) in [
+            (
+                "a;b 0.5\na;c 0.25\n",
+                [("a;b", 50), ("a;c", 25)],
+                "multiplied by 100",
+            ),
+            (
+                "a;b 3\na;c 1.5\n",
+                [("a;b", 30), ("a;c", 15)],
+                "multiplied by 10,",
+            ),
+            (
+                "a;b 2.\na;c 0.000001\n",
+                [("a;b", 2_000_000), ("a;c", 1)],
+                "by 1000000",
+            ),
+            (
+                "a;b\t1\na;c\t0.1234567\n",
+                [("a;b", 1_000_000), ("a;c", 123_456)],
+                "by 1000000",
+            ),
+            // The sum has no room for a fraction.
+            (
+                "a;b 18446744073709551610\na;c 1.5\n",
+                [("a;b", u64::MAX - 5), ("a;c", 1)],
+                "digits are cut off",
+            ),
+        ] {
+            let profile = profile(text.as_bytes()).unwrap();
+            assert_eq!(stacks(&profile), expected(wanted), "{text}");
+            let sum = wanted.iter().map(|(_, count)| count).sum::<u64>();
+            assert_eq!(
+                (profile.events[0].samples, profile.events[0].weight),
+                (sum, sum)
+            );
+            let warnings = profile.quality.warnings.join("\n");
+            assert!(warnings.contains(told), "{warnings}");
+        }
+    }
+
+    #[test]
+    fn a_tab_stands_before_a_count_as_a_space_does() {
+        let profile = profile(b"a;b\t12\na;c \t 8\na;operator new\t3\n").unwrap();
+        let of = expected([("a;b", 12), ("a;c", 8), ("a;operator new", 3)]);
+        assert_eq!(stacks(&profile), of);
+        assert_eq!(profile.quality, Quality::default());
+    }
+
+    #[test]
+    fn of_a_stack_without_end_the_callers_are_left_out() {
+        let text = format!("{}leaf 3\n", "f;".repeat(1 << 20));
+        let profile = profile(text.as_bytes()).unwrap();
+        let [entry] = &profile.aggregated[..] else {
+            panic!("{:?}", profile.aggregated);
+        };
+        assert_eq!(profile.depth(entry.stack), MOST_FRAMES);
+        let leaf = profile.stack(entry.stack).last().unwrap();
+        assert_eq!(profile.function(leaf).name.as_deref(), Ok("leaf"));
+        assert!(profile.quality.warnings[0].contains("more than 4096 frames"));
+    }
+
+    #[test]
+    fn memory_is_bounded_by_the_budget() {
+        let text: String = (0..40_000).map(|n| format!("main;f{n};g{n} 1\n")).collect();
+        let of = |bytes| {
+            read_within(
+                text.as_bytes(),
+                Path::new("x"),
+                &Filter::default(),
+                &ReadingBudget::new(bytes),
+            )
+        };
+        let error = of(1 << 20).unwrap_err();
+        assert!(matches!(error, FoldedError::OverLimit { .. }), "{error}");
+        assert!(error.to_string().contains("more than 1 MiB"), "{error}");
+        assert_eq!(of(64 << 20).unwrap().aggregated.len(), 40_000);
     }
 
     #[test]
@@ -451,16 +676,5 @@ mod tests {
         let profile = read(&text[..], Path::new("x"), &filter).unwrap();
         let focused = [("main;work", 3), ("work;main", 1)];
         assert_eq!(stacks(&profile), expected(focused));
-    }
-
-    #[test]
-    fn the_first_line_tells_folded_text() {
-        let of = |text: &str| is_folded(text.as_bytes(), false);
-        assert_eq!(of("# c\n\nmain;f 1\nx"), Some(true));
-        assert_eq!(of("comm 12 4.5: 1 cycles:\nmain;f 1\n"), Some(false));
-        assert_eq!(of("# c\nmain;f 1"), None);
-        assert_eq!(is_folded(b"main;f 1", true), Some(true));
-        assert_eq!(is_folded(b"", true), Some(false));
-        assert_eq!(of(&"x".repeat(LONGEST_START)), Some(false));
     }
 }

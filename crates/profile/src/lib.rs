@@ -9,6 +9,7 @@
 //! | [`model`] | [`Profile`], [`EventSummary`] |
 //! | [`builder`] | [`ProfileBuilder`] |
 //! | [`folded`] | [`read`](folded::read): profiles of folded stacks |
+//! | [`limits`] | limits of what is read of other tools' profiles |
 //! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
 //! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
@@ -50,6 +51,7 @@ pub mod frame;
 pub mod generics;
 pub mod idle;
 pub mod intern;
+pub mod limits;
 pub mod locks;
 pub mod merge;
 pub mod model;
@@ -78,7 +80,7 @@ pub use idle::IdleThreads;
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
 pub use quality::{CountedEvent, Quality, StackTally};
-pub use rprof_cpu_time::CpuTime;
+pub use rprof_cpu_time::{CpuTime, OffCpuTime};
 pub use rprof_image::Reason;
 pub use runtime::Runtime;
 pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};

@@ -53,7 +53,7 @@ pub struct Profile {
     pub streams: Option<SampleStreams>,
     /// Shares of complete stacks and named frames, with reasons for the rest.
     pub quality: Quality,
-    /// Times of the first and the last sample that counts, in nanoseconds.
+    /// Times of the first and the last sample that counts, in nanoseconds. Samples of waits begin by their weight earlier.
     pub time: Option<(u64, u64)>,
     /// Same two times by the clock on the wall: nanoseconds since 1970, UTC. `None` where the recording does not tell.
     pub wall_time: Option<(u64, u64)>,

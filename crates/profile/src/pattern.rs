@@ -15,6 +15,30 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
     matches_bytes(pattern.as_bytes(), name.as_bytes())
 }
 
+/// Returns whether a function is meant: by its whole [name](matches_name), or by the name without the file and line by which functions of
+/// one name are told apart.
+///
+/// ```
+/// use rprof_profile::pattern::matches_function;
+///
+/// for pattern in ["step", "step*", "step (parser.rs:12)"] {
+///     assert!(matches_function(pattern, "step (parser.rs:12)"), "{pattern}");
+/// }
+/// assert!(!matches_function("step", "step (int)"));
+/// ```
+pub fn matches_function(pattern: &str, name: &str) -> bool {
+    matches_name(pattern, name)
+        || without_place(name).is_some_and(|bare| matches_name(pattern, bare))
+}
+
+/// Returns a name without the file and line behind it; `None` if there are none.
+pub(crate) fn without_place(name: &str) -> Option<&str> {
+    let (bare, place) = name.strip_suffix(')')?.rsplit_once(" (")?;
+    let (file, line) = place.rsplit_once(':')?;
+    let is_line = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+    (is_line && !file.is_empty() && !bare.is_empty()).then_some(bare)
+}
+
 /// Returns whether a name of bytes matches: see [`matches_name`]. `?` stands for one byte.
 pub fn matches_bytes(pattern: &[u8], name: &[u8]) -> bool {
     pattern == name || is_glob(pattern) && matches_glob(pattern, name)

@@ -21,6 +21,8 @@ pub struct StackTally {
     pub no_unwind_info: u64,
     /// Truncated stacks that end for another reason.
     pub other: u64,
+    /// Those of `other` whose callers are on another stack, which was not copied: beyond Go's runtime, or a signal's handler.
+    pub other_stack: u64,
     /// Stacks whose end is known, since rprof unwound them. The others are judged by the names of
     /// their frames.
     pub unwound: u64,
@@ -34,6 +36,7 @@ impl StackTally {
         self.truncated += more.truncated;
         self.no_unwind_info += more.no_unwind_info;
         self.other += more.other;
+        self.other_stack += more.other_stack;
         self.unwound += more.unwound;
     }
 }

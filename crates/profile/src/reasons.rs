@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::pattern::matches_name;
+
 /// Leaf of a stack that tells no more than that the thread had no CPU.
 pub(crate) const OFF_CPU: &str = "[off CPU]";
 
@@ -49,6 +51,8 @@ const SCHEDULER: &[&str] = &[
     "wait_for_completion*",
     "__wait_for_common",
     "do_wait_for_common",
+    // Of terminals as well as of sockets.
+    "wait_woken",
 ];
 
 /// Functions that touch a page for a program.
@@ -119,7 +123,6 @@ const REASONS: &[(&str, &[&str])] = &[
     (
         "[socket]",
         &[
-            "wait_woken",
             "sk_wait_data",
             "sk_stream_wait_*",
             "inet_csk_accept",
@@ -234,6 +237,177 @@ const REASONS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Functions that make system calls for others, without their underscores.
+const CALLERS_OF_SYSTEM: &[&str] = &["syscall", "syscall_cancel*", "internal_syscall_cancel*"];
+
+/// Reasons, by the function that makes the system call, without its underscores. Programs have functions of such names as well,
+/// so it has to be the leaf.
+const REASONS_OF_CALLS: &[(&str, &[&str])] = &[
+    (
+        "[poll]",
+        &[
+            "poll",
+            "libc_poll",
+            "ppoll*",
+            "libc_ppoll",
+            "select",
+            "libc_select",
+            "pselect*",
+            "epoll_wait*",
+            "epoll_pwait*",
+        ],
+    ),
+    (
+        "[sleep]",
+        &["nanosleep*", "libc_nanosleep", "clock_nanosleep*"],
+    ),
+    (
+        "[child]",
+        &[
+            "wait3*",
+            "wait4*",
+            "waitpid",
+            "libc_wait*",
+            "waitid",
+            "vfork",
+        ],
+    ),
+    (
+        "[socket]",
+        &[
+            "recv",
+            "recvfrom",
+            "recvmsg",
+            "recvmmsg*",
+            "libc_recv*",
+            "send",
+            "sendto",
+            "sendmsg",
+            "sendmmsg*",
+            "libc_send*",
+            "accept",
+            "accept4",
+            "libc_accept*",
+            "connect",
+            "libc_connect*",
+        ],
+    ),
+    (
+        "[signal]",
+        &[
+            "sigwait*",
+            "sigtimedwait*",
+            "rt_sigtimedwait",
+            "sigsuspend*",
+            "pause",
+            "libc_pause",
+        ],
+    ),
+    (
+        "[message]",
+        &["msgrcv", "msgsnd", "semop", "semtimedop*", "mq_timed*"],
+    ),
+    (
+        "[disk]",
+        &[
+            "fsync",
+            "libc_fsync",
+            "fdatasync",
+            "msync",
+            "libc_msync",
+            "sync",
+            "syncfs",
+        ],
+    ),
+];
+
+/// Reasons, by functions that are blocked in one way only, without their underscores.
+const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
+    (
+        "[futex]",
+        &[
+            "lll_lock_wait*",
+            "lll_lock_timedwait*",
+            "futex_wait*",
+            "futex_abstimed_wait*",
+            "futex_lock_pi*",
+            "pthread_mutex_lock*",
+            "pthread_mutex_timedlock*",
+            "pthread_mutex_clocklock*",
+            "pthread_cond_wait*",
+            "pthread_cond_timedwait*",
+            "pthread_cond_clockwait*",
+            "pthread_rwlock_*lock*",
+            "pthread_barrier_wait*",
+            "pthread_join",
+            "pthread_timedjoin*",
+            "pthread_clockjoin*",
+            "sem_wait*",
+            "sem_timedwait*",
+            "sem_clockwait*",
+            "new_sem_wait*",
+            "runtime.futex*",
+            "std::sys::*::futex_wait",
+        ],
+    ),
+    (
+        "[poll]",
+        &["runtime.epollwait*", "*runtime/syscall.EpollWait*"],
+    ),
+    ("[sleep]", &["runtime.usleep*"]),
+    (
+        "[io_uring]",
+        &[
+            "io_uring_enter*",
+            "io_uring_wait_*",
+            "io_uring_submit_and_wait*",
+        ],
+    ),
+];
+
+/// Most functions of a program that are looked at, from the leaf outwards: those of the C library around a system call.
+const MAX_OUTWARDS: usize = 5;
+
+/// Returns what a thread waited for, as a name in brackets, by the functions of its program from the leaf outwards; `None` if they
+/// do not tell.
+///
+/// # Examples
+/// ```
+/// use rprof_profile::reasons::reason_by_program;
+///
+/// let of_mutex = ["__lll_lock_wait", "pthread_mutex_lock@@GLIBC_2.2.5", "take", "main"];
+/// assert_eq!(reason_by_program(of_mutex), Some("[futex]"));
+/// assert_eq!(reason_by_program(["read", "main"]), None); // Of a pipe, a socket, a disk?
+/// assert_eq!(reason_by_program(["read", "poll", "main"]), None); // Somebody's own `poll`.
+/// ```
+pub fn reason_by_program<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
+    let plain = |name: &'a str| {
+        name.split('@')
+            .next()
+            .unwrap_or(name)
+            .trim_start_matches('_')
+    };
+    let find = |reasons: &[(&'static str, &[&str])], name: &str| {
+        let is_it = |of: &[&str]| of.iter().any(|pattern| matches_name(pattern, name));
+        reasons
+            .iter()
+            .find(|(_, of)| is_it(of))
+            .map(|(reason, _)| *reason)
+    };
+    let mut is_leaf = true;
+    names.into_iter().take(MAX_OUTWARDS).find_map(|name| {
+        let name = plain(name);
+        let found = match is_leaf {
+            true => find(REASONS_OF_CALLS, name),
+            false => None,
+        };
+        is_leaf &= CALLERS_OF_SYSTEM
+            .iter()
+            .any(|pattern| matches_name(pattern, name));
+        found.or_else(|| find(REASONS_OF_FUNCTIONS, name))
+    })
+}
+
 fn is_one_of(name: &str, patterns: &[&str]) -> bool {
     patterns
         .iter()
@@ -311,7 +485,7 @@ pub fn is_known(name: &str) -> bool {
 /// assert!(!is_reason("futex", "[disk]"));
 /// ```
 pub fn is_reason(pattern: &str, reason: &str) -> bool {
-    crate::pattern::matches_name(&word(pattern), &word(reason))
+    matches_name(&word(pattern), &word(reason))
 }
 
 #[cfg(test)]
@@ -359,6 +533,13 @@ mod tests {
                 "[socket]",
             ),
             (
+                "schedule schedule_timeout wait_woken n_tty_read iterate_tty_read tty_read",
+                "[terminal]",
+            ),
+            ("wait_woken", "[off CPU]"),
+            ("poll_schedule_timeout.constprop.0", "[poll]"),
+            ("hrtimer_nanosleep", "[sleep]"),
+            (
                 "schedule io_schedule folio_wait_bit_common filemap_get_pages",
                 "[disk]",
             ),
@@ -398,6 +579,41 @@ mod tests {
             ("", "[off CPU]"),
         ] {
             assert_eq!(reason(chain.split_whitespace()), expected, "{chain}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_the_program_may() {
+        for (names, expected) in [
+            (
+                "__futex_abstimed_wait_common pthread_cond_wait@@GLIBC_2.3.2 run",
+                Some("[futex]"),
+            ),
+            (
+                "__syscall_cancel_arch __internal_syscall_cancel __syscall_cancel poll main",
+                Some("[poll]"),
+            ),
+            (
+                "clock_nanosleep@@GLIBC_2.17 nanosleep sleep main",
+                Some("[sleep]"),
+            ),
+            ("epoll_wait main", Some("[poll]")),
+            ("__wait4 main", Some("[child]")),
+            ("__libc_recv main", Some("[socket]")),
+            ("runtime.futex.abi0 runtime.futexsleep", Some("[futex]")),
+            (
+                "internal/runtime/syscall.EpollWait runtime.netpoll",
+                Some("[poll]"),
+            ),
+            ("a b c d e pthread_mutex_lock", None),
+            ("compute poll", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                reason_by_program(names.split_whitespace()),
+                expected,
+                "{names}"
+            );
         }
     }
 }

@@ -85,6 +85,19 @@ pub struct RowKey {
     pub line: Option<Option<Line>>,
 }
 
+impl RowKey {
+    /// Key of samples without frames.
+    const NONE: RowKey = RowKey {
+        comm: None,
+        pid: None,
+        tid: None,
+        state: None,
+        object: None,
+        function: None,
+        line: None,
+    };
+}
+
 /// Row: its key, with the weights and numbers of its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopRow {
@@ -99,6 +112,9 @@ pub struct TopRow {
     /// Number of samples in which it appears.
     pub total_samples: u64,
 }
+
+/// Events up to which each has a table of all functions.
+const FEW_EVENTS: usize = 32;
 
 /// The rows of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,13 +140,16 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let is_by_function = !(keys.comm || keys.pid || keys.tid || keys.state);
-        if is_by_function && keys.symbol {
+        // Tables of all functions, once for each event, would take the product of both.
+        let has_few_events = profile.events.len() <= FEW_EVENTS;
+        if is_by_function && keys.symbol && has_few_events {
             return TopFunctions::by_function(profile, entries, weight, keys);
         }
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
         // Where the key depends on the function alone, each function's row is looked up once.
-        let mut by_function = vec![None; profile.functions.len()];
+        let cached = usize::from(is_by_function && has_few_events) * profile.functions.len();
+        let mut by_function = vec![None; cached];
         // By row, index of the entry that it counted last.
         let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
@@ -138,9 +157,28 @@ impl TopFunctions {
             let amount = weight.of(entry);
             weight_total = weight_total.saturating_add(amount);
             let mut leaf = None;
+            // A sample without frames is the thread's alone.
+            if profile.frames(entry.stack).next().is_none() {
+                let key = RowKey {
+                    comm: keys.comm.then_some(profile.thread(entry.thread).comm),
+                    pid: profile.thread(entry.thread).pid.filter(|_| keys.pid),
+                    tid: profile.thread(entry.thread).tid.filter(|_| keys.tid),
+                    state: keys.state.then_some(None),
+                    ..RowKey::NONE
+                };
+                let at = *numbers.entry(key).or_insert_with(|| {
+                    rows.push(TopRow::empty(key));
+                    counted.push(0);
+                    rows.len() - 1
+                });
+                let row = &mut rows[at];
+                row.total_weight = row.total_weight.saturating_add(amount);
+                row.total_samples = row.total_samples.saturating_add(entry.samples);
+                leaf = Some(at);
+            }
             for function in profile.stack(entry.stack) {
-                let known = &mut by_function[function.0 as usize];
-                let at = known.filter(|_| is_by_function).unwrap_or_else(|| {
+                let mut known = by_function.get_mut(function.0 as usize);
+                let at = known.as_deref().copied().flatten().unwrap_or_else(|| {
                     let key = key(profile, entry, function, keys);
                     *numbers.entry(key).or_insert_with(|| {
                         rows.push(TopRow::empty(key));
@@ -148,7 +186,10 @@ impl TopFunctions {
                         rows.len() - 1
                     })
                 });
-                (*known, leaf) = (Some(at), Some(at));
+                if let Some(known) = &mut known {
+                    **known = Some(at);
+                }
+                leaf = Some(at);
                 if std::mem::replace(&mut counted[at], number) != number {
                     let row = &mut rows[at];
                     row.total_weight = row.total_weight.saturating_add(amount);
@@ -179,6 +220,8 @@ impl TopFunctions {
         let mut counted = vec![0u32; count];
         let mut totals = vec![(0u64, 0u64); count];
         let mut own = vec![(0u64, 0u64); count];
+        // Samples without frames.
+        let mut alone = None;
         let mut weight_total = 0u64;
         for (number, entry) in (1..).zip(entries) {
             let amount = weight.of(entry);
@@ -198,8 +241,9 @@ impl TopFunctions {
                     leaf = Some(at);
                 }
             }
-            if let Some(at) = leaf {
-                add(&mut own[at]);
+            match leaf {
+                Some(at) => add(&mut own[at]),
+                None => add(alone.get_or_insert((0, 0))),
             }
         }
         let row = |at: usize| {
@@ -212,7 +256,15 @@ impl TopFunctions {
                 ..TopRow::empty(key_of_function(profile, function, keys))
             }
         };
-        let rows: Vec<TopRow> = (0..count).filter(|at| counted[*at] > 0).map(row).collect();
+        let alone = alone.map(|(weight, samples)| TopRow {
+            self_weight: weight,
+            total_weight: weight,
+            self_samples: samples,
+            total_samples: samples,
+            ..TopRow::empty(RowKey::NONE)
+        });
+        let rows = (0..count).filter(|at| counted[*at] > 0).map(row);
+        let rows: Vec<TopRow> = rows.chain(alone).collect();
         TopFunctions {
             weight_total,
             rows: by_names(profile, &rows),

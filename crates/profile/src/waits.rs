@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
 use crate::model::Profile;
-use crate::reasons::{OFF_CPU, RUNNING, is_reason, reason};
+use crate::reasons::{OFF_CPU, RUNNING, is_known, is_reason, reason, reason_by_program};
 use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
@@ -48,9 +48,19 @@ pub enum WallError {
     NotTime(String),
 }
 
-/// Returns true for the name of an event whose samples are waits, with modifiers or without.
+/// Type of waits in pprof's profiles, and of all of threads' time.
+const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];
+
+/// Returns true for the name of an event whose samples are waits, with modifiers or without; in pprof it is `offcpu`.
 pub fn is_of_waits(event: &str) -> bool {
-    event.split(':').next() == Some(WAITS)
+    let [offcpu, _] = PPROF_TYPES;
+    matches!(event.split(':').next(), Some(name) if name == WAITS || name == offcpu)
+}
+
+/// Returns true for the name of an event of the time on a CPU and off it; in pprof it is `wall`.
+pub fn is_of_wall_clock(event: &str) -> bool {
+    let [_, wall] = PPROF_TYPES;
+    event == WALL_CLOCK || event == wall
 }
 
 /// Returns the object that what threads waited for lies in, which is added unless it is there.
@@ -81,14 +91,18 @@ pub fn is_waker(name: &str) -> bool {
 }
 
 /// Returns what a thread waited for by its stack, from the leaf outwards: of each frame, whether it is the kernel's, and its
-/// name. Without a frame of the kernel it is no more than `[off CPU]`.
+/// name. Where the kernel's have none, those of the program tell; where these do not either, it is `[off CPU]`.
 pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
     let mut stack = stack.peekable();
     if stack.peek().is_none() {
         return NO_STACK.into();
     }
-    let kernel = stack.take_while(|(is_kernel, _)| *is_kernel);
-    reason(kernel.filter_map(|(_, name)| name))
+    let kernel = std::iter::from_fn(|| stack.next_if(|(is_kernel, _)| *is_kernel));
+    let found = reason(kernel.filter_map(|(_, name)| name));
+    match found == OFF_CPU {
+        true => reason_by_program(stack.filter_map(|(_, name)| name)).map_or(found, Cow::Borrowed),
+        false => found,
+    }
 }
 
 impl Profile {
@@ -131,13 +145,18 @@ impl Profile {
         self.put_leaves(waits, reason_of);
     }
 
-    /// Makes the samples of waits and of the first event that is time one event, `wall-clock`: what threads did with their
-    /// time. Stacks of waits have a leaf that says so.
+    /// Makes the samples of waits and of the first event that is time, and has samples if one has, one event, `wall-clock`: what
+    /// threads did with their time. Stacks of waits have a leaf that says so. Does nothing to a profile that is so already.
     ///
     /// # Errors
     /// [`WallError`]: nothing is changed then.
     pub fn join_wall_clock(&mut self) -> Result<(), WallError> {
-        let waits = self.waits().ok_or(WallError::NoWaits)?;
+        let Some(waits) = self.waits() else {
+            return match self.is_of_wall_clock() {
+                true => Ok(()),
+                false => Err(WallError::NoWaits),
+            };
+        };
         let others = || {
             self.events
                 .iter()
@@ -146,7 +165,8 @@ impl Profile {
         };
         let is_time =
             |(_, event): &(usize, &crate::EventSummary)| event.unit == WeightUnit::Nanoseconds;
-        let Some((on, _)) = others().find(is_time) else {
+        let sampled = others().find(|other| is_time(other) && other.1.samples > 0);
+        let Some((on, _)) = sampled.or_else(|| others().find(is_time)) else {
             let sampled = others().find(|(_, event)| event.samples > 0);
             let name = sampled
                 .or_else(|| others().next())
@@ -219,24 +239,66 @@ impl Profile {
         (object.kind == ObjectKind::Waiting).then_some(leaf)
     }
 
+    /// Returns whether it has an event of the time on a CPU and off it, or, of stacks alone, both that ran and that wait.
+    fn is_of_wall_clock(&self) -> bool {
+        let has_waits = || {
+            self.aggregated
+                .iter()
+                .any(|entry| self.names_wait(entry.stack).is_some())
+        };
+        self.events
+            .iter()
+            .any(|event| is_of_wall_clock(&event.name))
+            || self.is_folded && has_waits()
+    }
+
+    /// Returns what was waited for, by the leaf of a stack. Formats that have no objects have names alone: the
+    /// [known ones](is_known) of reasons.
+    fn names_wait(&self, stack: StackId) -> Option<&str> {
+        let function = self.function(self.stack(stack).next_back()?);
+        let name = function.name.as_deref().ok()?;
+        let is_reason = self.object(function.object).kind == ObjectKind::Waiting || is_known(name);
+        is_reason.then_some(name)
+    }
+
+    /// Returns what a sample is of: the reason of a wait, or [`RUNNING`].
+    fn state_of(&self, event: usize, stack: StackId) -> &str {
+        let is_wait = || {
+            self.events
+                .get(event)
+                .is_some_and(|event| is_of_waits(&event.name))
+        };
+        match self.names_wait(stack) {
+            Some(name) => name,
+            None if is_wait() => OFF_CPU,
+            None => RUNNING,
+        }
+    }
+
     /// Keeps those samples that are for one of some reasons ([patterns](is_reason)): waits, and time on CPUs by the word
     /// [`RUNNING`].
     pub fn retain_reasons(&mut self, patterns: &[String]) {
-        let wants = |name: &str| patterns.iter().any(|pattern| is_reason(pattern, name));
-        let waits = self.waits();
-        let wants_running = wants(RUNNING);
-        let wanted: Vec<bool> = self
-            .functions
-            .iter()
-            .map(|function| wants(function.name.as_deref().unwrap_or_default()))
-            .collect();
-        let wants_unknown = wants(OFF_CPU);
-        self.retain_samples(|profile, event, stack| {
-            if Some(event) != waits {
-                return wants_running;
-            }
-            let leaf = profile.reason_at(stack);
-            leaf.map_or(wants_unknown, |leaf| wanted[leaf.0 as usize])
+        let wants = |state: &str| patterns.iter().any(|pattern| is_reason(pattern, state));
+        self.retain_states(wants);
+    }
+
+    /// Keeps samples of waits alone, and returns whether there are any.
+    pub fn retain_waits(&mut self) -> bool {
+        self.retain_states(|state| state != RUNNING);
+        self.events.iter().any(|event| event.samples > 0)
+    }
+
+    /// Keeps samples by their states: of each stack it is looked up once.
+    fn retain_states(&mut self, wants: impl Fn(&str) -> bool) {
+        let mut wanted: FxHashMap<(usize, StackId), bool> = FxHashMap::default();
+        for entry in &self.aggregated {
+            let key = (entry.event, entry.stack);
+            wanted
+                .entry(key)
+                .or_insert_with(|| wants(self.state_of(entry.event, entry.stack)));
+        }
+        self.retain_samples(|_, event, stack| {
+            wanted.get(&(event, stack)).is_some_and(|wanted| *wanted)
         });
     }
 

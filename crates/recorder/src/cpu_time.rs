@@ -5,7 +5,7 @@ use std::time::Duration;
 use rprof_cpu_time::CpuTime;
 use rprof_launch::cpu_time::family_cpu_time;
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{CpuTimeWatcher, Selection, Target};
+use rprof_launch::{CpuTimeWatcher, Delay, DelayWatcher, Delayed, Selection, Target};
 use rprof_records::{Attr, AttrFlags, EventKind};
 use rprof_sampler::{EventIds, FinalCounts, Role, Session};
 
@@ -88,6 +88,38 @@ impl Accounts {
     }
 }
 
+/// Begins to watch for how long what a session records waits for a CPU; `None` for whole CPUs, which do not wait.
+pub(crate) fn watch_delays(session: &Session) -> Option<DelayWatcher> {
+    let watched = match session.target() {
+        Target::System | Target::Cgroups(_) => return None,
+        Target::Command => Delayed::Command(u32::try_from(session.child()?.pid()).ok()?),
+        Target::Threads(_) => Delayed::Threads(session.attached().to_vec()),
+        Target::Processes(_) | Target::User(_) => {
+            let mut pids: Vec<u32> = session.attached().iter().map(|thread| thread.pid).collect();
+            pids.dedup();
+            Delayed::Processes(pids)
+        }
+    };
+    Some(DelayWatcher::begin(watched))
+}
+
+/// Returns the CPU time with what was watched of waiting for a CPU.
+pub(crate) fn with_delays(
+    time: CpuTime,
+    session: &Session,
+    delays: Option<&DelayWatcher>,
+) -> CpuTime {
+    let whole = session.child().and_then(rprof_launch::Child::run_delay);
+    let delay = delays.and_then(|delays| delays.so_far(time.used, whole));
+    CpuTime {
+        waiting: delay.map(|delay: Delay| delay.waiting),
+        throttled: delay
+            .map(|delay| delay.throttled)
+            .filter(|time| !time.is_zero()),
+        ..time
+    }
+}
+
 /// Returns the CPUs whose time samples stand for.
 fn watched_cpus(session: &Session) -> &[u32] {
     session.watched_cpus().unwrap_or(session.cpus())
@@ -146,6 +178,7 @@ fn of_counts(
         period: Duration::from_nanos(period),
         wall,
         tasks,
+        ..CpuTime::default()
     })
 }
 

@@ -37,6 +37,7 @@ mod beside;
 mod cpu_time;
 mod described;
 mod limits;
+mod losses;
 pub mod machine;
 mod mapped_files;
 mod offcpu;
@@ -56,6 +57,7 @@ pub mod tracing_data;
 mod unwind;
 
 pub use limits::{Limit, ReachedLimits};
+pub use losses::LossAdvice;
 pub use offcpu::ThreadTime;
 pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};

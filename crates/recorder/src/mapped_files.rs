@@ -4,25 +4,62 @@ use std::ops::Range;
 
 use rprof_image::{FileIdentity, MappedFile};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
+use rprof_records::Mapped;
 
-/// Returns the description by which the file that `pid` has mapped there is found.
-pub(crate) fn mapped_file(image: &Image, range: Range<u64>, pid: Pid) -> MappedFile<'_> {
-    MappedFile {
-        pid: pid.0,
-        range,
-        path: (image.kind != ImageKind::Memfd).then(|| image.path_without_deleted()),
-        identity: match image.identity {
-            ImageIdentity::BuildId(id) => FileIdentity::BuildId(id),
+/// Image that a process has mapped executably.
+#[derive(Clone, Debug)]
+pub(crate) struct MappedImage {
+    pub(crate) pid: Pid,
+    pub(crate) range: Range<u64>,
+    pub(crate) image: Image,
+}
+
+impl MappedImage {
+    pub(crate) fn new(map: &Mapped<'_>) -> MappedImage {
+        MappedImage {
+            pid: Pid(map.pid),
+            range: map.start..map.end(),
+            image: Image {
+                path: (*map.path).into(),
+                identity: map.identity.map_or(ImageIdentity::PathOnly, Into::into),
+                kind: ImageKind::of_user(&map.path),
+            },
+        }
+    }
+
+    /// Returns the description by which the file is found.
+    pub(crate) fn file(&self) -> MappedFile<'_> {
+        let image = &self.image;
+        MappedFile {
+            pid: self.pid.0,
+            range: self.range.clone(),
+            path: (image.kind != ImageKind::Memfd).then(|| image.path_without_deleted()),
+            identity: match image.identity {
+                ImageIdentity::BuildId(id) => FileIdentity::BuildId(id),
+                ImageIdentity::Inode {
+                    major,
+                    minor,
+                    inode,
+                    ..
+                } => FileIdentity::Inode {
+                    device: (major, minor),
+                    inode,
+                },
+                ImageIdentity::PathOnly => FileIdentity::Unknown,
+            },
+        }
+    }
+
+    /// Returns device and inode, as the record of the mapping names them; 0 where it has none.
+    pub(crate) fn device_and_inode(&self) -> ((u32, u32), u64) {
+        match self.image.identity {
             ImageIdentity::Inode {
                 major,
                 minor,
                 inode,
                 ..
-            } => FileIdentity::Inode {
-                device: (major, minor),
-                inode,
-            },
-            ImageIdentity::PathOnly => FileIdentity::Unknown,
-        },
+            } => ((major, minor), inode),
+            ImageIdentity::BuildId(_) | ImageIdentity::PathOnly => ((0, 0), 0),
+        }
     }
 }

@@ -9,19 +9,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, Launcher, RunDelays, Target, WaitOutcome};
+use rprof_launch::{Child, DelayWatcher, Launcher, RunDelays, Target, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{Feature, WriteOptions};
 use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{
-    ControlError, Degradation, DrainOptions, EventCount, Role, Session, SessionBuilder,
+    ControlError, Degradation, EventCount, LateBoost, Role, Session, SessionBuilder,
 };
 
 use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
 use crate::described::Rewriting;
+use crate::losses::LossAdvice;
 use crate::offcpu::{OffCpu, Pace, ThreadTime};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
@@ -41,6 +42,9 @@ use crate::unwind::{StackTally, Unwinding};
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
 const SLACK: u64 = 1_000_000;
+
+/// Number of batches of each CPU that wait where the writer thread is late: some 80 ms of samples.
+const LATE_BATCHES: usize = 8;
 
 /// Nanoseconds of fast draining at the beginning of a recording with stacks.
 const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
@@ -62,6 +66,7 @@ pub struct Recording {
     counts: Option<CountsBeside>,
     accounts: Accounts,
     run_delays: Option<RunDelays>,
+    delays: Option<DelayWatcher>,
 }
 
 impl Recording {
@@ -112,10 +117,9 @@ impl Recording {
             None | Some(Output::Unnamed(_)) => Remains::File,
             Some(_) => Remains::Handed,
         };
-        // As many as a drain thread may hand out: with all of them here, the next samples wait in the rings.
-        let cpus = session.cpus().len();
-        let (buffers, _) = DrainOptions::default().buffers(cpus);
-        let backlog = Backlog::new(session.batches().clone(), buffers * cpus);
+        let boost = LateBoost::new(session.realtime());
+        let many = session.many_batches();
+        let backlog = Backlog::new(session.batches().clone(), many, boost.boosted());
         let unwinding = match options.unwind {
             true => Unwinding::new(
                 session.events(),
@@ -192,6 +196,7 @@ impl Recording {
             command: command.filter(|_| inherits),
             max_bytes: options.max_bytes,
             embedding: options.embedding,
+            unwinds: unwinding.is_some(),
             backlog,
             overwrites: session.overwrites(),
             clock: session.clock(),
@@ -253,6 +258,8 @@ impl Recording {
             live: Arc::clone(&live),
             traces: session.traces(),
             pause: options.pause,
+            boost,
+            late: LATE_BATCHES * session.cpus().len(),
             notify: options.notify,
         };
         let writer = std::thread::Builder::new()
@@ -277,6 +284,7 @@ impl Recording {
         }
         let started = Instant::now();
         let accounts = Accounts::begin(&session, !session.is_enabled_from_start());
+        let delays = cpu_time::watch_delays(&session);
         let run_delays = boundaries.is_some().then(|| run_delay::begin(&session));
         if let Err(e) = session.start() {
             drop(session);
@@ -302,6 +310,7 @@ impl Recording {
             counts,
             accounts,
             run_delays: run_delays.flatten(),
+            delays,
         })
     }
 
@@ -363,6 +372,7 @@ impl Recording {
         self.enabled = Instant::now();
         self.live.begin(self.session.clock().now_ns());
         self.accounts = Accounts::begin(&self.session, true);
+        self.delays = cpu_time::watch_delays(&self.session);
         if let Some(counts) = &mut self.counts {
             counts.enable();
         }
@@ -434,6 +444,9 @@ impl Recording {
             &unfinished,
             wall,
         );
+        let delays = self.delays.take();
+        let cpu_time =
+            cpu_time.map(|time| cpu_time::with_delays(time, &self.session, delays.as_ref()));
         let run_delay = (written.thread_time.as_ref())
             .and_then(|time| run_delay.filter(|delay| is_whole(&self.session, delay, time)));
         let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);
@@ -463,6 +476,13 @@ impl Recording {
             limits: written.output.limits(),
             ..Summary::default()
         };
+        let lost_in_rings: u64 = summary.lost.iter().map(|(_, lost)| lost).sum();
+        let lost_switches =
+            (summary.thread_time.as_ref()).is_some_and(|time| time.lost_switches > 0);
+        if lost_in_rings > 0 || lost_switches {
+            let all = lost_in_rings + summary.samples;
+            summary.loss_advice = Some(LossAdvice::of(&self.session, lost_in_rings, all));
+        }
         summary.limits.extend(&written.limits);
         let mut notes = total.notes();
         notes.push(("late".into(), summary.late.to_string()));

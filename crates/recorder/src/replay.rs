@@ -11,7 +11,8 @@ use crossbeam_channel::Receiver;
 use rprof_perfdata::{FeatureSections, WriteOptions};
 use rprof_records::{Endian, SampleLayout};
 use rprof_sampler::{
-    Batch, Clock, EventIds, FastDrain, InheritedEventFilter, Recycler, Role, StackBases, Traces,
+    Batch, Boosted, Clock, EventIds, FastDrain, InheritedEventFilter, LateBoost, Recycler, Role,
+    StackBases, Traces,
 };
 
 use crate::backlog::Backlog;
@@ -69,7 +70,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         file,
     } = replay;
     let fast_drain = FastDrain::detached();
-    let backlog = Backlog::new(batches.clone(), usize::MAX);
+    let backlog = Backlog::new(batches.clone(), usize::MAX, Boosted::default());
     let bases = StackBases::default();
     let clock = Clock::MONOTONIC;
     let unwinding = Unwinding::new(
@@ -104,6 +105,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         command: None,
         max_bytes: None,
         embedding: Embedding::Nothing,
+        unwinds: true,
         backlog,
         overwrites: false,
         clock,
@@ -129,6 +131,8 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         live,
         traces: Traces::default(),
         pause: None,
+        boost: LateBoost::default(),
+        late: usize::MAX,
         notify: None,
     }
     .run();

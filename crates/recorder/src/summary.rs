@@ -9,6 +9,7 @@ use rprof_perfdata::AuxTally;
 use rprof_sampler::Degradation;
 
 use crate::limits::ReachedLimits;
+use crate::losses::LossAdvice;
 use crate::offcpu::ThreadTime;
 use crate::output::{EmbeddedName, Notice};
 use crate::throttling::Throttling;
@@ -35,6 +36,8 @@ pub struct Summary {
     pub duration: Duration,
     /// Samples lost in full rings, by CPU; CPUs that lost none are left out.
     pub lost: Vec<(u32, u64)>,
+    /// Settings with which fewer samples or switches are lost; `None` where none was lost.
+    pub loss_advice: Option<LossAdvice>,
     /// Samples that the processor itself dropped, by CPU.
     pub dropped: Vec<(u32, u64)>,
     /// Number of times that samples had to stay in a ring because the writer lagged behind.

@@ -58,6 +58,7 @@ fn config(unit: TraceUnit, compression: Option<i32>) -> OutputConfig {
         command: None,
         max_bytes: None,
         embedding: Embedding::default(),
+        unwinds: false,
         backlog: Backlog::default(),
         overwrites: false,
         clock: Clock::MONOTONIC,

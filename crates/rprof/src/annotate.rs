@@ -23,7 +23,7 @@ use crate::named_input::is_input;
 use crate::pager::show;
 use crate::report::wants_color;
 use crate::with_code::{CodeInput, WithCode, with_code};
-use crate::{nearest, terminal};
+use crate::{nearest, nothing_found, terminal};
 
 /// Functions that are shown where none is named, unless told otherwise, and the share of self that is enough.
 const FUNCTIONS: usize = 10;
@@ -52,10 +52,8 @@ pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
 fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outcome {
     let (profile, quiet) = (code.profile, args.input.quiet);
     warn(profile, quiet);
-    let Some(event) = profile.main_event() else {
-        let message = anyhow::anyhow!("there is no sample to annotate");
-        return Err(message.into());
-    };
+    let no_samples = || nothing_found::without_samples(&args.input.paths());
+    let event = profile.main_event().ok_or_else(no_samples)?;
     if profile.waits() == Some(event) {
         let message = format!(
             "samples of {WAITS} are of threads that did not run, and annotate shows the code that ran; `rprof report --off-cpu -g` shows where they waited"

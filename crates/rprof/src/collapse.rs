@@ -6,21 +6,17 @@ use rprof_profile::Keys;
 use crate::Outcome;
 use crate::cli::CollapseArgs;
 use crate::input::{Callee, tell_others, warn};
-use crate::messages::say;
+use crate::nothing_found;
 use crate::output::Output;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
     let output = Output::prepare(&args.output)?;
-    let options = args.waits.choose(args.input.options());
+    let options = args.waits.choose(args.input.options())?;
     let mut profile = (args.input).profile_and(None, &options, &Keys::FUNCTIONS, Callee::Kept)?;
     args.waits.join(&mut profile)?;
     warn(&profile, args.input.quiet);
-    let Some(event) = profile.main_event() else {
-        if !args.input.quiet {
-            say("there is no sample to fold");
-        }
-        return output.write(|_| Ok(())).map(|()| 0);
-    };
+    let no_samples = || nothing_found::without_samples(&args.input.paths());
+    let event = profile.main_event().ok_or_else(no_samples)?;
     tell_others(&profile, event, "folded", args.input.quiet);
     output.write(|out| {
         Ok(folded::write(

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         unwinds: true,
         least_wait: None,
         switch_budget: None,
-        remark: None,
+        remarks: Vec::new(),
         runtimes: None,
     })?;
     let mut summary = recorded.summary?;

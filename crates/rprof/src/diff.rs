@@ -9,21 +9,21 @@ use rprof_export::svg::SvgOptions;
 use rprof_profile::compare::{
     CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, compare,
 };
-use rprof_profile::{Filter, Keys, Profile};
+use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::{
     DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs, WaitArgs,
 };
-use crate::input::{Callee, Input, Symbols, check_events, open_input, tell_if_empty, warn};
+use crate::input::{Callee, Input, Symbols, check_events, open_input, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 use crate::pager::show;
 use crate::recorded_on::{RecordedOn, reservations};
 use crate::report::wants_color;
 use crate::run_folders::with_recordings_of_folders;
-use crate::terminal;
 use crate::told::{self, Reports};
+use crate::{nothing_found, terminal};
 
 /// Exit status of a gate that found something.
 const REGRESSED: u8 = 3;
@@ -32,6 +32,14 @@ const REGRESSED: u8 = 3;
 pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
+    let is_number = |path: &Path| path.to_str().is_some_and(|text| text.parse::<u8>().is_ok());
+    if let Some(number) = args.shown.output.as_deref().filter(|path| is_number(path)) {
+        let message = format!(
+            "-o {0} names the SVG to draw; perf's -o, which sorts, is -s here (`-s delta`); `-o ./{0}` draws it",
+            number.display()
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let [old, new] = paths(args)?;
     let request = Request {
         judging: &args.judging,
@@ -156,26 +164,30 @@ impl Request<'_> {
         sides: [&[PathBuf]; N],
     ) -> Result<[SideFiles; N], Failure> {
         let symbols = self.filter.symbols.symbols(false, self.quiet)?;
-        let filter = self.with_waits(Options {
+        let options = Options {
             filter: self.filter.filter(self.events),
             ..Options::default()
-        });
-        let filter = filter.filter;
+        };
+        let options = match self.waits {
+            Some(waits) => waits.choose(options)?,
+            None => options,
+        };
         let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
         let threads = rprof_parallel::available();
         let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
             let of_each = some
                 .iter()
-                .map(|path| self.read_run(path, &filter, &symbols));
+                .map(|path| self.read_run(path, &options, &symbols));
             of_each.collect::<Vec<_>>()
         });
         symbols.finish();
         let mut read = read.into_iter().flatten();
         let mut found = [const { SideFiles::NONE }; N];
         for (side, paths) in found.iter_mut().zip(sides) {
-            for run in read.by_ref().take(paths.len()) {
-                let (mut profile, machine) = run?;
-                tell_if_empty(&mut profile, &filter);
+            for (path, run) in paths.iter().zip(read.by_ref()) {
+                let (profile, machine) = run?;
+                let path = std::slice::from_ref(path);
+                nothing_found::check(&profile, path, self.filter, &options.filter)?;
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
                 warn(&profile, self.quiet);
                 side.profiles.push(profile);
@@ -188,24 +200,25 @@ impl Request<'_> {
     fn read_run(
         &self,
         path: &Path,
-        filter: &Filter,
+        options: &Options,
         symbols: &Symbols,
     ) -> Result<(Profile, Option<RecordedOn>), Failure> {
         Ok(match open_input(path)? {
             Input::Foreign(text) => {
-                let options = Options {
-                    filter: filter.clone(),
-                    ..Options::default()
-                };
-                (text.profile(&Keys::FUNCTIONS, &options)?, None)
+                let mut profile = text.profile(&Keys::FUNCTIONS, options, &symbols.budget)?;
+                if let Some(waits) = self.waits {
+                    waits.join(&mut profile)?;
+                }
+                (profile, None)
             }
             Input::Recording(data) => {
-                check_events(&data, &filter.events)?;
-                let options = self.with_waits(Options {
-                    filter: self.filter.with_times_of(filter, &data)?,
+                check_events(&data, &options.filter.events)?;
+                let options = Options {
+                    filter: self.filter.with_times_of(&options.filter, &data)?,
                     inlined: true,
-                    ..Options::default()
-                });
+                    ..options.clone()
+                };
+                WaitArgs::check_recording(&data, &options)?;
                 let machine = RecordedOn::of(&data);
                 let mut profile = symbols.analyse(&data, &options);
                 if let Some(waits) = self.waits {
@@ -214,13 +227,6 @@ impl Request<'_> {
                 (profile, Some(machine))
             }
         })
-    }
-
-    fn with_waits(&self, options: Options) -> Options {
-        match self.waits {
-            Some(waits) => waits.choose(options),
-            None => options,
-        }
     }
 
     fn print(
@@ -276,9 +282,16 @@ impl Request<'_> {
             ..SvgOptions::default()
         };
         let path = output.path().map(Path::to_owned);
-        output.write(|out| Ok(svg::write(diff, &options, out)?))?;
+        let mut left_out = None;
+        output.write(|out| {
+            left_out = svg::write(diff, &options, out)?;
+            Ok(())
+        })?;
         if let (Some(path), false) = (path, self.quiet) {
             say(format_args!("wrote {}", path.display()));
+        }
+        if let (Some(left_out), false) = (left_out, self.quiet) {
+            say(left_out);
         }
         Ok(())
     }
@@ -298,7 +311,7 @@ impl Request<'_> {
             Gate::Inconclusive => {
                 say(format_args!(
                     "it cannot be told whether anything takes {limit} % more: {}",
-                    words::headline(diff)
+                    words::open_question(diff)
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }
             }
@@ -314,9 +327,11 @@ fn rest(count: usize, why: Hidden) -> String {
         (Hidden::Callers, _) => {
             format!("{count} callers changed because of these, not shown (--all)")
         }
-        (Hidden::WithinNoise, 1) => "one function within the noise, not shown (--all)".into(),
-        (Hidden::WithinNoise, _) => {
-            format!("{count} functions within the noise, not shown (--all)")
+        (Hidden::NothingSure, 1) => {
+            "one function without a sure change that counts, not shown (--all)".into()
+        }
+        (Hidden::NothingSure, _) => {
+            format!("{count} functions without a sure change that counts, not shown (--all)")
         }
     }
 }
@@ -377,5 +392,9 @@ pub(crate) fn not_compared(error: &CompareError) -> Failure {
         }
         _ => "",
     };
-    Failure::with_status(2, anyhow::anyhow!("{error}{remedy}"))
+    let status = match error {
+        CompareError::NoSamples { .. } => 1,
+        _ => 2,
+    };
+    Failure::with_status(status, anyhow::anyhow!("{error}{remedy}"))
 }

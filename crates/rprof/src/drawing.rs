@@ -14,10 +14,13 @@ use rprof_profile::{Filter, Keys, Profile};
 use rprof_recorder::{RecordError, Remains, Summary};
 
 use crate::Outcome;
-use crate::cli::{FilterArgs, SamplingArgs, TargetArgs, WaitArgs};
-use crate::input::{Callee, analyse, open, read_merged, tell_if_empty, warn};
+use crate::cli::{
+    FilterArgs, SampleFilterArgs, SamplingArgs, TargetArgs, TaskFilterArgs, WaitArgs,
+};
+use crate::input::{Callee, analyse, open, read_merged, warn};
 use crate::messages::{Failure, say};
 use crate::named_input::is_input;
+use crate::nothing_found;
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
 use crate::recorded;
@@ -32,13 +35,54 @@ pub(crate) struct Request<'a> {
     pub(crate) output: &'a Path,
     /// Open the file when it is written.
     pub(crate) open: bool,
-    pub(crate) input: &'a [PathBuf],
-    pub(crate) filter: &'a FilterArgs,
+    pub(crate) source: &'a PictureSource,
     pub(crate) target: &'a TargetArgs,
     pub(crate) sampling: &'a SamplingArgs,
     pub(crate) waits: &'a WaitArgs,
     pub(crate) command: &'a [OsString],
 }
+
+/// Files that are read, if any, and the filter of the samples that are drawn.
+pub(crate) struct PictureSource {
+    /// `None` if a command or a target is recorded.
+    files: Option<Vec<PathBuf>>,
+    pub(crate) filter: FilterArgs,
+}
+
+impl PictureSource {
+    /// Decides whether files are read: those of -i, those that stand where a COMMAND may be, or the default where nothing
+    /// selects what to record. Then -p, -t and -C are filters.
+    pub(crate) fn new(
+        input: &[PathBuf],
+        samples: &SampleFilterArgs,
+        target: &TargetArgs,
+        command: &[OsString],
+    ) -> PictureSource {
+        let are_files = !command.is_empty()
+            && !target.is_for_recording_only()
+            && command.iter().all(|word| is_input(word));
+        let files = match (input, command) {
+            (_, command) if are_files => Some(command.iter().map(PathBuf::from).collect()),
+            ([], []) => (!target.is_given()).then(|| vec![PathBuf::from(DEFAULT_INPUT)]),
+            ([], _) => None,
+            (files, _) => Some(files.to_vec()),
+        };
+        let tasks = match files {
+            Some(_) => target.as_filter(),
+            None => TaskFilterArgs::default(),
+        };
+        PictureSource {
+            files,
+            filter: FilterArgs {
+                tasks,
+                samples: samples.clone(),
+            },
+        }
+    }
+}
+
+/// Recording that is read where none is named.
+const DEFAULT_INPUT: &str = "perf.data";
 
 /// Facts about the recordings that are drawn.
 #[derive(Default)]
@@ -115,29 +159,29 @@ fn open_for_reader(path: &Path) {
 }
 
 fn make(request: &Request<'_>, picture: &impl Picture) -> Outcome {
-    let has_target = request.target.is_given();
-    let command = request.command.iter();
-    if !request.target.is_more_than_processes()
-        && !request.command.is_empty()
-        && command.clone().all(|word| is_input(word))
-    {
-        // What stands where a COMMAND may be are files to draw.
-        let files: Vec<PathBuf> = command.map(PathBuf::from).collect();
-        return from_files(request, picture, &files);
-    }
-    match request.command.is_empty() && (!has_target || !request.input.is_empty()) {
-        true if request.input.is_empty() => from_files(request, picture, &["perf.data".into()]),
-        true => from_files(request, picture, request.input),
-        false => of_recording(request, picture, Output::prepare(request.output)?),
+    match &request.source.files {
+        Some(files) => from_files(request, picture, files),
+        None => of_recording(request, picture, Output::prepare(request.output)?),
     }
 }
 
 fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) -> Outcome {
-    if let Some(flag) = request.sampling.first_given() {
+    let children = (request.target.with_children).then_some("--with-children");
+    if let Some(flag) = request.sampling.first_given().or(children) {
         let name = request.command_name;
+        let cause = match paths {
+            [path] if path == Path::new(DEFAULT_INPUT) => "there is nothing to record".to_owned(),
+            paths => {
+                let paths: Vec<String> = paths
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect();
+                format!("{} is read", paths.join(", "))
+            }
+        };
         let message = format!(
-            "{flag} says how to record, and there is nothing to record: give a COMMAND (rprof {name} \
-             -- COMMAND), or what runs already (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a)"
+            "{flag} says how to record, and {cause}: give a COMMAND (rprof {name} -- COMMAND), or what runs already \
+             (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a), without a FILE"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -145,24 +189,15 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
         .flat_map(|list| list.split(','))
         .map(str::to_owned)
         .collect();
-    let mut filter = request.filter.filter(&events);
-    // Nothing is recorded, so -p chooses among what was.
-    let processes = request.target.processes.iter();
-    (filter.pids).extend(processes.filter_map(|pid| i32::try_from(*pid).ok()));
+    let args = &request.source.filter;
+    let filter = args.filter(&events);
     let output = Output::prepare(request.output)?;
     let quiet = request.sampling.quiet;
     let options = request.waits.choose(Options {
         filter,
         ..picture.options()
-    });
-    let mut merged = read_merged(
-        paths,
-        request.filter,
-        &options,
-        &Keys::FUNCTIONS,
-        Callee::Kept,
-        quiet,
-    )?;
+    })?;
+    let mut merged = read_merged(paths, args, &options, &Keys::FUNCTIONS, Callee::Kept, quiet)?;
     request.waits.join(&mut merged.profile)?;
     if paths.len() > 1 {
         // Each recording has a clock of its own.
@@ -270,13 +305,17 @@ fn draw_recording(
 ) -> Result<(), Failure> {
     let quiet = request.sampling.quiet;
     let data = open(path)?;
-    let filter = request.filter;
+    let filter = &request.source.filter;
     let options = request.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         ..picture.options()
-    });
-    let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
-    tell_if_empty(&mut profile, &options.filter);
+    })?;
+    WaitArgs::check_recording(&data, &options)?;
+    let profile = analyse(&data, &filter.symbols, &options, quiet)?;
+    if nothing_found::has_filters(filter, &options.filter) {
+        let paths = [PathBuf::from("what was recorded")];
+        nothing_found::check(&profile, &paths, filter, &options.filter)?;
+    }
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);
     request.waits.join(&mut profile)?;
     warn(&profile, quiet);
@@ -315,7 +354,7 @@ fn about_recording(request: &Request<'_>, data: &PerfData, path: &Path) -> About
         places: recorded::place_and_time(data),
         facts: recorded::facts(data),
         files: vec![path.to_owned()],
-        filter: request.filter.filter(&[]),
+        filter: request.source.filter.filter(&[]),
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     };
     let options = args
         .waits
-        .choose(options_for(&args.input, content, &export));
+        .choose(options_for(&args.input, content, &export))?;
     let input = &args.input;
     let (paths, quiet) = (input.paths(), input.quiet);
     let keys = &Keys::FUNCTIONS;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     };
     if let (Some(missing), false) = (missing, input.quiet) {
         say(format_args!(
-            "the input has no {missing}, and so has no {}",
+            "the input has no {missing}, and neither has what is written as {}",
             format.name
         ));
     }

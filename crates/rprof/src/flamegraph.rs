@@ -9,18 +9,18 @@ use rprof_profile::Profile;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::drawing::{self, About, Picture, Request, title};
+use crate::drawing::{self, About, Picture, PictureSource, Request, title};
 use crate::input::tell_others;
 use crate::messages::{Failure, say};
 use crate::output::Output;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
+    let source = PictureSource::new(&args.input, &args.filter, &args.target, &args.command);
     let request = Request {
         command_name: "flamegraph",
         output: &args.output,
         open: args.open,
-        input: &args.input,
-        filter: &args.filter,
+        source: &source,
         target: &args.target,
         sampling: &args.sampling,
         waits: &args.waits,
@@ -81,9 +81,16 @@ pub(crate) fn draw_to(
     let event = profile.main_event().ok_or(svg::SvgError::NoSamples)?;
     tell_others(profile, event, "drawn", quiet);
     let path = output.path().map(Path::to_owned);
-    output.write(|out| Ok(svg::write(profile, event, options, out)?))?;
+    let mut left_out = None;
+    output.write(|out| {
+        left_out = svg::write(profile, event, options, out)?;
+        Ok(())
+    })?;
     if let (Some(path), false) = (path, quiet) {
         say(format_args!("wrote {}", path.display()));
+    }
+    if let (Some(left_out), false) = (left_out, quiet) {
+        say(format_args!("{left_out}; --min-width 0 draws all"));
     }
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! Profiles of others as input: folded stacks, pprof, text of `perf script`, and the Firefox Profiler's format, each
-//! recognized by its beginning.
+//! Profiles of others as input, each recognized by what defines its format.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
-use rprof_import::{Format, ImportOptions};
-use rprof_perfdata::PerfData;
-use rprof_profile::folded::{is_folded, read};
+use rprof_import::{Detected, Format, ImportOptions, Opened, ReadingBudget};
+use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Keys, Profile};
 
+use crate::cli;
 use crate::messages::Failure;
+use crate::waits::RECORDED_BY;
 
 /// Profile of another tool's that is not read yet.
 pub(crate) struct ForeignProfile {
@@ -27,44 +27,39 @@ enum Kind {
     Imported(Format),
 }
 
-/// Bytes by which formats are told apart.
-const START: usize = 8 << 10;
-
-/// A stream with what was read of it put back in front.
-pub(crate) type Rewound<R> = io::Chain<Cursor<Vec<u8>>, R>;
+/// Looks at the beginning of a file; `None` for what is no regular file or cannot be opened: whoever opens it next tells why.
+pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    File::open(path).ok().map(Opened::new)
+}
 
 impl ForeignProfile {
-    /// Opens a file, if it has such a profile. One that cannot be read has none: whoever opens it
-    /// next tells why.
-    pub(crate) fn open(path: &Path) -> Option<ForeignProfile> {
-        if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
-            return None;
-        }
-        ForeignProfile::of_stream(File::open(path).ok()?, path).ok()
+    /// Takes an input, if it has such a profile, or gives it back.
+    pub(crate) fn of_opened(opened: Opened, path: &Path) -> Result<ForeignProfile, Opened> {
+        let kind = match opened.detected() {
+            Detected::Profile(Format::Folded) => Kind::Folded,
+            Detected::Profile(format) => Kind::Imported(*format),
+            _ => return Err(opened),
+        };
+        Ok(ForeignProfile {
+            path: path.to_owned(),
+            kind,
+            text: Box::new(opened.into_stream()),
+        })
     }
 
-    /// Takes a stream, if it has such a profile, or gives it back.
-    pub(crate) fn of_stream<R: Read + 'static>(
-        mut stream: R,
-        path: &Path,
-    ) -> Result<ForeignProfile, Rewound<R>> {
-        let mut start = Vec::new();
-        let kind = start_of(&mut stream, &mut start);
-        let stream = Cursor::new(start).chain(stream);
-        match kind {
-            Some(kind) => Ok(ForeignProfile {
-                path: path.to_owned(),
-                kind,
-                text: Box::new(BufReader::new(stream)),
-            }),
-            None => Err(stream),
-        }
-    }
-
-    /// Reads the samples that the filter wants, one by one where they have times and the options ask for it.
-    pub(crate) fn profile(self, keys: &Keys, options: &Options) -> Result<Profile, Failure> {
+    /// Reads the samples that the filter wants, one by one where they have times and the options ask for it. All inputs of a
+    /// command share a budget.
+    pub(crate) fn profile(
+        self,
+        keys: &Keys,
+        options: &Options,
+        budget: &ReadingBudget,
+    ) -> Result<Profile, Failure> {
         let filter = &options.filter;
-        let path = self.path.display();
+        let path = self.path.display().to_string();
         if let Some(flag) = meaningless(self.kind, filter, keys) {
             let message = match self.kind {
                 Kind::Folded => format!(
@@ -79,57 +74,53 @@ impl ForeignProfile {
             };
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
-        match self.kind {
-            Kind::Folded => Ok(read(self.text, &self.path, filter)?),
-            Kind::Imported(format) => {
-                let options = ImportOptions {
-                    filter: filter.clone(),
-                    by_thread: options.columns || options.streams || keys.pid || keys.tid,
-                    columns: options.columns,
-                    streams: options.streams,
-                };
-                Ok(rprof_import::read(format, self.text, &self.path, &options)?)
-            }
+        let format = match self.kind {
+            Kind::Folded => Format::Folded,
+            Kind::Imported(format) => format,
+        };
+        let read = ImportOptions {
+            filter: filter.clone(),
+            by_thread: options.columns || options.streams || keys.pid || keys.tid,
+            columns: options.columns,
+            streams: options.streams,
+            budget: budget.clone(),
+        };
+        let mut profile = rprof_import::read(format, self.text, &self.path, &read)?;
+        profile.name_waits();
+        if options.waits.alone && !profile.retain_waits() {
+            let message = format!(
+                "{path} has no waits: no event {WAITS}, and no stack that ends in a reason such as [futex]; {RECORDED_BY}"
+            );
+            return Err(anyhow::anyhow!(message).into());
         }
+        if !filter.reasons.is_empty() {
+            profile.retain_reasons(&filter.reasons);
+        }
+        Ok(profile)
     }
 
     /// Tells that a recording was wanted.
     pub(crate) fn is_no_recording(&self) -> Failure {
         let path = self.path.display();
-        let message = match self.kind {
-            Kind::Folded => format!(
-                "{path} has folded stacks, which have neither single samples nor a header; `rprof report`, \
-                 `rprof flamegraph` and `rprof collapse` read them, all else needs a recording"
-            ),
+        let what = match self.kind {
+            Kind::Folded => {
+                "has folded stacks, which have neither single samples nor a header".to_owned()
+            }
             Kind::Imported(format) => format!(
-                "{path} is {}, which has no header of a recording; `rprof report`, `rprof flamegraph`, `rprof diff` and \
-                 `rprof export` read it, all else needs a recording",
+                "is {}, which has no header and no addresses of a recording",
                 format.title()
             ),
         };
-        anyhow::anyhow!(message).into()
-    }
-}
-
-/// Reads as much of a stream as tells what it has.
-fn start_of(stream: &mut impl Read, start: &mut Vec<u8>) -> Option<Kind> {
-    let mut most = 8;
-    loop {
-        let before = start.len();
-        // What cannot be read now, the reader of the whole will not read either.
-        let read = stream.by_ref().take(most).read_to_end(start);
-        let at_end = read.is_err() || start.len() == before;
-        if PerfData::is_magic(start) {
-            return None;
-        }
-        match is_folded(start, at_end) {
-            Some(true) => return Some(Kind::Folded),
-            Some(false) if at_end || start.len() >= START => {
-                return Format::detect(start).map(Kind::Imported);
-            }
-            _ => {}
-        }
-        most = start.len() as u64;
+        let readers = cli::readers_of_profiles();
+        let readers: Vec<String> = readers
+            .iter()
+            .map(|name| format!("`rprof {name}`"))
+            .collect();
+        let readers = match readers.split_last() {
+            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+            None => String::new(),
+        };
+        anyhow::anyhow!("{path} {what}: this takes a recording; {readers} read {path}").into()
     }
 }
 

@@ -7,21 +7,21 @@ use rprof_export::html::{self, Baseline, HtmlOptions};
 use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
-use crate::cli::HtmlArgs;
+use crate::cli::{FilterArgs, HtmlArgs};
 use crate::code_of_page;
-use crate::drawing::{self, About, Picture, Request, title};
+use crate::drawing::{self, About, Picture, PictureSource, Request, title};
 use crate::input::{Callee, read_merged};
 use crate::messages::{Failure, say};
 use crate::output::Output;
 use crate::remedies;
 
 pub(crate) fn run(args: &HtmlArgs) -> Outcome {
+    let source = PictureSource::new(&args.input, &args.filter, &args.target, &args.command);
     let request = Request {
         command_name: "html",
         output: &args.output,
         open: args.open,
-        input: &args.input,
-        filter: &args.filter,
+        source: &source,
         target: &args.target,
         sampling: &args.sampling,
         waits: &args.waits,
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &HtmlArgs) -> Outcome {
         args,
         // Read before anything is recorded: a file that is not there is told at once.
         old: (args.diff.as_ref())
-            .map(|path| read_old(args, path))
+            .map(|path| read_old(args, &source.filter, path))
             .transpose()?,
     };
     drawing::run(&request, &page)
@@ -54,20 +54,20 @@ fn options(args: &HtmlArgs) -> Options {
     }
 }
 
-fn read_old(args: &HtmlArgs, path: &PathBuf) -> Result<Profile, Failure> {
+fn read_old(args: &HtmlArgs, filter: &FilterArgs, path: &PathBuf) -> Result<Profile, Failure> {
     let events: Vec<String> = (args.sampling.event.iter())
         .flat_map(|list| list.split(','))
         .map(str::to_owned)
         .collect();
     let options = Options {
-        filter: args.filter.filter(&events),
+        filter: filter.filter(&events),
         ..options(args)
     };
     let paths = std::slice::from_ref(path);
     let quiet = args.sampling.quiet;
     let old = read_merged(
         paths,
-        &args.filter,
+        filter,
         &options,
         &Keys::FUNCTIONS,
         Callee::Kept,

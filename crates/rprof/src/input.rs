@@ -6,19 +6,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
+use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
-use rprof_profile::pattern::matches_name;
+use rprof_profile::pattern::matches_function;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
-use rprof_symbols::{Memory, Style, Symbolizer};
+use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
-use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
+use crate::cli::{
+    DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WaitArgs, WeightArg,
+};
 use crate::downloads::Downloads;
-use crate::foreign::ForeignProfile;
+use crate::foreign::{ForeignProfile, look_at};
 use crate::messages::{Failure, say};
 use crate::waits::RECORDED_BY;
-use crate::{nearest, recorded, remedies, unshown};
+use crate::{nearest, nothing_found, recorded, remedies, unshown};
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
@@ -46,8 +49,12 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
         let pipe = std::fs::File::open(path).with_context(cannot)?;
         return open_stream(pipe, path);
     }
-    if let Some(profile) = ForeignProfile::open(path) {
-        return Ok(Input::Foreign(Box::new(profile)));
+    if let Some(opened) = look_at(path) {
+        let opened = opened.with_context(|| format!("cannot read {}", path.display()))?;
+        // A recording is mapped, unless it is compressed.
+        if opened.is_compressed() || *opened.detected() != Detected::Other {
+            return of_opened(opened, path);
+        }
     }
     let data = PerfData::open(path).map_err(|error| match &error {
         rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
@@ -57,13 +64,22 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
 }
 
 fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failure> {
-    match ForeignProfile::of_stream(stream, name) {
+    let opened = Opened::new(stream).with_context(|| format!("cannot read {}", name.display()))?;
+    of_opened(opened, name)
+}
+
+fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
+    if let Detected::Refused(why) = opened.detected() {
+        return Err(anyhow::anyhow!("{} {why}", name.display()).into());
+    }
+    match ForeignProfile::of_opened(opened, name) {
         Ok(text) => Ok(Input::Foreign(Box::new(text))),
-        Err(stream) => {
-            let data = PerfData::read(stream, name).map_err(|error| match &error {
-                rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
-                _ => error.into(),
-            })?;
+        Err(opened) => {
+            let data =
+                PerfData::read(opened.into_stream(), name).map_err(|error| match &error {
+                    rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+                    _ => error.into(),
+                })?;
             Ok(Input::Recording(Box::new(data)))
         }
     }
@@ -71,23 +87,24 @@ fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failur
 
 /// Tells that a file is no recording, and no profile of another tool's either.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
-    anyhow::anyhow!("{error}, and neither folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, nor a Firefox profile").into()
+    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, profiles of the Firefox Profiler, of \
+                   speedscope or of gperftools";
+    anyhow::anyhow!("{error}, and neither {formats}").into()
 }
 
 impl FilterArgs {
-    pub(crate) fn weight(&self) -> WeighBy {
-        match self.weight {
-            Some(WeightArg::Samples) => WeighBy::Samples,
-            Some(WeightArg::Period) | None => WeighBy::Period,
-        }
-    }
-
+    /// Returns the filter of events and of these arguments.
     pub(crate) fn filter(&self, events: &[String]) -> Filter {
         Filter {
             comms: self.comm.clone(),
-            pids: self.pid.clone(),
-            tids: self.tid.clone(),
-            cpus: self.cpu.iter().flat_map(|list| list.0.clone()).collect(),
+            pids: self.tasks.pid.clone(),
+            tids: self.tasks.tid.clone(),
+            cpus: self
+                .tasks
+                .cpu
+                .iter()
+                .flat_map(|list| list.0.clone())
+                .collect(),
             events: events.to_vec(),
             // What counts from the beginning or end of a recording is set when that is open.
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
@@ -98,12 +115,21 @@ impl FilterArgs {
             reasons: Vec::new(),
         }
     }
+}
+
+impl SampleFilterArgs {
+    pub(crate) fn weight(&self) -> WeighBy {
+        match self.weight {
+            Some(WeightArg::Samples) => WeighBy::Samples,
+            Some(WeightArg::Period) | None => WeighBy::Period,
+        }
+    }
 
     /// Cuts stacks off at the functions of --callers, if there are.
     pub(crate) fn cut_to_callers(&self, profile: Profile, callee: Callee) -> Profile {
         let is_callee = |function: &Function| {
             let name = function.name.as_deref();
-            name.is_ok_and(|name| self.callers.iter().any(|p| matches_name(p, name)))
+            name.is_ok_and(|name| self.callers.iter().any(|p| matches_function(p, name)))
         };
         match self.callers.is_empty() {
             true => profile,
@@ -181,8 +207,26 @@ pub(crate) struct Merged {
     pub(crate) facts: Vec<Vec<(String, String)>>,
 }
 
-/// Reads recordings or folded stacks, and merges them.
+/// Reads recordings or profiles of other tools, and merges them.
+///
+/// # Errors
+///
+/// An input cannot be read, or there is no sample that passes the filters.
 pub(crate) fn read_merged(
+    paths: &[PathBuf],
+    args: &FilterArgs,
+    options: &Options,
+    keys: &Keys,
+    of_callers: Callee,
+    quiet: bool,
+) -> Result<Merged, Failure> {
+    let merged = read_even_empty(paths, args, options, keys, of_callers, quiet)?;
+    nothing_found::check(&merged.profile, paths, args, &options.filter)?;
+    Ok(merged)
+}
+
+/// Reads as [`read_merged`] does. No sample is no failure: for programs that read what a recorder writes by and by.
+pub(crate) fn read_even_empty(
     paths: &[PathBuf],
     args: &FilterArgs,
     options: &Options,
@@ -193,11 +237,13 @@ pub(crate) fn read_merged(
     let filter = &options.filter;
     let (mut profiles, mut subjects) = (Vec::new(), Vec::new());
     let (mut places, mut facts) = (Vec::new(), Vec::new());
+    let budget = args.symbols.reading_budget();
     for path in paths {
         match open_input(path)? {
-            Input::Foreign(text) => profiles.push(text.profile(keys, options)?),
+            Input::Foreign(text) => profiles.push(text.profile(keys, options, &budget)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
+                WaitArgs::check_recording(&data, options)?;
                 unshown::tell(&data, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,
@@ -222,7 +268,6 @@ pub(crate) fn read_merged(
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let mut profile = merge(profiles);
-    tell_if_empty(&mut profile, filter);
     let unmatched = nearest::unmatched(&profile, filter);
     profile.quality.warnings.extend(unmatched);
     profile = args.cut_to_callers(profile, of_callers);
@@ -232,13 +277,6 @@ pub(crate) fn read_merged(
         places,
         facts,
     })
-}
-
-/// Adds a warning if there is no sample and a filter.
-pub(crate) fn tell_if_empty(profile: &mut Profile, filter: &Filter) {
-    if profile.main_event().is_none() && *filter != Filter::default() {
-        (profile.quality.warnings).push("the filters leave no sample".to_owned());
-    }
 }
 
 /// Refuses the name of an event that the recording does not have: most likely it was mistyped.
@@ -281,6 +319,8 @@ pub(crate) fn analyse(
 
 /// Symbols of the recordings that one command reads: images that several have in common are read once.
 pub(crate) struct Symbols {
+    /// What profiles of other tools may cost.
+    pub(crate) budget: ReadingBudget,
     symbolizer: Symbolizer,
     downloads: Option<Downloads>,
 }
@@ -307,9 +347,15 @@ impl SymbolArgs {
     pub(crate) fn symbols(&self, lines: bool, quiet: bool) -> Result<Symbols, Failure> {
         let downloads = self.downloads(quiet)?;
         Ok(Symbols {
+            budget: self.reading_budget(),
             symbolizer: self.symbolizer(lines, !self.no_located, downloads.as_ref()),
             downloads,
         })
+    }
+
+    /// Makes the budget for profiles of other tools.
+    pub(crate) fn reading_budget(&self) -> ReadingBudget {
+        (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
     }
 
     /// Makes the symbolizer, with source lines only if they are shown, since they take time. `locates` tells whether
@@ -320,6 +366,16 @@ impl SymbolArgs {
         locates: bool,
         downloads: Option<&Downloads>,
     ) -> Symbolizer {
+        self.symbolizer_builder(lines, locates, downloads).build()
+    }
+
+    /// Makes the settings of a [`symbolizer`](Self::symbolizer).
+    pub(crate) fn symbolizer_builder(
+        &self,
+        lines: bool,
+        locates: bool,
+        downloads: Option<&Downloads>,
+    ) -> SymbolizerBuilder {
         Symbolizer::builder()
             .style(match self.demangle {
                 DemangleArg::Full => Style::Full,
@@ -336,7 +392,6 @@ impl SymbolArgs {
             // Within bounds of one's own, less may be found.
             .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
             .remote(downloads.map(Downloads::remote))
-            .build()
     }
 
     /// Makes the client of debuginfod, if `--debuginfod` was given.

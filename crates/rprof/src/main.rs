@@ -26,6 +26,7 @@ mod manual;
 mod messages;
 mod named_input;
 mod nearest;
+mod nothing_found;
 mod object_remedies;
 mod output;
 mod packages;

@@ -2,13 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
-use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
+use rprof_import::{Detected, Format};
 use rprof_perfdata::PerfData;
 
-use crate::foreign::ForeignProfile;
+use crate::foreign::look_at;
 use crate::messages::Failure;
 
 /// Returns whether a word that stands where a command may be names a recording or folded stacks. Folded stacks
@@ -18,12 +18,31 @@ pub(crate) fn is_recording(word: &OsStr) -> bool {
     let Some(meta) = std::fs::metadata(path).ok().filter(Metadata::is_file) else {
         return false;
     };
-    let mut start = [0; 8];
-    let file = std::fs::File::open(path);
-    let is_magic = file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
-        && PerfData::is_magic(&start);
+    let Some(Ok(opened)) = look_at(path) else {
+        return false;
+    };
+    let is_magic = PerfData::is_magic(opened.start());
     let can_be_executed = meta.permissions().mode() & 0o111 != 0;
-    is_magic || !can_be_executed && ForeignProfile::open(path).is_some()
+    let is_profile = match opened.detected() {
+        Detected::Profile(Format::Json) => has_key_of_profiles(opened.start()),
+        Detected::Profile(_) => true,
+        _ => false,
+    };
+    is_magic || !can_be_executed && is_profile
+}
+
+/// Returns true if the beginning of a JSON document has a key that profiles have: a folder of recordings may hold other JSON.
+fn has_key_of_profiles(start: &[u8]) -> bool {
+    let keys = [
+        "\"meta\"",
+        "\"threads\"",
+        "\"libs\"",
+        "\"shared\"",
+        "\"profiles\"",
+        "\"$schema\"",
+    ];
+    let has = |key: &&str| memchr::memmem::find(start, key.as_bytes()).is_some();
+    keys.iter().any(has)
 }
 
 /// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a

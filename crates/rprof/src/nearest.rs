@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rprof_events::suggest::names_near;
-use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::pattern::{matches_function, matches_object};
 use rprof_profile::{Filter, Profile};
 
 /// Returns a sentence for each pattern of functions or objects that none of the recording has.
@@ -15,7 +15,7 @@ pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
     let objects = || profile.objects.iter().map(|object| &*object.name);
     let symbols = filter.symbols.iter().chain(&filter.focus);
     let symbols = symbols
-        .filter(|pattern| !functions().any(|name| matches_name(pattern, name)))
+        .filter(|pattern| !functions().any(|name| matches_function(pattern, name)))
         .map(|pattern| sentence("symbol", pattern, last_part, &mut functions()));
     let objects = (filter.objects.iter())
         .filter(|pattern| !objects().any(|name| matches_object(pattern, name)))

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rprof_launch::standard_output_was_closed;
 use rprof_output::{Choice, Destination, OutputError};
 
 use crate::messages::Failure;
@@ -65,6 +66,7 @@ impl Output {
     ) -> Result<(), Failure> {
         let Some((to, path)) = self.to else {
             let what = || "cannot write to standard output".to_owned();
+            check_standard_output()?;
             let mut out = BufWriter::new(io::stdout().lock());
             write(&mut out).map_err(|failure| failure.context(what()))?;
             return Ok(out.flush().with_context(what)?);
@@ -73,6 +75,17 @@ impl Output {
         let what = || format!("cannot write {}", path.display());
         write(&mut out).map_err(|failure| failure.context(what()))?;
         out.finish().map_err(cannot)
+    }
+}
+
+/// Fails if there is no standard output to write to.
+pub(crate) fn check_standard_output() -> Result<(), Failure> {
+    match standard_output_was_closed() {
+        true => Err(anyhow::anyhow!(
+            "cannot write to standard output: it is closed (`>&-`); `>/dev/null` discards what is printed"
+        )
+        .into()),
+        false => Ok(()),
     }
 }
 

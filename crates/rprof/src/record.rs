@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use rprof_launch::procfs::Procfs;
 use rprof_launch::{Child, Launcher};
 use rprof_output::Destination::{File, Stream};
 use rprof_output::{Choice, named_descriptor};
@@ -23,7 +24,7 @@ use crate::cli::{
 use crate::event_list;
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::named_input::refuse_recording;
-use crate::output::{cannot, choice};
+use crate::output::{cannot, check_standard_output, choice};
 use crate::remedies;
 use crate::runtimes::Runtimes;
 use crate::signals::Signals;
@@ -80,8 +81,8 @@ pub(crate) struct Job {
     pub(crate) least_wait: Option<Duration>,
     /// Part of a CPU's time that the recording of switches may take; `None` for the default.
     pub(crate) switch_budget: Option<f64>,
-    /// A remark on what is not recorded.
-    pub(crate) remark: Option<String>,
+    /// Remarks on what is recorded, and what is not.
+    pub(crate) remarks: Vec<String>,
     /// Runtimes that are made to write names.
     pub(crate) runtimes: Option<Runtimes>,
 }
@@ -120,7 +121,7 @@ impl Job {
             unwinds: sampling.unwinds(),
             least_wait: None,
             switch_budget: None,
-            remark: target.unrecorded_children(),
+            remarks: target.remarks(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
     }
@@ -305,6 +306,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
              pipe it on (rprof record -o - … | rprof report -i -), or name a file",
         ));
     }
+    check_standard_output()?;
     let stdout = std::io::stdout().as_fd().try_clone_to_owned();
     to.is_stdout = true;
     to.output = Output::Stream(stdout.context("cannot use standard output")?.into());
@@ -362,7 +364,13 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         for step in recording.degradations() {
             say(remedies::of_step(step));
         }
-        job.remark.iter().for_each(say);
+        job.remarks.iter().for_each(say);
+        if Procfs::default().is_of_other_pid_namespace() {
+            say(
+                "/proc is of another PID namespace, where these processes have other numbers: their memory and mappings cannot be \
+                 read, so that code made at run time is not followed; mount one here (`unshare --mount-proc`, `mount -t proc proc /proc`)",
+            );
+        }
         job.runtimes.iter().for_each(Runtimes::say_what_is_set);
         job.runtimes.iter().for_each(Runtimes::say_what_is_too_late);
     }

@@ -95,8 +95,10 @@ pub(crate) fn of_step(step: &Degradation) -> String {
         Degradation::NoUserStack => format!("{step}. `--call-graph fp` asks for just that"),
         // To become root is no advice for root.
         Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
-            true => format!("{step}, who has no CAP_SYS_PTRACE over it"),
-            false => format!("{step}. Root, or CAP_SYS_PTRACE, may"),
+            true => format!(
+                "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
+            ),
+            false => format!("{step}; run rprof as root, or with CAP_SYS_PTRACE"),
         },
         step => step.to_string(),
     }
@@ -109,6 +111,9 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             lacks_frame_pointers: true,
             ..
         } => ": `rprof record` needs none",
+        Finding::Stacks { on_other_stack, .. } if *on_other_stack >= 1.0 => {
+            ": `rprof record` shows its callers where it can"
+        }
         Finding::Unnamed {
             reason: Reason::Unidentified,
             ..
@@ -126,6 +131,13 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             longer_than_tasks: Some(_),
             ..
         } => "; `-F 20000` samples them, and so does -a",
+        Finding::Waited {
+            throttled: Some(_), ..
+        } => "; a higher quota (`cpu.max`) lets it run",
+        Finding::Waited {
+            off_cpu: Some(off_cpu),
+            ..
+        } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
         Finding::Idle { .. } => "; --no-fold-idle shows them apart",
         // Looking for a package takes time, which is worth it where much is hidden.
@@ -148,7 +160,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             reason,
             own,
             ..
-        } if *own >= 5.0 => {
+        } if *own >= 1.0 => {
             return match object_remedies::of_object(object, *reason) {
                 Some(remedy) => format!("{}. {remedy}", finding.statement()),
                 None => finding.to_string(),
@@ -161,9 +173,9 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             };
         }
         Finding::HidesInlined { .. } => {
-            ": build with `debug = \"line-tables-only\"` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=line-tables-only`)"
+            ": build with `debug = 1` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=1`)"
         }
-        Finding::Lost { .. } => "; lower -F",
+        Finding::Lost { .. } => "; record with -m 64M, or with a lower -F or higher -c",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
         _ => return finding.to_string(),
     };
@@ -222,14 +234,14 @@ mod tests {
             runtime: None,
         };
         let flags = [
-            (Finding::Lost { lost: 1, all: 2 }, "lower -F"),
+            (Finding::Lost { lost: 1, all: 2 }, "-m 64M"),
             (Finding::Throttled { times: 3 }, "lower -F, or raise"),
             (
                 Finding::HidesInlined {
                     share: 86.0,
                     function: "hides::hot".into(),
                 },
-                "in hides::hot, 86% of self: build with `debug = \"line-tables-only\"`",
+                "in hides::hot, 86% of self: build with `debug = 1`",
             ),
             (unnamed(Reason::Unidentified), "`--symfs /`"),
             (unnamed(Reason::ForeignKernel), "(-k)"),
@@ -237,9 +249,19 @@ mod tests {
                 Finding::Stacks {
                     complete: 10.0,
                     lacks_frame_pointers: true,
+                    on_other_stack: 0.0,
                     runtime: None,
                 },
                 "`rprof record`",
+            ),
+            (
+                Finding::Stacks {
+                    complete: 60.0,
+                    lacks_frame_pointers: false,
+                    on_other_stack: 40.0,
+                    runtime: None,
+                },
+                "40.0% end where the program went to another stack",
             ),
         ];
         for (finding, flag) in flags {

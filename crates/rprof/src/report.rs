@@ -1,9 +1,9 @@
 //! `rprof report`.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rprof_analysis::Options;
+use rprof_analysis::{Options, WaitOptions};
 use rprof_export::{ReportOptions, RowOptions, TreeOptions};
 use rprof_profile::Keys;
 use rprof_profile::call_tree::Growth;
@@ -24,14 +24,16 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let without_total = args.rows.no_children;
     let filter = &args.input.filter;
     let options = args.waits.choose(Options {
-        // What was waited for is told by the callers in the kernel.
+        waits: WaitOptions {
+            fold_idle: !args.waits.no_fold_idle,
+            alone: false,
+        },
         leaves_only: without_total
-            && !args.waits.is_given()
             && trees.is_none()
             && filter.focus.is_empty()
             && filter.callers.is_empty(),
         ..args.input.options()
-    });
+    })?;
     let mut profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
     args.waits.join(&mut profile)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);
@@ -52,6 +54,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             object: keys.object && !profile.is_folded,
             ..keys
         },
+        order: args.rows.sort.iter().filter_map(heading).collect(),
         trees,
     };
     let options = ReportOptions {
@@ -102,6 +105,13 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
             ("graph" | "fractal" | "flat" | "folded" | "function" | "percent", _) => {}
             ("none", _) => return Ok((None, None)),
             (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
+            ("dwarf" | "fp" | "lbr" | "auto", _) if !Path::new(word).exists() => {
+                let message = format!(
+                    "-g {word}: stacks are shown as they were recorded, and `rprof record --call-graph {word}` says how; give \
+                     caller or callee here"
+                );
+                return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+            }
             _ if args.input.files.is_empty() && !text.contains(',') => {
                 return Ok((Some(options), Some(text.into())));
             }
@@ -140,6 +150,20 @@ fn keys(sort: &[SortKey]) -> Keys {
         symbol: has(SortKey::Symbol),
         line: has(SortKey::SrcLine),
     }
+}
+
+/// Returns the heading of a key's column; `None` for a key that has none of its own.
+fn heading(key: &SortKey) -> Option<&'static str> {
+    Some(match key {
+        SortKey::Comm => "comm",
+        SortKey::Pid => "pid",
+        SortKey::Tid => "tid",
+        SortKey::State => "state",
+        SortKey::Dso => "object",
+        SortKey::Symbol => "symbol",
+        SortKey::SrcLine => "source:line",
+        SortKey::Figures => return None,
+    })
 }
 
 /// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a terminal.

@@ -7,6 +7,7 @@ use crate::Outcome;
 use crate::cli::ScriptArgs;
 use crate::input::{check_events, open};
 use crate::messages::{Failure, say};
+use crate::nothing_found;
 use crate::pager::show;
 
 impl ScriptArgs {
@@ -59,7 +60,10 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let script = Script::new(&data, &options)?;
     let names = &args.input.filter.symbols;
     let downloads = names.downloads(args.input.quiet)?;
-    let symbolizer = names.symbolizer(script.shows_lines(), names.located, downloads.as_ref());
+    let (lines, located) = (script.shows_lines(), names.located);
+    let symbolizer = names.symbolizer_builder(lines, located, downloads.as_ref());
+    // As perf prints names: the addresses beside them tell functions apart.
+    let symbolizer = symbolizer.tells_apart(false).build();
     let filter = args.input.filter.filter(&args.input.event);
     let filter = args.input.filter.with_times_of(&filter, &data)?;
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
@@ -71,6 +75,13 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
         for warning in samples.warnings().iter().chain(&refused) {
             say(format_args!("warning: {warning}"));
         }
+    }
+    // Records may be what is wanted.
+    if samples.iter().next().is_none() && options.side == SideRecords::default() {
+        let none = || nothing_found::without_samples(&paths);
+        return Err(
+            nothing_found::by_filters(&paths, &args.input.filter, &filter).unwrap_or_else(none),
+        );
     }
     show(|out| Ok(script.write(&samples, out)?))?;
     Ok(0)

@@ -10,7 +10,8 @@ use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_output::Whereabouts;
 use rprof_perfdata::AuxTally;
 use rprof_recorder::{
-    Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
+    Limit, LossAdvice, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary,
+    Throttling,
 };
 use rprof_sampler::Degradation;
 
@@ -51,7 +52,8 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         )),
     }
     if let Some(time) = &summary.thread_time {
-        lines.extend(thread_time(summary.waits, time));
+        let ring = summary.loss_advice.as_ref().and_then(larger_ring);
+        lines.extend(thread_time(summary.waits, time, ring));
     }
     lines.extend(summary.run_delay.as_ref().map(run_delay));
     lines.extend(summary.moved.iter().map(moved));
@@ -166,9 +168,16 @@ fn without_samples(time: Option<&CpuTime>) -> String {
     if time.sampled.is_none() && time.used > 10 * time.period {
         return format!("what was watched used {ran}, but none of it in the code that is sampled");
     }
-    match time.idle_share() {
-        Some(share) if share > 0.9 => {
-            format!("what was watched waited all the time, and used {ran}")
+    match (time.idle_share(), time.off_cpu()) {
+        (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.waiting > off_cpu.asleep => format!(
+            "what was watched waited for a CPU for {:.3} s, and used {ran}",
+            off_cpu.waiting.as_secs_f64()
+        ),
+        (Some(share), Some(_)) if share > 0.9 => {
+            format!("what was watched slept all the time, and used {ran}")
+        }
+        (Some(share), None) if share > 0.9 => {
+            format!("what was watched slept or waited for a CPU all the time, and used {ran}")
         }
         _ => format!(
             "what was watched used {ran}, and there are {period:.1} ms between two samples; try a higher -F"
@@ -209,6 +218,7 @@ fn in_words(cause: StackCause) -> &'static str {
         StackCause::NoUnwindInfo => "no unwind information",
         StackCause::BadUnwindInfo => "unusable unwind information",
         StackCause::BadMemory => "a value that was not recorded is needed",
+        StackCause::OtherStack => "the callers are on another stack, which was not copied",
         StackCause::NotMapped => "a return address leads to no code",
         StackCause::TooDeep => "more frames than a record can hold",
         StackCause::Compat => "32-bit process",
@@ -251,15 +261,21 @@ fn noticed(notice: &Notice) -> String {
             first,
             count,
             bytes,
+            without_code,
         } => {
             let (and_more, are) = match count.saturating_sub(1) {
                 0 => (String::new(), "is"),
                 n => (format!(" and {n} more"), "are"),
             };
             let (path, kib) = (shown(first), bytes.div_ceil(1024));
+            let part = match without_code {
+                0 => String::new(),
+                n if n == count => ", without code".to_owned(),
+                n => format!(", {n} without code"),
+            };
             format!(
                 "{path}{and_more} cannot be found by path from here, and {are} kept in the \
-                 recording ({kib} KiB before compression; -v names all)"
+                 recording ({kib} KiB before compression{part}; -v names all)"
             )
         }
         Notice::ImageTooLong {
@@ -277,9 +293,19 @@ fn noticed(notice: &Notice) -> String {
                 shown(path)
             )
         }
-        Notice::TooManyImages { held, left_out } => format!(
-            "more than {held} programs and libraries were mapped: {left_out} more are not kept, unless they \
-             took the place of another"
+        Notice::ImageGone { path, others } => {
+            let and_more = match others {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!(
+                "{}{and_more} is not at its path any more, and was gone before it could be copied: its functions may have \
+                 no names in reports",
+                shown(path)
+            )
+        }
+        Notice::TooManyImages { known, left_out } => format!(
+            "samples lie in more than {known} programs and libraries: {left_out} more are not kept if they are gone"
         ),
         Notice::NotEmbedded { path, reason } => {
             let why = match reason {
@@ -303,10 +329,6 @@ fn noticed(notice: &Notice) -> String {
         Notice::TooManyRuntimes { followed } => format!(
             "more than {followed} processes may make code: perf maps of others are not kept"
         ),
-        Notice::TooManyJitFiles { held } => format!(
-            "there were more perf maps and jitdumps than the {held} that are held open: those of processes \
-             that ended may not be kept"
-        ),
         _ => "some files that reports need are not kept".to_owned(),
     }
 }
@@ -316,8 +338,8 @@ fn limited(limit: Limit, times: u64) -> String {
     let n = HumanCount(times);
     match limit {
         Limit::Flood => format!(
-            "limit: {n} records of processes that make names and mappings without end are left out: \
-             their own code may have no names"
+            "limit: dropped {n} records of processes that map files or rename threads all the time: their code may have \
+             no names"
         ),
         Limit::Mappings => {
             format!("limit: {n} mappings of processes with very many are not followed")
@@ -386,18 +408,22 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     }
     if !summary.lost.is_empty() {
         let why = match summary.lagged {
-            0 => "",
-            _ => " as the disk or the CPU did not keep up",
+            0 => "the ring buffers were full",
+            _ => "the disk or the CPU did not keep up",
         };
+        let advice = summary.loss_advice.as_ref().and_then(fewer_losses);
+        let advice = advice.map_or(String::new(), |settings| {
+            format!(". To lose fewer: {settings}")
+        });
         lines.push(format!(
-            "lost {} samples{why} ({}): shares may be off; lower -F, or enlarge the ring with -m",
+            "lost {} samples ({}): {why}; shares may be off{advice}",
             sum(&summary.lost),
             by_cpu(&summary.lost)
         ));
     }
     if !summary.dropped.is_empty() {
         lines.push(format!(
-            "the processor itself dropped {} samples ({}); lower -F",
+            "the processor itself dropped {} samples ({}); a lower -F or higher -c helps",
             sum(&summary.dropped),
             by_cpu(&summary.dropped)
         ));
@@ -408,6 +434,31 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
             HumanCount(summary.lost_sideband)
         ));
     }
+}
+
+/// Lists the options that lose fewer samples, with values.
+fn fewer_losses(advice: &LossAdvice) -> Option<String> {
+    let ring = larger_ring(advice);
+    let rate = advice.rate.map(|rate| match rate {
+        SuggestedRate::Frequency(hertz) => format!("-F {hertz}"),
+        SuggestedRate::Period(period) => format!("-c {period}"),
+    });
+    let no_copies = (advice.copies_stacks).then(|| "--call-graph fp".to_owned());
+    let options: Vec<String> = [ring, rate, no_copies].into_iter().flatten().collect();
+    match &options[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        [first @ .., last] => Some(format!("{} or {last}", first.join(", "))),
+    }
+}
+
+/// Words the option for a larger ring, and what allows it.
+pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
+    let mib = advice.ring? >> 20;
+    Some(match advice.mlock_kb {
+        None => format!("-m {mib}M"),
+        Some(kib) => format!("-m {mib}M as root or with `sysctl kernel.perf_event_mlock_kb={kib}`"),
+    })
 }
 
 /// Tells how much was traced, and what is missing in it.

@@ -27,6 +27,12 @@ fn summary_names_every_loss_with_its_remedy() {
     let summary = Summary {
         lost: vec![(0, 1000), (3, 5)],
         dropped: vec![(1, 2)],
+        loss_advice: Some(LossAdvice {
+            rate: Some(SuggestedRate::Frequency(441)),
+            ring: Some(64 << 20),
+            mlock_kb: None,
+            copies_stacks: true,
+        }),
         lagged: 1,
         lost_sideband: 7,
         late: 3,
@@ -35,6 +41,37 @@ fn summary_names_every_loss_with_its_remedy() {
         ..plain()
     };
     insta::assert_snapshot!(text(&summary));
+}
+
+#[test]
+fn advice_on_losses_names_values_and_the_option_that_was_given() {
+    let told = |loss_advice| {
+        let summary = Summary {
+            lost: vec![(0, 5)],
+            loss_advice: Some(loss_advice),
+            ..plain()
+        };
+        lines(&summary, None).swap_remove(1)
+    };
+    let lost = "lost 5 samples (CPU 0: 5): the ring buffers were full; shares may be off";
+    let burst = LossAdvice {
+        rate: Some(SuggestedRate::Period(2)),
+        ring: Some(64 << 20),
+        mlock_kb: Some(66_560),
+        copies_stacks: false,
+    };
+    assert_eq!(
+        told(burst),
+        format!(
+            "{lost}. To lose fewer: -m 64M as root or with `sysctl kernel.perf_event_mlock_kb=66560` or -c 2"
+        )
+    );
+    let largest = LossAdvice {
+        rate: Some(SuggestedRate::Frequency(9)),
+        ..LossAdvice::default()
+    };
+    assert_eq!(told(largest), format!("{lost}. To lose fewer: -F 9"));
+    assert_eq!(told(LossAdvice::default()), lost);
 }
 
 #[test]
@@ -98,7 +135,7 @@ fn summary_of_rotated_files_names_the_last() {
 
 #[test]
 fn summary_without_samples_says_why() {
-    let why = |used, wall, sampled| {
+    let why = |used, wall, sampled, waiting| {
         let summary = Summary {
             samples: 0,
             cpu_time: Some(CpuTime {
@@ -106,7 +143,8 @@ fn summary_without_samples_says_why() {
                 wall: Some(Duration::from_millis(wall)),
                 period: Duration::from_millis(1),
                 sampled,
-                tasks: 0,
+                waiting,
+                ..CpuTime::default()
             }),
             ..plain()
         };
@@ -115,16 +153,19 @@ fn summary_without_samples_says_why() {
     let none = Some(Duration::ZERO);
     let said = [
         // One that slept is not asked for a higher frequency.
-        why(450, 2000, none),
-        why(450, 1, none),
-        why(450_000, 500, None),
+        why(450, 2000, none, none),
+        // Nor one that got no CPU.
+        why(450, 2000, none, Some(Duration::from_millis(1990))),
+        why(450, 2000, none, None),
+        why(450, 1, none, none),
+        why(450_000, 500, None, none),
     ];
     insta::assert_snapshot!(said.join("\n"));
 }
 
 #[test]
 fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
-    let said = |sampled, used, wall, tasks| {
+    let said = |sampled, used, wall, tasks, waiting, throttled| {
         let ms = Duration::from_millis;
         let summary = Summary {
             cpu_time: Some(CpuTime {
@@ -133,11 +174,18 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
                 period: ms(1),
                 sampled: Some(ms(sampled)),
                 tasks,
+                waiting: Some(ms(waiting)),
+                throttled,
             }),
             ..plain()
         };
         lines(&summary, None)[2..].join("\n")
     };
-    let all = [said(70, 1300, 1400, 2000), said(559, 560, 5400, 3)];
+    let all = [
+        said(70, 1300, 1400, 2000, 0, None),
+        said(559, 560, 5400, 3, 40, None),
+        said(559, 560, 5400, 3, 4400, None),
+        said(559, 560, 5400, 3, 4400, Some(Duration::from_secs(4))),
+    ];
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -26,11 +26,28 @@ impl TargetArgs {
     }
 
     /// Returns the target.
+    ///
+    /// # Errors
+    ///
+    /// A process or thread that cannot run, both processes and threads, or an unknown user: wrong usage.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
+        let usage = |message: String| Err(Failure::with_status(2, anyhow::anyhow!(message)));
+        let mut ids = self.processes.iter().chain(&self.threads);
+        if let Some(id) = ids.find(|id| id.cast_signed() <= 0) {
+            let id = id.cast_signed();
+            return usage(format!(
+                "{id} is no running process or thread, and there is no FILE to read; `ps -eLf` lists what runs"
+            ));
+        }
+        if !self.processes.is_empty() && !self.threads.is_empty() {
+            return usage(
+                "-p and -t are two targets: give -p to record processes with all their threads, or -t to record threads alone".to_owned(),
+            );
+        }
         let target = if !self.processes.is_empty() {
-            let mut pids = self.processes.clone();
+            let mut pids = self.process_ids();
             if self.with_children {
-                pids.extend(descendants(&Procfs::default(), &self.processes));
+                pids.extend(descendants(&Procfs::default(), &pids));
             }
             Target::Processes(pids)
         } else if !self.threads.is_empty() {
@@ -49,19 +66,40 @@ impl TargetArgs {
 }
 
 impl TargetArgs {
+    /// Returns the ids of the processes to record, each once: -p takes the id of a thread for its process, as perf does.
+    pub(crate) fn process_ids(&self) -> Vec<u32> {
+        let proc = Procfs::default();
+        let process = |id: &u32| proc.process_of(*id).unwrap_or(*id);
+        let mut ids: Vec<u32> = self.processes.iter().map(process).collect();
+        let mut seen = BTreeSet::new();
+        ids.retain(|id| seen.insert(*id));
+        ids
+    }
+
+    /// Returns remarks on what -p selects, if that may not be what was meant.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let proc = Procfs::default();
+        let of_thread = |id: &u32| {
+            let process = proc.process_of(*id).filter(|process| process != id)?;
+            Some(format!(
+                "{id} is a thread of process {}: all threads of the process are recorded; -t {id} selects the thread alone",
+                named(&proc, process)
+            ))
+        };
+        let threads = self.processes.iter().filter_map(of_thread);
+        threads.chain(self.unrecorded_children()).collect()
+    }
+
     /// Returns a remark on processes that were started by those that are recorded, and are not recorded themselves:
     /// as with perf, -p is about the processes that it names, and about what they start from then on.
-    pub(crate) fn unrecorded_children(&self) -> Option<String> {
+    fn unrecorded_children(&self) -> Option<String> {
         if self.with_children {
             return None;
         }
         let proc = Procfs::default();
-        let pids = descendants(&proc, &self.processes);
-        let name = |pid: &u32| match proc.comm(*pid, *pid) {
-            Some(comm) => format!("{pid} ({})", brief(&String::from_utf8_lossy(&comm))),
-            None => pid.to_string(),
-        };
-        let mut some: Vec<String> = pids.iter().take(MOST_NAMED).map(name).collect();
+        let pids = descendants(&proc, &self.process_ids());
+        let some = pids.iter().take(MOST_NAMED);
+        let mut some: Vec<String> = some.map(|pid| named(&proc, *pid)).collect();
         if pids.len() > some.len() {
             some.push("…".to_owned());
         }
@@ -79,6 +117,14 @@ impl TargetArgs {
 
 /// Number of processes that a remark names.
 const MOST_NAMED: usize = 5;
+
+/// Returns a process's id with its name, if it has one.
+fn named(proc: &Procfs, pid: u32) -> String {
+    match proc.comm(pid, pid) {
+        Some(comm) => format!("{pid} ({})", brief(&String::from_utf8_lossy(&comm))),
+        None => pid.to_string(),
+    }
+}
 
 /// Returns the processes that run and were started by these, or by what these started, ascending; without this
 /// process and what it started.

@@ -16,7 +16,7 @@ use crate::cli::{Color, ReportArgs};
 use crate::input::{Callee, Merged, read_merged};
 use crate::messages::Failure;
 use crate::tui_code::CodeReader;
-use crate::{remedies, report};
+use crate::{nothing_found, remedies, report};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     check_terminal("--tui", "without it the report is text")?;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         by_thread: true,
         columns: true,
         ..input.options()
-    });
+    })?;
     let mut merged = read_merged(
         &input.paths(),
         &input.filter,
@@ -35,11 +35,8 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         input.quiet,
     )?;
     args.waits.join(&mut merged.profile)?;
-    let Some(event) = merged.profile.main_event() else {
-        let warnings = &merged.profile.quality.warnings;
-        let why = warnings.first().map_or("", |warning| warning);
-        return Err(anyhow::anyhow!("there is no sample to show: {why}").into());
-    };
+    let no_samples = || nothing_found::without_samples(&input.paths());
+    let event = merged.profile.main_event().ok_or_else(no_samples)?;
     let source = Source {
         event,
         weight: input.filter.weight(),
@@ -147,7 +144,9 @@ fn hint(profile: &Profile) -> Option<String> {
 /// Returns the lines of the verdict, and of the events.
 pub(crate) fn facts(profile: &Profile) -> Vec<String> {
     let names = CleanNames::new(profile);
-    let events = profile.events.iter().enumerate().map(|(index, event)| {
+    // Events that are there for their records only, as `dummy`, have no samples.
+    let sampled = (profile.events.iter().enumerate()).filter(|(_, event)| event.samples > 0);
+    let events = sampled.map(|(index, event)| {
         format!(
             "event {}: {} samples, {}, lost {}",
             names.event(index),

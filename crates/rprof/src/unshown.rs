@@ -1,7 +1,7 @@
 //! Parts of a recording that no command here shows, with the command of perf that does.
 
 use rprof_perfdata::{Feature, PerfData};
-use rprof_records::{Attr, AttrFlags, BranchSampleType, SampleType};
+use rprof_records::{Attr, AttrFlags, BranchSampleType, EventKind, SampleType};
 
 use crate::messages::say;
 
@@ -44,7 +44,7 @@ fn unshown(events: &[(&str, &Attr)], has_traces: bool) -> Vec<(&'static str, &'s
             "perf report --branch-history",
         ));
     }
-    if has(SampleType::DATA_SRC) {
+    if attrs_with_data_sources(events) {
         found.push(("addresses and sources of data", "perf mem report"));
     }
     if has(SampleType::TRANSACTION) {
@@ -76,6 +76,18 @@ fn unshown(events: &[(&str, &Attr)], has_traces: bool) -> Vec<(&'static str, &'s
         ));
     }
     found
+}
+
+/// Returns true if an event has addresses and sources of data. perf asks for both in each recording with copies of stacks
+/// (`--call-graph dwarf`), and only events of memory accesses fill them in; the kernel's own events have neither.
+fn attrs_with_data_sources(events: &[(&str, &Attr)]) -> bool {
+    const MEMORY: [&str; 3] = ["mem-", "ibs_op", "arm_spe"];
+    events.iter().any(|(name, attr)| {
+        let is_of_kernel = matches!(attr.kind, EventKind::SOFTWARE | EventKind::TRACEPOINT);
+        let is_of_memory = MEMORY.iter().any(|part| name.contains(part));
+        let is_wanted = !attr.sample_type.contains(SampleType::STACK_USER) || is_of_memory;
+        attr.sample_type.contains(SampleType::DATA_SRC) && !is_of_kernel && is_wanted
+    })
 }
 
 #[cfg(test)]
@@ -113,6 +125,18 @@ mod tests {
             of("mem-loads", &fields(SampleType::DATA_SRC), false),
             ["perf mem report"]
         );
+        // As perf asks for it beside copies of stacks.
+        let dumps = fields(plain | SampleType::DATA_SRC | SampleType::STACK_USER);
+        assert_eq!(of("cycles", &dumps, false), [""; 0]);
+        assert_eq!(
+            of("cpu/mem-loads,ldlat=30/P", &dumps, false),
+            ["perf mem report"]
+        );
+        let clock = Attr {
+            kind: EventKind::SOFTWARE,
+            ..fields(plain | SampleType::DATA_SRC)
+        };
+        assert_eq!(of("cpu-clock", &clock, false), [""; 0]);
         assert_eq!(
             of("sched:sched_wakeup", &fields(plain), false),
             ["perf sched latency"]

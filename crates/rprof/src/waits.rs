@@ -5,12 +5,15 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use rprof_analysis::{Options, WaitOptions};
 use rprof_launch::RunDelay;
-use rprof_profile::waits::WAITS;
-use rprof_profile::{Profile, WallError};
+use rprof_perfdata::PerfData;
+use rprof_profile::reasons::RUNNING;
+use rprof_profile::waits::{WAITS, is_of_waits};
+use rprof_profile::{Profile, WallError, WeightUnit};
 use rprof_recorder::ThreadTime;
 use rprof_sampler::SessionBuilder;
 
 use crate::cli::{TargetArgs, WaitArgs};
+use crate::input::check_events;
 use crate::messages::Failure;
 
 /// Hint for recordings without waits.
@@ -50,20 +53,71 @@ impl WaitArgs {
         }
     }
 
-    /// Chooses what is shown of waits.
-    pub(crate) fn choose(&self, mut options: Options) -> Options {
+    /// Chooses what is shown of waits, beside the events that the user chose.
+    ///
+    /// # Errors
+    /// The user chose events that leave nothing of it.
+    pub(crate) fn choose(&self, mut options: Options) -> Result<Options, Failure> {
         if !self.is_given() {
-            return options;
+            return Ok(options);
         }
         options.waits = WaitOptions {
             fold_idle: !self.no_fold_idle,
             alone: self.shows_waits_alone(),
         };
+        self.check(&options.filter.events)?;
         options.filter.reasons.clone_from(&self.reason);
-        if options.waits.alone {
-            options.filter.events = vec![WAITS.to_owned()];
+        if self.wall && !options.filter.events.is_empty() {
+            // The event of the time on CPUs was chosen; the waits belong to it.
+            options.filter.events.push(WAITS.to_owned());
         }
-        options
+        Ok(options)
+    }
+
+    /// Refuses events that the user chose and that leave nothing of what the flags show.
+    fn check(&self, events: &[String]) -> Result<(), Failure> {
+        let flag = self.flag();
+        if self.off_cpu && !self.reason.is_empty() && self.reason.iter().all(|word| word == RUNNING)
+        {
+            return Err(usage(format!(
+                "--off-cpu leaves out time on CPUs, which --reason {RUNNING} asks for; give --wall in its place"
+            )));
+        }
+        let Some(chosen) = events.first() else {
+            return Ok(());
+        };
+        if self.shows_waits_alone() && !events.iter().any(|event| is_of_waits(event)) {
+            return Err(usage(format!(
+                "{flag} shows waits, which are the event {WAITS}, and --event {chosen} chooses another; leave one of them out, \
+                 or give --wall, which shows both"
+            )));
+        }
+        if !self.wall {
+            return Ok(());
+        }
+        let mut others = events.iter().filter(|event| !is_of_waits(event)).peekable();
+        if others.peek().is_none() {
+            return Err(usage(format!(
+                "--wall shows waits beside time on CPUs, and --event {chosen} chooses waits alone; leave --event out, or give \
+                 --off-cpu in place of --wall"
+            )));
+        }
+        let is_time = |event: &String| WeightUnit::of_event(event) == WeightUnit::Nanoseconds;
+        match others.any(is_time) {
+            true => Ok(()),
+            false => Err(usage(format!(
+                "--wall adds waits to time on CPUs, and samples of --event {chosen} are no time; choose cpu-clock, or give \
+                 --off-cpu for the waits alone"
+            ))),
+        }
+    }
+
+    /// Refuses a recording without the waits that the flags show.
+    pub(crate) fn check_recording(data: &PerfData, options: &Options) -> Result<(), Failure> {
+        match options.waits.alone {
+            true => check_events(data, &[WAITS.to_owned()]),
+            false => Ok(()),
+        }
     }
 
     /// Makes waits and what was sampled on CPUs one event, if both are shown.
@@ -94,7 +148,7 @@ pub(crate) fn run_delay(delay: &RunDelay) -> String {
 }
 
 /// Words what threads did with their time.
-pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
+pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
     let samples = match waits {
         1 => "1 sample".to_owned(),
         n => format!("{} samples", HumanCount(n)),
@@ -147,10 +201,10 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
     }
     if time.lost_switches > 0 {
         lines.push(format!(
-            "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m, or, beside busy programs of other \
-             sessions, record with chrt -f 1 rprof record",
+            "{} switches of threads were lost, and {} of their time is unknown. To lose fewer: {}--realtime 1",
             HumanCount(time.lost_switches),
-            seconds(time.unknown)
+            seconds(time.unknown),
+            ring.map_or(String::new(), |ring| format!("{ring} or "))
         ));
     }
     lines

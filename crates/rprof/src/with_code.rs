@@ -9,9 +9,9 @@ use rprof_profile::{Filter, Profile, merge};
 
 use crate::cli::FilterArgs;
 use crate::downloads::Downloads;
-use crate::input::{Callee, check_events, open, tell_if_empty};
+use crate::input::{Callee, check_events, open};
 use crate::messages::Failure;
-use crate::{nearest, unshown};
+use crate::{nearest, nothing_found, unshown};
 
 /// Recordings to read, and how.
 pub(crate) struct CodeInput<'a> {
@@ -70,7 +70,7 @@ pub(crate) fn with_code<T>(
         images.push(code);
     }
     let mut profile = merge(profiles);
-    tell_if_empty(&mut profile, &input.filter);
+    nothing_found::check(&profile, input.paths, input.args, &input.filter)?;
     let unmatched = nearest::unmatched(&profile, &input.filter);
     profile.quality.warnings.extend(unmatched);
     let profile = input.args.cut_to_callers(profile, Callee::Dropped);

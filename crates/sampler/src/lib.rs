@@ -48,9 +48,11 @@
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
+mod boost;
 mod clock;
 pub mod drain;
 pub mod inherited_filter;
+mod memory;
 pub mod open;
 pub mod options;
 mod scheduling;
@@ -58,6 +60,7 @@ pub mod session;
 mod trace_area;
 mod wakeup;
 
+pub use boost::{Boosted, LateBoost};
 pub use clock::monotonic_ns;
 pub use drain::{
     Batch, DrainCounts, FastDrain, NO_CPU, Recycler, RemoteDrain, StackBases, Stream, TracePiece,

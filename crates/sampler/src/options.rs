@@ -1,8 +1,10 @@
 //! Options of a recording, as the caller sets them.
 
+use crate::memory::memory_limit;
 use rprof_events::Rate;
 use rprof_launch::Target;
 use rprof_perf_event::Clock;
+use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::{AttrFlags, BranchSampleType, SampleType};
 use std::time::Duration;
 
@@ -52,7 +54,8 @@ pub struct SamplingOptions {
     /// one of calls (Intel's LBR, since Haswell). Default: no.
     pub branch_call_stacks: bool,
     /// Take `user_stack` for an upper bound, and copy fewer bytes where the ring would not hold the
-    /// samples of 25 ms. Default: no.
+    /// samples of 25 ms. For those who unwind at once: callchains keep the user's side, which leads on where
+    /// a stack that was not copied begins. Default: no.
     pub fit_user_stack: bool,
     /// What samples hold beyond address, thread, time, CPU, period and callchain, and which records
     /// come beyond those of processes.
@@ -164,6 +167,9 @@ pub struct DrainOptions {
     /// Sample buffers for each CPU. With all of them in the receiver's hands, samples stay in
     /// the ring until it is full. Default: 16. Many CPUs have [fewer](Self::buffers).
     pub sample_buffers: usize,
+    /// Bytes of further sample buffers, which all CPUs share, for a receiver that is late. They take memory only while batches
+    /// wait in them. Default: a sixteenth of the memory that this process may have, at most 256 MiB.
+    pub reserve_bytes: Option<usize>,
     /// Sideband buffers for each CPU, of up to 64 KiB. Default: 256, so that at least 4 MiB of
     /// sideband (and up to 16 MiB), some 40,000 mappings, can wait for a receiver that stands still. Many CPUs have
     /// [fewer](Self::buffers).
@@ -179,6 +185,9 @@ pub struct DrainOptions {
     /// Run the drain threads under SCHED_FIFO (sched(7)) with this priority, 1 to 99, so that
     /// nothing but a higher one keeps them waiting. Default: no.
     pub realtime: Option<u8>,
+    /// Run a drain thread under SCHED_FIFO with a low priority once it found its ring half full, where that is allowed; from
+    /// the start where events with a fixed period have copies of stacks, which come in bursts. Default: yes.
+    pub realtime_when_late: bool,
 }
 
 /// Sample buffers that each CPU may have, however many there are.
@@ -192,6 +201,12 @@ pub(crate) const SIDEBAND_BATCH: usize = 64 << 10;
 
 /// Bytes in the sample buffers of all CPUs together, beyond which each has fewer: 256 CPUs have all of them.
 const MOST_SAMPLES: usize = 512 << 20;
+
+/// Bytes of the reserve, at most.
+const MOST_RESERVE: usize = 256 << 20;
+
+/// Part of the memory that the reserve may take: 1/16.
+const RESERVE_OF_MEMORY: u64 = 16;
 
 /// Bytes in the sideband buffers of all CPUs together, beyond which each has fewer: 16 CPUs have all of them.
 const MOST_SIDEBAND: usize = 256 << 20;
@@ -209,6 +224,19 @@ impl DrainOptions {
             self.sideband_buffers.min(sideband).max(1),
         )
     }
+
+    /// Returns the number of sample buffers that all CPUs share beyond those that each [has](Self::buffers): together not
+    /// more than half a GiB, or as many as each has.
+    pub fn reserve(&self, cpus: usize) -> usize {
+        let bytes = self.reserve_bytes.unwrap_or_else(|| {
+            let share = memory_limit().map(|bytes| bytes / RESERVE_OF_MEMORY);
+            let share = share.and_then(|bytes| usize::try_from(bytes).ok());
+            share.unwrap_or(0).min(MOST_RESERVE)
+        });
+        let own = self.buffers(cpus).0 * cpus;
+        let buffers = |bytes: usize| bytes / self.batch_bytes.max(MAX_RECORD);
+        buffers(bytes).min(buffers(MOST_SAMPLES).saturating_sub(own))
+    }
 }
 
 impl Default for DrainOptions {
@@ -218,10 +246,12 @@ impl Default for DrainOptions {
             fast: Duration::from_millis(2),
             batch_bytes: 128 << 10,
             sample_buffers: 16,
+            reserve_bytes: None,
             sideband_buffers: 256,
             pin: true,
             nice: None,
             realtime: None,
+            realtime_when_late: true,
         }
     }
 }
@@ -242,5 +272,24 @@ mod tests {
             ..DrainOptions::default()
         };
         assert_eq!(one.buffers(4096).0, 1);
+    }
+
+    #[test]
+    fn the_reserve_and_the_buffers_of_all_cpus_together_are_bounded() {
+        let options = DrainOptions {
+            reserve_bytes: Some(MOST_RESERVE),
+            ..DrainOptions::default()
+        };
+        assert_eq!(options.reserve(2), 2048);
+        assert_eq!(options.reserve(128), 2048);
+        assert_eq!(options.reserve(192), 1024);
+        assert_eq!((options.reserve(256), options.reserve(4096)), (0, 0));
+        let default = DrainOptions::default().reserve(2);
+        assert!((1..=2048).contains(&default), "{default}");
+        let none = DrainOptions {
+            reserve_bytes: Some(0),
+            ..DrainOptions::default()
+        };
+        assert_eq!(none.reserve(2), 0);
     }
 }

@@ -6,6 +6,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Nice value of threads that must not be kept waiting by what they watch, and need little time.
 const URGENT_NICE: i32 = -15;
 
+/// Real-time priority of a drain thread that was late: its work is short.
+pub(crate) const LATE_DRAIN: u8 = 2;
+
+/// Real-time priority of a receiver that is late. Drain threads go before it.
+pub(crate) const LATE_RECEIVER: u8 = 1;
+
 /// Gives the calling thread precedence over others, where that is allowed.
 pub fn prefer_this_thread() {
     // A higher priority is optional.
@@ -38,13 +44,29 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
     is_allowed && sched_setaffinity(None, &only).is_ok()
 }
 
-/// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)).
+/// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)). Threads that it starts are ordinary ones.
 pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
+    set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
+}
+
+/// Takes back [`make_realtime`].
+pub(crate) fn make_ordinary() -> Result<(), Errno> {
+    set_scheduler(libc::SCHED_OTHER, 0)
+}
+
+/// Returns the scheduling policy of the calling thread.
+#[cfg(test)]
+pub(crate) fn policy() -> libc::c_int {
+    // SAFETY: takes and changes no memory; 0 names the calling thread.
+    unsafe { libc::sched_getscheduler(0) }
+}
+
+fn set_scheduler(policy: libc::c_int, priority: u8) -> Result<(), Errno> {
     let parameter = libc::sched_param {
         sched_priority: priority.into(),
     };
     // SAFETY: a valid parameter that the call only reads; 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
+    match unsafe { libc::sched_setscheduler(0, policy, &parameter) } {
         0 => Ok(()),
         _ => Err(errno::last()),
     }

@@ -68,6 +68,18 @@ impl Comparison {
         }
     }
 
+    /// Returns the p-value of "no change at all", in either direction.
+    pub fn p_of_any_change(&self) -> f64 {
+        let rise = self.log_ratio.abs();
+        // Without spread and without difference the quotient is no number.
+        let t = if rise == 0.0 {
+            0.0
+        } else {
+            rise / self.standard_error
+        };
+        (2.0 * upper_tail(t, self.degrees_of_freedom)).min(1.0)
+    }
+
     /// Returns the smallest rise that would have been seen with this chance, such as 0.8, in a test at level `alpha`:
     /// 0.14 for 14 %. `None` if the standard error is unknown.
     pub fn smallest_visible(&self, alpha: f64, power: f64) -> Option<f64> {

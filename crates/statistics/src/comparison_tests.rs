@@ -1,5 +1,5 @@
 use super::*;
-use crate::verdict::{Verdict, judge};
+use crate::verdict::{CONFIDENCE, Verdict, judge};
 use rprof_testing::Random;
 
 const OLD: [f64; 5] = [9.84, 9.79, 9.91, 9.88, 9.80];
@@ -111,13 +111,76 @@ fn verdicts_name_what_is_sure() {
     };
     // The rise is 4.6 %.
     assert_eq!((at(0.0), at(0.02)), (Verdict::More, Verdict::More));
-    assert_eq!(at(0.0465), Verdict::BelowThreshold);
-    assert_eq!(at(0.10), Verdict::Unchanged);
+    assert_eq!(at(0.0465), Verdict::MayExceed);
+    assert_eq!(at(0.06), Verdict::BelowThreshold);
+    assert_eq!(at(0.10), Verdict::BelowThreshold);
     let wild = Measured::exact(&[1.0, 2.0, 1.0], &[2.0, 1.0, 1.0]);
     let wild = compare(&wild, Design::Independent, Prior::NONE, 0.05).unwrap();
     assert_eq!(judge(&[wild], 0.05), [Verdict::Inconclusive]);
     let visible = wild.smallest_visible(0.05, 0.8).unwrap();
     assert!(visible > 0.5, "{visible}");
+}
+
+#[test]
+fn verdicts_agree_with_the_interval_that_is_shown() {
+    // Eight runs a side with a spread of known size, around a rise of known size, up and down.
+    const Z: [f64; 8] = [-1.42, -0.85, -0.47, -0.15, 0.15, 0.47, 0.85, 1.42];
+    let mut seen = std::collections::HashSet::new();
+    for (spread, rise, threshold) in grid() {
+        let run = |at: usize, factor: f64| factor * (1.0 + spread * Z[at % 8]);
+        let old: Vec<f64> = (0..8).map(|n| run(3 * n, 1.0)).collect();
+        let new: Vec<f64> = (0..8).map(|n| run(5 * n + 2, 1.0 + rise)).collect();
+        let measured = Measured::exact(&old, &new);
+        let found = compare(&measured, Design::Independent, Prior::NONE, threshold).unwrap();
+        let verdict = judge(&[found], 0.05)[0];
+        seen.insert(verdict);
+        let interval = found.confidence_interval(CONFIDENCE);
+        let inside = 1.0 / (1.0 + threshold) < interval.low && interval.high < 1.0 + threshold;
+        let expected = match (inside, interval.contains(1.0)) {
+            (true, true) => Verdict::Unchanged,
+            (true, false) => Verdict::BelowThreshold,
+            (false, true) => Verdict::Inconclusive,
+            (false, false) if interval.low >= 1.0 + threshold => Verdict::More,
+            (false, false) if interval.high <= 1.0 / (1.0 + threshold) => Verdict::Less,
+            (false, false) => Verdict::MayExceed,
+        };
+        assert_eq!(
+            verdict, expected,
+            "{rise} ± {spread}, limit {threshold}: {interval:?}"
+        );
+    }
+    assert_eq!(seen.len(), 6, "{seen:?}");
+}
+
+/// Spreads, rises and falls, and thresholds.
+fn grid() -> impl Iterator<Item = (f64, f64, f64)> {
+    let spreads = [0.0005, 0.002, 0.004, 0.01, 0.02, 0.05, 0.1, 0.3];
+    let rises = [
+        -0.5, -0.2, -0.1, -0.055, -0.05, -0.048, -0.03, -0.01, -0.001, 0.0, 0.001, 0.01, 0.03,
+        0.045, 0.048, 0.05, 0.052, 0.07, 0.1, 0.2, 1.0,
+    ];
+    let thresholds = [0.001, 0.01, 0.05, 0.1, 0.5];
+    spreads.into_iter().flat_map(move |spread| {
+        (rises.into_iter())
+            .flat_map(move |rise| thresholds.map(|threshold| (spread, rise, threshold)))
+    })
+}
+
+#[test]
+fn of_many_a_difference_that_one_alone_would_show_is_not_sure() {
+    let measured = Measured::exact(&OLD, &NEW);
+    let shown = compare(&measured, Design::Independent, Prior::NONE, 0.05).unwrap();
+    let p = shown.p_of_any_change();
+    let equal = compare(
+        &Measured::exact(&OLD, &OLD),
+        Design::Independent,
+        Prior::NONE,
+        0.05,
+    );
+    let mut family = vec![equal.unwrap(); (0.1 / p) as usize];
+    family.push(shown);
+    assert_eq!(judge(&[shown], 0.05), [Verdict::MayExceed]);
+    assert_eq!(judge(&family, 0.05).last(), Some(&Verdict::Inconclusive));
 }
 
 /// Number from the standard normal distribution, by Box and Muller.

@@ -62,4 +62,4 @@ pub use measured::{Design, Measured};
 pub use prior::Prior;
 pub use summary::Summary;
 pub use t_test::{TTest, paired, welch};
-pub use verdict::{Verdict, judge, judge_by};
+pub use verdict::{CONFIDENCE, Verdict, judge, judge_by};

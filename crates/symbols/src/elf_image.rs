@@ -53,6 +53,21 @@ impl ElfImage<ImageFile> {
     }
 }
 
+impl ElfImage<ImageFile> {
+    /// Returns true if it keeps in use what may not be, or what is not at its path any more.
+    pub(crate) fn is_to_be_closed(&self, places: &DebugFiles) -> bool {
+        let files = [
+            Some((self.path.as_deref(), self.image.data())),
+            (self.debug.get().and_then(Option::as_ref))
+                .map(|debug| (Some(&*debug.path), debug.symbols.data())),
+        ];
+        files.into_iter().flatten().any(|(path, file)| {
+            let path = path.filter(|_| file.is_mapped());
+            path.is_some_and(|path| !places.may_keep(path) || !file.is_at(path))
+        })
+    }
+}
+
 impl ElfImage<Vec<u8>> {
     /// Parses a copy of an image that had `path`; its debug files are looked for as for that path.
     pub(crate) fn of_copy(bytes: Vec<u8>, path: PathBuf) -> Result<Self, Reason> {
@@ -278,7 +293,7 @@ pub(crate) fn right_file(
     path: &Path,
     places: &DebugFiles,
 ) -> Result<ImageFile, Reason> {
-    let file = ImageFile::open(path)?;
+    let file = places.open(path)?;
     // Below another root, files are copies.
     let is_here = places.root.is_none() && key.build_id().is_none();
     if is_here && key.inode().is_some_and(|inode| inode != file.inode()) {

@@ -15,6 +15,7 @@
 //! | `dwarf` | functions, inlined calls and lines from debug information |
 //! | `stored_answers` | what debug information said, as it is stored from one run to the next |
 //! | `reconcile` | symbol table and debug information, combined into one answer |
+//! | `same_names` | functions of one name, told apart by file and line |
 //! | `located` | functions without symbols, by unwinding information |
 //! | `signal_trampoline` | code that handlers of signals return to, by its bytes |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
@@ -43,6 +44,7 @@ mod memory;
 mod once_map;
 mod pages;
 mod reconcile;
+mod same_names;
 mod signal_trampoline;
 mod stored_answers;
 

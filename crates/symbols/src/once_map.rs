@@ -55,6 +55,12 @@ impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
             .remove(key);
     }
 
+    /// Forgets the values for which `keep` returns false. Those that are being computed stay.
+    pub(crate) fn retain(&self, keep: impl Fn(&Result<V, Reason>) -> bool) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, entry| entry.slot.get().is_none_or(|value| keep(value)));
+    }
+
     /// Forgets all that nobody has asked for since this was called before.
     pub(crate) fn forget_unused(&self) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,8 @@
 //! - Without a symbol, debug information names the function.
 //! - Without debug information there is the symbol, and neither line nor inlined call.
 //!
-//! Inlined calls come from debug information, by linkage name where there is one.
+//! Inlined calls come from debug information, by linkage name where there is one. Where several functions have another name in
+//! common, file and line stand behind it (`same_names`).
 //! Names of PLT entries end in `@plt`; versions (`f@@V1`) are cut from names. The lowest bit
 //! of Thumb addresses is no part of an address on either side.
 
@@ -23,6 +24,7 @@ use crate::elf::ElfSymbol;
 use crate::frames::{Frames, Inlined, InlinedName, Symbol};
 use rprof_parallel::map_chunks;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Names that many addresses share, each demangled once.
@@ -34,6 +36,8 @@ pub(crate) struct Reconciler {
     /// Functions that only debug information names, by start and name.
     functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
     inlined: FxHashMap<Arc<str>, Arc<InlinedName>>,
+    /// Names of those that are told from others of their name, by what tells them.
+    told_apart: FxHashMap<(Arc<str>, Arc<str>), Arc<InlinedName>>,
     /// Names of inlined calls by address of their text in memory, which is faster to look up than
     /// the text.
     by_place: FxHashMap<usize, Arc<InlinedName>>,
@@ -60,6 +64,7 @@ impl Reconciler {
             symbols: FxHashMap::default(),
             functions: FxHashMap::default(),
             inlined: named.into_iter().flatten().collect(),
+            told_apart: FxHashMap::default(),
             by_place: FxHashMap::default(),
         }
     }
@@ -78,7 +83,11 @@ impl Reconciler {
             (Some(symbol), Some(name)) if symbol.start() < found.range.start => {
                 self.function(name, &found)
             }
-            (Some(symbol), _) => self.symbol(&symbol),
+            (Some(symbol), Some(name)) if symbol.raw() == name.as_bytes() => self.symbol(
+                &symbol,
+                function.and_then(|function| function.distinction.as_deref()),
+            ),
+            (Some(symbol), _) => self.symbol(&symbol, None),
             (None, Some(name)) => self.function(name, &found),
             (None, None) => return None,
         };
@@ -94,7 +103,7 @@ impl Reconciler {
                 None => outermost = call.call,
             }
             inlined.push(Inlined {
-                function: self.inlined(call.name.as_ref()),
+                function: self.inlined(call.name.as_ref(), call.distinction.as_ref()),
                 line: None,
                 start_line: call.start_line,
             });
@@ -107,7 +116,8 @@ impl Reconciler {
         Some(frames.beginning_at(start_line))
     }
 
-    fn symbol(&mut self, found: &ElfSymbol<'_>) -> Arc<Symbol> {
+    /// Makes the symbol of a function, which is called as the table says, and after what tells it from others of its name.
+    fn symbol(&mut self, found: &ElfSymbol<'_>, distinction: Option<&str>) -> Arc<Symbol> {
         let style = self.style;
         let make = || {
             let mut raw = String::from_utf8_lossy(found.raw()).into_owned();
@@ -115,7 +125,7 @@ impl Reconciler {
                 raw.push_str("@plt");
             }
             Arc::new(Symbol {
-                name: found.name(style).into(),
+                name: with_distinction(found.name(style), distinction),
                 raw: raw.into(),
                 start: found.start(),
                 size: found.size(),
@@ -130,9 +140,10 @@ impl Reconciler {
     fn function(&mut self, name: &Arc<str>, found: &Found) -> Arc<Symbol> {
         let style = self.style;
         let range = &found.range;
+        let distinction = found.frames.first().and_then(|f| f.distinction.as_deref());
         let make = || {
             Arc::new(Symbol {
-                name: demangle(name, style).into(),
+                name: with_distinction(demangle(name, style), distinction),
                 raw: (**name).into(),
                 start: range.start,
                 size: range.end - range.start,
@@ -146,7 +157,21 @@ impl Reconciler {
 
     /// Returns the names of an inlined call. `raw` must live until all calls are named, so that no
     /// other text takes its address.
-    fn inlined(&mut self, raw: Option<&Arc<str>>) -> Arc<InlinedName> {
+    fn inlined(
+        &mut self,
+        raw: Option<&Arc<str>>,
+        distinction: Option<&Arc<str>>,
+    ) -> Arc<InlinedName> {
+        if let (Some(raw), Some(distinction)) = (raw, distinction) {
+            let style = self.style;
+            let make = || {
+                let name = with_distinction(demangle(raw, style), Some(distinction));
+                let raw = Arc::clone(raw);
+                Arc::new(InlinedName { name, raw })
+            };
+            let key = (Arc::clone(raw), Arc::clone(distinction));
+            return Arc::clone(self.told_apart.entry(key).or_insert_with(make));
+        }
         let place = raw.map_or(0, |raw| raw.as_ptr().addr());
         if let Some(known) = self.by_place.get(&place) {
             return Arc::clone(known);
@@ -161,5 +186,13 @@ impl Reconciler {
         let name = Arc::clone(self.inlined.entry(Arc::clone(&raw)).or_insert_with(make));
         self.by_place.insert(place, Arc::clone(&name));
         name
+    }
+}
+
+/// Returns a name with what tells it from others.
+fn with_distinction(name: Cow<'_, str>, distinction: Option<&str>) -> Box<str> {
+    match distinction {
+        Some(distinction) => [&*name, distinction].concat().into(),
+        None => name.into(),
     }
 }

@@ -12,7 +12,7 @@ pub use function_bounds::{FunctionBounds, KernelPrefetch, PartialLookup};
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
-use crate::dwarf::DwarfQuery;
+use crate::dwarf::{DwarfQuery, Found};
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux, VmlinuxError};
 use crate::located::LocatedNames;
@@ -20,6 +20,7 @@ use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
+use crate::same_names;
 use crate::{Frames, Reason, Style};
 use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, build_id_of};
 use rprof_output::PrivateCache;
@@ -55,6 +56,8 @@ pub struct Symbolizer {
     query: DwarfQuery,
     /// True if functions without symbols are located by unwinding information.
     locates: bool,
+    /// True if functions of one name are told apart by file and line.
+    tells_apart: bool,
     threads: usize,
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
@@ -108,7 +111,23 @@ impl Symbolizer {
 
     fn resolve(&self, image: &ImageKey, offsets: &[u64], query: DwarfQuery) -> Vec<Lookup> {
         let opened = self.images.get(image, || self.open(image));
-        match &*opened {
+        let found = self.resolve_opened(image, &opened, offsets, query);
+        if let (Some(_), Ok(Image::File(elf))) = (&self.debug_files.lasting, &*opened)
+            && elf.is_to_be_closed(&self.debug_files)
+        {
+            self.forget(image);
+        }
+        found
+    }
+
+    fn resolve_opened(
+        &self,
+        image: &ImageKey,
+        opened: &Result<Image, Reason>,
+        offsets: &[u64],
+        query: DwarfQuery,
+    ) -> Vec<Lookup> {
+        match opened {
             Err(reason) => vec![Err(*reason); offsets.len()],
             Ok(Image::File(symbols)) => self.resolve_elf(symbols, offsets, query),
             Ok(Image::Archive(archive)) => self.resolve_archive(archive, offsets, query),
@@ -213,6 +232,17 @@ impl Symbolizer {
         self.images.forget_unused();
     }
 
+    /// Closes the images whose files were removed or replaced meanwhile, where the symbolizer [releases
+    /// files](SymbolizerBuilder::releases_files).
+    pub fn forget_removed(&self) {
+        if self.debug_files.lasting.is_some() {
+            self.images.retain(|image| match image {
+                Ok(Image::File(elf)) => !elf.is_to_be_closed(&self.debug_files),
+                _ => true,
+            });
+        }
+    }
+
     fn open(&self, image: &ImageKey) -> Result<Image, Reason> {
         match image.source() {
             ImageSource::File(path) => {
@@ -275,18 +305,34 @@ impl Symbolizer {
             true => image.debug_info(places),
             false => None,
         };
-        let found = debug.map(|debug| match &self.answer_cache {
+        let found = debug.as_ref().map(|debug| match &self.answer_cache {
             Some(cache) => (image.answers()).resolve(
                 cache,
                 &places.memory,
-                &debug,
+                debug,
                 &sorted,
                 query,
                 self.threads,
             ),
             None => debug.resolve(&sorted, query, self.threads),
         });
-        let found = found.unwrap_or_default();
+        let mut found = found.unwrap_or_default();
+        if let (Some(debug), true, true) = (&debug, query.inlines, self.tells_apart) {
+            let is_named = |svma, found: &Found| {
+                let name = found.frames.first().and_then(|frame| frame.name.as_ref());
+                let symbol = image.symbol(svma, places);
+                symbol.zip(name).is_some_and(|(symbol, name)| {
+                    symbol.start() >= found.range.start && symbol.raw() != name.as_bytes()
+                })
+            };
+            let with_lines = DwarfQuery {
+                lines: true,
+                ..query
+            };
+            same_names::tell_apart(&sorted, &mut found, is_named, |svmas| {
+                debug.resolve(svmas, with_lines, self.threads)
+            });
+        }
         let mut names = Reconciler::new(self.style, &found, self.threads);
         let mut found = found.into_iter();
         let mut located = LocatedNames::default();
@@ -370,4 +416,37 @@ enum Image {
         /// kernel.
         vmlinux: Option<u64>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// Paths of files below a folder that this process has mapped.
+    fn mapped_below(folder: &Path) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let folder = folder.to_str().unwrap();
+        maps.lines().filter(|line| line.contains(folder)).count()
+    }
+
+    #[test]
+    fn images_outside_of_lasting_places_are_not_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let path: PathBuf = folder.path().join("program");
+        std::fs::copy("/proc/self/exe", &path).unwrap();
+        let image = ImageKey::file(&path);
+        let builder = || Symbolizer::builder().inlines(false).lines(false);
+        let offsets: Vec<u64> = (0..2_000_000).step_by(1000).collect();
+        let holding = builder().build();
+        let expected = holding.resolve_image(&image, &offsets);
+        assert!(expected.iter().any(Result::is_ok));
+        assert!(mapped_below(folder.path()) > 0);
+        drop(holding);
+        let releasing = builder().releases_files(true).build();
+        for _ in 0..2 {
+            assert_eq!(releasing.resolve_image(&image, &offsets), expected);
+            assert_eq!(mapped_below(folder.path()), 0);
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::{inapplicable, skip};
 pub enum Need {
     /// Permission to sample one's own programs.
     PerfEvents,
-    /// Permission to sample the kernel, and to see its addresses.
+    /// Permission to sample the kernel and whole CPUs, and to see the kernel's addresses.
     Kernel,
     /// The `perf` tool.
     Perf,
@@ -59,8 +59,8 @@ impl fmt::Display for Need {
         f.write_str(match self {
             Need::PerfEvents => "permission for perf_event_open (kernel.perf_event_paranoid <= 2)",
             Need::Kernel => {
-                "permission to sample the kernel (kernel.perf_event_paranoid <= 1) \
-                 and to see its addresses (kernel.kptr_restrict)"
+                "permission to sample the kernel and whole CPUs (kernel.perf_event_paranoid <= 0) \
+                 and to see the kernel's addresses (kernel.kptr_restrict)"
             }
             Need::Perf => "perf",
             Need::Cxx => "a C++ compiler",
@@ -109,8 +109,8 @@ pub fn has(need: Need) -> bool {
 
 fn look(need: Need) -> bool {
     match need {
-        Need::PerfEvents => may_sample(false),
-        Need::Kernel => may_sample(true) && kernel_addresses(),
+        Need::PerfEvents => may_sample(Scope::Program),
+        Need::Kernel => may_sample(Scope::Machine) && kernel_addresses(),
         Need::Perf => runs("perf"),
         Need::Cxx => {
             let cxx = std::env::var("CXX").unwrap_or_default();
@@ -199,9 +199,18 @@ fn overlays() -> bool {
     succeeds("unshare", &["-m", "sh", "-c", script])
 }
 
-/// Returns true if the kernel lets this process sample itself. The kernel is asked, and not rprof, whose
+/// What is sampled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// The user's side of this process.
+    Program,
+    /// Everything on a CPU.
+    Machine,
+}
+
+/// Returns true if the kernel lets this process sample that. The kernel is asked, and not rprof, whose
 /// refusal is to fail a test.
-fn may_sample(kernel: bool) -> bool {
+fn may_sample(scope: Scope) -> bool {
     use perf_event_open_sys::bindings;
     use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -212,10 +221,16 @@ fn may_sample(kernel: bool) -> bool {
         ..Default::default()
     };
     attr.set_disabled(1);
-    attr.set_exclude_kernel(u64::from(!kernel));
+    attr.set_exclude_kernel(u64::from(scope == Scope::Program));
     attr.set_exclude_hv(1);
+    let (pid, cpu) = match scope {
+        Scope::Program => (0, -1),
+        // The CPU that this thread is on is online.
+        // SAFETY: the call has no conditions.
+        Scope::Machine => (-1, unsafe { libc::sched_getcpu() }),
+    };
     // SAFETY: the attributes are valid for their stated size, and live for the call.
-    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, 0, -1, -1, 8) };
+    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, -1, 8) };
     if fd < 0 {
         return false;
     }

@@ -2,7 +2,7 @@
 
 use rprof_export::CleanNames;
 use rprof_export::clean::clean;
-use rprof_profile::pattern::matches_name;
+use rprof_profile::pattern::matches_function;
 use rprof_profile::selection::{Condition, FunctionSet, functions_where};
 use rprof_profile::{Profile, ThreadId};
 
@@ -209,7 +209,7 @@ pub(crate) fn removed(filters: &[Filter]) -> Option<FunctionSet> {
 pub(crate) fn named(profile: &Profile, pattern: &str) -> FunctionSet {
     functions_where(profile, |id| {
         let name = profile.function(id).name.as_deref();
-        name.is_ok_and(|name| matches_name(pattern, name))
+        name.is_ok_and(|name| matches_function(pattern, name))
     })
 }
 

@@ -244,11 +244,14 @@ impl Model {
     }
 
     /// Returns the number of samples in each of some equal parts of the recording's time, under all filters but that by
-    /// time, with the times of the first sample and the last. Nothing without samples one by one.
+    /// time, with the times at which the first sample or wait begins and the last ends. Nothing without samples one by one.
     pub(crate) fn histogram(&self, filters: &[Filter], parts: usize) -> Option<Histogram> {
         let samples = self.profile.samples.as_ref()?;
         let times = samples.times();
         let (first, last) = (*times.first()?, *times.last()?);
+        // The first wait begins before its sample, and maybe before any sample.
+        let began = self.profile.time.map_or(first, |(began, _)| began);
+        let first = first.min(began);
         let others: Vec<Filter> = (filters.iter())
             .filter(|filter| filter.kind != crate::filters::FilterKind::Time)
             .cloned()
@@ -315,7 +318,7 @@ fn conditions(filters: &[Filter]) -> impl Iterator<Item = &Condition> {
 /// Samples over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Histogram {
-    /// Times of the first and the last sample, in nanoseconds.
+    /// Times of the first sample, or the beginning of the first wait, and of the last sample, in nanoseconds.
     pub(crate) first: u64,
     pub(crate) last: u64,
     /// Samples in each part.

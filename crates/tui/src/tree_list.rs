@@ -1,6 +1,7 @@
 //! [`TreeList`]: a tree of calls as a list of rows, of which some are open.
 
 use rprof_export::rows::percent;
+use rprof_export::shown_branches;
 use rprof_profile::selection::FunctionSet;
 use rustc_hash::FxHashSet;
 
@@ -51,7 +52,8 @@ impl TreeList {
         }
     }
 
-    /// Makes the rows: of each open node the children of at least `limit` percent of `whole`, the heaviest first.
+    /// Makes the rows: of each open node the children that are [shown](shown_branches) at this limit, by their share of `whole`
+    /// or of the node, the heaviest first.
     ///
     /// A chain without branches is not indented further. With `zoom` there is that node, and what is below it.
     pub(crate) fn lay_out(&mut self, model: &Model, limit: f64, whole: u64, zoom: Option<u32>) {
@@ -64,8 +66,14 @@ impl TreeList {
         let calls = &mut self.calls;
         let put = |calls: &mut Calls, pile: &mut Vec<Step>, node: Option<u32>, indent: u16| {
             let children = calls.heaviest(model, node);
-            let shown =
-                children.partition_point(|child| percent(calls.total(*child), whole) >= limit);
+            let weights: Vec<u64> = children.iter().map(|child| calls.total(*child)).collect();
+            let of_node = match node {
+                Some(node) => calls.total(node),
+                None => weights
+                    .iter()
+                    .fold(0u64, |sum, weight| sum.saturating_add(*weight)),
+            };
+            let shown = shown_branches(&weights, of_node, whole, limit);
             let is_chain = children.len() == 1 && node.is_some();
             let indent = match node {
                 None => 0,

@@ -30,11 +30,14 @@ pub(crate) struct PlainRule {
     count: u8,
     return_address: i16,
     saved: [(u8, i16); MOST_SAVED],
+    /// True for Go's code, whose description leaves out that the caller's frame pointer lies below the return address, to
+    /// where its own leads.
+    is_go: bool,
 }
 
 impl PlainRule {
-    /// `None` for rules of other kinds.
-    pub(crate) fn new(rule: RuleRef<'_>, arch: Arch) -> Option<Self> {
+    /// `None` for rules of other kinds. `is_go` if the Go compiler made the code.
+    pub(crate) fn new(rule: RuleRef<'_>, arch: Arch, is_go: bool) -> Option<Self> {
         let Cfa::Register(cfa_register, cfa_offset) = rule.rule.cfa else {
             return None;
         };
@@ -63,6 +66,7 @@ impl PlainRule {
             count: all.len() as u8,
             return_address,
             saved,
+            is_go: is_go && arch == Arch::X86_64,
         })
     }
 
@@ -81,8 +85,16 @@ impl PlainRule {
         let slot = cfa.wrapping_add_signed(self.return_address.into());
         let return_address = memory.read_u64(slot).ok_or(Fault::Memory(slot))?;
         let sp = registers.sp();
+        let own = cfa.wrapping_sub(16);
+        let has_frame = self.is_go && registers.frame_pointer() == Some(own);
         registers.set(arch.sp(), cfa);
         registers.keep(arch.callee_saved());
+        if has_frame {
+            match memory.read_u64(own) {
+                Some(saved) => registers.set(arch.fp(), saved),
+                None => registers.forget(arch.fp()),
+            }
+        }
         for &(register, offset) in self.saved.iter().take(usize::from(self.count)) {
             let slot = cfa.wrapping_add_signed(offset.into());
             match memory.read_u64(slot) {
@@ -214,6 +226,7 @@ mod tests {
             count: 0,
             return_address: -8,
             saved: [(0, 0); MOST_SAVED],
+            is_go: false,
         }
     }
 

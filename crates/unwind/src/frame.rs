@@ -110,12 +110,23 @@ pub enum Root {
     /// Code without call frame information that ends the thread or the process when the call
     /// returns: the start of threads in musl, or what calls `main` there; Go's `goexit`.
     ExitFollows,
-    /// A runtime switched to another stack just before the call, at whose beginning it is: Go's `systemstack`, `mcall` and
-    /// `morestack`, whose callers are on the goroutine's stack; Erlang's calls of C code, on the stack of a scheduler; SBCL's
-    /// `call_into_lisp` of the first thread, whose callers are on the stack of `main`.
+    /// A runtime switched to another stack just before the call, at whose beginning it is, and nobody waits for its return:
+    /// Go's `mcall`, whose goroutine another thread may run meanwhile; Erlang's calls of C code, on the stack of a scheduler;
+    /// SBCL's `call_into_lisp` of the first thread, whose callers are on the stack of `main`.
     SwitchedStack,
     /// Erlang: the function returns to the start of one that ends its process.
     EndOfProcess,
+}
+
+/// Word that is missing where the callers are on another stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MissingWord {
+    /// The next return address, in the slot at this address.
+    ReturnAddress(u64),
+    /// The word at this address, which tells where the other stack is.
+    Link(u64),
+    /// Nothing tells where the other stack is.
+    Unknown,
 }
 
 /// Reason why unwinding ended before the root. Addresses are AVMAs.
@@ -153,6 +164,15 @@ pub enum TruncationReason {
     BadMemory {
         /// Address that would have been read.
         address: u64,
+    },
+    /// The callers are on another stack, which was not copied: that of a goroutine below `systemstack`, of C code below a
+    /// callback, or the one that a signal interrupted.
+    #[error("the callers of {address:#x} are on another stack")]
+    OtherStack {
+        /// The frame whose caller is there.
+        address: u64,
+        /// What is missing.
+        missing: MissingWord,
     },
     /// The return address is not one: nothing executable is mapped there.
     #[error("return address {address:#x} is not in any code")]

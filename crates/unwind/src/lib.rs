@@ -44,7 +44,7 @@
 //! | `expression` | DWARF expressions |
 //! | `without_cfi` | one step where there is none: frame pointers, leaf functions, PLT entries |
 //! | `hotspot` | one step in code of Java's JIT compilers and interpreter |
-//! | `runtimes` | one step in code of Erlang, Guile, LuaJIT and SBCL |
+//! | `runtimes` | one step in code of Erlang, Guile, LuaJIT and SBCL; Go's stacks |
 //! | `signal_context` | signal frames by their contents |
 //! | `simulate` | a function's remaining code, simulated to its return |
 //! | `code` | calls and exits, recognised in machine code |
@@ -124,7 +124,7 @@ pub use arch::Arch;
 pub use cache::RuleCacheStats;
 pub use deep::{CodeLookup, Completion, CutPoint, DeepStackCompleter, StackObservation};
 pub use error::TableError;
-pub use frame::{FoundBy, Frame, FrameKind, Root, TruncationReason, UnwindOutcome};
+pub use frame::{FoundBy, Frame, FrameKind, MissingWord, Root, TruncationReason, UnwindOutcome};
 pub use memory::{Memory, StackDump};
 pub use modules::{Module, Modules};
 pub use registers::Registers;

@@ -8,12 +8,23 @@ pub trait Memory {
     /// Returns the eight bytes at this address, as a number in the order of the process. `None` if they
     /// are not known.
     fn read_u64(&self, avma: u64) -> Option<u64>;
+
+    /// Returns the frame pointer at the time of the sample and the return addresses to which it led then, innermost
+    /// first, where the kernel followed it. They are all that is known of stacks that were not copied. `None` unless
+    /// implemented.
+    fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
+        None
+    }
 }
 
 impl<M: Memory + ?Sized> Memory for &M {
     #[inline]
     fn read_u64(&self, avma: u64) -> Option<u64> {
         (**self).read_u64(avma)
+    }
+
+    fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
+        (**self).frame_pointer_chain()
     }
 }
 
@@ -22,6 +33,7 @@ impl<M: Memory + ?Sized> Memory for &M {
 pub struct StackDump<'a> {
     base: u64,
     bytes: &'a [u8],
+    chain: Option<(u64, &'a [u64])>,
 }
 
 impl<'a> StackDump<'a> {
@@ -31,7 +43,20 @@ impl<'a> StackDump<'a> {
         Self {
             base: base_sp,
             bytes,
+            chain: None,
         }
+    }
+
+    /// Adds what the kernel found by the sample's frame pointer: the user's side of the callchain behind the sampled
+    /// address.
+    #[must_use]
+    pub const fn with_frame_pointer_chain(
+        mut self,
+        frame_pointer: u64,
+        return_addresses: &'a [u64],
+    ) -> Self {
+        self.chain = Some((frame_pointer, return_addresses));
+        self
     }
 
     /// First address of the dump.
@@ -53,6 +78,10 @@ impl Memory for StackDump<'_> {
         let offset = usize::try_from(avma.checked_sub(self.base)?).ok()?;
         let bytes = self.bytes.get(offset..)?.first_chunk()?;
         Some(u64::from_le_bytes(*bytes))
+    }
+
+    fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
+        self.chain
     }
 }
 

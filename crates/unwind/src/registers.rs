@@ -130,9 +130,10 @@ impl Registers {
         self.valid &= mask;
     }
 
-    /// Returns the frame pointer, if known.
+    /// Returns the frame pointer, if known: rbp or x29, whatever the code uses it for.
+    #[must_use]
     #[inline]
-    pub(crate) fn fp(&self) -> Option<u64> {
+    pub fn frame_pointer(&self) -> Option<u64> {
         self.get(self.arch.fp())
     }
 }

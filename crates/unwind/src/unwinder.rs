@@ -3,14 +3,14 @@
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::BlobCache;
-use crate::runtimes::sbcl;
+use crate::runtimes::{go, sbcl};
 use crate::simulate::{SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
 use crate::table::Found;
 use crate::without_cfi::{Context, Outcome};
 use crate::{
-    Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, TruncationReason,
-    UnwindOutcome, UnwindTable, signal_context,
+    Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
+    TruncationReason, UnwindOutcome, UnwindTable, signal_context,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
@@ -36,6 +36,7 @@ pub struct Unwinder {
     processes: FxHashMap<u64, BlobCache>,
     cache: RuleCache,
     simulations: SimulationCache,
+    calls: go::KnownCalls,
 }
 
 /// Counts of hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
@@ -67,6 +68,7 @@ impl Unwinder {
             processes: FxHashMap::with_hasher(FxBuildHasher),
             cache: RuleCache::new(),
             simulations: SimulationCache::new(),
+            calls: go::KnownCalls::new(),
         }
     }
 
@@ -181,12 +183,27 @@ impl Unwinder {
                     }
                 }
                 Code::Module(module) => {
-                    self.step(frame, module, &mut registers, memory, modules, blobs)
+                    let switched = self.switched(
+                        module,
+                        &mut registers,
+                        memory,
+                        modules,
+                        limit,
+                        frames,
+                        blobs,
+                    );
+                    match switched {
+                        Some(go::Beyond::Caller(caller, by)) => Ok((caller, by)),
+                        Some(go::Beyond::End(end)) => return end,
+                        None => self.step(frame, module, &mut registers, memory, modules, blobs),
+                    }
                 }
             };
             let (caller, by) = match stepped {
                 Ok(found) => found,
-                Err(end) => return end,
+                Err(end) => {
+                    return beyond_copy(end, (memory, modules, &self.calls), limit, frames);
+                }
             };
             let Some(address) = caller.return_address else {
                 return UnwindOutcome::Complete(Root::UndefinedReturnAddress);
@@ -236,10 +253,64 @@ impl Unwinder {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
         match table.find(svma) {
-            Found::Rule(rule) if !table.switches_stack(svma.wrapping_add(1)) => {
-                PlainRule::new(rule, self.arch)
+            Found::Rule(rule) if table.switch_at(svma.wrapping_add(1)).is_none() => {
+                PlainRule::new(rule, self.arch, table.is_go_code(svma))
             }
             _ => None,
+        }
+    }
+
+    /// Goes on behind a call that the last frame made on another stack. `None` where it did not.
+    #[allow(clippy::too_many_arguments)]
+    fn switched<M, P>(
+        &self,
+        module: Option<Module<'_>>,
+        registers: &mut Registers,
+        memory: &M,
+        modules: &P,
+        limit: usize,
+        frames: &mut Vec<Frame>,
+        blobs: &BlobCache,
+    ) -> Option<go::Beyond>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let (frame, module) = (*frames.last()?, module?);
+        let table = module.table.filter(|_| frame.kind == FrameKind::Caller)?;
+        let switch = table.switch_at(frame.address.wrapping_sub(module.bias))?;
+        let code = self.context(frame, Some(module), memory, modules, blobs);
+        let switched = go::SwitchedFrame {
+            memory,
+            modules,
+            code: &code,
+            table,
+            bias: module.bias,
+            switch,
+            known: &self.calls,
+            limit,
+        };
+        Some(switched.step(registers, frames))
+    }
+
+    fn context<'c, M: ?Sized, P: ?Sized>(
+        &'c self,
+        frame: Frame,
+        module: Option<Module<'c>>,
+        memory: &'c M,
+        modules: &'c P,
+        blobs: &'c BlobCache,
+    ) -> Context<'c, M, P> {
+        Context {
+            memory,
+            modules,
+            module,
+            exact: frame.kind != FrameKind::Caller,
+            found_by: frame.found_by,
+            mask: self.mask,
+            blobs,
+            simulations: &self.simulations,
+            process_end: Cell::new(None),
         }
     }
 
@@ -262,11 +333,6 @@ impl Unwinder {
         if let Some(module) = module
             && let Some(table) = module.table
         {
-            if frame.kind == FrameKind::Caller
-                && table.switches_stack(address.wrapping_sub(module.bias))
-            {
-                return Err(UnwindOutcome::Complete(Root::SwitchedStack));
-            }
             let by_table = self.by_table(frame, table, module.bias, registers, memory, modules);
             if let Some(outcome) = by_table {
                 return outcome;
@@ -280,17 +346,7 @@ impl Unwinder {
                 return outcome;
             }
         }
-        let context = Context {
-            memory,
-            modules,
-            module,
-            exact: frame.kind != FrameKind::Caller,
-            found_by: frame.found_by,
-            mask: self.mask,
-            blobs,
-            simulations: &self.simulations,
-            process_end: Cell::new(None),
-        };
+        let context = self.context(frame, module, memory, modules, blobs);
         let sp = registers.sp();
         match context.step(registers) {
             Outcome::Caller(caller, by) => Ok((caller, by)),
@@ -362,6 +418,41 @@ impl Unwinder {
             }
             Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
+    }
+}
+
+/// Goes on where the copy ends, by what the kernel found with frame pointers, if the missing word is where one leads. The reason
+/// for which a stack ends is that its callers are on another one, if a signal interrupted them there.
+#[cold]
+fn beyond_copy<M, P>(
+    end: UnwindOutcome,
+    (memory, modules, calls): (&M, &P, &go::KnownCalls),
+    limit: usize,
+    frames: &mut Vec<Frame>,
+) -> UnwindOutcome
+where
+    M: Memory + ?Sized,
+    P: Modules + ?Sized,
+{
+    let (UnwindOutcome::Truncated(TruncationReason::StackEnded { address })
+    | UnwindOutcome::Truncated(TruncationReason::BadMemory { address })) = end
+    else {
+        return end;
+    };
+    let fp = address.wrapping_sub(8);
+    if let Some(end) = go::by_chain(fp, None, (memory, modules, calls), limit, frames) {
+        return end;
+    }
+    let mut interrupted = (frames.iter().rev()).filter(|f| f.kind == FrameKind::Interrupted);
+    let is_elsewhere = interrupted
+        .next()
+        .is_some_and(|frame| memory.read_u64(frame.sp & !7).is_none());
+    match frames.last() {
+        Some(frame) if is_elsewhere => UnwindOutcome::Truncated(TruncationReason::OtherStack {
+            address: frame.address,
+            missing: MissingWord::ReturnAddress(address),
+        }),
+        _ => end,
     }
 }
 

@@ -208,7 +208,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     fn handed_frame(&self, registers: &mut Registers) -> Outcome {
         let (arch, slot) = (registers.arch(), registers.sp());
         let frame = registers
-            .fp()
+            .frame_pointer()
             .filter(|fp| fp.wrapping_sub(slot) <= MAX_FRAME);
         let saved = frame.and_then(|fp| Some((fp, self.memory.read_u64(fp)?)));
         let (Some((fp, saved)), Some(address)) = (saved, self.memory.read_u64(slot)) else {
@@ -234,7 +234,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     /// address, or with a frame pointer below that.
     fn erlang(&self, registers: &mut Registers) -> Option<Outcome> {
         let arch = registers.arch();
-        let fp = registers.fp();
+        let fp = registers.frame_pointer();
         let is_outermost = fp.is_some_and(|fp| self.memory.read_u64(fp) == Some(0));
         if !(is_outermost || self.blobs.runs_erlang()) {
             return None;
@@ -357,7 +357,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             module.table.is_some_and(|table| table.is_plt(svma))
         });
         let top = self.memory.read_u64(registers.sp())?;
-        let is_pushed = prologue && registers.fp() == Some(top);
+        let is_pushed = prologue && registers.frame_pointer() == Some(top);
         let most = if in_plt { 2 } else { u64::from(is_pushed) };
         (0..=most).find_map(|words| {
             let slot = registers.sp().wrapping_add(words * 8);
@@ -367,7 +367,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     }
 
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
-        let Some(fp) = registers.fp() else {
+        let Some(fp) = registers.frame_pointer() else {
             return Outcome::Nothing;
         };
         if fp == 0 && self.found_by == FoundBy::FramePointer {

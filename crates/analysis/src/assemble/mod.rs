@@ -6,9 +6,11 @@
 //! | `wakers` | frames for who ended waits |
 //! | `worker_stacks` | stacks of one worker, made on a thread of its own |
 //! | `roots` | complete stacks and truncated ones |
+//! | `root_code` | roots by their code, where names tell nothing |
 //! | `one_by_one` | samples one by one, as columns or streams |
 
 mod one_by_one;
+mod root_code;
 mod roots;
 mod wakers;
 mod worker_stacks;
@@ -21,6 +23,7 @@ use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Profile,
     ProfileBuilder, Quality, SymbolTables, Thread, ThreadId, WeightUnit,
 };
+use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
 use crate::counted::counted;
@@ -35,6 +38,7 @@ use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 use one_by_one::Entries;
+use root_code::RootCode;
 pub(crate) use roots::reaches_root;
 use wakers::WakerFrames;
 use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
@@ -42,6 +46,7 @@ use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
 /// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
     index: &Index<'_>,
+    symbolizer: &Symbolizer,
     parts: WorkerResults,
     mut symbols: Symbols,
     options: &Options,
@@ -58,12 +63,12 @@ pub(crate) fn assemble(
         frames.extend(wakers.in_order.iter().map(|id| Frame::of(*id)));
         frames
     });
-    drop(locations);
     let has_callchains =
         !options.leaves_only && parts.iter().any(|part| part.resolved.has_callchains);
     let known = AssembleInputs {
         symbols: &symbols,
         is_kernel,
+        root_code: RootCode::new(index, symbolizer, locations.as_slice()),
         has_callchains,
         filter: StackFilter::new(&options.filter, &symbols),
         wakers,

@@ -1,4 +1,4 @@
-//! Complete stacks and truncated ones: by what the recorder says, or by the names at the root.
+//! Complete stacks and truncated ones: by what the recorder says, or by the names and the code at the root.
 
 use rprof_profile::{Function, StackPosition, StackTally};
 
@@ -20,6 +20,10 @@ pub(super) fn tally(
         StackEnd::Root => stacks.complete += samples,
         StackEnd::Cut => stacks.truncated += samples,
         StackEnd::NoUnwindInfo => stacks.no_unwind_info += samples,
+        StackEnd::OtherStack => {
+            stacks.other += samples;
+            stacks.other_stack += samples;
+        }
         StackEnd::Other => stacks.other += samples,
     }
     if end != StackEnd::Unknown {
@@ -30,10 +34,10 @@ pub(super) fn tally(
         let function = known.symbols.outermost(location);
         &known.symbols.functions[function.0 as usize]
     };
-    let outermost = from_root.next();
-    let outermost = outermost.map(|at| (known.is_kernel[at as usize], function(at)));
-    let complete = reaches_root(outermost, || from_root.next().map(function));
-    match complete {
+    let first = from_root.next();
+    let outermost = first.map(|at| (known.is_kernel[at as usize], function(at)));
+    let is_named = reaches_root(outermost, || from_root.next().map(function));
+    match is_named || first.is_some_and(|at| known.root_code.is_root(at)) {
         true => stacks.complete += samples,
         false => stacks.truncated += samples,
     }

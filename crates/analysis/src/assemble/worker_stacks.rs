@@ -8,6 +8,7 @@ use rprof_profile::intern::Lists;
 use rprof_profile::waits::{is_of_waits, reason_of};
 use rprof_profile::{ProfileBuilder, StackTally};
 
+use crate::assemble::root_code::RootCode;
 use crate::assemble::roots::tally;
 use crate::assemble::wakers::WakerFrames;
 use crate::groups::{Weights, WokenBy};
@@ -22,6 +23,8 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) symbols: &'a Symbols,
     /// By location id, true if it is in the kernel.
     pub(super) is_kernel: Vec<bool>,
+    /// Roots by their code.
+    pub(super) root_code: RootCode<'a>,
     pub(super) has_callchains: bool,
     pub(super) filter: StackFilter<'a>,
     /// Event whose samples are waits, if the filter looks at stacks.

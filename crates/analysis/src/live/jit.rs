@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rprof_jit::{AwaitedFile, JitDump, LiveFiles, PerfMap};
+use rprof_jit::{JitDump, LiveFiles, PerfMap};
 use rprof_symbols::{Lookup, Reason};
 use rustc_hash::FxHashMap;
 
@@ -39,6 +39,7 @@ struct Process {
 #[derive(Debug)]
 struct ReadFile<T> {
     len: u64,
+    was_there: bool,
     contents: Option<T>,
 }
 
@@ -46,6 +47,7 @@ impl<T> Default for ReadFile<T> {
     fn default() -> Self {
         ReadFile {
             len: 0,
+            was_there: false,
             contents: None,
         }
     }
@@ -53,13 +55,23 @@ impl<T> Default for ReadFile<T> {
 
 impl<T> ReadFile<T> {
     /// Reads a file whose length is another than before. Returns the bytes that were read.
-    fn refresh(&mut self, file: &AwaitedFile, parse: impl FnOnce(Vec<u8>) -> Option<T>) -> u64 {
-        let len = file.len();
+    fn refresh(
+        &mut self,
+        files: &mut LiveFiles,
+        number: usize,
+        parse: impl FnOnce(Vec<u8>) -> Option<T>,
+    ) -> u64 {
+        let Ok(Some(file)) = files.open(number) else {
+            return 0;
+        };
+        self.was_there = true;
+        let len = file.len().unwrap_or(0);
         if len == self.len || len > MOST_BYTES || file.is_mostly_holes() {
             return 0;
         }
         self.len = len;
-        self.contents = file.read().ok().flatten().and_then(parse);
+        let bytes = file.read().ok().filter(|bytes| !bytes.is_empty());
+        self.contents = bytes.and_then(parse);
         len
     }
 }
@@ -70,15 +82,19 @@ impl Process {
         for path in jitdumps {
             self.files.add_jitdump(path.as_os_str().as_bytes());
         }
-        self.files.open(|_, _| {});
-        let mut read =
-            (self.map).refresh(self.files.perf_map(), |bytes| Some(PerfMap::parse(bytes)));
-        let files = self.files.jitdumps();
-        self.dumps.resize_with(files.len(), ReadFile::default);
-        for (dump, file) in self.dumps.iter_mut().zip(files) {
-            read += dump.refresh(file, |bytes| JitDump::parse(&bytes).ok());
+        let dumps = self.files.jitdumps();
+        let files = &mut self.files;
+        let mut read = (self.map).refresh(files, dumps, |bytes| Some(PerfMap::parse(bytes)));
+        self.dumps.resize_with(dumps, ReadFile::default);
+        for (number, dump) in self.dumps.iter_mut().enumerate() {
+            read += dump.refresh(files, number, |bytes| JitDump::parse(&bytes).ok());
         }
         read
+    }
+
+    /// Returns true if one of the files was there.
+    fn has_files(&self) -> bool {
+        self.map.was_there || self.dumps.iter().any(|dump| dump.was_there)
     }
 
     /// Returns the name of the function that was made last of those at an address.
@@ -115,7 +131,7 @@ impl JitFiles {
                 dumps: Vec::new(),
             });
             self.kept += process.refresh(&owner.jitdumps);
-            has_files |= process.files.held() > 0;
+            has_files |= process.has_files();
             for (found, avma) in found.iter_mut().zip(avmas) {
                 if found.is_err()
                     && let Some(frames) = process.find(*avma)

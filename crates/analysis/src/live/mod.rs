@@ -220,6 +220,7 @@ impl LiveAnalysis {
 
     /// Begins another interval of the window, which has the last `most` of them, with the one that begins.
     pub fn next_interval(&self, most: usize) {
+        self.0.symbolizer.forget_removed();
         lock(&self.0.counter).counts.next_interval(most);
     }
 

@@ -201,12 +201,12 @@ impl<'a> Worker<'a> {
                 return;
             }
         }
-        self.at_time(sample.time());
         let attr = &described.attr;
         let weight = sample.period().unwrap_or_else(|| default_weight(described));
 
         let endian = described.layout.endian();
         let is_wait = described.name == WAITS;
+        self.at_time(sample.time(), if is_wait { weight } else { 0 });
         let of_address = || Chain::of_address(sample.ip().unwrap_or(0), is_wait);
         let woken = match sample
             .addr()
@@ -335,7 +335,14 @@ impl<'a> Worker<'a> {
             Tid(tid),
             time,
         );
-        self.at_time(sample.time);
+        self.at_time(
+            sample.time,
+            if parser.is_of_waits() {
+                sample.weight
+            } else {
+                0
+            },
+        );
         self.out.has_callchains |= parser.has_chain();
         let chain = match sample.chain {
             Some(words) => Chain::Raw(words),
@@ -356,12 +363,22 @@ impl<'a> Worker<'a> {
         self.enqueue(one, row, pending);
     }
 
-    /// Widens the time range of the result to a sample.
+    /// Widens the time range of the result to a sample, and to the beginning of one that took `length`. A wait may stand for more
+    /// than its own length, and is no older than the recording, nor than the time that the filter wants.
     #[inline]
-    fn at_time(&mut self, time: Option<u64>) {
+    fn at_time(&mut self, time: Option<u64>, length: u64) {
         if let Some(time) = time {
-            let (first, last) = self.out.time.unwrap_or((time, time));
-            self.out.time = Some((first.min(time), last.max(time)));
+            let from = match length {
+                0 => time,
+                _ => {
+                    let oldest = self.shared.index.began.unwrap_or(0);
+                    let wanted = self.shared.filter.time.map_or(0, |(from, _)| from);
+                    time.saturating_sub(length)
+                        .max(oldest.max(wanted).min(time))
+                }
+            };
+            let (first, last) = self.out.time.unwrap_or((from, time));
+            self.out.time = Some((first.min(from), last.max(time)));
         }
     }
 

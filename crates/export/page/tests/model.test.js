@@ -3,8 +3,9 @@ import test from "node:test";
 import { chronicle } from "../chronicle.js";
 import { cpuMask, leafMask, taskMask } from "../filter.js";
 import { growCallees, growCallers, leafPlaces, placesOf } from "../groups.js";
-import { layout, NARROW, squeezed } from "../layout.js";
+import { layout, narrowBelow, NARROW, squeezed } from "../layout.js";
 import { byFunction, byLeaf, rowAt } from "../model.js";
+import { calledOf, underProcesses } from "../processes.js";
 import { matched } from "../search.js";
 import { transformed } from "../transform.js";
 import { cellsOf, sumsOf } from "../lanes.js";
@@ -161,6 +162,20 @@ test("a layout has all that is wide enough, in its place", () => {
   }
 });
 
+test("frames too narrow to be drawn are counted below their caller", () => {
+  const builder = new TreeBuilder();
+  const main = builder.child(0, 0, 1);
+  for (let fn = 1; fn <= 1000; fn++) builder.child(main, fn, 1);
+  const wide = builder.child(main, 1001, 1);
+  const own = new Float64Array(builder.fn.length).fill(1);
+  [own[0], own[main], own[wide]] = [0, 0, 1000];
+  const { tree } = builder.finish(own);
+  const total = totalsOf(tree, Float64Array.from({ length: tree.n }, (_, i) => (i < 2 ? 0 : i === 2 ? 1000 : 1)));
+  assert.deepEqual(narrowBelow(tree, total, total, 1, 0, 800), { count: 1000, weight: 1000 });
+  assert.deepEqual(narrowBelow(tree, total, total, 1, 0, 4000), { count: 0, weight: 0 });
+  assert.deepEqual(narrowBelow(tree, total, total, 2, 0, 800), { count: 0, weight: 0 });
+});
+
 test("deep trees need no stack", () => {
   const n = 200_000;
   const frames = Int32Array.from({ length: n }, (_, i) => i - 1);
@@ -272,6 +287,48 @@ test("the time line sums up what is chosen, by lane and time", () => {
   assert.deepEqual([...sumsOf(rows, cells, 12, { ...all, cpu: Uint8Array.of(0, 0, 1) })].filter(Boolean), [4, 8]);
   assert.deepEqual([...sumsOf(rows, cells, 12, { ...all, leaf: Uint8Array.of(1, 0) })].filter(Boolean), [1, 2]);
   assert.deepEqual([...cellsOf(rows, 0, 4, 10, null, 0)], [0, 0, 1, 2, -1]);
+});
+
+/** Rows of one event, each of a task, a leaf and a weight. */
+const rowsOf = (/** @type {[number, number, number][]} */ list) =>
+  /** @type {any} */ ({ n: list.length, time: list.map((_, i) => i), task: list.map(([task]) => task), cpu: list.map(() => 1), leaf: list.map(([, leaf]) => leaf), event: list.map(() => 0), weight: list.map(([, , weight]) => weight), samples: list.map(() => 1) });
+const ALL = { event: 0, bySamples: false, time: null, task: null, cpu: null, leaf: null };
+
+test("threads and processes are called by the name that had most samples", () => {
+  // Of process 5 thread 5 was `sh`, then `python`; thread 6 is `worker`. Process 7 ended as name 4; its first thread has no samples.
+  const tasks = { n: 5, pid: [5, 5, 5, 7, -1], tid: [5, 5, 6, 8, -1], comm: [0, 1, 2, 3, 0], process: [1, 1, 1, 4, -1] };
+  const rows = rowsOf([[0, 0, 1], [1, 0, 1], [1, 0, 1], [2, 0, 9], [2, 0, 9], [2, 0, 9], [3, 0, 1], [4, 0, 1]]);
+  const { thread, threadName, processName } = calledOf(tasks, [rows]);
+  assert.deepEqual([...thread].map((one) => threadName[one]), [1, 1, 2, 3, 0]);
+  assert.equal(new Set(thread).size, 4);
+  assert.deepEqual([...processName], [1, 1, 1, 4, 0]);
+});
+
+test("stacks of each process stand below it, and idle threads below none", () => {
+  const random = randomOf(12);
+  for (const seed of SEEDS.slice(0, 20)) {
+    const { stacks, tree, own } = forest(seed);
+    const idle = 1;
+    tree.kind[idle] = KINDS.indexOf("idle");
+    const total = totalsOf(tree, own);
+    const rows = rowsOf(stacks.map(({ frames, weight }) => [random(4), nodeAt(tree, total, frames), weight]));
+    const nodeOf = Int32Array.from({ length: tree.n }, (_, i) => i);
+    const grown = underProcesses(tree, nodeOf, [{ rows, choice: ALL }, { rows, choice: { ...ALL, bySamples: true } }], Int32Array.of(0, 1, 1, 2), 3, 100);
+    /** @type {Map<string, number>} */
+    const expected = new Map();
+    for (let i = 0; i < rows.n; i++) {
+      const frames = stacks[i].frames;
+      const isIdle = rows.leaf[i] >= idle && rows.leaf[i] < tree.end[idle];
+      const key = (isIdle ? frames : [100 + [0, 1, 1, 2][rows.task[i]], ...frames]).join(" ");
+      expected.set(key, (expected.get(key) ?? 0) + rows.weight[i]);
+    }
+    assert.deepEqual(new Map([...pathsOf(grown.tree, grown.own)].sort()), new Map([...expected].sort()));
+    assert.equal(grown.total[0], totalsOf(tree, own)[0]);
+    assert.equal(grown.baseTotal?.[0], rows.n);
+    const top = [];
+    for (let i = 1; i < grown.tree.n; i = grown.tree.end[i]) if (grown.tree.kind[i] === 0) top.push(grown.total[i] + grown.baseTotal[i]);
+    assert.deepEqual(top, top.toSorted((a, b) => b - a));
+  }
 });
 
 test("a path leads to its node, as far as there is one", () => {

@@ -48,6 +48,7 @@ test("a state is what was written, whatever it is", () => {
       view: one(["flame", "time", "table", "sandwich", "tree", "lines"]),
       inverted: random(2) === 1,
       flames: random(2) === 1,
+      noProcesses: random(2) === 1,
       zoom: Array.from({ length: random(5) }, () => random(1000)),
       fn: random(3) - 1,
       search: one(["", "a&b=c#%", "ä|\u{1f600}", "</script>"]),

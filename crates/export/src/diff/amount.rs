@@ -68,11 +68,27 @@ pub(super) fn change(change: &Change) -> String {
     }
 }
 
-/// Returns the interval of a change: `[+16 %, +25 %]`.
+/// Returns the interval of a change: `[+16.2 %, +24.9 %]`.
 pub(super) fn interval(change: &Change) -> Option<String> {
     let interval = change.interval?;
-    let [low, high] = [interval.low, interval.high].map(|ratio| percent(ratio - 1.0));
+    let [low, high] = [interval.low, interval.high].map(|ratio| end(ratio - 1.0));
     Some(format!("[{low}, {high}]"))
+}
+
+/// Returns one end of an interval, with digits enough to see on which side of 0 and of a threshold it lies.
+fn end(relative: f64) -> String {
+    let percent_of = relative * 100.0;
+    match percent_of.abs() {
+        none if none < 0.005 => "0 %".into(),
+        few if few < 0.05 => format!("{percent_of:+.2} %"),
+        some if some < 100.0 => format!("{percent_of:+.1} %"),
+        _ => percent(relative),
+    }
+}
+
+/// Returns a threshold as it is typed, without a sign: `5 %`, `2.25 %`.
+pub(super) fn limit(threshold: f64) -> String {
+    format!("{} %", (threshold * 1e4).round() / 100.0)
 }
 
 /// Returns the difference in points of the whole program: `+3.1 pp`.

@@ -25,7 +25,7 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     let shown = |of: fn(&Summary) -> f64| amount(diff, summary.as_ref().map_or(0.0, of));
     writeln!(
         out,
-        "# program: {} of {} a run, {} runs differ by {:.1} % ({} to {}); functions by {:.1} % beside sampling",
+        "# program: {} of {} a run, {} runs differ by {:.1} % ({} to {}); single functions by {:.1} % more than sampling explains",
         shown(|summary| summary.mean),
         noun(diff),
         found.whole.len(),

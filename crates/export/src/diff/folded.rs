@@ -26,7 +26,7 @@ pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
         })
         .collect();
     lines.sort();
-    // Names that differ in their parameters are one frame.
+    // Functions of one name in several objects are one frame.
     lines.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {

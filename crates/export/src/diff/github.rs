@@ -32,7 +32,15 @@ pub fn annotations(
     let mut text = String::new();
     match diff.gate() {
         Gate::Passed => command("notice", title, None, &words::headline(diff), &mut text),
-        Gate::Inconclusive => command("warning", title, None, &words::headline(diff), &mut text),
+        Gate::Inconclusive => {
+            command(
+                "warning",
+                title,
+                None,
+                &words::open_question(diff),
+                &mut text,
+            );
+        }
         Gate::Regressed => {
             let failing: Vec<&FunctionDiff> = diff.failing().collect();
             for row in failing.iter().take(MOST) {

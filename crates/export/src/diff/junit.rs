@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use rprof_profile::compare::{Change, FunctionDiff, Gate, ProfileDiff, Verdict};
 
-use super::amount::percent;
+use super::amount::{change as change_of, interval, percent};
 use super::rows::{SortBy, sorted};
 use super::{github, words};
 use crate::clean::clean;
@@ -28,7 +28,7 @@ pub fn write(diff: &ProfileDiff, name: &str, out: &mut dyn Write) -> io::Result<
         name: words::whole(diff),
         result: match gate {
             Gate::Regressed => Some(("failure", words::headline(diff))),
-            Gate::Inconclusive => Some(("skipped", words::headline(diff))),
+            Gate::Inconclusive => Some(("skipped", words::open_question(diff))),
             Gate::Passed => None,
         },
     }];
@@ -80,10 +80,21 @@ struct Case {
 
 /// Returns why nothing can be said of an amount.
 fn unknown(change: &Change) -> Option<String> {
-    (change.verdict == Verdict::Inconclusive).then(|| match change.visible {
-        Some(visible) => format!("inconclusive: could have seen {}", percent(visible)),
-        None => "inconclusive".into(),
-    })
+    let word = match change.verdict {
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::MayExceed => "changed, inconclusive about the threshold",
+        _ => return None,
+    };
+    let interval = interval(change).map(|interval| format!(" {interval}"));
+    let visible = change
+        .visible
+        .map(|visible| format!("; could have seen {}", percent(visible)));
+    Some(format!(
+        "{word}: {}{}{}",
+        change_of(change),
+        interval.unwrap_or_default(),
+        visible.unwrap_or_default()
+    ))
 }
 
 /// Returns text as the value of an attribute.

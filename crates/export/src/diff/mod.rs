@@ -41,7 +41,7 @@ pub use rows::{Hidden, SortBy};
 pub struct DiffOptions {
     /// Order of rows.
     pub sort: SortBy,
-    /// Show rows within the noise too.
+    /// Show rows without a sure change too.
     pub all: bool,
     /// Most rows.
     pub limit: Option<usize>,

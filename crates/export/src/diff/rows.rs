@@ -25,8 +25,8 @@ pub enum Hidden {
     BeyondLimit,
     /// Their totals changed because that of a function below them did, which is shown.
     Callers,
-    /// They are within the noise.
-    WithinNoise,
+    /// No change of them is sure that reaches the threshold and counts.
+    NothingSure,
 }
 
 /// Rows that are shown.
@@ -35,7 +35,7 @@ pub(super) struct ChosenRows<'d> {
     pub(super) rows: Vec<&'d FunctionDiff>,
     /// Numbers of rows that are not shown, by reason; none is 0.
     pub(super) hidden: Vec<(usize, Hidden)>,
-    /// No row is marked: those that are shown changed most, within the noise.
+    /// No row is marked: those that are shown changed most.
     pub(super) none_marked: bool,
 }
 
@@ -64,14 +64,14 @@ pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> Ch
             }
         }
     }
-    let within_noise = all - rows.len() - callers;
+    let nothing_sure = all - rows.len() - callers;
     let shown = rows.len().min(options.limit.unwrap_or(usize::MAX));
     let beyond = rows.len() - shown;
     rows.truncate(shown);
     let mut hidden = vec![
         (beyond, Hidden::BeyondLimit),
         (callers, Hidden::Callers),
-        (within_noise, Hidden::WithinNoise),
+        (nothing_sure, Hidden::NothingSure),
     ];
     hidden.retain(|(count, _)| *count > 0);
     ChosenRows {

@@ -1,7 +1,7 @@
 //! A differential flame graph: above, the new profile; below, what only the old one has; both with one scale.
 //!
 //! Colours are inclusive: a frame is red if it and what it called take more than before, blue if less, grey if that is
-//! within the noise. What is new, and what is gone, is hatched, so that eyes with a colour deficiency tell it as well.
+//! without a sure change. What is new, and what is gone, is hatched, so that eyes with a colour deficiency tell it as well.
 //! Widths of the two sides are not merged: a merged width is neither's time.
 
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::amount::{amount, noun, percent};
 use super::tree::Tree;
 use crate::clean::clean;
 use crate::svg::page::{Hex, LEGEND_AT, ROW, Share, WIDTH, begin, escaped, put_box};
-use crate::svg::{SvgError, SvgOptions};
+use crate::svg::{LeftOut, SvgError, SvgOptions};
 
 /// Standard deviations by which an amount must have changed for its frame to be coloured.
 const FAR: f64 = 2.5;
@@ -25,7 +25,8 @@ const TOP: usize = 76;
 const FINE: f64 = 1e9;
 
 /// Draws the stacks of a comparison, which needs [them](rprof_profile::compare::CompareOptions::stacks). Of the options
-/// title, subtitle, width and smallest width count.
+/// title, subtitle, width and smallest width count. Returns what is too narrow to be drawn, which the picture states as well;
+/// `None` if all frames are there.
 ///
 /// # Errors
 /// [`SvgError`].
@@ -33,7 +34,7 @@ pub fn write(
     diff: &ProfileDiff,
     options: &SvgOptions,
     out: &mut dyn Write,
-) -> Result<(), SvgError> {
+) -> Result<Option<LeftOut>, SvgError> {
     let tree = Tree::of(diff);
     let root = &tree.nodes[0];
     let whole = root.amounts[1].max(root.elided);
@@ -42,11 +43,22 @@ pub fn write(
     }
     let scale = if whole < FINE { FINE / whole } else { 1.0 };
     let fewest = whole * options.min_width / 100.0;
-    let new = place(&tree, |node| tree.nodes[node].amounts[1], fewest, 0);
+    let mut narrow = (0, 0.0);
+    let new = place(
+        &tree,
+        |node| tree.nodes[node].amounts[1],
+        (fewest, &mut narrow),
+        0,
+    );
     let deepest = |frames: &[Placed]| frames.iter().map(|frame| frame.depth).max().unwrap_or(0);
     let below = deepest(&new) + 2;
     let gone = match root.elided > 0.0 {
-        true => place(&tree, |node| tree.nodes[node].elided, fewest, below),
+        true => place(
+            &tree,
+            |node| tree.nodes[node].elided,
+            (fewest, &mut narrow),
+            below,
+        ),
         false => Vec::new(),
     };
     let options = SvgOptions {
@@ -54,7 +66,12 @@ pub fn write(
         ..options.clone()
     };
     let size = (deepest(&gone).max(deepest(&new)), (whole * scale) as u64);
-    let about = format!(
+    let left_out = (narrow.0 > 0).then(|| LeftOut {
+        frames: narrow.0,
+        share: 100.0 * narrow.1 / (root.amounts[1] + root.elided),
+        min_width: options.min_width,
+    });
+    let mut about = format!(
         "{} {} → {}{}; the width is the new side's",
         noun(diff),
         amount(diff, root.amounts[0]),
@@ -62,6 +79,9 @@ pub fn write(
         (diff.whole.relative())
             .map_or(String::new(), |relative| format!(", {}", percent(relative))),
     );
+    if let Some(left_out) = &left_out {
+        about.push_str(&format!("; {left_out}"));
+    }
     let drawing = Drawing {
         diff,
         tree: &tree,
@@ -100,7 +120,7 @@ pub fn write(
     }
     out.write_all(b"</svg>\n")?;
     out.flush()?;
-    Ok(())
+    Ok(left_out)
 }
 
 /// Node with its place.
@@ -111,13 +131,28 @@ struct Placed {
     amount: f64,
 }
 
-/// Places nodes whose amount is wide enough, from a depth on.
-fn place(tree: &Tree, amount: impl Fn(usize) -> f64, fewest: f64, top: usize) -> Vec<Placed> {
+/// Places nodes whose amount is wide enough, from a depth on. Adds up number and amount of the others.
+fn place(
+    tree: &Tree,
+    amount: impl Fn(usize) -> f64,
+    (fewest, narrow): (f64, &mut (u64, f64)),
+    top: usize,
+) -> Vec<Placed> {
     let mut placed = Vec::new();
     let mut open = vec![(0, top, 0.0)];
     while let Some((node, depth, start)) = open.pop() {
         let whole = amount(node);
-        if whole <= 0.0 || whole < fewest {
+        if whole <= 0.0 {
+            continue;
+        }
+        if whole < fewest {
+            let mut below = vec![node];
+            while let Some(node) = below.pop() {
+                narrow.0 += 1;
+                let children = tree.nodes[node].children.iter().copied();
+                below.extend(children.filter(|child| amount(*child) > 0.0));
+            }
+            narrow.1 += whole;
             continue;
         }
         placed.push(Placed {
@@ -243,7 +278,7 @@ fn legend() -> String {
     let entries = [
         (Hex(RED).to_string(), "takes more"),
         (Hex(BLUE).to_string(), "takes less"),
-        (Hex(GREY).to_string(), "within the noise"),
+        (Hex(GREY).to_string(), "no sure change"),
         ("url(#new)".into(), "new"),
         ("url(#gone)".into(), "gone (lower panel)"),
     ];

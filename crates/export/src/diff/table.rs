@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use rprof_profile::compare::{FunctionDiff, ProfileDiff};
 
 use super::DiffOptions;
-use super::amount::{amount, change};
+use super::amount::{amount, change, limit};
 use super::cautions;
 use super::rows::{for_people, note, sign};
 use super::words;
@@ -39,7 +39,8 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         if chosen.none_marked && !chosen.rows.is_empty() && !options.all {
             writeln!(
                 out,
-                "# the largest differences, all of them within the noise:"
+                "# no function surely changed by {} or more; the largest differences:",
+                limit(diff.threshold)
             )?;
         }
         writeln!(out, "#")?;

@@ -82,6 +82,84 @@ fn what_functions_call_is_named_where_none_changed_by_itself() {
 }
 
 #[test]
+fn each_state_between_equal_and_more_has_words_of_its_own() {
+    // Six runs a side that differ by 0.2 %.
+    let side = |factor: f64| -> Vec<Profile> {
+        [-2.0, -1.0, 0.0, 0.0, 1.0, 2.0]
+            .map(|noise| {
+                let amount = |n: f64| (n * factor * (1.0 + 0.002 * noise)) as u64;
+                profile(&[
+                    ("main;alpha", amount(200_000.0)),
+                    ("main;beta", amount(80_000.0)),
+                ])
+            })
+            .into()
+    };
+    let said = |rise: f64, threshold: f64| {
+        let options = CompareOptions {
+            threshold,
+            ..CompareOptions::default()
+        };
+        let diff = compare(&side(1.0), &side(1.0 + rise), &options).unwrap();
+        (
+            words::headline(&diff),
+            text_of(&diff, "json", &DiffOptions::default()),
+        )
+    };
+    for (rise, threshold, expected, verdict) in [
+        (
+            0.0005,
+            0.05,
+            "UNCHANGED: no change of the program of 5 % or more",
+            "unchanged",
+        ),
+        (
+            0.03,
+            0.05,
+            "MORE, BELOW 5 %: the program takes +3.0 % [+2.8 %, +3.2 %] CPU time",
+            "below_threshold",
+        ),
+        (
+            -0.03,
+            0.0525,
+            "LESS, BELOW 4.99 %: the program takes -3.0 % [-3.2 %, -2.8 %] CPU time",
+            "below_threshold",
+        ),
+        (
+            0.05,
+            0.05,
+            "MORE, INCONCLUSIVE ABOUT 5 %: the program takes +5.0 % [+4.8 %, +5.2 %] CPU time",
+            "inconclusive",
+        ),
+        (
+            -0.33,
+            0.5,
+            "LESS, INCONCLUSIVE ABOUT 33.33 %: the program takes -33 % [",
+            "inconclusive",
+        ),
+        (
+            0.0001,
+            0.002,
+            "INCONCLUSIVE: the program takes ",
+            "inconclusive",
+        ),
+        (0.2, 0.05, "REGRESSED: 2 functions take more", "regressed"),
+    ] {
+        let (headline, json) = said(rise, threshold);
+        assert!(
+            headline.starts_with(expected),
+            "{rise} {threshold}: {headline}"
+        );
+        assert!(
+            json.contains(&format!("\"verdict\": \"{verdict}\"")),
+            "{headline}: {json}"
+        );
+    }
+    let (may, _) = said(0.0001, 0.002);
+    assert!(may.contains(": no change, or a "), "{may}");
+}
+
+#[test]
 fn the_table_begins_with_the_verdict_and_has_what_changed() {
     let text = text_of(&changed(), "text", &DiffOptions::default());
     let first = text.lines().next().unwrap();

@@ -2,10 +2,11 @@
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{
-    Change, FunctionDiff, Noise, Outcome, ProfileDiff, Scope, SideSummary, Verdict, Work,
+    Change, FunctionDiff, MORE_SAMPLES, Noise, Outcome, ProfileDiff, Scope, SideSummary, Verdict,
+    Work,
 };
 
-use super::amount::{amount, change, interval, noun, percent, points};
+use super::amount::{amount, change, interval, limit, noun, percent, points};
 use crate::amounts::{count, samples};
 use crate::clean::{clean, shorten};
 
@@ -33,6 +34,8 @@ pub fn key(verdict: Verdict) -> &'static str {
         Verdict::Suspected => "suspected",
         Verdict::Moved => "moved",
         Verdict::WithAll => "with_all",
+        Verdict::MayExceed => "may_exceed",
+        Verdict::BelowShare => "below_share",
         Verdict::BelowThreshold => "below_threshold",
         Verdict::Unchanged => "unchanged",
         Verdict::Inconclusive => "inconclusive",
@@ -60,6 +63,7 @@ pub fn outcome_key(outcome: Outcome) -> &'static str {
         Outcome::Uniform => "uniform",
         Outcome::Suspected => "suspected",
         Outcome::Moved => "moved",
+        Outcome::BelowThreshold => "below_threshold",
         Outcome::Unchanged => "unchanged",
         Outcome::Inconclusive => "inconclusive",
     }
@@ -159,43 +163,177 @@ pub fn headline(diff: &ProfileDiff) -> String {
                 "MOVED: {what} went from some functions to others under the same callers ({first} above all)"
             )
         }
-        Outcome::Unchanged => format!(
-            "UNCHANGED: no change of {} or more was seen",
-            percent(diff.threshold).trim_start_matches('+')
-        ),
-        Outcome::Inconclusive if is_seen(&diff.whole) => format!(
-            "NOT SURE: the program takes {} {what}, {}, and that may be chance or less than {}",
-            match diff.whole.difference() > 0.0 {
-                true => "more",
-                false => less(diff),
-            },
-            [Some(change(&diff.whole)), interval(&diff.whole)]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" "),
-            percent(diff.threshold).trim_start_matches('+')
-        ),
-        Outcome::Inconclusive => {
-            let visible = diff.whole.visible.map(|visible| {
-                format!(
-                    "; a change of {} would have been seen",
-                    percent(visible).trim_start_matches('+')
-                )
-            });
+        Outcome::BelowThreshold => {
+            let (more, limit) = direction(diff, &diff.whole);
             format!(
-                "NO CHANGE SEEN: whatever changed is within the noise{}",
-                visible.unwrap_or_default()
+                "{}, BELOW {limit}: {}",
+                more.to_uppercase(),
+                program_takes(diff)
             )
         }
+        Outcome::Unchanged => {
+            let unsure = diff.functions.iter();
+            let unsure = unsure.filter(|row| row.own.verdict == Verdict::Inconclusive);
+            let functions = match unsure.count() {
+                0 => String::new(),
+                1 => "; one function is inconclusive".into(),
+                n => format!("; {n} functions are inconclusive"),
+            };
+            format!(
+                "UNCHANGED: no change of {} or more{functions}",
+                match diff.work {
+                    Work::Share => limit(diff.threshold),
+                    _ => format!("the program of {}", limit(diff.threshold)),
+                }
+            )
+        }
+        Outcome::Inconclusive => inconclusive(diff),
     }
 }
 
-/// Returns whether an amount changed beyond its interval, though the test does not find it sure.
-fn is_seen(change: &Change) -> bool {
-    change
-        .interval
-        .is_some_and(|interval| !interval.contains(1.0))
+/// Returns what is not sure, as a sentence that begins with `INCONCLUSIVE`, or with `MORE, INCONCLUSIVE` where the direction is
+/// sure.
+fn inconclusive(diff: &ProfileDiff) -> String {
+    let whole = &diff.whole;
+    let would_show = || {
+        let visible = whole.visible.map(|visible| {
+            let rise = percent(visible);
+            format!(
+                "; a rise of {} would have been seen",
+                rise.trim_start_matches('+')
+            )
+        });
+        visible.unwrap_or_default()
+    };
+    let (more, reached) = direction(diff, whole);
+    match whole.verdict {
+        _ if !diff.is_certain() && diff.work == Work::Share => {
+            format!("INCONCLUSIVE: shares of each side{}", why_suspected(diff))
+        }
+        _ if !diff.is_certain() => {
+            format!(
+                "INCONCLUSIVE: {}{}",
+                program_takes(diff),
+                why_suspected(diff)
+            )
+        }
+        Verdict::MayExceed => format!(
+            "{}, INCONCLUSIVE ABOUT {reached}: {}; whether by {reached} or more is not sure{}",
+            more.to_uppercase(),
+            program_takes(diff),
+            match is_beyond(diff, whole) {
+                true => " enough for one comparison among many",
+                false => "",
+            }
+        ),
+        Verdict::Inconclusive => format!(
+            "INCONCLUSIVE: {}: no change, or {}{}",
+            program_takes(diff),
+            may_be(diff, whole),
+            would_show()
+        ),
+        _ => match undecided(diff) {
+            Some(text) => format!("INCONCLUSIVE: {text}"),
+            None => "INCONCLUSIVE: whatever changed is within the noise".into(),
+        },
+    }
+}
+
+/// Returns why a gate is inconclusive: the headline, and what may have risen where that speaks of something else.
+pub fn open_question(diff: &ProfileDiff) -> String {
+    let headline = headline(diff);
+    match undecided(diff) {
+        Some(text) if diff.outcome != Outcome::Inconclusive => format!("{headline}; {text}"),
+        _ => headline,
+    }
+}
+
+/// Returns whether all of an interval lies beyond the threshold. The test that a change has to pass is stricter than the interval.
+fn is_beyond(diff: &ProfileDiff, of: &Change) -> bool {
+    let high = 1.0 + diff.threshold;
+    of.interval
+        .is_some_and(|interval| interval.low >= high || interval.high <= 1.0 / high)
+}
+
+/// Returns what may have risen beyond the threshold, as a sentence without a full stop; `None` if nothing may.
+pub fn undecided(diff: &ProfileDiff) -> Option<String> {
+    let above = limit(diff.threshold);
+    if diff.program_may_exceed() {
+        return Some(format!(
+            "{}, which may be {above} or more",
+            program_takes(diff)
+        ));
+    }
+    let mut rows = diff.undecided();
+    let row = rows.next()?;
+    let (of, which) = match row.own.verdict {
+        Verdict::MayExceed => (&row.own, ""),
+        _ => (&row.total, " with what it calls"),
+    };
+    let others = match rows.count() {
+        0 => String::new(),
+        1 => ", and so may another function".into(),
+        n => format!(", and so may {n} other functions"),
+    };
+    Some(format!(
+        "{}{which} may take {above} more {} or above: {}{}{others}",
+        name(row),
+        noun(diff),
+        change(of),
+        interval(of)
+            .map(|interval| format!(" {interval}"))
+            .unwrap_or_default()
+    ))
+}
+
+/// Words the program's change: `the program takes +4.8 % [+4.4 %, +5.2 %] CPU time`.
+fn program_takes(diff: &ProfileDiff) -> String {
+    let interval = interval(&diff.whole).map(|interval| format!(" {interval}"));
+    format!(
+        "the program takes {}{} {}",
+        signed(&diff.whole),
+        interval.unwrap_or_default(),
+        noun(diff)
+    )
+}
+
+/// Returns the change of the program, which is never new or gone.
+fn signed(whole: &Change) -> String {
+    match whole.difference() == 0.0 {
+        true => "+0.0 %".into(),
+        false => change(whole),
+    }
+}
+
+/// Returns the word for the direction of a change, and the threshold in it. A fall is the rise of the other side: 50 % more
+/// there, 33.33 % less here.
+fn direction(diff: &ProfileDiff, of: &Change) -> (&'static str, String) {
+    match of.difference() > 0.0 {
+        true => ("more", limit(diff.threshold)),
+        false => (less(diff), limit(fall(diff.threshold))),
+    }
+}
+
+/// Returns the share by which a side is less that the other is more than by a threshold.
+fn fall(threshold: f64) -> f64 {
+    threshold / (1.0 + threshold)
+}
+
+/// Returns which change beyond the threshold an interval has: `a rise of 5 % or more`.
+fn may_be(diff: &ProfileDiff, of: &Change) -> String {
+    let threshold = diff.threshold;
+    let (rise, down) = (limit(threshold), limit(fall(threshold)));
+    let reaches = of.interval.map(|interval| {
+        [
+            interval.high > 1.0 + threshold,
+            interval.low < 1.0 / (1.0 + threshold),
+        ]
+    });
+    match reaches {
+        Some([true, false]) => format!("a rise of {rise} or more"),
+        Some([false, true]) => format!("a fall of {down} or more"),
+        _ => format!("a rise of {rise} or a fall of {down} or more"),
+    }
 }
 
 /// Returns the function whose total has a verdict, and whose callers and not callees share the cause: of several, the one that
@@ -233,6 +371,7 @@ fn plural(verb: &str) -> String {
     verb.replacen("takes", "take", 1)
 }
 
+/// Returns why nothing is more than suspected, as a clause.
 fn why_suspected(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
@@ -321,7 +460,7 @@ fn noise(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Learned(_) => match diff.whole_deviation {
             Some(whole) => format!(
-                "runs differ by {:.1} %, functions by {deviation:.1} % beside sampling",
+                "runs differ by {:.1} %, single functions by {deviation:.1} % more than sampling explains",
                 100.0 * whole
             ),
             None => format!("functions differ by {deviation:.1} % between runs"),
@@ -396,24 +535,33 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     let made = diff.old.weights.len().min(diff.new.weights.len());
     let rise = percent(diff.wanted);
     let rise = rise.trim_start_matches('+');
-    let mut parts = Vec::new();
-    let mut told = 0;
-    for runs in [made, 2 * made, 4 * made, 8 * made] {
-        let enough =
-            |row: &&&FunctionDiff| row.own.runs_needed.is_some_and(|needed| needed <= runs);
+    let all_runs = [made, 2 * made, 4 * made, 8 * made];
+    // Functions in which so many runs show the rise: the smallest share of the program.
+    let smallest = |runs: usize, needed: fn(&Change) -> Option<usize>| {
+        let enough = |row: &&&FunctionDiff| needed(&row.own).is_some_and(|needed| needed <= runs);
         let shown = judged.iter().take_while(enough).count();
-        if let (Some(smallest), true) = (judged[..shown].last(), shown > told) {
-            told = shown;
-            let percent = format!("{:.1} %", share(smallest) * 100.0);
-            parts.push(match parts.is_empty() {
-                true => format!(
-                    "{runs} {} a side for functions from {percent} of the program on",
-                    noun_of(runs)
-                ),
-                false => format!("{runs} from {percent} on"),
-            });
+        judged[..shown].last().map(|row| share(row))
+    };
+    let mut parts = Vec::new();
+    let mut least = f64::INFINITY;
+    for runs in all_runs {
+        if let Some(from) = smallest(runs, |own| own.runs_needed).filter(|from| *from < least) {
+            least = from;
+            parts.push(functions_from(runs, from, parts.is_empty()));
         }
     }
+    // Where sampling is most of the noise, more samples are the cheaper remedy.
+    let now = all_runs.map(|runs| smallest(runs, |own| own.runs_needed));
+    let denser = all_runs.map(|runs| smallest(runs, |own| own.runs_needed_denser));
+    let better = (all_runs.into_iter().zip(denser).zip(now))
+        .filter_map(|((runs, denser), now)| Some((runs, denser?, now)))
+        .find(|(_, denser, now)| now.is_none_or(|now| *denser < now));
+    let denser = better.map(|(runs, from, _)| {
+        format!(
+            "; with {MORE_SAMPLES} times the samples (a higher -F) {}",
+            functions_from(runs, from, true)
+        )
+    });
     let program = match diff.whole.runs_needed {
         Some(runs) => format!("{runs} {} a side for the program", noun_of(runs)),
         None => "more than 1000 runs for the program".into(),
@@ -430,8 +578,21 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{visible}one of {rise} needs {program}; {functions}"
+        "{visible}one of {rise} needs {program}; {functions}{}",
+        denser.unwrap_or_default()
     ))
+}
+
+/// Words for functions of which share a number of runs shows a rise.
+fn functions_from(runs: usize, share: f64, is_first: bool) -> String {
+    let percent = format!("{:.1} %", share * 100.0);
+    match is_first {
+        true => format!(
+            "{runs} {} a side for functions from {percent} of the program on",
+            noun_of(runs)
+        ),
+        false => format!("{runs} from {percent} on"),
+    }
 }
 
 fn noun_of(runs: usize) -> &'static str {

@@ -86,7 +86,7 @@ impl Collector {
         })
     }
 
-    /// Adds the samples of a profile, whose times count from its first sample.
+    /// Adds the samples of a profile, whose times count from its first sample, or from the beginning of its first wait.
     pub(super) fn add(
         &mut self,
         profile: &Profile,
@@ -246,13 +246,16 @@ const SLICES: u64 = 4_000;
 /// Slices of all waits together.
 const MOST_SLICES: u64 = 200_000;
 
-/// Returns a row that lasted as long as it weighs, until its time, in slices of a length; the last one is the sample.
+/// Returns a row that lasted as long as it weighs, until its time, in slices of a length; the last one is the sample. What weighs
+/// more than there is time before it lasted for all of that time.
 fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
     let count = (row.weight / length.max(1)).clamp(1, SLICES);
+    let lasted = row.weight.min(row.time);
     (0..count).map(move |at| {
-        let until = |at: u64| (u128::from(row.weight) * u128::from(at) / u128::from(count)) as u64;
+        let part = |of: u64, at: u64| (u128::from(of) * u128::from(at) / u128::from(count)) as u64;
+        let until = |at: u64| part(row.weight, at);
         Row {
-            time: row.time.saturating_sub(row.weight - until(at + 1)),
+            time: row.time - (lasted - part(lasted, at + 1)),
             weight: until(at + 1) - until(at),
             samples: u64::from(at + 1 == count),
             ..row
@@ -296,5 +299,44 @@ impl Side {
     pub(super) fn weight(&self) -> u64 {
         let weights = self.rows.iter().map(|row| row.weight);
         weights.fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(time: u64, weight: u64) -> Row {
+        Row {
+            time,
+            task: 0,
+            cpu: 0,
+            leaf: 0,
+            event: 0,
+            weight,
+            samples: 1,
+        }
+    }
+
+    fn sliced(time: u64, weight: u64, length: u64) -> Vec<(u64, u64, u64)> {
+        slices(row(time, weight), length)
+            .map(|row| (row.time, row.weight, row.samples))
+            .collect()
+    }
+
+    #[test]
+    fn a_wait_is_spread_over_the_time_that_it_took() {
+        assert_eq!(
+            sliced(100, 30, 10),
+            [(80, 10, 0), (90, 10, 0), (100, 10, 1)]
+        );
+        assert_eq!(sliced(100, 5, 10), [(100, 5, 1)]);
+    }
+
+    #[test]
+    fn a_wait_that_weighs_more_than_there_was_time_is_spread_over_all_of_it() {
+        // 90 are there before 100 of which nothing is known: none of it lies at 0.
+        assert_eq!(sliced(30, 90, 30), [(10, 30, 0), (20, 30, 0), (30, 30, 1)]);
+        assert_eq!(sliced(0, 90, 30), [(0, 30, 0), (0, 30, 0), (0, 30, 1)]);
     }
 }

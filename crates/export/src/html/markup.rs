@@ -22,6 +22,7 @@ const MODULES: &[&str] = &[
     include_str!("../../page/tree.js"),
     include_str!("../../page/model.js"),
     include_str!("../../page/groups.js"),
+    include_str!("../../page/processes.js"),
     include_str!("../../page/transform.js"),
     include_str!("../../page/filter.js"),
     include_str!("../../page/search.js"),

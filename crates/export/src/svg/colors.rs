@@ -295,6 +295,45 @@ mod tests {
         }
     }
 
+    /// Whatever the palette, and whatever the name.
+    #[test]
+    fn what_a_search_finds_is_told_from_all_frames_by_all_eyes() {
+        let mut colors: Vec<(String, Rgb)> = (FrameKind::ALL.into_iter())
+            .flat_map(|kind| shades_of(kind).map(|color| (format!("{kind:?}"), color)))
+            .collect();
+        let names: Vec<String> = (0..200).map(|n| format!("{n}::f{}", n * 7919)).collect();
+        let frames: Vec<PlacedFrame> = (FrameKind::ALL.into_iter())
+            .flat_map(|kind| (0..names.len()).map(move |name| (kind, name)))
+            .map(|(kind, name)| PlacedFrame {
+                name: Some(name),
+                kind,
+                depth: 1,
+                start: 0,
+                weight: 1,
+                samples: 1,
+                narrow: Default::default(),
+            })
+            .collect();
+        let palettes = [
+            "hot", "mem", "io", "java", "js", "perl", "python", "rust", "wakeup", "red", "green",
+            "blue", "aqua", "yellow", "purple", "orange",
+        ];
+        for palette in palettes {
+            let Colors(Some(known)) = palette.parse().unwrap() else {
+                panic!("{palette} is no palette");
+            };
+            let all = by_palette_of(known, &names, &frames);
+            colors.extend(all.into_iter().flatten().map(|c| (palette.to_owned(), c)));
+        }
+        for (eyes_name, eyes) in &EYES {
+            let found = lab(seen(eyes, crate::svg::page::FOUND));
+            for (name, color) in &colors {
+                let apart = distance(found, lab(seen(eyes, *color)));
+                assert!(apart > 20.0, "{name} {color:?}: {apart} with {eyes_name}");
+            }
+        }
+    }
+
     #[test]
     fn hues_are_converted_as_css_does() {
         assert_eq!(rgb(0.0, 1.0, 0.5), [255, 0, 0]);

@@ -18,6 +18,22 @@ pub(super) struct PlacedFrame {
     pub(super) weight: u64,
     /// Number of its samples.
     pub(super) samples: u64,
+    /// Callees of it that are too narrow to be drawn.
+    pub(super) narrow: Narrow,
+}
+
+/// Number and weight of frames that are too narrow to be drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Narrow {
+    pub(super) frames: u64,
+    pub(super) weight: u64,
+}
+
+impl Narrow {
+    fn add(&mut self, frames: u64, weight: u64) {
+        self.frames += frames;
+        self.weight = self.weight.saturating_add(weight);
+    }
 }
 
 /// The frames of a graph that are wide enough to be drawn.
@@ -31,6 +47,8 @@ pub(super) struct Layout {
     pub(super) deepest: usize,
     /// Part of the graph that is drawn narrower than it weighs.
     pub(super) squeezed: Option<Squeezed>,
+    /// All frames that are not drawn, with the weight of the outermost of each stack.
+    pub(super) narrow: Narrow,
 }
 
 /// Largest part of the rest that the block of idle threads is as wide as: a tenth of the whole then.
@@ -82,6 +100,7 @@ struct OpenFrame {
     samples_before: u64,
     /// Weight of inlined calls in it.
     inlined: u64,
+    narrow: Narrow,
 }
 
 impl Layout {
@@ -95,6 +114,7 @@ impl Layout {
             weight,
             deepest: 0,
             squeezed: Squeezed::of(folded),
+            narrow: Narrow::default(),
         };
         let least = min_width * layout.drawn(weight) as f64 / 100.0;
         let (mut at, mut samples) = (0u64, 0u64);
@@ -104,6 +124,7 @@ impl Layout {
             start: 0,
             samples_before: 0,
             inlined: 0,
+            narrow: Narrow::default(),
         }];
         for stack in folded.graph() {
             let alike = open[1..].iter().zip(stack.ranks);
@@ -115,6 +136,7 @@ impl Layout {
                 start: at,
                 samples_before: samples,
                 inlined: 0,
+                narrow: Narrow::default(),
             }));
             count_inlined(&mut open[1..], &stack);
             at = at.saturating_add(stack.weight);
@@ -145,8 +167,13 @@ impl Layout {
             let weight = at - frame.start;
             let drawn = self.drawn(at) - self.drawn(frame.start);
             if (drawn as f64) < least {
+                self.narrow.add(1, 0);
+                if let Some(caller) = open.last_mut() {
+                    caller.narrow.add(1, weight);
+                }
                 continue;
             }
+            self.narrow.add(0, frame.narrow.weight);
             self.deepest = self.deepest.max(depth);
             let is_inlined = frame.inlined > weight - frame.inlined.min(weight);
             self.frames.push(PlacedFrame {
@@ -160,6 +187,7 @@ impl Layout {
                 start: frame.start,
                 weight,
                 samples: samples - frame.samples_before,
+                narrow: frame.narrow,
             });
         }
     }

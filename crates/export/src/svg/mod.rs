@@ -10,6 +10,7 @@ use std::io::Write;
 
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
+use crate::amounts::{count, percent};
 use crate::clean::clean;
 use crate::folded::{GraphForm, fold_graph};
 use crate::threads::ThreadMerging;
@@ -71,7 +72,38 @@ pub enum SvgError {
     Write(#[from] std::io::Error),
 }
 
-/// Draws the stacks of one event.
+/// Frames that are too narrow to be drawn. Its text is a sentence: `50,001 frames narrower than 0.01% are not drawn, 99.8% of
+/// the weight`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeftOut {
+    /// Number of frames.
+    pub frames: u64,
+    /// Share of the graph's weight that is in them, in percent. A stack counts once, however many of its frames are left out.
+    pub share: f64,
+    /// Width below which frames are left out: percent of the graph's.
+    pub min_width: f64,
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (frames, are) = match self.frames {
+            1 => ("1 frame".to_owned(), "is"),
+            frames => (format!("{} frames", count(frames)), "are"),
+        };
+        let share = match self.share {
+            share if share < 0.05 => "less than 0.1".to_owned(),
+            share => format!("{share:.1}"),
+        };
+        let least = self.min_width;
+        write!(
+            f,
+            "{frames} narrower than {least}% {are} not drawn, {share}% of the weight"
+        )
+    }
+}
+
+/// Draws the stacks of one event. Returns what is too narrow to be drawn, which the picture states as well; `None` if all
+/// frames are there.
 ///
 /// # Errors
 /// [`SvgError`].
@@ -80,7 +112,7 @@ pub fn write(
     event: usize,
     options: &SvgOptions,
     out: &mut dyn Write,
-) -> Result<(), SvgError> {
+) -> Result<Option<LeftOut>, SvgError> {
     let form = GraphForm {
         reverse: options.reverse,
         threads: options.threads.clone(),
@@ -94,9 +126,17 @@ pub fn write(
         WeighBy::Samples => WeightUnit::Samples,
         WeighBy::Period => profile.events[event].unit.clone(),
     };
-    let about = facts(profile, event, &options.about);
+    let left_out = (layout.narrow.frames > 0).then(|| LeftOut {
+        frames: layout.narrow.frames,
+        share: percent(layout.narrow.weight, layout.weight),
+        min_width: options.min_width,
+    });
+    let mut about = facts(profile, event, &options.about);
+    if let Some(left_out) = &left_out {
+        about.push_str(&format!("; {left_out}"));
+    }
     page::write(&folded, &layout, &unit, &about, options, out)?;
-    Ok(())
+    Ok(left_out)
 }
 
 /// Writes a picture without frames, which says that no sample was taken.

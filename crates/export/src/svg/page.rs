@@ -29,6 +29,17 @@ pub(crate) const WIDTH: usize = 1200;
 /// Room at both sides of the frames.
 const SIDE: usize = 10;
 
+/// Fill of frames that a search found: darker than any frame of any palette, so that it is told from all.
+pub(super) const FOUND: Rgb = [0x4b, 0x00, 0x82];
+
+/// What is added to inferno's style: the button for searching is as dark as all else, and what stands over frames or other text
+/// is legible.
+const STYLE: &str = "#search { opacity:1; text-decoration:underline; }
+#frames .found > text { fill:white; }
+#details, #matched { paint-order:stroke; stroke:white; stroke-width:3px; stroke-opacity:0.8; }
+#matched { font-weight:bold; }
+";
+
 /// Frames that are written at a time.
 const AT_ONCE: usize = 16 << 10;
 
@@ -88,9 +99,10 @@ pub(crate) fn begin(
     let head = head(size, &clean(about), options)?;
     let (head, frames_tag) = halves(&head)?;
     let (head, rest) = head.split_at(end_of(head, "</script>")?);
+    let (style, head) = head.split_at(end_of(head, "</style>")? - "</style>".len());
     write!(
         out,
-        "{head}<script type=\"text/ecmascript\"><![CDATA[{}{}var legend_height = {ROW};\n{script}]]></script>{rest}",
+        "{style}{STYLE}{head}<script type=\"text/ecmascript\"><![CDATA[{}{}var legend_height = {ROW};\n{script}]]></script>{rest}",
         include_str!("cut_name.js"),
         include_str!("page.js"),
     )?;
@@ -114,6 +126,7 @@ fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> i
     };
     page.min_width = 0.0;
     page.image_width = options.width;
+    page.search_color = (Hex(FOUND).to_string().parse()).map_err(io::Error::other)?;
     let line = format!("x{} {weight}", ";x".repeat(deepest));
     let mut head = Vec::new();
     flamegraph::from_lines(&mut page, [line.as_str()], &mut head)?;
@@ -222,9 +235,21 @@ impl Drawing<'_> {
                     true => "; drawn narrower than that",
                     false => "",
                 };
-                write!(out, " ({amount}, {percent:.2}%{note})")
+                let narrow = self.narrow(frame);
+                write!(out, " ({amount}, {percent:.2}%{note}{narrow})")
             }
         };
+    }
+
+    /// Returns what a frame calls that is too narrow to be drawn, by which it would look as if it called nothing.
+    fn narrow(&self, frame: &PlacedFrame) -> String {
+        let callees = match frame.narrow.frames {
+            0 => return String::new(),
+            1 => "1 callee".to_owned(),
+            frames => format!("{} callees", count(frames)),
+        };
+        let percent = 100.0 * frame.narrow.weight as f64 / self.layout.weight as f64;
+        format!("; {callees} too narrow to be drawn: {percent:.2}%")
     }
 
     /// Returns the upper edge of the frames of a depth.

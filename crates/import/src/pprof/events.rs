@@ -19,7 +19,9 @@ pub(super) fn events(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<Vec<E
     let mut types = Vec::new();
     for message in &parts.sample_types {
         let [_, name, unit] = numbers(message)?;
-        types.push((name, parts.string(name)?, parts.string(unit)?));
+        let (title, unit) = (parts.string(name)?, parts.string(unit)?);
+        out.hold(title.len() + unit.len())?;
+        types.push((name, title, unit));
     }
     let is_count = |at: usize| {
         let (_, name, unit) = &types[at];

@@ -1,7 +1,6 @@
 //! Locations with their lines, as frames.
 
-use std::borrow::Cow;
-
+use rprof_profile::limits::MOST_FRAMES;
 use rprof_profile::{FileId, Frame, FrameAddress, FrameId, FunctionId, Line, ObjectId};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
@@ -16,11 +15,15 @@ struct Mapping {
     offset: u64,
 }
 
-struct FunctionOf<'a> {
-    name: Cow<'a, str>,
-    file: Option<FileId>,
+/// A function, its names as numbers of strings: many may have one that is long.
+struct FunctionOf {
+    name: u64,
+    file: u64,
     start_line: u32,
 }
+
+/// Bytes of an entry of the tables below, about.
+const ENTRY_BYTES: usize = 96;
 
 /// Frames of a location, outermost first, with and without the address being one of a call.
 pub(super) struct Location {
@@ -36,8 +39,10 @@ pub(super) fn locations(
     let mut mappings = FxHashMap::default();
     for message in &parts.mappings {
         let [_, id, start, _, offset, name, build_id] = numbers(message)?;
-        let build_id = BuildId::from_hex(&parts.string(build_id)?);
-        let object = out.object(&parts.string(name)?, build_id)?;
+        let build_id = parts.string(build_id)?;
+        out.work(build_id.len())?;
+        let object = out.object(&parts.string(name)?, BuildId::from_hex(&build_id))?;
+        out.hold(ENTRY_BYTES)?;
         mappings.insert(
             id,
             Mapping {
@@ -51,23 +56,22 @@ pub(super) fn locations(
     for message in &parts.functions {
         let [_, id, name, system_name, file, start_line] = numbers(message)?;
         let name = match name {
-            0 => parts.string(system_name)?,
-            name => parts.string(name)?,
-        };
-        let file = match file {
-            0 => None,
-            file => Some(out.file(&parts.string(file)?)?),
+            0 => system_name,
+            name => name,
         };
         let function = FunctionOf {
             name,
             file,
             start_line: u32::try_from(start_line).unwrap_or(0),
         };
+        out.hold(ENTRY_BYTES)?;
         functions.insert(id, function);
     }
     let unknown = out.object("[unknown]", None)?;
     let mut locations = FxHashMap::default();
+    // By the string that names them.
     let mut known: FxHashMap<(u64, ObjectId), FunctionId> = FxHashMap::default();
+    let mut files: FxHashMap<u64, FileId> = FxHashMap::default();
     for message in &parts.locations {
         let (mut id, mut mapping, mut address) = (0, 0, 0);
         let mut lines = Vec::new();
@@ -76,7 +80,8 @@ pub(super) fn locations(
                 (1, value) => id = value.number(),
                 (2, value) => mapping = value.number(),
                 (3, value) => address = value.number(),
-                (4, value) => lines.push(value.bytes()),
+                // The innermost call stands first; callers beyond the limit are left out in any case.
+                (4, value) if lines.len() <= MOST_FRAMES => lines.push(value.bytes()),
                 _ => {}
             }
         }
@@ -98,17 +103,28 @@ pub(super) fn locations(
             let of = of.ok_or_else(|| {
                 format!("a location names function {function}, which there is not")
             })?;
-            let key = (function, object);
+            let key = (of.name, object);
             let function = match known.get(&key) {
                 Some(known) => *known,
                 None => {
-                    let made = out.function(&of.name, object)?;
+                    let made = out.function(&parts.string(of.name)?, object)?;
+                    out.hold(ENTRY_BYTES)?;
                     known.insert(key, made);
                     made
                 }
             };
+            let file = match (of.file, files.get(&of.file)) {
+                (0, _) => None,
+                (_, Some(known)) => Some(*known),
+                (number, None) => {
+                    let made = out.file(&parts.string(number)?)?;
+                    out.hold(ENTRY_BYTES)?;
+                    files.insert(number, made);
+                    Some(made)
+                }
+            };
             let small = |number: u64| u32::try_from(number).unwrap_or(0);
-            let line = (of.file).filter(|_| line != 0).map(|file| Line {
+            let line = file.filter(|_| line != 0).map(|file| Line {
                 file,
                 line: small(line),
                 column: small(column),
@@ -128,11 +144,22 @@ pub(super) fn locations(
             location.leaf.push(frame(leaf)?);
             location.caller.push(frame(has_address.then_some(caller))?);
         }
+        out.hold(ENTRY_BYTES + 8 * lines.len())?;
         if lines.is_empty() {
-            let function = out.function(&format!("{in_file:#x}"), object)?;
-            let frame = out.frame(Frame::of(function))?;
-            location.leaf.push(frame);
-            location.caller.push(frame);
+            // Not symbolized: there is only an address.
+            let function = out.function("", object)?;
+            let mut frame = |address| {
+                out.frame(Frame {
+                    address: Some(address),
+                    ..Frame::of(function)
+                })
+            };
+            location
+                .leaf
+                .push(frame(FrameAddress::InstructionPointer(in_file))?);
+            location
+                .caller
+                .push(frame(FrameAddress::ReturnAddress(in_file.wrapping_add(1)))?);
         }
         if id == 0 || locations.insert(id, location).is_some() {
             return Err(format!("two locations have the id {id}, or one has none"));

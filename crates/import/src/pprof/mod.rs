@@ -7,42 +7,76 @@ mod events;
 mod locations;
 mod parts;
 
+use std::io::BufRead;
 use std::path::Path;
 
-use rprof_profile::Profile;
+use rprof_profile::limits::{MOST_EVENTS, MOST_FRAMES};
+use rprof_profile::{Profile, ThreadId};
+use rustc_hash::FxHashMap;
 
-use crate::ImportOptions;
-use crate::collector::{Collector, MOST_FRAMES, Row};
-use crate::wire::Fields;
+use crate::collector::{Collector, Row};
+use crate::wire::{Fields, Value};
+use crate::{Failed, ImportOptions};
 use events::events;
 use locations::locations;
 use parts::{Parts, numbers};
 
-/// Most sample types.
-const MOST_TYPES: usize = 1000;
+/// Returns true if bytes, without gzip, begin as the message of a profile: with fields that it has, of their types, in any
+/// order, since a writer may begin with any of them. `at_end`: there are no more bytes.
+pub(crate) fn is_pprof(start: &[u8], at_end: bool) -> bool {
+    let mut fields = Fields::new(start);
+    let (mut known, mut has_lists) = (0, false);
+    while let Some(field) = fields.next() {
+        let Ok((tag, value)) = field else {
+            // The last one may reach beyond the first bytes.
+            return !at_end && known > 0 && has_lists && fields.was_cut();
+        };
+        let is_valid = match (tag, value) {
+            (1, Value::Bytes(message)) => is_message(message, 2, true),
+            (2..=5, Value::Bytes(message)) => is_message(message, 10, false),
+            (6 | 11, Value::Bytes(_)) => true,
+            (13, _) | (7..=10 | 12 | 14 | 15, Value::Number(_)) => true,
+            _ => false,
+        };
+        if !is_valid {
+            return false;
+        }
+        has_lists |= (1..=6).contains(&tag);
+        known += 1;
+    }
+    known > 0 && has_lists
+}
 
-/// Returns true if bytes, without gzip, begin as a profile: with a sample type, whose message has a number in it.
-pub(crate) fn is_pprof(start: &[u8]) -> bool {
-    // Field 1, a message of a few bytes that begins with field 1 or 2, a number.
-    matches!(start, [0x0a, 2..=40, 0x08 | 0x10, ..])
+/// Returns whether bytes are a message with field numbers up to `most`, and with numeric values only if `numbers_only`.
+fn is_message(message: &[u8], most: u64, numbers_only: bool) -> bool {
+    Fields::new(message).all(|field| match field {
+        Ok((tag, value)) => tag <= most && (!numbers_only || matches!(value, Value::Number(_))),
+        Err(_) => false,
+    })
 }
 
 pub(crate) fn read(
-    bytes: &[u8],
+    input: &mut dyn BufRead,
     source: &Path,
     options: &ImportOptions,
-) -> Result<Profile, String> {
-    let parts = Parts::of(bytes)?;
+) -> Result<Profile, Failed> {
+    let mut out = Collector::new(source, options, false);
+    let bytes = out.read_whole(input)?;
+    Ok(of_message(&bytes, out)?)
+}
+
+fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
+    let parts = Parts::of(bytes, &mut out)?;
     if parts.sample_types.is_empty() {
         return Err("it has no sample type".to_owned());
     }
-    if parts.sample_types.len() > MOST_TYPES {
-        return Err(format!("it has more than {MOST_TYPES} sample types"));
+    if parts.sample_types.len() > MOST_EVENTS {
+        return Err(format!("it has more than {MOST_EVENTS} sample types"));
     }
-    let mut out = Collector::new(source, options, false);
     let events = events(&parts, &mut out)?;
     let locations = locations(&parts, &mut out)?;
     let mut negative = 0u64;
+    let mut threads: FxHashMap<Labels, Option<ThreadId>> = FxHashMap::default();
     let (mut ids, mut values) = (Vec::new(), Vec::new());
     let mut frames = Vec::new();
     for sample in &parts.samples {
@@ -77,8 +111,25 @@ pub(crate) fn read(
             let room = (MOST_FRAMES + 1).saturating_sub(frames.len());
             frames.extend(of_location.iter().rev().take(room));
         }
+        // A few bytes may name locations of many frames.
+        out.work(size_of_val(&frames[..]).saturating_sub(size_of_val(&ids[..])))?;
         frames.reverse();
         let stack = out.stack(&frames)?;
+        let thread = match threads.get(&labels) {
+            Some(known) => *known,
+            None => {
+                out.hold(THREAD_BYTES)?;
+                let comm = parts.string(labels.comm)?;
+                let process = match labels.process {
+                    0 => None,
+                    process => Some(parts.string(process)?),
+                };
+                out.work(comm.len() + process.as_ref().map_or(0, |name| name.len()))?;
+                let made = out.thread(labels.pid, labels.tid, &comm, process.as_deref())?;
+                threads.insert(labels, made);
+                made
+            }
+        };
         for event in &events {
             let weight = values[event.weight].cast_signed();
             let count = event
@@ -93,15 +144,12 @@ pub(crate) fn read(
             }
             out.add(&Row {
                 event: event.event,
-                pid: labels.pid,
-                tid: labels.tid,
-                comm: &labels.comm,
-                process: labels.process.as_deref(),
+                thread,
                 stack,
                 samples: count.unsigned_abs(),
                 weight: weight.unsigned_abs().saturating_mul(event.factor),
                 ..Row::default()
-            });
+            })?;
         }
     }
     if negative > 0 {
@@ -113,14 +161,17 @@ pub(crate) fn read(
     if parts.time > 0 {
         out.wall_time(parts.time, parts.time.saturating_add(parts.duration));
     }
-    Ok(out.finish())
+    out.finish()
 }
 
-/// Labels of a sample that name its thread.
-#[derive(Default)]
+/// Approximate size of an entry of the thread cache in bytes.
+const THREAD_BYTES: usize = 64;
+
+/// Labels of a sample that name its thread. Names are numbers of strings, 0 for none.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Labels {
-    comm: String,
-    process: Option<String>,
+    comm: u64,
+    process: u64,
     pid: Option<i32>,
     tid: Option<i32>,
 }
@@ -129,14 +180,14 @@ impl Labels {
     fn add(&mut self, label: &[u8], parts: &Parts<'_>) -> Result<(), String> {
         let [_, key, text, number] = numbers(label)?;
         let number = i32::try_from(number).ok();
-        match &*parts.string(key)? {
-            "comm" if self.comm.is_empty() => self.comm = parts.string(text)?.into_owned(),
-            "thread_comm" | "thread" | "thread_name" if text != 0 => {
-                self.comm = parts.string(text)?.into_owned();
+        match parts.bytes(key)? {
+            b"comm" if self.comm == 0 => self.comm = text,
+            b"thread_comm" | b"thread" | b"thread_name" | b"thread name" if text != 0 => {
+                self.comm = text;
             }
-            "process" if text != 0 => self.process = Some(parts.string(text)?.into_owned()),
-            "pid" | "process_id" => self.pid = number,
-            "tid" | "thread_id" => self.tid = number,
+            b"process" if text != 0 => self.process = text,
+            b"pid" | b"process_id" => self.pid = number,
+            b"tid" | b"thread_id" => self.tid = number,
             _ => {}
         }
         Ok(())
@@ -211,13 +262,18 @@ mod tests {
     }
 
     fn read_all(bytes: &[u8]) -> Result<Profile, String> {
-        read(bytes, Path::new("x.pb"), &ImportOptions::default())
+        read(
+            &mut &bytes[..],
+            Path::new("x.pb"),
+            &ImportOptions::default(),
+        )
+        .map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_pair_of_types_is_an_event_and_inlined_calls_are_frames() {
         let bytes = profile(&message(&[], &[(1, &[2, 1]), (2, &[3, 30])]));
-        assert!(is_pprof(&bytes));
+        assert!(is_pprof(&bytes, true));
         let profile = read_all(&bytes).unwrap();
         let [event] = &profile.events[..] else {
             panic!("{:?}", profile.events);
@@ -238,6 +294,39 @@ mod tests {
             frames[1].address,
             Some(FrameAddress::InstructionPointer(0x20))
         );
+    }
+
+    #[test]
+    fn fields_in_any_order_are_a_profile_and_text_is_none() {
+        let types = message(&[], &[(1, &message(&[(1, 1), (2, 2)], &[]))]);
+        let names = message(&[], &[(6, b""), (6, b"cpu"), (6, b"ns")]);
+        let times = message(&[(9, 5), (10, 6), (12, 7), (14, 1)], &[]);
+        for parts in [
+            [&types[..], &names, &times],
+            [&times, &types, &names],
+            [&names, &times, &types],
+        ] {
+            let bytes = parts.concat();
+            assert!(is_pprof(&bytes, true));
+            assert!(is_pprof(&bytes[..bytes.len() - 1], false));
+            assert!(!is_pprof(&bytes[..bytes.len() - 1], true));
+            assert_eq!(read_all(&bytes).unwrap_err(), "it has no sample");
+        }
+        for text in [
+            "\nmain;work 3\n",
+            "\n\n\n\nmain;work 3\n",
+            "Hello",
+            "",
+            "\n\u{8}main;work 3\n",
+            "2 3\n",
+            "{\"a\":1}",
+            "main;work 12\n",
+            "PERFILE2",
+            "x\u{1}",
+        ] {
+            assert!(!is_pprof(text.as_bytes(), true), "{text:?}");
+            assert!(!is_pprof(text.as_bytes(), false), "{text:?}");
+        }
     }
 
     #[test]

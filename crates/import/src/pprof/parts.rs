@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::collector::Collector;
 use crate::wire::{Fields, Value};
 
-/// Most samples, locations, functions and strings together: an empty one is two bytes, and takes 16.
-const MOST_PIECES: usize = 1 << 26;
+/// Bytes of a piece in its list, which doubles when it is full.
+const PIECE_BYTES: usize = 2 * size_of::<&[u8]>();
 
 /// Pieces of the message, by kind.
 #[derive(Default)]
@@ -24,9 +25,8 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Result<Parts<'a>, String> {
+    pub(super) fn of(bytes: &'a [u8], out: &mut Collector<'_>) -> Result<Parts<'a>, String> {
         let mut parts = Parts::default();
-        let mut pieces = 0usize;
         for field in Fields::new(bytes) {
             let (tag, value) = field?;
             let list = match tag {
@@ -47,23 +47,23 @@ impl<'a> Parts<'a> {
                 }
                 _ => continue,
             };
+            // An empty one is two bytes.
+            out.hold(PIECE_BYTES)?;
             list.push(value.bytes());
-            pieces += 1;
-            if pieces > MOST_PIECES {
-                return Err(format!(
-                    "it has more than {MOST_PIECES} pieces; export less of it"
-                ));
-            }
         }
         Ok(parts)
     }
 
-    /// Returns a string by its number.
-    pub(super) fn string(&self, number: u64) -> Result<Cow<'a, str>, String> {
+    /// Returns the bytes of a string by its number.
+    pub(super) fn bytes(&self, number: u64) -> Result<&'a [u8], String> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let bytes = self.strings.get(index);
-        let bytes = bytes.ok_or_else(|| format!("there is no string {number}"))?;
-        Ok(String::from_utf8_lossy(bytes))
+        let bytes = self.strings.get(index).copied();
+        bytes.ok_or_else(|| format!("there is no string {number}"))
+    }
+
+    /// Returns a string by its number. It may be long: callers that ask repeatedly pay for the work.
+    pub(super) fn string(&self, number: u64) -> Result<Cow<'a, str>, String> {
+        self.bytes(number).map(String::from_utf8_lossy)
     }
 }
 

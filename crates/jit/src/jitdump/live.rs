@@ -21,7 +21,8 @@ const MAX_KEPT: usize = 16 << 20;
 /// A jitdump, read as far as it has been written.
 #[derive(Debug)]
 pub struct LiveDump {
-    file: MapFile,
+    /// Device and inode.
+    file: (u64, u64),
     header: Header,
     /// Offset of the first byte that was not parsed.
     at: u64,
@@ -56,11 +57,11 @@ pub struct LiveCode<'a> {
 }
 
 impl LiveDump {
-    /// Reads the header. `None` as long as it is not complete.
+    /// Reads the header. `None` as long as it is not complete. The file is not kept.
     ///
     /// # Errors
     /// [`Refusal`], if the file cannot be read; a [`DumpError`] within the `Ok`, if it is no jitdump.
-    pub fn new(file: MapFile) -> Result<Option<Result<Self, DumpError>>, Refusal> {
+    pub fn new(file: &MapFile) -> Result<Option<Result<Self, DumpError>>, Refusal> {
         let mut bytes = [0; HEADER];
         if file.read_at(&mut bytes, 0)? < bytes.len() {
             return Ok(None);
@@ -71,7 +72,7 @@ impl LiveDump {
         };
         Ok(Some(Ok(Self {
             at: header.len as u64,
-            file,
+            file: file.identity(),
             header,
             codes: BTreeMap::new(),
             by_index: FxHashMap::default(),
@@ -81,28 +82,31 @@ impl LiveDump {
         })))
     }
 
-    /// Parses what was written since the last call, but for a part of a record about `most` bytes.
-    /// Returns the number of bytes that were parsed, and whether that was all.
+    /// Parses what was written to the file since the last call, but for a part of a record about `most` bytes.
+    /// Returns the number of bytes that were parsed, and whether that was all. Of another file that has its name by now nothing is parsed.
     ///
     /// # Errors
     /// [`Refusal`]: the file cannot be read any more.
-    pub fn read_on(&mut self, most: u64) -> Result<(u64, bool), Refusal> {
+    pub fn read_on(&mut self, file: &MapFile, most: u64) -> Result<(u64, bool), Refusal> {
+        if file.identity() != self.file {
+            return Ok((0, true));
+        }
         let begin = self.at;
         let end = self.at.saturating_add(most);
         let mut buffer = Vec::new();
         while self.at < end {
-            let len = self.file.len()?.saturating_sub(self.at);
+            let len = file.len()?.saturating_sub(self.at);
             // A record with the code of a function is longer than what is parsed of it.
             let size = READ_SIZE.min(usize::try_from(len).unwrap_or(READ_SIZE));
             buffer.resize(size, 0);
-            let have = self.file.read_at(&mut buffer, self.at)?;
+            let have = file.read_at(&mut buffer, self.at)?;
             let taken = self.parse_records(&buffer[..have], len);
             if taken == 0 {
                 return Ok((self.at - begin, true));
             }
             self.at += taken;
         }
-        let is_all = self.file.len()? <= self.at;
+        let is_all = file.len()? <= self.at;
         Ok((self.at - begin, is_all))
     }
 

@@ -256,10 +256,11 @@ fn a_dump_is_read_while_it_grows() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jit-1.dump");
-    let open = || {
+    let map_file = || {
         let opened = MapFile::open(&rprof_image::FileView::own().unwrap(), &path, &[]).unwrap();
-        LiveDump::new(opened.unwrap()).unwrap()
+        opened.unwrap()
     };
+    let open = || LiveDump::new(&map_file()).unwrap();
     let bytes = unwound(false);
     let mut file = std::fs::File::create(&path).unwrap();
     file.write_all(&bytes[..39]).unwrap();
@@ -274,7 +275,7 @@ fn a_dump_is_read_while_it_grows() {
     // However much of it is there, never more than what the whole has.
     for at_byte in 45..bytes.len() {
         file.write_all(&bytes[at_byte..=at_byte]).unwrap();
-        assert!(dump.read_on(u64::MAX).unwrap().1);
+        assert!(dump.read_on(&map_file(), u64::MAX).unwrap().1);
         let now = [0x1004, 0x2004, 0x3004, 0x3014].map(|avma| at(&dump, avma, 999));
         if seen.last() != Some(&now) {
             seen.push(now);
@@ -302,9 +303,14 @@ fn a_dump_is_read_while_it_grows() {
     writer.bytes.extend(&bytes[40..]);
     std::fs::write(&path, &writer.bytes).unwrap();
     let mut other = open().unwrap().unwrap();
-    assert!(other.read_on(u64::MAX).unwrap().1);
+    assert!(other.read_on(&map_file(), u64::MAX).unwrap().1);
     let found = other.find(0x1004, 250).unwrap();
     assert_eq!(known(found.unwinding), (0x1000, 0x24, table));
     assert_eq!(found.function, number + 1);
     assert!(other.find(0x30_0000, 2).is_some());
+    // Another file of the same name is not the rest of this one.
+    std::fs::rename(&path, folder.path().join("old")).unwrap();
+    writer.load(2, 0x50_0000, 0x20, 11, "other");
+    std::fs::write(&path, &writer.bytes).unwrap();
+    assert_eq!(other.read_on(&map_file(), u64::MAX).unwrap(), (0, true));
 }

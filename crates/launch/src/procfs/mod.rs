@@ -19,14 +19,17 @@
 //! | `stat` | [`TaskStat`]: `/proc/PID/stat` |
 //! | `status` | [`TaskStatus`]: `/proc/PID/status` |
 //! | `maps` | [`MapsReader`]: executable mappings, by question or from text |
+//! | `kernel_stack` | [`KernelPlace`]: where in the kernel a thread is blocked |
 //! | `mounts` | [`Mount`]: `/proc/self/mountinfo` |
 
+mod kernel_stack;
 mod maps;
 mod mounts;
 mod stat;
 mod status;
 mod tasks;
 
+pub use kernel_stack::KernelPlace;
 pub use maps::{ExistingMapping, MapsCounts, MapsReader};
 pub use mounts::Mount;
 pub use stat::TaskStat;

@@ -15,6 +15,8 @@ const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Procfs {
     root: PathBuf,
+    /// True if it is of another PID namespace: its numbers are other processes'.
+    is_foreign: bool,
 }
 
 impl Default for Procfs {
@@ -25,14 +27,31 @@ impl Default for Procfs {
 }
 
 impl Procfs {
-    /// A /proc that is mounted in another folder, or made up for a test.
+    /// A /proc that is mounted in another folder, or made up for a test. Of one of [another PID
+    /// namespace](Self::is_of_other_pid_namespace) no process is read.
     pub fn new(root: impl Into<PathBuf>) -> Procfs {
-        Procfs { root: root.into() }
+        let root = root.into();
+        // A link to the reader's number there.
+        let own = fs::read_link(root.join("self")).ok();
+        let own = own.and_then(|link| link.to_str()?.parse().ok());
+        Procfs {
+            is_foreign: own.is_some_and(|own: u32| own != std::process::id()),
+            root,
+        }
+    }
+
+    /// Returns true if processes have other numbers here than for this process, as in a PID namespace that has none of its own
+    /// mounted (`unshare --pid --fork` without `--mount-proc`): a number would lead to another process.
+    pub fn is_of_other_pid_namespace(&self) -> bool {
+        self.is_foreign
     }
 
     /// Returns the ids of all processes that this user may see, ascending.
     pub fn process_ids(&self) -> Vec<u32> {
-        ids_in(&self.root)
+        match self.is_foreign {
+            true => Vec::new(),
+            false => ids_in(&self.root),
+        }
     }
 
     /// Returns true if processes here have the numbers that the kernel itself calls them by: if this is no pid namespace within
@@ -42,6 +61,11 @@ impl Procfs {
         const FIRST: u64 = 0xEFFF_FFFC;
         let namespace = fs::metadata(self.root.join("self/ns/pid"));
         namespace.map_or(true, |namespace| namespace.ino() == FIRST)
+    }
+
+    /// Returns the id of the process that a process's or thread's id stands for (`Tgid`); `None` if there is neither.
+    pub fn process_of(&self, id: u32) -> Option<u32> {
+        self.status(id)?.process
     }
 
     /// Returns the ids of a process's threads, ascending; none if it has ended.
@@ -102,9 +126,31 @@ impl Procfs {
 
     fn schedstat(&self, pid: u32, tid: u32, field: usize) -> Option<Duration> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
+        nanos_in(&fs::read_to_string(path).ok()?, field)
+    }
+
+    /// Returns the CPU time of one thread, and the time for which it could run and had no CPU.
+    pub(crate) fn thread_times(&self, pid: u32, tid: u32) -> Option<(Duration, Duration)> {
+        let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
         let text = fs::read_to_string(path).ok()?;
-        let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
-        Some(Duration::from_nanos(nanos))
+        Some((nanos_in(&text, 0)?, nanos_in(&text, 1)?))
+    }
+
+    /// Returns the CPU time of all threads that ran on this machine, and the time for which they waited for a CPU
+    /// (`/proc/schedstat`, Documentation/scheduler/sched-stats.rst); `None` where the kernel does not count it.
+    pub(crate) fn scheduled_and_waited(&self) -> Option<(Duration, Duration)> {
+        let text = fs::read_to_string(self.root.join("schedstat")).ok()?;
+        let cpus = text.lines().filter(|line| line.starts_with("cpu"));
+        let times: Vec<_> = cpus
+            .map(|line| Some((nanos_in(line, 7)?, nanos_in(line, 8)?)))
+            .collect();
+        let sums = times
+            .into_iter()
+            .try_fold((Duration::ZERO, Duration::ZERO), |sum, cpu| {
+                let (ran, waited) = cpu?;
+                Some((sum.0.checked_add(ran)?, sum.1.checked_add(waited)?))
+            });
+        sums.filter(|(ran, _)| !ran.is_zero())
     }
 
     /// Returns the time for which these CPUs have not been idle since the machine was started, in clock ticks
@@ -211,9 +257,14 @@ impl Procfs {
         fs::File::open(self.folder(pid).join("maps"))
     }
 
-    /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened.
+    /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened. One that is not there for
+    /// all but this process, if /proc is of [another PID namespace](Self::is_of_other_pid_namespace).
     pub fn folder(&self, id: u32) -> PathBuf {
-        self.root.join(id.to_string())
+        match self.is_foreign {
+            false => self.root.join(id.to_string()),
+            true if id == std::process::id() => self.root.join("self"),
+            true => self.root.join("self").join("of-other-pid-namespace"),
+        }
     }
 }
 
@@ -223,6 +274,12 @@ fn parse_blocked(line: &str) -> Option<(u64, u64)> {
     let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let ip = address()?;
     Some((address()?, ip)).filter(|(sp, ip)| *sp != 0 && *ip != 0)
+}
+
+/// Returns a number of nanoseconds among words.
+fn nanos_in(text: &str, field: usize) -> Option<Duration> {
+    let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
 }
 
 /// Returns the names in a folder that are numbers, ascending; none when it cannot be read.
@@ -238,6 +295,33 @@ fn ids_in(folder: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_process_is_read_in_a_proc_of_another_pid_namespace() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let us = std::process::id();
+        for id in ["1", "7", "70"] {
+            std::fs::create_dir_all(folder.join(id).join("task").join(id)).unwrap();
+            std::fs::write(folder.join(id).join("task").join(id).join("comm"), id).unwrap();
+        }
+        let proc = |own: &str| {
+            let link = folder.join("self");
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(own, &link).unwrap();
+            Procfs::new(folder)
+        };
+        let other = proc("70");
+        assert!(us != 70 && other.is_of_other_pid_namespace());
+        assert_eq!(other.process_ids(), []);
+        assert_eq!(other.comm(7, 7), None);
+        assert!(!other.exists(7));
+        assert_eq!(other.folder(us), folder.join("self"));
+        let ours = proc(&us.to_string());
+        assert!(!ours.is_of_other_pid_namespace());
+        assert_eq!(ours.comm(7, 7), Some(b"7".to_vec()));
+        assert!(!Procfs::default().is_of_other_pid_namespace());
+    }
 
     #[test]
     fn this_process_is_found_with_its_thread_name_user_and_root() {

@@ -20,10 +20,11 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Returns the rule for a target; `None` if whole CPUs or a command are watched. With
-    /// `exclude_self` the calling process is left out of a list of processes; of a user's processes it
-    /// always is.
+    /// Returns the rule for a target; `None` if whole CPUs or a command are watched. In a list of processes a
+    /// thread's id stands for its process, as it does for perf. With `exclude_self` the calling process is left out of
+    /// a list of processes; of a user's processes it always is.
     pub fn from_target(target: &Target, exclude_self: bool) -> Option<Selection> {
+        let proc = Procfs::default();
         let me = std::process::id();
         let unique = |ids: &[u32]| {
             let mut ids: Vec<u32> = ids.to_vec();
@@ -33,7 +34,8 @@ impl Selection {
         };
         match target {
             Target::Processes(pids) => {
-                let mut pids = unique(pids);
+                let process = |id: &u32| proc.process_of(*id).unwrap_or(*id);
+                let mut pids = unique(&pids.iter().map(process).collect::<Vec<_>>());
                 pids.retain(|pid| !exclude_self || *pid != me);
                 Some(Selection::Processes(pids))
             }
@@ -82,7 +84,7 @@ impl Selection {
             Selection::Processes(pids) => pids.iter().copied().flat_map(threads_of).collect(),
             Selection::Threads(tids) => {
                 let thread = |tid: &u32| {
-                    let pid = proc.status(*tid)?.process?;
+                    let pid = proc.process_of(*tid)?;
                     Some(TargetThread { pid, tid: *tid })
                 };
                 tids.iter().filter_map(thread).collect()
@@ -124,6 +126,27 @@ mod tests {
     }
 
     #[test]
+    fn id_of_a_thread_in_a_list_of_processes_selects_its_process() {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (told, tid) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            told.send(rustix::thread::gettid().as_raw_pid() as u32)
+                .unwrap();
+            stopped.recv().ok();
+        });
+        let tid = tid.recv().unwrap();
+        let me = std::process::id();
+        // The process's own id, a thread's, and one of nothing that runs.
+        let target = Target::Processes(vec![me, tid, u32::MAX]);
+        let with = Selection::from_target(&target, false).unwrap();
+        let without = Selection::from_target(&target, true).unwrap();
+        drop(stop);
+        thread.join().unwrap();
+        assert!(matches!(with, Selection::Processes(pids) if pids == [me, u32::MAX]));
+        assert!(matches!(without, Selection::Processes(pids) if pids == [u32::MAX]));
+    }
+
+    #[test]
     fn a_user_has_processes_but_not_this_one() {
         let me = std::process::id();
         let uid = rustix::process::geteuid().as_raw();
@@ -149,7 +172,10 @@ mod tests {
     #[test]
     fn targets_are_described() {
         let of = |target| Selection::from_target(&target, false).unwrap().describe();
-        assert_eq!(of(Target::Processes(vec![7])), "process 7");
+        assert_eq!(
+            of(Target::Processes(vec![4_000_000_000])),
+            "process 4000000000"
+        );
         assert_eq!(of(Target::Threads(vec![7, 8, 7])), "threads 7, 8");
         assert_eq!(of(Target::User(1000)), "user 1000");
         assert!(Selection::from_target(&Target::System, false).is_none());

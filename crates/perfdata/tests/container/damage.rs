@@ -195,10 +195,9 @@ fn a_stream_that_ends_within_a_record_says_so() {
     }
 }
 
-/// Minutes: `cargo test -p rprof-perfdata --test container -- --ignored`.
 #[test]
-#[ignore = "takes minutes; every byte of captures cut off, and 100,000 flipped bits"]
-fn captures_cut_at_every_byte_and_flipped() {
+#[ignore = "takes minutes, see .ci/slow: every byte of files and captures cut off, and 240,000 flipped bits"]
+fn files_cut_at_every_byte_and_flipped() {
     let mut numbers = Numbers(0x0dd_ba11);
     let (mut slowest, mut mutants) = (std::time::Duration::ZERO, 0u64);
     let wanted = [
@@ -207,8 +206,9 @@ fn captures_cut_at_every_byte_and_flipped() {
         "sleep.data",
     ];
     let of = |path: &std::path::PathBuf| wanted.iter().any(|w| path.to_string_lossy().ends_with(w));
-    for path in rprof_testing::recordings().iter().filter(|path| of(path)) {
-        let mut bytes = std::fs::read(path).unwrap();
+    let captures = rprof_testing::recordings().into_iter().filter(of);
+    let captures = captures.map(|path| std::fs::read(path).unwrap());
+    for mut bytes in forms().into_iter().chain(captures) {
         let mut timed = |bytes: &[u8]| {
             let start = std::time::Instant::now();
             made::exhaust(bytes);

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::frame::{Object, ObjectKind};
 use crate::generics::elide_arguments;
+use crate::pattern::without_place;
 
 /// Suffixes of clones that have a number behind them.
 const NUMBERED: [&str; 7] = [
@@ -32,9 +33,14 @@ const HASH: usize = 16;
 /// Object of all code that was made at run time.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
-/// Returns the name of a function without what changes from build to build: clone suffixes, hash, disambiguators. With
-/// `fold_generics` all instances of a generic function are one.
+/// Returns the name of a function without what changes from build to build: clone suffixes, hash, disambiguators, and the
+/// line by which it is told from others of its name. With `fold_generics` all instances of a generic function are one.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
+    of_any_build(without_place(name).unwrap_or(name), fold_generics)
+}
+
+/// Returns the name of a function as [`function_name`] does, with a line that is part of it.
+pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(without_hash(without_clones(name)));
     if name.contains('[') {
         name = Cow::Owned(without_disambiguators(&name));
@@ -265,7 +271,11 @@ mod tests {
                 "<alloc::vec::Vec<[u8; 4]>>::push",
             ),
             ("{anonymous}::f()", "(anonymous namespace)::f()"),
+            ("step (parser.rs:12)", "step"),
+            ("{closure#0} (parser/mod.rs:7)", "{closure#0}"),
             // Names, not suffixes.
+            ("f(a:1)", "f(a:1)"),
+            ("f (a:b)", "f (a:b)"),
             ("com.example.Foo.part", "com.example.Foo.part"),
             ("main.func1", "main.func1"),
             ("runtime.mallocgc", "runtime.mallocgc"),

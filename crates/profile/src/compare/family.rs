@@ -2,11 +2,11 @@
 
 use std::collections::hash_map::Entry;
 
-use rprof_statistics::{Comparison, Design, Measured, Prior, Verdict as Tested};
+use rprof_statistics::{CONFIDENCE, Comparison, Design, Measured, Prior, Verdict as Tested};
 use rustc_hash::FxHashMap;
 
 use super::sides::Quantity;
-use super::{Change, CompareError, CompareOptions, FEWEST_SAMPLES, Verdict, Work};
+use super::{Change, CompareError, CompareOptions, FEWEST_SAMPLES, MORE_SAMPLES, Verdict, Work};
 
 /// Level of the test of the whole program, which is alone.
 const WHOLE_LEVEL: f64 = 0.01;
@@ -106,7 +106,8 @@ impl Family<'_> {
                 if let Some(cautious) = self.compare_few(quantity)? {
                     change.visible = cautious.smallest_visible(level, POWER);
                 }
-                change.verdict = self.verdict(tested[*test], change.difference());
+                let counts = change.difference().abs() >= self.least;
+                change.verdict = self.verdict(tested[*test], counts);
             }
         }
         let own = tests[0].iter();
@@ -141,12 +142,14 @@ impl Family<'_> {
         let most = self.q().max(rarest * (1.0 + SAME));
         let level = (self.options.correction).level_alone(self.q(), tested.len());
         for ((tested, quantity), share) in tested.iter_mut().zip(quantities).zip(shares) {
-            if !is_found(tested) {
+            let difference = quantity.mean(1) - quantity.mean(0);
+            // What does not count is told as such.
+            if !is_found(tested) || difference.abs() < self.least {
                 continue;
             }
             let is_chance = |few: Comparison| few.p() > level;
             if share > most || self.compare_few(quantity)?.is_some_and(is_chance) {
-                *tested = Tested::Inconclusive;
+                *tested = Tested::MayExceed;
             }
         }
         Ok(())
@@ -194,18 +197,28 @@ impl Family<'_> {
         let tested = rprof_statistics::judge(&[comparison], level);
         self.fill(&mut change, &comparison, level, whole);
         let tested = tested.first().copied().unwrap_or(Tested::Inconclusive);
-        change.verdict = self.verdict(tested, change.difference());
+        // The smallest share that counts is one of functions.
+        change.verdict = self.verdict(tested, true);
         Ok(change)
     }
 
     fn fill(&self, change: &mut Change, comparison: &Comparison, level: f64, of: &Quantity) {
+        let sampling_variance = measured(of, self.resolution).sampling_variance;
         let has_both = change.old > 0.0 && change.new > 0.0;
-        change.interval = has_both.then(|| comparison.confidence_interval(0.95));
+        change.interval = has_both.then(|| comparison.confidence_interval(CONFIDENCE));
         change.p = Some(comparison.p());
         change.visible = comparison.smallest_visible(level, POWER);
         let runs = [0, 1].map(|side| of.amounts[side].len());
         let wanted = self.options.wanted_rise();
         change.runs_needed = comparison.runs_needed(runs, wanted, level, POWER);
+        let [a, b] = runs.map(|runs| runs.max(1) as f64);
+        let sampling = sampling_variance * (1.0 / a + 1.0 / b);
+        let variance = comparison.standard_error.powi(2);
+        let denser = Comparison {
+            standard_error: (variance - sampling.min(variance) * (1.0 - 1.0 / MORE_SAMPLES)).sqrt(),
+            ..*comparison
+        };
+        change.runs_needed_denser = denser.runs_needed(runs, wanted, level, POWER);
     }
 
     fn compare(&self, quantity: &Quantity, prior: Prior) -> Result<Comparison, CompareError> {
@@ -229,15 +242,15 @@ impl Family<'_> {
         Ok(Some(cautious))
     }
 
-    fn verdict(&self, tested: Tested, difference: f64) -> Verdict {
-        let counts = difference.abs() >= self.least;
+    fn verdict(&self, tested: Tested, counts: bool) -> Verdict {
         match tested {
-            Tested::More | Tested::Less if !counts => Verdict::BelowThreshold,
+            Tested::More | Tested::Less if !counts => Verdict::BelowShare,
             Tested::More | Tested::Less if !self.is_certain => Verdict::Suspected,
             Tested::More => Verdict::Regressed,
             Tested::Less => Verdict::Improved,
             Tested::Unchanged => Verdict::Unchanged,
             Tested::BelowThreshold => Verdict::BelowThreshold,
+            Tested::MayExceed => Verdict::MayExceed,
             Tested::Inconclusive => Verdict::Inconclusive,
         }
     }
@@ -257,6 +270,7 @@ fn unjudged(quantity: &Quantity) -> Change {
         p: None,
         visible: None,
         runs_needed: None,
+        runs_needed_denser: None,
         verdict: Verdict::TooSmall,
     }
 }

@@ -1,7 +1,10 @@
 //! [`ProfileDiff::gate`]: may a change pass?
 
-use super::{Change, Design, FunctionDiff, Outcome, ProfileDiff, Verdict};
+use super::{Change, Design, FunctionDiff, Outcome, ProfileDiff, Verdict, Work};
 use crate::pattern::matches_name;
+
+/// Share of the program from which on a function's amount is the program's.
+const NEARLY_ALL: f64 = 0.95;
 
 /// Answer of a gate: may it pass?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,24 +72,84 @@ fn is_any(patterns: &[String], row: &FunctionDiff) -> bool {
 }
 
 impl ProfileDiff {
-    /// Returns whether a gate lets it pass.
+    /// Returns whether a gate lets it pass: not while a rise beyond the threshold is sure, and "inconclusive" while one is not
+    /// excluded. A fall passes, however large it may be.
     ///
     /// A uniform slowdown may be the machine's: it counts only where runs were made in turns.
     pub fn gate(&self) -> Gate {
-        let is_paired = self.design == Design::Paired;
-        let whole = match self.rules.scope {
-            Scope::All | Scope::Program if !self.is_allowed(&self.whole) => self.whole.verdict,
-            _ => Verdict::Unchanged,
+        if self.outcome == Outcome::Same {
+            return Gate::Passed;
+        }
+        if !self.is_certain() {
+            return Gate::Inconclusive;
+        }
+        let has_risen = match self.outcome {
+            // No function is named, as all of them have risen.
+            Outcome::Uniform => self.whole.verdict == Verdict::Regressed,
+            _ => self.program_has(|whole| whole.verdict == Verdict::Regressed),
         };
-        let named = self.failing().next().is_some();
-        match self.outcome {
-            Outcome::Same => Gate::Passed,
-            _ if !self.is_certain() => Gate::Inconclusive,
-            Outcome::Uniform if !is_paired && whole == Verdict::Regressed => Gate::Inconclusive,
-            _ if named || whole == Verdict::Regressed => Gate::Regressed,
-            _ if whole == Verdict::Inconclusive || self.suspects() => Gate::Inconclusive,
+        match (self.outcome, self.design) {
+            (Outcome::Uniform, Design::Independent) if has_risen => Gate::Inconclusive,
+            _ if has_risen || self.failing().next().is_some() => Gate::Regressed,
+            _ if self.program_may_exceed() || self.suspects() => Gate::Inconclusive,
+            _ if self.undecided().next().is_some() => Gate::Inconclusive,
             _ => Gate::Passed,
         }
+    }
+
+    /// Returns whether it is not sure that the program takes less than the threshold more, if the rules ask for the program.
+    pub fn program_may_exceed(&self) -> bool {
+        self.program_has(|whole| whole.may_exceed(self.threshold))
+    }
+
+    /// Returns whether the program's amount has a property, if the rules ask for it, and its rise is not that of functions
+    /// that may take more.
+    fn program_has(&self, property: impl Fn(&Change) -> bool) -> bool {
+        let is_asked = matches!(self.rules.scope, Scope::All | Scope::Program);
+        is_asked && property(&self.whole) && !self.is_allowed(&self.whole)
+    }
+
+    /// Returns the functions that count and that were seen to take more, of which it is not sure that it is less than the threshold,
+    /// the largest rise first.
+    ///
+    /// Small functions differ by more than most thresholds by chance, so a rise that was not seen is no question.
+    pub fn undecided(&self) -> impl Iterator<Item = &FunctionDiff> {
+        let (own, total) = self.rules.scope.parts();
+        let may_exceed = |change: &Change| {
+            let is_seen = change.verdict == Verdict::MayExceed;
+            is_seen && change.may_exceed(self.threshold) && self.may_count(change)
+        };
+        let mut rows: Vec<&FunctionDiff> = (self.functions.iter())
+            .filter(|row| self.rules.counts(row))
+            .filter(|row| {
+                let of_total = || may_exceed(&row.total) && !self.is_allowed(&row.total);
+                (own && may_exceed(&row.own)) || (total && of_total())
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            let rise = |row: &FunctionDiff| row.own.difference().max(row.total.difference());
+            rise(b).total_cmp(&rise(a))
+        });
+        rows.into_iter()
+    }
+
+    /// Returns whether the highest amount that an interval has would be a change that counts. What is nearly all of the program is
+    /// judged as the program, whose runs are not blurred by sampling.
+    fn may_count(&self, change: &Change) -> bool {
+        let is_program = [(change.old, self.whole.old), (change.new, self.whole.new)];
+        if self.work != Work::Share
+            && is_program
+                .iter()
+                .all(|(part, all)| *part >= NEARLY_ALL * all)
+        {
+            return false;
+        }
+        let least = self.min_share * (self.whole.old + self.whole.new) / 2.0;
+        let rise = match change.highest() {
+            highest if highest.is_finite() => (highest - 1.0) * change.old,
+            _ => change.difference(),
+        };
+        rise >= least
     }
 
     /// Returns the functions for which a gate fails, the one that rose most first. Callers whose rise is
@@ -127,8 +190,10 @@ impl ProfileDiff {
 
     /// Returns whether most of a rise is that of functions which may take more.
     fn is_allowed(&self, change: &Change) -> bool {
-        let allowed = (self.functions.iter())
-            .filter(|row| self.rules.allows(row) && row.own.verdict == Verdict::Regressed);
+        let has_risen =
+            |change: &Change| matches!(change.verdict, Verdict::Regressed | Verdict::MayExceed);
+        let allowed =
+            (self.functions.iter()).filter(|row| self.rules.allows(row) && has_risen(&row.own));
         let taken: f64 = allowed.map(|row| row.own.difference()).sum();
         taken > 0.0 && taken >= change.difference() / 2.0
     }

@@ -66,6 +66,7 @@ pub(super) fn judge(
         noise,
         whole_deviation: deviation(&whole, sides.resolution, options),
         threshold: options.threshold,
+        min_share: options.min_share,
         wanted: options.wanted_rise(),
         rules: options.rules.clone(),
         design: options.design,
@@ -187,10 +188,18 @@ fn outcome(diff: &ProfileDiff, is_uniform: bool) -> Outcome {
         (false, true) => Outcome::Improved,
         _ if has(Verdict::Suspected) => Outcome::Suspected,
         _ if has(Verdict::Moved) => Outcome::Moved,
+        // What is believed of the noise is no measurement of "unchanged", nor are sides that do not compare.
+        _ if !diff.is_certain() => Outcome::Inconclusive,
         // Of shares the whole is always 1, and what there is to tell is the functions'.
-        _ if diff.work == Work::Share && has(Verdict::Inconclusive) => Outcome::Inconclusive,
+        _ if diff.work == Work::Share
+            && (has(Verdict::Inconclusive) || has(Verdict::MayExceed)) =>
+        {
+            Outcome::Inconclusive
+        }
+        _ if diff.undecided().next().is_some() => Outcome::Inconclusive,
         _ => match diff.whole.verdict {
-            Verdict::Inconclusive | Verdict::TooSmall => Outcome::Inconclusive,
+            Verdict::Inconclusive | Verdict::MayExceed | Verdict::TooSmall => Outcome::Inconclusive,
+            Verdict::BelowThreshold => Outcome::BelowThreshold,
             _ => Outcome::Unchanged,
         },
     }

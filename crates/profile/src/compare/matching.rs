@@ -6,7 +6,7 @@ use rprof_records::BuildId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canonical::{
-    function_name, jit_name, object_name, without_numbers, without_paths_of_closures,
+    function_name, jit_name, object_name, of_any_build, without_numbers, without_paths_of_closures,
 };
 use super::respelled;
 use crate::frame::ObjectKind;
@@ -66,6 +66,8 @@ impl Names {
             let is_jit = profile.objects[object].kind == ObjectKind::Jit;
             let canonical = |name: &str| match is_jit {
                 true => jit_name(name).into(),
+                // Others' names have lines that are theirs.
+                false if profile.is_folded => of_any_build(name, self.fold_generics).into(),
                 false => function_name(name, self.fold_generics).into(),
             };
             let name = function.name.as_deref().ok();

@@ -37,6 +37,8 @@ pub struct ProfileDiff {
     pub whole_deviation: Option<f64>,
     /// Smallest change that matters, as asked for.
     pub threshold: f64,
+    /// Smallest change of a function that counts, as a share of the program.
+    pub min_share: f64,
     /// Rise that [`Change::runs_needed`] is about.
     pub wanted: f64,
     /// Rules of [`gate`](Self::gate).
@@ -99,6 +101,8 @@ pub struct Change {
     pub visible: Option<f64>,
     /// Runs of each side that would show a rise of [`ProfileDiff::wanted`] in four of five cases; `None` if none would, or it was not judged.
     pub runs_needed: Option<usize>,
+    /// The same if runs had [five times](super::MORE_SAMPLES) the samples.
+    pub runs_needed_denser: Option<usize>,
     /// Result.
     pub verdict: Verdict,
 }
@@ -112,6 +116,21 @@ impl Change {
     /// Returns new over old, less one: 0.2 for a fifth more. `None` where there was nothing before or is nothing now.
     pub fn relative(&self) -> Option<f64> {
         (self.old > 0.0 && self.new > 0.0).then(|| self.new / self.old - 1.0)
+    }
+
+    /// Returns whether a rise beyond the threshold is not excluded, though none is sure.
+    pub(super) fn may_exceed(&self, threshold: f64) -> bool {
+        let is_open = matches!(self.verdict, Verdict::MayExceed | Verdict::Inconclusive);
+        is_open && self.highest() > 1.0 + threshold
+    }
+
+    /// Returns the highest ratio of new over old that its interval has: infinite for what is new.
+    pub(super) fn highest(&self) -> f64 {
+        match self.interval {
+            Some(interval) => interval.high,
+            None if self.new > self.old => f64::INFINITY,
+            None => 0.0,
+        }
     }
 
     /// Returns by how much it changed as a logarithm, without direction: infinite for what is new or gone.
@@ -136,11 +155,16 @@ pub enum Verdict {
     Moved,
     /// It changed as everything did.
     WithAll,
-    /// It changed, seen to be by less than the threshold.
+    /// It changed by at least the threshold, and that is less than the [smallest share](super::CompareOptions::min_share) of the
+    /// program that counts.
+    BelowShare,
+    /// It changed, and by less than the threshold.
     BelowThreshold,
-    /// Any change is smaller than the threshold.
+    /// It changed, and whether by the threshold or more is not sure.
+    MayExceed,
+    /// No change is seen, and any is smaller than the threshold.
     Unchanged,
-    /// Runs differ too much to tell.
+    /// Runs differ too much to tell whether it changed, and it may be by the threshold or more.
     Inconclusive,
     /// It has too few samples to be judged.
     TooSmall,
@@ -148,12 +172,14 @@ pub enum Verdict {
 
 impl Verdict {
     /// Every verdict, the gravest first.
-    pub const ALL: [Verdict; 9] = [
+    pub const ALL: [Verdict; 11] = [
         Verdict::Regressed,
         Verdict::Improved,
         Verdict::Suspected,
         Verdict::Moved,
         Verdict::WithAll,
+        Verdict::MayExceed,
+        Verdict::BelowShare,
         Verdict::BelowThreshold,
         Verdict::Unchanged,
         Verdict::Inconclusive,
@@ -319,8 +345,10 @@ pub enum Outcome {
     Suspected,
     /// Cost moved between functions.
     Moved,
-    /// Nothing changed by more than the threshold.
+    /// The program changed, and by less than the threshold.
+    BelowThreshold,
+    /// No change of the program is seen, and any is smaller than the threshold.
     Unchanged,
-    /// The noise hides what may have changed.
+    /// The program, or a function that changed, may have changed by the threshold or more, which is not sure.
     Inconclusive,
 }

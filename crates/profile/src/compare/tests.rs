@@ -8,6 +8,7 @@ mod reparented;
 mod shifts;
 mod sides;
 mod simulated;
+mod verdict_grid;
 
 use super::*;
 use crate::builder::ProfileBuilder;

@@ -15,6 +15,7 @@
 //! | `pairing` | from switches to waits |
 //! | `thread` | what is known of a thread |
 //! | `sleepers` | threads that sleep since before the recording |
+//! | `kernel_functions` | addresses of the kernel's functions that these sleep in |
 //! | `cpus` | what is known of each CPU |
 //! | `cuts` | where threads sleep that were asleep when a window began |
 //! | `pace` | bounds what the recording of switches costs: then it goes on in windows |
@@ -31,6 +32,7 @@ mod boundaries;
 mod carried;
 mod cpus;
 mod cuts;
+mod kernel_functions;
 mod output;
 mod pace;
 mod pairing;
@@ -68,6 +70,7 @@ use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
 use crate::progress::LiveCounts;
 use crate::unwind::Unwinding;
+use kernel_functions::KernelFunctions;
 use pairing::Pairing;
 use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
@@ -126,6 +129,8 @@ pub(crate) struct OffCpu {
     has_begun: bool,
     /// Threads that are to be looked at, as they may sleep, the next one last.
     sleepers: Vec<(i32, i32)>,
+    /// `None` where samples have no stack of the kernel.
+    kernel_functions: Option<KernelFunctions>,
     /// Threads that sleep in a window, of which it is not known where, with their switches.
     unknown: Vec<carried::Unknown>,
     /// Threads that were looked at when the last window ended: switches of each, and the record that the last of them would have left.
@@ -186,6 +191,11 @@ impl OffCpu {
         let taken = rewriting.unwound(&event.attr);
         let (layouts, live) = (Arc::clone(layouts), Arc::clone(live));
         let mut off_cpu = OffCpu::new(event, &taken, watched, layouts, live);
+        if !off_cpu.watched.attached.is_empty()
+            && let Some(functions) = &mut off_cpu.kernel_functions
+        {
+            functions.load();
+        }
         if let Some(cpus) = session.watched_cpus() {
             off_cpu.pairing.watch_cpus(cpus);
         }
@@ -262,6 +272,9 @@ impl OffCpu {
             live,
             has_begun: watched.from_exec,
             sleepers: Vec::new(),
+            kernel_functions: (fields.contains(SampleType::CALLCHAIN)
+                && !(taken.flags).contains(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL))
+            .then(KernelFunctions::default),
             unknown: Vec::new(),
             looks: FxHashMap::default(),
             clock: watched.clock,
@@ -475,12 +488,13 @@ impl OffCpu {
         };
         self.bytes.clear();
         (fields.encode(misc, &self.written, &mut self.bytes)).map_err(io::Error::other)?;
-        output.put_wait(&Released {
+        let released = Released {
             time: now,
             cpu: wait.cpu,
             stream: Stream::Samples,
             bytes: &self.bytes,
-        })
+        };
+        output.put_wait(wait.from, &released)
     }
 
     /// Ends all waits with the recording. Returns what threads did with their time.

@@ -13,6 +13,7 @@
 //! | `rotation` | from one file to the next |
 //! | `carried` | [`CarriedRecords`]: what a file must begin with |
 //! | `custom_writer` | [`WriterFactory`]: writers of the caller's |
+//! | `sampled_images` | which images samples lie in, where no stack is unwound |
 //! | `sink` | [`Sink`]: a file, a stream, or a writer of the caller's |
 //! | `tally` | [`Tally`]: counts of what went into a file |
 //! | `build_ids` | build-ids of what was mapped, by path |
@@ -26,6 +27,7 @@ mod custom_writer;
 mod embedding;
 mod identified;
 mod rotation;
+mod sampled_images;
 mod sink;
 mod tally;
 mod wall_clock;
@@ -54,6 +56,7 @@ use rprof_sampler::{Clock, Stream, TracePiece};
 
 use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
+use crate::mapped_files::MappedImage;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
@@ -63,6 +66,7 @@ use crate::trace;
 use build_ids::BuildIds;
 use embedding::EmbeddingThread;
 use identified::IdentifiedFiles;
+use sampled_images::SampledImages;
 
 /// When to go on in another file, and how many files to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +96,8 @@ pub(crate) struct OutputConfig {
     pub(crate) max_bytes: Option<u64>,
     /// Which files are embedded.
     pub(crate) embedding: Embedding,
+    /// Stacks are unwound, which tells which images are sampled.
+    pub(crate) unwinds: bool,
     pub(crate) backlog: Backlog,
     /// True if samples come after sideband that is later than they are: then no round ends, and readers sort all
     /// records.
@@ -117,6 +123,8 @@ pub(crate) struct RotatingOutput {
     build_ids: BuildIds,
     identified: IdentifiedFiles,
     embedder: EmbeddingThread,
+    /// Images that are sampled, where nobody else tells.
+    sampled: Option<SampledImages>,
     /// Files that were embedded, in this file and those before it.
     embedded: Vec<EmbeddedName>,
     /// Limits that were reached in the files before this one.
@@ -169,8 +177,10 @@ impl RotatingOutput {
     ) -> RotatingOutput {
         let carried = config.rotation.map(|_| CarriedRecords::default());
         let processes = config.command.map(LiveProcesses::descendants_of);
+        let follows_images = config.embedding == Embedding::Unreachable && !config.unwinds;
         let mut output = RotatingOutput {
             embedder: EmbeddingThread::new(config.embedding, config.backlog.clone()),
+            sampled: follows_images.then(SampledImages::new),
             config,
             sink: Some(sink),
             path: file.as_ref().map(|file| file.path.clone()),
@@ -222,11 +232,21 @@ impl RotatingOutput {
         Ok(())
     }
 
-    /// Takes hold of the files that an event speaks of, which may not be there for long. Its record
+    /// Has the files looked at that an event speaks of, which may not be there for long. Its record
     /// is [put](RecordSink::put) later, perhaps.
     pub(crate) fn notice(&mut self, event: &ProcessEvent<'_>, time: u64) {
         if !self.full {
             self.embedder.handle(event, time);
+            if let Some(sampled) = &mut self.sampled {
+                sampled.handle(event);
+            }
+        }
+    }
+
+    /// Handles the first sample in an image, whose file may not be there for long.
+    pub(crate) fn handle_sampled(&mut self, image: MappedImage) {
+        if !self.full {
+            self.embedder.handle_sampled(image);
         }
     }
 
@@ -342,10 +362,13 @@ impl RotatingOutput {
         })
     }
 
-    /// Writes a wait: a sample that stands for no CPU time.
-    pub(crate) fn put_wait(&mut self, released: &Released<'_>) -> io::Result<()> {
+    /// Writes a wait that began at a time: a sample that stands for no CPU time.
+    pub(crate) fn put_wait(&mut self, from: u64, released: &Released<'_>) -> io::Result<()> {
         if self.takes(released)? {
-            self.tally.count_wait(released.time);
+            self.tally.count_wait(from, released.time);
+            if let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) {
+                self.follow_images(&raw);
+            }
             self.sink()?.write_records(released.bytes)?;
         }
         Ok(())
@@ -386,6 +409,16 @@ impl RotatingOutput {
         }
     }
 
+    /// Follows which images samples lie in.
+    fn follow_images(&mut self, raw: &RawRecord<'_>) {
+        if let Some(sampled) = &mut self.sampled
+            && let Ok(sample) = Sample::parse(raw.body, &self.config.layouts.samples)
+        {
+            let embedder = &mut self.embedder;
+            sampled.sample(&sample, raw.misc, |image| embedder.handle_sampled(image));
+        }
+    }
+
     /// Counts a record, and follows what it says.
     fn follow(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) {
         let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
@@ -393,6 +426,7 @@ impl RotatingOutput {
         };
         if raw.kind == RecordType::SAMPLE {
             self.tally.count_sample(released.time);
+            self.follow_images(&raw);
             if self.config.counts_idle {
                 let sample = Sample::parse(raw.body, &self.config.layouts.samples);
                 // The kernel's idle tasks are process 0.

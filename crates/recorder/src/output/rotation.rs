@@ -71,7 +71,7 @@ impl RotatingOutput {
     pub(super) fn finish_file(&mut self, notes: &[(String, String)]) -> io::Result<u64> {
         let mut features = self.config.features.clone();
         self.limits = self.limits();
-        let mut embedded = self.embedder.files();
+        let mut embedded = self.embedder.files(self.tally.samples + self.tally.waits);
         self.take_identified();
         let mapped = std::mem::take(&mut self.build_ids);
         features.insert_build_ids(&mapped.entries(&self.identified));

@@ -29,6 +29,7 @@ pub(crate) struct Tally {
     pub(crate) trace: AuxTally,
     /// Threads and processes that were born.
     pub(crate) born: u64,
+    /// Time of the first sample, or at which the first wait began.
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
     /// Time of the last record.
@@ -42,10 +43,11 @@ impl Tally {
         self.sampled_at(time);
     }
 
-    /// Counts a wait.
-    pub(crate) fn count_wait(&mut self, time: u64) {
+    /// Counts a wait that began and was written at these times.
+    pub(crate) fn count_wait(&mut self, from: u64, time: u64) {
         self.waits += 1;
         self.sampled_at(time);
+        self.first_sample = self.first_sample.map(|first| first.min(from));
     }
 
     fn sampled_at(&mut self, time: u64) {

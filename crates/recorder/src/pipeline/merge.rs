@@ -26,6 +26,9 @@ const MOST_PENDING: usize = 64 << 20;
 /// 130 MB wait.
 const PENDING_OF_CPU: usize = 2 << 20;
 
+/// Bytes for each CPU that are taken in at a time.
+const MUCH_OF_CPU: usize = 512 << 10;
+
 /// Batches of one ring whose records may wait where they are. Those of further ones are copied, so
 /// that the drain thread gets its buffers back however long another CPU says nothing.
 const MOST_HELD: usize = 4;
@@ -173,6 +176,11 @@ impl Merge {
                 });
             }
         }
+    }
+
+    /// Returns true if so many bytes wait that some had better be released before more are taken in.
+    pub fn has_much(&self) -> bool {
+        self.pending_bytes >= MUCH_OF_CPU * self.watermarks.len()
     }
 
     /// Copies the oldest batch of a ring, where too many are held beside the one of this number, which comes now.

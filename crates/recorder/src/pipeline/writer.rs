@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
-use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler, RemoteDrain, Traces};
+use rprof_sampler::{
+    Batch, FastDrain, InheritedEventFilter, LateBoost, Recycler, RemoteDrain, Traces,
+};
 
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
@@ -44,6 +46,10 @@ pub(crate) struct Writer {
     pub(crate) traces: Traces,
     /// Time between two looks at the channel while nothing is urgent; `None` to be woken by each batch.
     pub(crate) pause: Option<Duration>,
+    /// Gives this thread the CPU while it is late.
+    pub(crate) boost: LateBoost,
+    /// Number of batches that wait where it is. A boost goes on until a quarter of them wait.
+    pub(crate) late: usize,
     /// Gets a byte when the recording had better end.
     pub(crate) notify: Option<UnixStream>,
 }
@@ -74,9 +80,17 @@ impl Writer {
         let mut failure = self.output.begin().err();
         let mut round = Instant::now();
         while let Ok(batch) = self.next() {
+            let late = match self.boost.is_on() {
+                true => self.late / 4,
+                false => self.late,
+            };
+            self.boost.update(self.batches.len() >= late);
             self.merge.push(batch);
-            // A batch that waits already is taken in before anything is released.
-            while let Ok(batch) = self.batches.try_recv() {
+            // A batch that waits already is taken in before anything is released, but not all of a long backlog: it may be
+            // larger than what the merge may hold.
+            while !self.merge.has_much()
+                && let Ok(batch) = self.batches.try_recv()
+            {
                 self.merge.push(batch);
             }
             let was_good = failure.is_none() && !self.output.is_full();
@@ -214,8 +228,11 @@ impl Writer {
         if !good {
             return Ok(());
         }
-        if let (Some(waits), Some(unwinding)) = (off_cpu.as_mut(), unwinding.as_mut()) {
-            waits.look_at_sleepers(unwinding);
+        for image in unwinding.iter_mut().flat_map(Unwinding::take_sampled) {
+            output.handle_sampled(image);
+        }
+        if let Some(waits) = off_cpu.as_mut() {
+            waits.look_at_sleepers(unwinding.as_mut());
         }
         let mut waits = WaitOutput { off_cpu, output };
         let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;

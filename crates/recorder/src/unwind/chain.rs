@@ -18,6 +18,15 @@ pub(super) fn kernel_part(sample: &Sample<'_>, chain: &mut Vec<u64>) {
     chain.extend(entries.take_while(|entry| !user.contains(entry)));
 }
 
+/// Replaces `callers` by the user's part of the sample's callchain behind the sampled address: what the kernel found by the
+/// frame pointer.
+pub(super) fn callers(sample: &Sample<'_>, callers: &mut Vec<u64>) {
+    callers.clear();
+    let entries = sample.callchain().into_iter().flat_map(|c| c.iter());
+    let user = entries.skip_while(|entry| *entry != ContextMarker::USER.0);
+    callers.extend(user.skip(2));
+}
+
 /// Appends the user's part of which nothing is known but where the sample was taken.
 pub(super) fn append_ip_only(sample: &Sample<'_>, misc: Misc, chain: &mut Vec<u64>) {
     if misc.cpu_mode() == CpuMode::User {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rprof_processes::{LiveMap, LiveMapping, Pid};
-use rprof_unwind::{Arch, CodeLookup, Frame, Module, Modules, UnwindTable};
+use rprof_unwind::{Arch, CodeLookup, Frame, FrameKind, Module, Modules, UnwindTable};
 
 use super::clock::SampleClock;
 use super::process_memory::ProcessMemories;
@@ -23,6 +23,9 @@ pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
 pub(super) fn thread(tid: i32) -> u64 {
     u64::from(tid.cast_unsigned())
 }
+
+/// Set in a function's address where the function made no call. Addresses of users' code have it not.
+const TOP: u64 = 1 << 63;
 
 /// The code that one process has mapped at the moment, for the unwinder.
 pub(super) struct ProcessCode<'a> {
@@ -118,23 +121,29 @@ impl ProcessCode<'_> {
         let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
         let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
         // `jmp *GOT` of a PLT entry, and a plain jump.
-        target == function || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
+        target == function & !TOP || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
     }
 }
 
 impl CodeLookup for ProcessCode<'_> {
-    /// Returns the first address of a frame's function.
+    /// Returns the first address of a frame's function; with another bit where the frame made no call, since whoever calls a
+    /// function that a signal interrupted says nothing of one that has called others.
     fn function_of(&self, frame: &Frame) -> Option<u64> {
         let module = self.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);
         let start = module.table?.function_start(svma)?;
-        Some(start.wrapping_add(module.bias))
+        let start = start.wrapping_add(module.bias);
+        Some(match frame.kind {
+            FrameKind::Caller => start,
+            FrameKind::Sampled | FrameKind::Interrupted => start | TOP,
+        })
     }
 
     fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
+        let (address, top) = (address & !TOP, address & TOP);
         let mapping = rprof_processes::find_live(self.mappings, address)?;
         let offset = address.wrapping_sub(mapping.start);
-        let offset = offset.wrapping_add(mapping.file_offset);
+        let offset = offset.wrapping_add(mapping.file_offset) | top;
         // Numbers of images are used again.
         Some((self.map.image_serial(mapping.backing)?, offset))
     }

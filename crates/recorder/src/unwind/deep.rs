@@ -89,7 +89,7 @@ impl Unwinding {
         if asked >= LARGE {
             self.fast_drain
                 .request_until(rprof_sampler::monotonic_ns().saturating_add(FAST_DRAIN));
-            if self.look(cut, cut_point, registers, dump, &witnesses) {
+            if self.look(cut, cut_point, registers, dump, (&witnesses, cause)) {
                 cause = TruncationReason::TooDeep;
             }
         }
@@ -131,7 +131,7 @@ impl Unwinding {
         cut_point: CutPoint,
         registers: &Registers,
         dump: &StackDump<'_>,
-        witnesses: &Witnesses,
+        (witnesses, cause): (&Witnesses, TruncationReason),
     ) -> bool {
         let Some(memory) = self.memory.stack(cut.pid) else {
             return false;
@@ -157,7 +157,8 @@ impl Unwinding {
         let both = DumpAndMemory {
             dump,
             memory: &memory,
-            has_other_stack: self.frames.iter().any(is_interrupted),
+            has_other_stack: matches!(cause, TruncationReason::OtherStack { .. })
+                || self.frames.iter().any(is_interrupted),
         };
         self.read_on(cut, cut_point, registers, &both, begun)
     }
@@ -362,7 +363,7 @@ fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Opti
 struct DumpAndMemory<'a> {
     dump: &'a StackDump<'a>,
     memory: &'a StackMemory,
-    /// True if a signal was handled: what it interrupted may lie below the copy as well.
+    /// True if the callers are on another stack, as those of a handler may be: it may lie below the copy as well.
     has_other_stack: bool,
 }
 
@@ -377,5 +378,9 @@ impl Memory for DumpAndMemory<'_> {
             let is_below = self.has_other_stack && avma < self.dump.start().saturating_sub(BELOW);
             (is_above || is_below).then(|| self.memory.read_u64(avma))?
         })
+    }
+
+    fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
+        self.dump.frame_pointer_chain()
     }
 }

@@ -24,6 +24,7 @@ mod tables;
 mod tally;
 mod work;
 
+pub(crate) use sleepers::SleepingStack;
 pub use tally::{StackCause, StackTally};
 
 use rprof_processes::{LiveMap, Pid, Tid};
@@ -33,19 +34,20 @@ use rprof_records::{
 };
 use rprof_sampler::{Clock, EventIds, FastDrain, StackBases};
 use rprof_unwind::{
-    Arch, DeepStackCompleter, Frame, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
-    Unwinder,
+    Arch, DeepStackCompleter, Frame, MissingWord, Registers, Root, StackDump, TruncationReason,
+    UnwindOutcome, Unwinder,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
+use crate::mapped_files::MappedImage;
 use crate::pipeline::merge::Released;
 use clock::SampleClock;
 use code::{ARCH, ProcessCode, thread};
 use deferred_sample::{Cut, DeferredSample, DeferredSamples, MOST_FRAMES};
 use monotonic::MonotonicTimes;
-use process_memory::ProcessMemories;
+use process_memory::{ProcessMemories, StackLink};
 use tables::Tables;
 
 /// `PERF_SAMPLE_REGS_ABI_64`.
@@ -79,6 +81,8 @@ pub(crate) struct Unwinding {
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
+    /// Return addresses that the kernel found by the sample's frame pointer.
+    callers: Vec<u64>,
     values: Vec<u64>,
 }
 
@@ -143,7 +147,7 @@ impl Unwinding {
             arch,
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
-            tables: Tables::new(memory),
+            tables: Tables::new(memory, backlog.boosted().clone()),
             clock: SampleClock::new(backlog.clone()),
             begun: FxHashSet::default(),
             memory: ProcessMemories::new(backlog.clone()),
@@ -155,6 +159,7 @@ impl Unwinding {
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
+            callers: Vec::new(),
             values: Vec::new(),
         })
     }
@@ -162,6 +167,11 @@ impl Unwinding {
     /// Returns the outcomes, counted.
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
+    }
+
+    /// Takes the images that were met in a stack for the first time.
+    pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
+        self.tables.take_sampled()
     }
 
     /// Returns the limits that were reached.
@@ -310,8 +320,26 @@ impl Unwinding {
             self.tally.kernel_only += 1;
             return (misc, None);
         }
+        let mut callers = std::mem::take(&mut self.callers);
+        chain::callers(sample, &mut callers);
         let dump = StackDump::new(whole.sp(), bytes);
+        let dump = match whole.frame_pointer() {
+            Some(fp) => dump.with_frame_pointer_chain(fp, &callers),
+            None => dump,
+        };
+        let unwound = self.unwind_dump(sample, misc, layout, (pid, &whole, &dump));
+        self.callers = callers;
+        unwound
+    }
 
+    /// Puts the user's side together, from registers and stack.
+    fn unwind_dump(
+        &mut self,
+        sample: &Sample<'_>,
+        misc: Misc,
+        layout: usize,
+        (pid, whole, dump): (Pid, &Registers, &StackDump<'_>),
+    ) -> (Misc, Option<DeferredSample>) {
         self.tables.begin_sample(&self.map);
         self.clock.begin_sample(pid);
         let time = sample.time().map(|time| self.monotonic.of(time));
@@ -319,9 +347,13 @@ impl Unwinding {
         self.memory.at(time.unwrap_or(u64::MAX));
         let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let frames = &mut self.frames;
-        let end = self
-            .unwinder
-            .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
+        let mut end = (self.unwinder).unwind(whole, dump, &code, MOST_FRAMES, frames);
+        if let UnwindOutcome::Truncated(TruncationReason::OtherStack { missing, .. }) = end
+            && let MissingWord::Link(address) = missing
+            && let Some(link) = StackLink::read(dump, address, &self.memory, pid)
+        {
+            end = (self.unwinder).unwind(whole, &link, &code, MOST_FRAMES, frames);
+        }
         let is_cut_short = self.clock.is_over();
         learn_base(&self.bases, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
@@ -329,20 +361,27 @@ impl Unwinding {
         chain::append_frames(&self.frames, &mut self.chain);
         let held = match end {
             UnwindOutcome::Complete(root) => {
-                self.saw_all(pid, thread, time, root);
+                // Frames of another stack have no place, by which cut points could be told from it.
+                if self.frames.iter().all(|frame| frame.sp != 0) {
+                    self.saw_all(pid, thread, time, root);
+                }
                 None
             }
             UnwindOutcome::Truncated(_) if is_cut_short => None,
             UnwindOutcome::Truncated(cause) => match cause {
                 TruncationReason::StackEnded { address: slot }
-                | TruncationReason::BadMemory { address: slot } => {
+                | TruncationReason::BadMemory { address: slot }
+                | TruncationReason::OtherStack {
+                    missing: MissingWord::ReturnAddress(slot),
+                    ..
+                } => {
                     let cut = Cut {
                         pid,
                         thread,
                         time,
                         slot,
                     };
-                    self.hold(&cut, cause, layout, &whole, &dump)
+                    self.hold(&cut, cause, layout, whole, dump)
                 }
                 _ => None,
             },
@@ -380,7 +419,8 @@ const ABOVE_OUTERMOST: u64 = 256;
 
 /// Learns the base of a thread's stack, if it is beyond doubt: drain threads forward no bytes above it.
 fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
-    let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), frames.last()) else {
+    let outermost = frames.last().filter(|frame| frame.sp != 0);
+    let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), outermost) else {
         return;
     };
     match end {

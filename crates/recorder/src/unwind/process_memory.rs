@@ -14,7 +14,7 @@ use std::time::Duration;
 use rprof_image::{Patience, PatientCalls, Rate};
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
-use rprof_unwind::Memory;
+use rprof_unwind::{Memory, StackDump};
 use rustc_hash::FxHashMap;
 
 use crate::backlog::Backlog;
@@ -121,6 +121,11 @@ impl Reader {
         let most = match self.backlog.is_long() {
             true => HASTE,
             false => PATIENCE.of_one,
+        };
+        let boosted = self.backlog.boosted().clone();
+        let call = move || {
+            boosted.follow();
+            call()
         };
         self.calls.call_within(user, most, call)
     }
@@ -369,6 +374,37 @@ impl StackMemory {
         pages.extend(wanted.iter().map(|start| (*start, None)));
         let found = self.process.read(wanted).unwrap_or_default();
         pages.extend(found.into_iter().map(|(start, bytes)| (start, Some(bytes))));
+    }
+}
+
+/// A copied stack, and the one word of the process's memory that leads from it to another stack.
+pub(super) struct StackLink<'a> {
+    dump: &'a StackDump<'a>,
+    at: u64,
+    word: u64,
+}
+
+impl<'a> StackLink<'a> {
+    /// Reads the word.
+    pub(super) fn read(
+        dump: &'a StackDump<'a>,
+        at: u64,
+        memory: &ProcessMemories,
+        pid: Pid,
+    ) -> Option<StackLink<'a>> {
+        let word = memory.within(pid, 1)?.read_u64(at)?;
+        Some(StackLink { dump, at, word })
+    }
+}
+
+impl Memory for StackLink<'_> {
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        let link = || (avma == self.at).then_some(self.word);
+        self.dump.read_u64(avma).or_else(link)
+    }
+
+    fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
+        self.dump.frame_pointer_chain()
     }
 }
 

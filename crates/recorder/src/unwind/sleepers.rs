@@ -6,6 +6,7 @@
 
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
+use rprof_records::ContextMarker;
 use rprof_unwind::Registers;
 
 use super::chain;
@@ -23,6 +24,20 @@ pub(crate) struct SleepingStack {
     pub(crate) read_at: u64,
     /// Switches of the thread so far.
     pub(crate) switches: u64,
+}
+
+impl SleepingStack {
+    /// Reads where in its program a thread sleeps, without the functions that called it.
+    pub(crate) fn without_callers(proc: &Procfs, tid: u32) -> Option<SleepingStack> {
+        let switches = proc.switches(tid)?;
+        let (_, ip) = proc.blocked_at(tid)?;
+        (proc.switches(tid) == Some(switches)).then(|| SleepingStack {
+            chain: vec![ContextMarker::USER.0, ip],
+            is_complete: false,
+            read_at: rprof_sampler::monotonic_ns(),
+            switches,
+        })
+    }
 }
 
 impl Unwinding {

@@ -5,7 +5,7 @@
 //! that were not used for longest are dropped where all together take too much memory, and those of
 //! images that nobody has mapped any more.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image};
 use rprof_jit::JitUnwindTables;
-use rprof_processes::{Image, ImageId, ImageKind, LiveMap, LiveMapping, Pid};
+use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
+use rprof_sampler::Boosted;
 use rprof_unwind::UnwindTable;
 
 use crate::limits::{Limit, ReachedLimits};
-use crate::mapped_files::mapped_file;
+use crate::mapped_files::MappedImage;
 
 /// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
 /// for each function (38 ms for rustc's compiler), in which samples would wait, and memory would change.
@@ -51,6 +52,8 @@ pub(crate) struct Tables {
     /// Tables of JIT code.
     pub(super) jit: JitUnwindTables,
     openers: Openers,
+    /// Images that were met in a stack for the first time.
+    sampled: RefCell<Vec<MappedImage>>,
     /// Number of the sample, by which it is told which tables were used last.
     sample: u64,
     dropped: u64,
@@ -62,6 +65,8 @@ struct Slot {
     table: Table,
     /// Number of the sample for which it was used last.
     used: Cell<u64>,
+    /// True once it was met in a stack.
+    is_sampled: Cell<bool>,
 }
 
 type Table = Arc<RequestedTable>;
@@ -92,6 +97,7 @@ enum NoTable {
 /// The threads that open images.
 #[derive(Debug, Default)]
 struct Openers {
+    boosted: Boosted,
     /// Made with the first image.
     queue: Option<Queue>,
     threads: Vec<Arc<Busy>>,
@@ -156,19 +162,23 @@ impl Counts {
 /// An image to be opened.
 struct Request {
     table: Table,
-    image: Image,
-    mapping: LiveMapping,
-    pid: Pid,
+    image: MappedImage,
 }
 
 impl Tables {
     /// Begins with none, which may take so many bytes of memory.
-    pub(crate) fn new(most_bytes: usize) -> Tables {
+    ///
+    /// Threads that open images follow `boosted`.
+    pub(crate) fn new(most_bytes: usize, boosted: Boosted) -> Tables {
         Tables {
             slots: Vec::new(),
             most_bytes,
             jit: JitUnwindTables::default(),
-            openers: Openers::default(),
+            openers: Openers {
+                boosted,
+                ..Openers::default()
+            },
+            sampled: RefCell::default(),
             sample: 0,
             dropped: 0,
         }
@@ -224,7 +234,7 @@ impl Tables {
                     break;
                 }
                 if let Some(slot) = self.slots.get_mut(number) {
-                    *slot = Slot::default();
+                    slot.table = Table::default();
                 }
                 bytes -= freed;
                 self.dropped += 1;
@@ -247,6 +257,10 @@ impl Tables {
             return Ok(None);
         };
         slot.used.set(self.sample);
+        if !slot.is_sampled.replace(true) {
+            let image = mapped_image(map, mapping, pid);
+            self.sampled.borrow_mut().extend(image);
+        }
         if let Some(table) = slot.table.get() {
             return Ok(table.as_deref().ok());
         }
@@ -258,6 +272,11 @@ impl Tables {
         }
         let table = slot.table.get().ok_or(TooSlow)?;
         Ok(table.as_deref().ok())
+    }
+
+    /// Takes the images that were met in a stack for the first time.
+    pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
+        std::mem::take(self.sampled.get_mut())
     }
 
     /// Returns true if an image has no table as there were too many open files.
@@ -272,7 +291,7 @@ impl Tables {
     /// Has an image opened, unless that was asked for already.
     fn request(&self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let slot = self.slots.get(mapping.backing.0 as usize);
-        let (Some(slot), Some(image)) = (slot, map.image(mapping.backing)) else {
+        let (Some(slot), Some(image)) = (slot, mapped_image(map, mapping, pid)) else {
             return;
         };
         if slot.table.is_requested.load(Ordering::Relaxed) || slot.table.get().is_some() {
@@ -280,9 +299,7 @@ impl Tables {
         }
         let request = Request {
             table: Arc::clone(&slot.table),
-            image: image.clone(),
-            mapping: *mapping,
-            pid,
+            image,
         };
         slot.used.set(self.sample);
         slot.table.is_requested.store(true, Ordering::Relaxed);
@@ -333,10 +350,11 @@ impl Openers {
         let busy = Arc::<Busy>::default();
         let (requests, opened) = (queue.requests.1.clone(), queue.opened.0.clone());
         let (counts, is_busy) = (Arc::clone(&self.counts), Arc::clone(&busy));
-        let begin = queue.begin;
+        let (begin, boosted) = (queue.begin, self.boosted.clone());
         let work = move || {
             for request in requests {
                 is_busy.0.store(since(begin), Ordering::Relaxed);
+                boosted.follow();
                 request.open(&counts);
                 is_busy.0.store(0, Ordering::Relaxed);
                 // A message that waits tells as much.
@@ -381,37 +399,41 @@ impl Request {
         if Arc::strong_count(&self.table) == 1 {
             return;
         }
-        if !counts.begin(self.pid) {
+        if !counts.begin(self.image.pid) {
             counts.put_off.fetch_add(1, Ordering::Relaxed);
             self.table.is_requested.store(false, Ordering::Relaxed);
             return;
         }
         self.table.made.get_or_init(|| {
-            let table = open(&self.image, &self.mapping, self.pid, counts)?;
+            let table = open(&self.image, counts)?;
             (counts.bytes).fetch_add(table.memory(), Ordering::Relaxed);
             let is_too_long = u64::from(table.has_too_long_section());
             counts.too_long.fetch_add(is_too_long, Ordering::Relaxed);
             Ok(Box::new(table))
         });
-        counts.end(self.pid);
+        counts.end(self.image.pid);
     }
 }
 
-fn open(
-    image: &Image,
-    mapping: &LiveMapping,
-    pid: Pid,
-    counts: &Counts,
-) -> Result<UnwindTable, NoTable> {
+/// Returns the image of a mapping of a process.
+fn mapped_image(map: &LiveMap, mapping: &LiveMapping, pid: Pid) -> Option<MappedImage> {
+    Some(MappedImage {
+        pid,
+        range: mapping.start..mapping.end,
+        image: map.image(mapping.backing)?.clone(),
+    })
+}
+
+fn open(mapped: &MappedImage, counts: &Counts) -> Result<UnwindTable, NoTable> {
     let unusable = NoTable::Unusable;
-    match image.kind {
+    match mapped.image.kind {
         ImageKind::Vdso => {
             let image = vdso_image().ok_or(unusable)?;
             UnwindTable::parse(&image).map_err(|_| unusable)
         }
         // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
-            let file = match mapped_file(image, mapping.start..mapping.end, pid).open() {
+            let file = match mapped.file().open() {
                 Ok(file) => file,
                 Err(OpenError::TooManyFiles) => {
                     counts.unopened.fetch_add(1, Ordering::Relaxed);
@@ -475,7 +497,7 @@ mod tests {
         sparse.as_file().write_all_at(b"\x7fELF", 0).unwrap();
         sparse.as_file().set_len(1 << 30).unwrap();
         let map = map(&[&exe, sparse.path(), Path::new("/nowhere")]);
-        let mut tables = Tables::new(UNWIND_MEMORY);
+        let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         assert!(has(&mut tables, &map, 1));
         assert!(!has(&mut tables, &map, 2) && !has(&mut tables, &map, 3));
         let limits: Vec<_> = tables.limits().iter().collect();
@@ -490,7 +512,7 @@ mod tests {
             .split_whitespace()
             .find(|word| word.contains("libc.so"));
         let map = map(&[&exe, Path::new(libc.unwrap())]);
-        let mut tables = Tables::new(UNWIND_MEMORY);
+        let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         assert!(has(&mut tables, &map, 1) && has(&mut tables, &map, 2));
         let memory = |tables: &Tables, n: usize| {
             let table = tables.slots.get(n)?.table.get()?.as_ref().ok()?;
@@ -521,7 +543,7 @@ mod tests {
         let exe = std::env::current_exe().unwrap();
         let map = map(&[&exe]);
         let pid = Pid(std::process::id() as i32);
-        let mut tables = Tables::new(UNWIND_MEMORY);
+        let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         tables.extend_to(map.image_bound());
         let mapping = map.find(pid, 1 << 20).unwrap();
         // Nobody opens anything yet.

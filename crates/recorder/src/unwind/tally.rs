@@ -23,6 +23,8 @@ pub enum StackCause {
     BadUnwindInfo,
     /// A register or memory that the unwind information needs is not known.
     BadMemory,
+    /// The callers are on another stack, of which samples have no copy.
+    OtherStack,
     /// A return address led to where there is no code.
     NotMapped,
     /// More frames than a record can hold.
@@ -43,6 +45,7 @@ impl StackCause {
             StackCause::NoUnwindInfo => "no_unwind_info",
             StackCause::BadUnwindInfo => "bad_unwind_info",
             StackCause::BadMemory => "bad_memory",
+            StackCause::OtherStack => "other_stack",
             StackCause::NotMapped => "not_mapped",
             StackCause::TooDeep => "too_deep",
             StackCause::Compat => "32_bit",
@@ -60,6 +63,7 @@ impl From<TruncationReason> for StackCause {
             TruncationReason::BadMemory { .. } | TruncationReason::MissingRegister { .. } => {
                 StackCause::BadMemory
             }
+            TruncationReason::OtherStack { .. } => StackCause::OtherStack,
             TruncationReason::NotMapped { .. } => StackCause::NotMapped,
             TruncationReason::TooDeep => StackCause::TooDeep,
             _ => StackCause::BadUnwindInfo,

@@ -30,6 +30,7 @@ fn a_deleted_program_is_embedded() {
         first: program.clone(),
         count: 1,
         bytes: shell.len() as u64,
+        without_code: 0,
     };
     assert_eq!(summary.notices, [expected]);
     let data = PerfData::open(&path).unwrap();

@@ -88,7 +88,7 @@ pub(crate) struct JudgingArgs {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
 
-    /// Smallest change that counts, as a share of the whole program
+    /// Smallest change of a function that counts, as a share of the whole program
     #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = percent)]
     pub(crate) min_share: f64,
 
@@ -151,7 +151,7 @@ pub(crate) struct ShownArgs {
     #[arg(short, long, value_name = "KEY", default_value = "delta")]
     pub(crate) sort: DiffSort,
 
-    /// Show rows within the noise too
+    /// Show rows without a sure change too
     #[arg(long)]
     pub(crate) all: bool,
 

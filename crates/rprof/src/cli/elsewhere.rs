@@ -1,11 +1,18 @@
-//! Commands of perf that are not here, and what to type in their place: perf reads and writes the same files.
+//! Commands and options of other tools that are not here, and what to type in their place: perf reads and writes the
+//! same files.
+
+mod options;
 
 use std::ffi::OsString;
 
 use rprof_export::clean::brief;
 
-/// Command of perf, and what to type; `FILE` is the recording.
-static COMMANDS: [(&str, &str); 22] = [
+pub(super) use options::{
+    answer as answer_to_error, answer_to_word, with_options, without_advice_on_values,
+};
+
+/// Command of perf or another profiler, and what to type; `FILE` is the recording.
+static COMMANDS: [(&str, &str); 31] = [
     (
         "archive",
         "`rprof record --keep all` keeps all programs in the recording itself, and `rprof report --symfs DIR` finds copies of them",
@@ -79,6 +86,39 @@ static COMMANDS: [(&str, &str); 22] = [
         "buildid",
         "`rprof header -i FILE` lists images with their build-ids",
     ),
+    (
+        "load",
+        "`rprof html -i FILE --open` shows a recording in a browser; `rprof export -i FILE -o profile.firefox.json.gz` is for profiler.firefox.com",
+    ),
+    (
+        "import",
+        "every command reads profiles of other tools: `rprof html -i FILE`",
+    ),
+    (
+        "setup",
+        "`rprof doctor` says which rights are missing, and how to give them",
+    ),
+    (
+        "dump",
+        "`rprof record -p PID -d 1 --off-cpu`, then `rprof report --wall -g` shows what each thread does or waits for",
+    ),
+    (
+        "collect",
+        "`rprof record -p PID -d SECONDS`, then `rprof flamegraph` or `rprof html`",
+    ),
+    (
+        "start",
+        "`rprof record -p PID` records until Ctrl-C; `--switch-output=signal` writes a file at each SIGUSR2",
+    ),
+    (
+        "stop",
+        "Ctrl-C or SIGTERM ends `rprof record`, and the file is complete",
+    ),
+    (
+        "pprof",
+        "`rprof export -i FILE -o profile.pb.gz` writes pprof's format, and every command reads it: `rprof report -i profile.pb.gz`",
+    ),
+    ("fold", "`rprof collapse -i FILE` writes folded stacks"),
 ];
 
 /// Returns what to type in place of a command that perf has and rprof has not; `None` if the first argument is none.

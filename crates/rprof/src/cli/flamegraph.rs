@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use rprof_export::svg::Colors;
 
-use super::reading::FilterArgs;
+use super::reading::SampleFilterArgs;
 use super::record::SamplingArgs;
 use super::suggested::{PALETTES, suggested, text};
 use super::target::TargetArgs;
@@ -24,7 +24,7 @@ pub(crate) struct FlamegraphArgs {
     pub(crate) output: PathBuf,
 
     /// Recording or folded stacks to read, without a COMMAND; several are merged; `-` is standard input [default: perf.data]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "threads", "cpus", "cgroups", "user"])]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
     /// Open the SVG when it is written, in the program that xdg-open finds
@@ -77,7 +77,7 @@ pub(crate) struct FlamegraphArgs {
     pub(crate) waits: WaitArgs,
 
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
+    pub(crate) filter: SampleFilterArgs,
 
     #[command(flatten)]
     pub(crate) target: TargetArgs,

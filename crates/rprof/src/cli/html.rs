@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::reading::FilterArgs;
+use super::reading::SampleFilterArgs;
 use super::record::SamplingArgs;
 use super::target::TargetArgs;
 use super::values;
@@ -23,7 +23,7 @@ pub(crate) struct HtmlArgs {
     pub(crate) output: PathBuf,
 
     /// Recording or folded stacks to read, without a COMMAND; several are merged, without times; `-` is standard input [default: perf.data]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "threads", "cpus", "cgroups", "user"])]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
     /// Open the page when it is written, in the program that xdg-open finds
@@ -63,7 +63,7 @@ pub(crate) struct HtmlArgs {
     pub(crate) waits: WaitArgs,
 
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
+    pub(crate) filter: SampleFilterArgs,
 
     #[command(flatten)]
     pub(crate) target: TargetArgs,

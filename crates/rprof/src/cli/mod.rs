@@ -13,10 +13,11 @@
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
+//! | `short_help` | what `-h` prints |
 //! | `suggested` | values that shells complete |
 //! | `time_span` | spans of time, from the beginning or end of a recording |
 //! | `values` | sizes, times and lists as they are typed |
-//! | `elsewhere` | commands of perf that are not here |
+//! | `elsewhere` | commands and options of other tools that have another name here |
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
 mod agent;
@@ -38,6 +39,7 @@ mod parsing;
 mod push;
 mod reading;
 mod record;
+mod short_help;
 mod stat;
 mod suggested;
 mod symbols;
@@ -59,11 +61,11 @@ pub(crate) use gate::GateArgs;
 pub(crate) use html::HtmlArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
-pub(crate) use parsing::command;
+pub(crate) use parsing::{command, readers_of_profiles};
 pub(crate) use push::{AccessArgs, LimitArgs, PushArgs};
 pub(crate) use reading::{
     CollapseArgs, Color, ExportArgs, ExportForm, FilterArgs, HeaderArgs, HeaderFormat, InputArgs,
-    LabelArg, ReportArgs, ScriptArgs, SortKey, WeightArg,
+    LabelArg, ReportArgs, SampleFilterArgs, ScriptArgs, SortKey, TaskFilterArgs, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};
@@ -109,6 +111,7 @@ pub(crate) enum Command {
     Collapse(CollapseArgs),
     Export(ExportArgs),
     Push(Box<PushArgs>),
+    #[cfg_attr(not(feature = "agent"), command(hide = true))]
     Agent(AgentArgs),
     Script(ScriptArgs),
     Header(HeaderArgs),

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches};
 use rprof_export::clean::brief;
 
 use super::{
     Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, HtmlArgs, RecordArgs, ReportArgs,
-    STYLES, ScriptArgs, StatArgs, elsewhere,
+    STYLES, ScriptArgs, StatArgs, elsewhere, short_help, values,
 };
 use crate::named_input::is_input;
 
@@ -60,9 +61,13 @@ fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut command = with_negations(command_for(&arguments));
+    let command = short_help::with_short_help(command_for(&arguments), &arguments);
+    let mut command = elsewhere::with_options(with_negations(command));
     if let Some(instead) = elsewhere::answer(&arguments) {
         return Err(command.error(ErrorKind::InvalidSubcommand, instead));
+    }
+    if let Some(instead) = elsewhere::answer_to_word(&arguments) {
+        return Err(unknown(&mut command, &arguments, &instead));
     }
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
@@ -74,7 +79,20 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     };
     matches
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|e| e.format(&mut command))
+        .map_err(|e| match elsewhere::answer_to_error(&e, &arguments) {
+            Some(instead) => unknown(&mut command, &arguments, &instead),
+            None => elsewhere::without_advice_on_values(e).format(&mut command),
+        })
+}
+
+/// Returns the error of an option that the command of these arguments has not, with the usage of that command.
+fn unknown(command: &mut clap::Command, arguments: &[OsString], instead: &str) -> clap::Error {
+    command.build();
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    match name.and_then(|name| command.find_subcommand_mut(name)) {
+        Some(sub) => sub.error(ErrorKind::UnknownArgument, instead),
+        None => command.error(ErrorKind::UnknownArgument, instead),
+    }
 }
 
 /// Builds the command line for these arguments: one command alone where they are for it. A program to be recorded is not
@@ -155,6 +173,35 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("stat", stat_words)
         .mut_subcommand("script", script_words)
         .mut_subcommand("push", push_words)
+        .mut_subcommand("annotate", annotate_words)
+}
+
+/// Returns the names of the commands that read profiles of other tools, folded stacks among them: those whose help says so.
+pub(crate) fn readers_of_profiles() -> Vec<String> {
+    let command = command();
+    let reads = |command: &&clap::Command| {
+        let mut helps = command.get_arguments().filter_map(Arg::get_help);
+        helps.any(|help| help.to_string().contains(FOREIGN))
+    };
+    let shown = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    shown
+        .filter(reads)
+        .map(|command| command.get_name().to_owned())
+        .collect()
+}
+
+/// Words by which the help of an argument says that it may be a profile of another tool.
+const FOREIGN: &str = "olded stacks";
+
+/// Words the files, of which the code of functions is shown.
+fn annotate_words(annotate: clap::Command) -> clap::Command {
+    annotate
+        .mut_arg("files", |arg| {
+            arg.help("Recordings to read, several are merged; `-` is standard input [default: perf.data]")
+        })
+        .mut_arg("input", |arg| arg.help("Recording to read, as FILE"))
 }
 
 /// Words the files, which are not merged.
@@ -164,13 +211,25 @@ fn push_words(push: clap::Command) -> clap::Command {
     })
 }
 
-/// Lets -i be the input, and --pid, --tid and --cpu filters.
+/// Lets -i be the input, and -p, -t and -C filters where a recording is read. Of a recording, processes and threads may
+/// be selected together; [`TargetArgs::target`](super::TargetArgs::target) refuses that for a target.
 fn drawing_words(drawing: clap::Command) -> clap::Command {
-    ["processes", "threads", "cpus"]
-        .into_iter()
-        .fold(drawing, |c, id| c.mut_arg(id, |arg| arg.long(None)))
+    let tasks = |arg: Arg| {
+        arg.value_parser(values::running_or_recorded)
+            .conflicts_with(Resettable::Reset)
+            .conflicts_with_all(["cgroups", "user"])
+    };
+    drawing
         .mut_arg("no_inherit", |arg| arg.short(None))
-        .mut_arg("pid", |arg| arg.short(None))
+        .mut_arg("processes", |arg| tasks(or_filter(arg)))
+        .mut_arg("threads", |arg| tasks(or_filter(arg)))
+        .mut_arg("cpus", or_filter)
+}
+
+/// Words the help of a target that is a filter where a recording is read.
+fn or_filter(arg: Arg) -> Arg {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    arg.help(format!("{help}. Of a FILE: only samples of these"))
 }
 
 /// Words the targets, which are those of `record`, for a command that counts.
@@ -334,29 +393,41 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_flamegraph_are_those_of_reading() {
-        match parse("rprof flamegraph -i x.data --pid 7").map(|cli| cli.command) {
+    fn letters_and_long_names_are_one_option() {
+        for flag in ["-p", "--pid"] {
+            for line in [
+                "flamegraph -i x.data",
+                "html -i x.data",
+                "flamegraph",
+                "record",
+            ] {
+                let target = match parse(&format!("rprof {line} {flag} 7")).map(|cli| cli.command) {
+                    Ok(Command::Flamegraph(args)) => args.target,
+                    Ok(Command::Html(args)) => args.target,
+                    Ok(Command::Record(args)) => args.target,
+                    other => panic!("{line}: {other:?}"),
+                };
+                assert_eq!(target.processes, [7], "{line} {flag}");
+            }
+            let line = format!("rprof report {flag} 7 -t 8 -C 1 --time -5s, x.data");
+            match parse(&line).map(|cli| cli.command) {
+                Ok(Command::Report(args)) => {
+                    let tasks = &args.input.filter.tasks;
+                    assert_eq!((&*tasks.pid, &*tasks.tid), (&[7][..], &[8][..]));
+                    assert!(args.input.filter.time.is_some() && tasks.cpu.len() == 1);
+                    assert_eq!(args.input.files, [std::path::Path::new("x.data")]);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        // -i is the input of commands that draw.
+        match parse("rprof flamegraph -i x.data -p 0 -t 7").map(|cli| cli.command) {
             Ok(Command::Flamegraph(args)) => {
                 assert_eq!(args.input, [std::path::Path::new("x.data")]);
-                assert_eq!(args.filter.pid, [7]);
-                assert!(!args.target.is_given() && !args.sampling.no_inherit);
+                let tasks = args.target.as_filter();
+                assert_eq!((&*tasks.pid, &*tasks.tid), (&[0][..], &[7][..]));
+                assert!(!args.sampling.no_inherit);
             }
-            other => panic!("{other:?}"),
-        }
-        match parse("rprof report -p 7 --time -5s, x.data").map(|cli| cli.command) {
-            Ok(Command::Report(args)) => {
-                assert_eq!(args.input.filter.pid, [7]);
-                assert!(args.input.filter.time.is_some());
-                assert_eq!(args.input.files, [std::path::Path::new("x.data")]);
-            }
-            other => panic!("{other:?}"),
-        }
-        match parse("rprof flamegraph -i x.data -p 7").map(|cli| cli.command) {
-            Ok(Command::Flamegraph(args)) => assert_eq!(args.target.processes, [7]),
-            other => panic!("{other:?}"),
-        }
-        match parse("rprof flamegraph -p 7").map(|cli| cli.command) {
-            Ok(Command::Flamegraph(args)) => assert_eq!(args.target.processes, [7]),
             other => panic!("{other:?}"),
         }
     }

@@ -1,5 +1,6 @@
 //! Arguments of the commands that read recordings.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -56,30 +57,53 @@ pub(super) fn paths(files: &[PathBuf], input: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Filters on samples. Several values of one option are alternatives.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Only samples of threads with these names; `*` and `?` stand for any characters, here and below
-    #[arg(long, alias = "comms", value_name = "NAME", value_delimiter = ',')]
-    pub(crate) comm: Vec<String>,
+    #[command(flatten)]
+    pub(crate) tasks: TaskFilterArgs,
 
+    #[command(flatten)]
+    pub(crate) samples: SampleFilterArgs,
+}
+
+impl Deref for FilterArgs {
+    type Target = SampleFilterArgs;
+
+    fn deref(&self) -> &SampleFilterArgs {
+        &self.samples
+    }
+}
+
+/// Filters by process, thread and CPU: options that select what to record in commands that record.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct TaskFilterArgs {
     /// Only samples of these processes
     #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) pid: Vec<i32>,
 
     /// Only samples of these threads
-    #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = values::task)]
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) tid: Vec<i32>,
 
     /// Only samples on these CPUs, such as `0-3,8`
-    #[arg(long, value_name = "CPUS", value_parser = values::cpus)]
+    #[arg(short = 'C', long, value_name = "CPUS", value_parser = values::cpus)]
     pub(crate) cpu: Vec<CpuList>,
+}
+
+/// Filters that select among recorded samples in every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct SampleFilterArgs {
+    /// Only samples of threads with these names; `*` and `?` stand for any characters, here and below
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) comm: Vec<String>,
 
     /// Only samples taken in one of these programs or libraries: path, file name, or `libc` for libc.so.6
-    #[arg(long, alias = "dsos", value_name = "OBJECT", value_delimiter = ',')]
+    #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
     /// Only samples taken in one of these functions, or in a call inlined there; repeatable
-    #[arg(long, alias = "symbols", value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
     /// Only samples with one of these functions anywhere in their stack; repeatable
@@ -127,8 +151,8 @@ pub(crate) struct ReportArgs {
     pub(crate) format: &'static Format,
 
     /// Show below each row its call tree: `callee`, the callers of what ran (the default, sorted by self), or
-    /// `caller`, what the function called (the default with --children); `,PERCENT` is the least share of a branch
-    /// [default: 0.5]
+    /// `caller`, what the function called (the default with --children); `,PERCENT` is the least share of a branch: of all
+    /// samples, or twenty times that of its row [default: 0.5]
     #[arg(short = 'g', long, help_heading = "Rows", value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
@@ -206,6 +230,9 @@ pub(crate) enum SortKey {
     /// Source file and line, from debug information
     #[value(name = "srcline")]
     SrcLine,
+    /// Share, samples or weight: columns that every row has. perf lists them among the keys
+    #[value(hide = true, name = "overhead", aliases = ["overhead_children", "sample", "samples", "period"])]
+    Figures,
 }
 
 /// Offers every form of a report that there is.
@@ -244,8 +271,7 @@ pub(crate) struct CollapseArgs {
 /// `.svg` for a browser. Names of functions, files and lines are in it, so it can be opened where the programs are not.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded, or parquet's folder;
-    /// `-` is standard output
+    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded; `-` is standard output
     #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
@@ -270,11 +296,11 @@ pub(crate) struct ExportArgs {
     pub(crate) unit: Option<TimeUnit>,
 
     /// Service that parquet's rows are of [default: the name of each process]
-    #[arg(long, help_heading = "Output", value_name = "NAME")]
+    #[arg(hide = !cfg!(feature = "parquet"), long, help_heading = "Output", value_name = "NAME")]
     pub(crate) service: Option<String>,
 
     /// Version of the service in parquet's rows
-    #[arg(long, help_heading = "Output", value_name = "VERSION")]
+    #[arg(hide = !cfg!(feature = "parquet"), long, help_heading = "Output", value_name = "VERSION")]
     pub(crate) service_version: Option<String>,
 
     #[command(flatten)]
@@ -367,7 +393,8 @@ fn export_format() -> impl TypedValueParser<Value = ExportForm> {
         .filter(|format| format.content != Content::Functions))
     .map(|format| PossibleValue::new(format.name).help(format.help));
     let tables = PossibleValue::new("parquet")
-        .help("A folder of Parquet tables for SQL over many hosts: docs/fleet.md");
+        .help("A folder of Parquet tables for SQL over many hosts: docs/fleet.md")
+        .hide(!cfg!(feature = "parquet"));
     PossibleValuesParser::new(values.chain([tables])).map(|name| match Format::by_name(&name) {
         Some(format) => ExportForm::File(format),
         None => ExportForm::Tables,

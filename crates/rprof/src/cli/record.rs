@@ -168,7 +168,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long)]
     pub(crate) exclude_perf: bool,
 
-    /// Read samples with this real-time priority, 1 to 99 (SCHED_FIFO)
+    /// Read and write samples with this real-time priority, 1 to 99 (SCHED_FIFO)
+    ///
+    /// Without it, the threads that do so have a low real-time priority only while they are late, and the
+    /// writer a quarter of the time at most. Takes CAP_SYS_NICE or `ulimit -r`.
     #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(crate) realtime: Option<u8>,
 

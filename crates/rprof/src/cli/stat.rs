@@ -22,7 +22,7 @@ use super::values::{self, Limit};
 #[derive(Debug, Args)]
 pub(crate) struct StatArgs {
     /// Command to count, with its arguments; a second one behind `:::` is compared with it
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
     #[command(flatten)]

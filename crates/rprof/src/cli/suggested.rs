@@ -95,6 +95,7 @@ pub(super) const EVENTS: &[&str] = &[
 /// Commands that have a page.
 pub(super) const COMMANDS: &[&str] = &[
     "record",
+    #[cfg(feature = "agent")]
     "agent",
     "annotate",
     "report",

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::reading::TaskFilterArgs;
 use super::values::{self, CpuList};
 
 /// What to record: one of these, or a COMMAND. With both, the COMMAND is run, and the recording ends with it.
@@ -44,13 +45,19 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Returns true if anything but processes was given, which choose among what a recording has as well.
-    pub(crate) fn is_more_than_processes(&self) -> bool {
-        let others = TargetArgs {
-            processes: Vec::new(),
-            ..self.clone()
-        };
-        others.is_given()
+    /// Returns true if a target was given that is no filter where a recording is read.
+    pub(crate) fn is_for_recording_only(&self) -> bool {
+        self.all_cpus || !self.cgroups.is_empty() || self.user.is_some()
+    }
+
+    /// Returns the processes, threads and CPUs as filters, for commands that record or read.
+    pub(crate) fn as_filter(&self) -> TaskFilterArgs {
+        let ids = |ids: &[u32]| ids.iter().map(|id| id.cast_signed()).collect();
+        TaskFilterArgs {
+            pid: ids(&self.processes),
+            tid: ids(&self.threads),
+            cpu: self.cpus.iter().cloned().collect(),
+        }
     }
 
     /// Returns true if any of them was given.

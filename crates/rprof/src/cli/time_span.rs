@@ -1,5 +1,7 @@
 //! Value of `--time`: a span, of which either end may count from the beginning or end of a recording.
 
+use std::fmt;
+
 /// A moment of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Moment {
@@ -59,6 +61,25 @@ impl TimeSpan {
         let from = self.from.map_or(Some(0), at)?;
         let to = self.to.map_or(Some(u64::MAX), at)?;
         Some((from, to))
+    }
+}
+
+impl fmt::Display for TimeSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        for (index, moment) in [self.from, self.to].into_iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            match moment {
+                None => {}
+                Some(Moment::Clock(time)) => write!(f, "{}", seconds(time))?,
+                Some(Moment::Share(share)) => write!(f, "{}%", share * 100.0)?,
+                Some(Moment::AfterStart(after)) => write!(f, "+{}s", seconds(after))?,
+                Some(Moment::BeforeEnd(before)) => write!(f, "-{}s", seconds(before))?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -278,6 +278,11 @@ pub(super) fn running(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Parses a process or thread to record, or one of a recording: any number there, in two's complement.
+pub(super) fn running_or_recorded(text: &str) -> Result<u32, String> {
+    task(text).map(i32::cast_unsigned)
+}
+
 /// Parses CPU numbers and ranges.
 pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
     (rprof_events::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())

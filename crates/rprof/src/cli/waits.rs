@@ -1,7 +1,7 @@
 //! Arguments for where threads wait.
 
 use clap::Args;
-use rprof_profile::reasons::WORDS;
+use rprof_profile::reasons::{RUNNING, WORDS};
 
 use super::suggested::{suggested, text};
 
@@ -13,7 +13,7 @@ pub(crate) struct OffCpuArgs {
     /// to 1/HZ seconds [default HZ: 1000]
     ///
     /// Without -e, cpu-clock is sampled beside it, so that time on CPUs and waits have one unit (`rprof report --wall`).
-    #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_alias = "wall", value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) off_cpu: Option<u32>,
 
     /// Percent of a CPU's time that recording switches of threads may take; where there are more, they are recorded in
@@ -39,7 +39,7 @@ pub(crate) struct WaitArgs {
     pub(crate) wall: bool,
 
     /// Only waits for these, as their innermost frames have them: futex, disk, socket, cpu (waiting for one), kernel-lock and so
-    /// on, idle; running is time on a CPU, with --wall. Without --wall, as with --off-cpu
+    /// on, idle; running is time on a CPU. Without --wall and running, as with --off-cpu
     #[arg(long, help_heading = "Waits", value_name = "REASON", value_delimiter = ',', value_parser = suggested(WORDS, text::<String>), hide_possible_values = true)]
     pub(crate) reason: Vec<String>,
 
@@ -58,8 +58,13 @@ impl WaitArgs {
         self.off_cpu || self.wall || !self.reason.is_empty()
     }
 
+    /// Returns true if time on CPUs is asked for by its word.
+    pub(crate) fn wants_running(&self) -> bool {
+        self.reason.iter().any(|word| word == RUNNING)
+    }
+
     /// Returns true if waits alone are to be shown.
     pub(crate) fn shows_waits_alone(&self) -> bool {
-        self.is_given() && !self.wall
+        self.off_cpu || !(self.wall || self.reason.is_empty() || self.wants_running())
     }
 }

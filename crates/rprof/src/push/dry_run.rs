@@ -11,12 +11,14 @@ use rprof_export::clean::clean;
 use super::source::Source;
 use super::{Pusher, told};
 use crate::messages::Failure;
+use crate::output::check_standard_output;
 use crate::recorded::utc;
 
 /// Prints the requests of a profile to standard output.
 pub(super) fn print(pusher: &Pusher<'_>, source: &Source) -> Result<(), Failure> {
     let mut text = String::new();
     describe(pusher, source, &mut text)?;
+    check_standard_output()?;
     let written = io::stdout().lock().write_all(text.as_bytes());
     Ok(written.context("cannot write to standard output")?)
 }

@@ -9,7 +9,7 @@ use rprof_push::{Label, labels};
 
 use crate::cli::PushArgs;
 use crate::export::options_for;
-use crate::input::{Callee, read_merged, warn};
+use crate::input::{Callee, read_even_empty, read_merged, warn};
 use crate::messages::{Failure, say};
 use crate::progress::WorkLine;
 
@@ -35,7 +35,12 @@ impl Source {
         line.say(&format!("reading {}", path.display()));
         let paths = [path.to_owned()];
         let keys = &Keys::FUNCTIONS;
-        let merged = read_merged(
+        // Of a quiet program, a file may be empty, and the next is not.
+        let read = match args.follow {
+            Some(_) => read_even_empty,
+            None => read_merged,
+        };
+        let merged = read(
             &paths,
             &input.filter,
             &options,

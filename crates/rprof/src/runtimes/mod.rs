@@ -47,12 +47,14 @@ impl Runtimes {
             changes = environment::changes(|name| std::env::var_os(name), has_erlang);
         }
         let proc = Procfs::new("/proc");
-        let of_threads = (target.threads.iter())
-            .filter_map(|tid| proc.status(*tid).and_then(|status| status.process));
+        let of_threads = target
+            .threads
+            .iter()
+            .filter_map(|tid| proc.process_of(*tid));
         Runtimes {
             changes,
             without_erlang,
-            processes: target.processes.iter().copied().chain(of_threads).collect(),
+            processes: target.process_ids().into_iter().chain(of_threads).collect(),
             started: SystemTime::now(),
         }
     }

@@ -1,7 +1,7 @@
 //! Two commands, row by row, and limits on what the second may take.
 
 use rprof_statistics::{
-    Comparison as Compared, Design, Measured, Prior, Summary, Verdict, compare, judge,
+    CONFIDENCE, Comparison as Compared, Design, Measured, Prior, Summary, Verdict, compare, judge,
 };
 
 use super::figures::{change, figure, percent};
@@ -11,9 +11,6 @@ use crate::cli::Limit;
 
 /// Share of false findings that is accepted, and chance of one where nothing differs.
 const FALSE_SHARE: f64 = 0.05;
-
-/// Confidence of the intervals that are shown.
-const CONFIDENCE: f64 = 0.95;
 
 /// Result of comparing two commands.
 pub(super) struct Comparison {
@@ -46,6 +43,8 @@ pub(super) struct Judgement {
     pub(super) name: String,
     pub(super) share: f64,
     pub(super) judged: Judged,
+    /// Comparison with the limit; `None` if it cannot be compared.
+    pub(super) compared: Option<(Compared, Verdict)>,
     pub(super) text: String,
 }
 
@@ -104,9 +103,7 @@ impl Line {
             change,
             interval,
             verdict: match (&compared, lowest) {
-                (Some((_, Verdict::More)), _) => "more".to_owned(),
-                (Some((_, Verdict::Less)), _) => "less".to_owned(),
-                (Some(_), _) => "no difference seen".to_owned(),
+                (Some((compared, verdict)), _) => word(compared, *verdict).to_owned(),
                 (None, Some(share)) if share < 1.0 => {
                     format!("not compared: counted for {} of the time", percent(share))
                 }
@@ -118,6 +115,20 @@ impl Line {
             },
             compared,
         }
+    }
+}
+
+/// Returns the verdict on a difference of any size. Where much is compared, one that is seen in a quantity alone may be chance.
+pub(super) fn word(compared: &Compared, verdict: Verdict) -> &'static str {
+    let interval = compared.confidence_interval(CONFIDENCE);
+    match verdict {
+        Verdict::More => "more",
+        Verdict::Less => "less",
+        Verdict::BelowThreshold | Verdict::MayExceed if compared.log_ratio > 0.0 => "more",
+        Verdict::BelowThreshold | Verdict::MayExceed => "less",
+        _ if interval.low > 1.0 => "perhaps more",
+        _ if interval.high < 1.0 => "perhaps less",
+        _ => "no difference seen",
     }
 }
 
@@ -171,6 +182,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
         return Judgement {
             text: format!("{above}: INCONCLUSIVE: it was not counted, or not all the time"),
             judged: Judged::Inconclusive,
+            compared: None,
             name,
             share,
         };
@@ -178,22 +190,28 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
     let (change, interval) = shown(&compared);
     let visible = compared.smallest_visible(FALSE_SHARE, 0.8).map(percent);
     let visible = visible.unwrap_or_else(|| "unknown".to_owned());
-    let is_below = compared.confidence_interval(0.90).high < 1.0 + share;
     let (judged, text) = match verdict {
         Verdict::More => (Judged::Failed, format!("FAILED: {change} {interval} %")),
-        _ if is_below || verdict == Verdict::Less => {
-            (Judged::Passed, format!("passed: {change} {interval} %"))
+        // A fall passes, whether it is sure or not: no rise beyond the limit is left.
+        _ if compared.confidence_interval(CONFIDENCE).high <= 1.0 + share => {
+            let word = word(&compared, verdict);
+            (
+                Judged::Passed,
+                format!("passed, {word}: {change} {interval} %"),
+            )
         }
         _ => (
             Judged::Inconclusive,
             format!(
-                "INCONCLUSIVE: {change} {interval} %; these runs show rises above {visible}, more runs smaller ones"
+                "INCONCLUSIVE, {}: {change} {interval} %; these runs show rises above {visible}, more runs smaller ones",
+                word(&compared, verdict)
             ),
         ),
     };
     Judgement {
         text: format!("{above}: {text}"),
         judged,
+        compared: Some((compared, verdict)),
         name,
         share,
     }
@@ -249,7 +267,7 @@ mod tests {
         let (judged_so, text) = judged(1.05, 0.05, 1.0);
         assert_eq!(judged_so, Judged::Inconclusive, "{text}");
         assert!(
-            text.starts_with("cpu: limit +5.0 %: INCONCLUSIVE: +5."),
+            text.starts_with("cpu: limit +5.0 %: INCONCLUSIVE, more: +5."),
             "{text}"
         );
     }

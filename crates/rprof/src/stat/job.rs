@@ -114,8 +114,9 @@ impl Job {
             commands,
         };
         job.check()?;
-        if let (Some(remark), false) = (args.target.unrecorded_children(), job.quiet) {
-            say(remark.replace("recorded", "counted"));
+        if !job.quiet {
+            let remarks = args.target.remarks().into_iter();
+            remarks.for_each(|remark| say(remark.replace("recorded", "counted")));
         }
         Ok(job)
     }

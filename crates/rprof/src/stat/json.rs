@@ -10,10 +10,10 @@ use rprof_counting::{Count, EventState, Part, Per};
 use rprof_export::clean::clean;
 use rprof_perf_event::Limits;
 use rprof_statistics::summary::outliers;
-use rprof_statistics::{Summary, Verdict};
+use rprof_statistics::{CONFIDENCE, Summary};
 use serde_json::{Value, json};
 
-use super::compare::{Comparison, Judged};
+use super::compare::{Comparison, Judged, word};
 use super::job::Job;
 use super::reasons::reason;
 use super::rows::{Row, Unit, metrics_of, rows};
@@ -202,7 +202,7 @@ fn comparison_value(comparison: &Comparison) -> Value {
     let rows: Vec<Value> = (comparison.lines.iter())
         .map(|line| {
             let tested = line.compared.map(|(compared, verdict)| {
-                let interval = compared.confidence_interval(0.95);
+                let interval = compared.confidence_interval(CONFIDENCE);
                 json!({
                     "ratio": compared.ratio(),
                     "low": interval.low,
@@ -210,11 +210,7 @@ fn comparison_value(comparison: &Comparison) -> Value {
                     "p": compared.p(),
                     "degrees_of_freedom": compared.degrees_of_freedom,
                     "smallest_visible": compared.smallest_visible(0.05, 0.8),
-                    "verdict": match verdict {
-                        Verdict::More => "more",
-                        Verdict::Less => "less",
-                        _ => "no difference seen",
-                    },
+                    "verdict": word(&compared, verdict),
                 })
             });
             json!({
@@ -231,7 +227,12 @@ fn comparison_value(comparison: &Comparison) -> Value {
                 Judged::Failed => "failed",
                 Judged::Inconclusive => "inconclusive",
             };
-            json!({"name": limit.name, "above": limit.share, "result": judged})
+            json!({
+                "name": limit.name,
+                "above": limit.share,
+                "result": judged,
+                "verdict": limit.compared.map(|(compared, verdict)| word(&compared, verdict)),
+            })
         })
         .collect();
     json!({"design": "paired", "rows": rows, "limits": limits})

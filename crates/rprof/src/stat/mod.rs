@@ -35,7 +35,7 @@ use anyhow::Context;
 use crate::Outcome;
 use crate::cli::{StatArgs, StatFormat};
 use crate::messages::{Failure, say};
-use crate::output::Output;
+use crate::output::{Output, check_standard_output};
 use crate::signals::Signals;
 use crate::status::exit_status;
 use compare::{Comparison, Judged};
@@ -149,6 +149,7 @@ impl Sink {
             Sink::Whole(_, kept) => kept.push_str(text),
             Sink::Append(file) => file.write_all(text.as_bytes())?,
             Sink::StandardOutput => {
+                check_standard_output()?;
                 let mut out = io::stdout().lock();
                 out.write_all(text.as_bytes())?;
                 out.flush()?;

@@ -17,6 +17,7 @@ use super::looks::{OwnCpu, Rhythm};
 use crate::Outcome;
 use crate::cli::{TopArgs, TopFormat};
 use crate::messages::Failure;
+use crate::output::check_standard_output;
 use crate::report::wants_color;
 use crate::signals::Signals;
 use crate::status::exit_status;
@@ -143,6 +144,7 @@ impl Printer<'_> {
             TopFormat::Text => write_text(&look, &options, &mut text)?,
             TopFormat::Json => write_json(&look, &options, &mut text)?,
         }
+        check_standard_output()?;
         let mut out = io::stdout().lock();
         out.write_all(&text)?;
         out.flush()?;

@@ -61,7 +61,10 @@ impl Live {
     ) -> Result<Live, Failure> {
         let downloads = args.symbols.downloads(true)?;
         let symbols = &args.symbols;
-        let symbolizer = symbols.symbolizer(false, !symbols.no_located, downloads.as_ref());
+        let symbolizer = symbols.symbolizer_builder(false, !symbols.no_located, downloads.as_ref());
+        // What is told apart depends on the addresses that are asked for at once; here they come one after another. Files are
+        // released: this may run for hours beside whatever is built, removed and unmounted.
+        let symbolizer = symbolizer.tells_apart(false).releases_files(true).build();
         let analysis = LiveAnalysis::new(symbolizer);
         // Where an event has no such setting, idle CPUs are passed over here.
         analysis.skip_idle();
@@ -198,7 +201,7 @@ fn title(args: &TopArgs, target: &TargetArgs, is_named: bool) -> String {
         return program.to_string_lossy().into_owned();
     }
     match target {
-        target if !target.processes.is_empty() => format!("pid {}", words(&target.processes)),
+        target if !target.processes.is_empty() => format!("pid {}", words(&target.process_ids())),
         target if !target.threads.is_empty() => format!("tid {}", words(&target.threads)),
         target if !target.cgroups.is_empty() => format!("cgroup {}", target.cgroups.join(",")),
         TargetArgs {

@@ -14,14 +14,17 @@ const MOST_KEPT: usize = 1 << 20;
 pub struct BufferPool {
     free: Receiver<Vec<u8>>,
     total: usize,
+    loans: Loans,
     /// Number of batches without records that the receiver has not returned.
     pub(super) watermarks: Arc<AtomicUsize>,
 }
 
 impl BufferPool {
-    /// Returns an empty buffer, or `None` when the receiver holds all of them.
+    /// Returns an empty buffer: one of this pool, else one of the reserve. `None` when the receiver
+    /// holds all of them.
     pub fn pop(&self) -> Option<Vec<u8>> {
-        self.free.try_recv().ok()
+        let own = self.free.try_recv().ok();
+        own.or_else(|| self.loans.borrow().then(Vec::new))
     }
 
     /// Returns whether the receiver holds more than half of the buffers.
@@ -30,8 +33,52 @@ impl BufferPool {
     }
 }
 
-/// Channels by which the buffers of each ring return to its pool, and numbers of batches without any.
-type ReturnChannels = HashMap<(u32, Stream), (Sender<Vec<u8>>, Arc<AtomicUsize>)>;
+/// Buffers that one pool has from the reserve of all pools.
+#[derive(Clone, Debug)]
+struct Loans {
+    /// Number of buffers that any pool may still take.
+    reserve: Arc<AtomicUsize>,
+    /// Number of buffers that this pool has taken.
+    borrowed: Arc<AtomicUsize>,
+}
+
+impl Loans {
+    /// Takes a buffer from the reserve. Returns false if it is used up.
+    fn borrow(&self) -> bool {
+        let taken = one_less(&self.reserve);
+        if taken {
+            self.borrowed.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Returns a buffer to the reserve. Returns false if this pool has none of it.
+    fn repay(&self) -> bool {
+        let owes = one_less(&self.borrowed);
+        if owes {
+            self.reserve.fetch_add(1, Ordering::Relaxed);
+        }
+        owes
+    }
+}
+
+/// Decrements a count, unless it is 0. Returns whether it did.
+fn one_less(count: &AtomicUsize) -> bool {
+    let less = |count: usize| count.checked_sub(1);
+    (count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)).is_ok()
+}
+
+/// Way by which the buffers of a ring return to its pool.
+#[derive(Debug)]
+struct ReturnChannel {
+    free: Sender<Vec<u8>>,
+    loans: Loans,
+    /// Number of batches without a buffer that the receiver has not returned.
+    watermarks: Arc<AtomicUsize>,
+}
+
+/// Return channel of each ring.
+type ReturnChannels = HashMap<(u32, Stream), ReturnChannel>;
 
 /// Returns buffers to the pool of the CPU and ring that they came from. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -48,13 +95,16 @@ impl Recycler {
             mut bytes,
             ..
         } = batch;
-        let Some((channel, watermarks)) = self.channels.get(&(cpu, stream)) else {
+        let Some(channel) = self.channels.get(&(cpu, stream)) else {
             return;
         };
         if bytes.capacity() == 0 {
             // A batch without records has no buffer of a pool. The last one of all was not counted.
-            let one_less = |count: usize| count.checked_sub(1);
-            let _ = watermarks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            one_less(&channel.watermarks);
+            return;
+        }
+        // The reserve is for a receiver that is late: its memory goes back to the system.
+        if channel.loans.repay() {
             return;
         }
         bytes.clear();
@@ -63,30 +113,45 @@ impl Recycler {
             bytes = Vec::new();
         }
         // A full pool: the buffer was one more, made for the last round.
-        let _ = channel.try_send(bytes);
+        let _ = channel.free.try_send(bytes);
     }
 }
 
-/// Makes the pools of all CPUs: for each, one of `samples` and one of `sideband` buffers. Buffers
-/// take no memory before they are used.
+/// Makes the pools of all CPUs: for each, one of `samples` and one of `sideband` buffers, and `reserve` buffers that all
+/// pools of samples share. Buffers take no memory before they are used; those of the reserve, none after.
 ///
 /// A session has pools of its own; these are for batches that none sends.
 pub fn make(
     cpus: &[u32],
     samples: usize,
     sideband: usize,
+    reserve: usize,
 ) -> (Vec<(BufferPool, BufferPool)>, Recycler) {
     let mut channels = ReturnChannels::new();
+    let (reserve, none) = (Arc::new(AtomicUsize::new(reserve)), Arc::default());
     let mut pool = |cpu, stream, count| {
         let (channel, free) = bounded(count);
         for _ in 0..count {
             let _ = channel.try_send(Vec::new());
         }
         let watermarks = Arc::default();
-        channels.insert((cpu, stream), (channel, Arc::clone(&watermarks)));
+        let loans = Loans {
+            reserve: Arc::clone(match stream {
+                Stream::Samples => &reserve,
+                Stream::Sideband => &none,
+            }),
+            borrowed: Arc::default(),
+        };
+        let returns = ReturnChannel {
+            free: channel,
+            loans: loans.clone(),
+            watermarks: Arc::clone(&watermarks),
+        };
+        channels.insert((cpu, stream), returns);
         BufferPool {
             free,
             total: count,
+            loans,
             watermarks,
         }
     };
@@ -109,7 +174,7 @@ mod tests {
 
     #[test]
     fn watermarks_that_wait_are_counted_until_they_return() {
-        let (pools, recycler) = make(&[3], 1, 1);
+        let (pools, recycler) = make(&[3], 1, 1, 0);
         let waits = Arc::clone(&pools[0].0.watermarks);
         waits.store(1, Ordering::Relaxed);
         for _ in 0..2 {
@@ -125,7 +190,7 @@ mod tests {
 
     #[test]
     fn buffers_go_round_and_are_never_more() {
-        let (pools, recycler) = make(&[3], 2, 1);
+        let (pools, recycler) = make(&[3], 2, 1, 0);
         let (samples, sideband) = &pools[0];
         let batch = |bytes| Batch {
             cpu: 3,
@@ -155,5 +220,38 @@ mod tests {
             cpu: 9,
             ..batch(vec![1])
         });
+    }
+
+    #[test]
+    fn the_reserve_is_shared_and_its_memory_is_not_kept() {
+        let (pools, recycler) = make(&[3, 4], 1, 1, 2);
+        let own = pools[0].0.pop().unwrap();
+        let mut borrowed = pools[0].0.pop().unwrap();
+        borrowed.extend([1; 100]);
+        assert!(pools[1].0.pop().is_some() && pools[1].0.pop().is_some());
+        assert!(pools[0].0.pop().is_none() && pools[1].0.pop().is_none());
+        assert!(pools[0].1.pop().is_some(), "sideband has no reserve");
+        assert!(pools[0].1.pop().is_none());
+        let batch = |cpu, bytes| Batch {
+            cpu,
+            stream: Stream::Samples,
+            bytes,
+            watermark: 0,
+        };
+        // What comes back first goes to the reserve, whichever buffer it is.
+        recycler.recycle(batch(3, borrowed));
+        let mut again = pools[1].0.pop().unwrap();
+        assert_eq!(again.capacity(), 0);
+        again.push(1);
+        // Now the pool's own one comes back, and is kept.
+        let mut own = own;
+        own.extend([1; 100]);
+        recycler.recycle(batch(3, own));
+        assert!(pools[0].0.pop().unwrap().capacity() >= 100);
+        for _ in 0..2 {
+            recycler.recycle(batch(4, vec![1]));
+        }
+        assert!(pools[0].0.pop().is_some() && pools[0].0.pop().is_some());
+        assert!(pools[0].0.pop().is_none());
     }
 }

@@ -7,7 +7,8 @@ use super::stack_bases::StackBases;
 use super::trace::TraceDrain;
 use super::trim::{self, Dumps};
 use crate::open::{CpuEvents, CpuRings};
-use crate::options::SIDEBAND_BATCH;
+use crate::options::{DrainOptions, SIDEBAND_BATCH};
+use crate::scheduling;
 use crate::wakeup::{WakeupFlag, readable, wait};
 use crossbeam_channel::{Sender, TrySendError};
 use rprof_perf_event::Clock;
@@ -65,6 +66,25 @@ pub(super) enum DrainedFrom {
     Elsewhere,
 }
 
+/// Whether a drain thread may keep others waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// It becomes a real-time thread once it is late.
+    WhenLate,
+    /// Its scheduling stays as it is.
+    Settled,
+}
+
+impl Urgency {
+    /// Returns the urgency at the beginning.
+    pub(super) fn new(options: &DrainOptions) -> Urgency {
+        match options.realtime.is_none() && options.realtime_when_late {
+            true => Urgency::WhenLate,
+            false => Urgency::Settled,
+        }
+    }
+}
+
 /// Drainer of a CPU, shared by its own thread and by who drains from elsewhere. `None` once its thread has ended.
 pub(super) type SharedDrainer = Arc<Mutex<Option<Drainer>>>;
 
@@ -93,6 +113,7 @@ pub(super) struct Drainer {
     pub(super) number: usize,
     /// Number of messages in the channel from which on no bare watermarks are added.
     pub(super) crowded: usize,
+    pub(super) urgency: Urgency,
     /// The last watermark sent.
     pub(super) watermark: u64,
     pub(super) counts: DrainCounts,
@@ -210,8 +231,22 @@ impl Drainer {
         }
     }
 
+    /// Makes the calling thread, which drains this ring, a real-time thread if it comes so late that half of the ring is
+    /// full. Its nice value is no help against threads of other scheduling groups (`sched_autogroup`, control groups).
+    fn hurry_if_late(&mut self) {
+        let samples = &self.rings.samples;
+        if self.urgency == Urgency::WhenLate && samples.unread() >= samples.size() / 2 {
+            // Where it is not allowed, a larger ring is all that helps.
+            let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
+            self.urgency = Urgency::Settled;
+        }
+    }
+
     /// Drains both rings once.
     fn round(&mut self, from: DrainedFrom) -> Left {
+        if from == DrainedFrom::OwnThread {
+            self.hurry_if_late();
+        }
         let now = match from {
             // Without exact watermarks the receiver leaves the slack.
             DrainedFrom::Elsewhere if self.counts.pinned => {
@@ -313,9 +348,13 @@ impl Drainer {
             return Some(Vec::new());
         }
         // Once buffers run low, only full ones are sent: the allowance is one of bytes, not
-        // of looks at the ring.
-        let few = ring.unread() < (ring.size() / 4).min(SIDEBAND_BATCH);
-        if stream == Stream::Sideband && few && self.pool(stream).is_low() {
+        // of looks at the ring. Copies of stacks are cut to some tenth of the room that they have in the ring.
+        let full = match stream {
+            Stream::Sideband => SIDEBAND_BATCH,
+            Stream::Samples => usize::MAX,
+        };
+        let few = ring.unread() < (ring.size() / 4).min(full);
+        if few && self.pool(stream).is_low() {
             return None;
         }
         let Some(mut bytes) = self.pool(stream).pop() else {

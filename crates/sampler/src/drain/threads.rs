@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
-use super::drainer::{self, DrainCounts, Drainer, Layouts, SharedDrainer};
+use super::drainer::{self, DrainCounts, Drainer, Layouts, SharedDrainer, Urgency};
 use super::fast_drain::FastDrain;
 use super::remote::RemoteDrain;
 use super::snapshot::{self, SnapshotSender};
@@ -37,6 +37,8 @@ pub(crate) struct DrainConfig {
     pub(crate) clock: Clock,
     /// Bytes of the rings that are overwritten; 0 where none is.
     pub(crate) snapshot_bytes: usize,
+    /// True if copies of stacks come as fast as a CPU can make them, and not so many a second.
+    pub(crate) comes_in_bursts: bool,
     pub(crate) options: DrainOptions,
 }
 
@@ -56,6 +58,8 @@ pub(crate) struct DrainThreads {
     pub(crate) realtime_refused: Option<Errno>,
     /// True if every thread is bound to its CPU.
     pub(crate) pinned: bool,
+    /// Number of batches that wait where the receiver is late.
+    pub(crate) many_batches: usize,
 }
 
 impl DrainThreads {
@@ -74,6 +78,7 @@ impl DrainThreads {
             bases,
             clock,
             snapshot_bytes,
+            comes_in_bursts,
             options,
         } = config;
         let dumps = Arc::new(dumps);
@@ -81,7 +86,8 @@ impl DrainThreads {
         let batch_bytes = options.batch_bytes.max(MAX_RECORD);
         let (sample_buffers, sideband_buffers) = options.buffers(cpus.len());
         let numbers: Vec<u32> = cpus.iter().map(|(events, _)| events.cpu).collect();
-        let (pools, recycler) = buffers::make(&numbers, sample_buffers, sideband_buffers);
+        let reserve = options.reserve(cpus.len());
+        let (pools, recycler) = buffers::make(&numbers, sample_buffers, sideband_buffers, reserve);
         // For each CPU: its buffers, the batches of the last drain beyond them (a batch may
         // fall short of its limit by one record), bare watermarks (twice: threads look and
         // send at the same time), the one that may always wait, and the last message.
@@ -94,7 +100,7 @@ impl DrainThreads {
                 + 2 * WATERMARKS
                 + 2
         };
-        let places: usize = cpus.iter().map(places).sum();
+        let places = reserve + cpus.iter().map(places).sum::<usize>();
         let (sender, receiver) = bounded(places + snapshot::places(snapshot_bytes));
         let (ready, all_ready) = bounded(cpus.len());
         let fast_drain = FastDrain::new(cpus.len(), options.fast)?;
@@ -120,7 +126,10 @@ impl DrainThreads {
             nice_refused: None,
             realtime_refused: None,
             pinned: true,
+            many_batches: sample_buffers * cpus.len() + reserve / 4,
         };
+        let urgency = Urgency::new(&options);
+        let begins_late = urgency == Urgency::WhenLate && comes_in_bursts;
         let mut drainers: Vec<SharedDrainer> = Vec::with_capacity(cpus.len());
         for (number, ((events, mut rings), pools)) in cpus.into_iter().zip(pools).enumerate() {
             let cpu = events.cpu;
@@ -140,6 +149,7 @@ impl DrainThreads {
                 fast_drain: fast_drain.clone(),
                 number,
                 crowded: WATERMARKS * numbers.len(),
+                urgency,
                 watermark: 0,
                 counts: DrainCounts::default(),
             };
@@ -164,6 +174,10 @@ impl DrainThreads {
                         }
                     };
                     let raised = realtime.map_or(Ok(()), scheduling::make_realtime);
+                    if begins_late {
+                        // What is not allowed is optional.
+                        let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
+                    }
                     let _ = ready.send((pinned, reniced, raised));
                     drop(ready);
                     drainer::run(&drainer)

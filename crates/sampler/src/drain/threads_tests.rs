@@ -79,6 +79,7 @@ fn start_with(
         bases: StackBases::default(),
         clock: Clock::MONOTONIC,
         snapshot_bytes: 0,
+        comes_in_bursts: false,
         options: DrainOptions {
             idle,
             pin: false,

@@ -256,7 +256,10 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
         attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
         attr.sample_regs_user = GENERAL_REGISTERS;
         attr.sample_stack_user = bytes.next_multiple_of(8).min(MOST_STACK);
-        attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
+        // Who unwinds at once goes on with the callchain where stacks are switched; who reads copies in a file takes one of
+        // the two.
+        let is_unwound = plan.options.fit_user_stack && !plan.options.overwrite;
+        (attr.flags).set(AttrFlags::EXCLUDE_CALLCHAIN_USER, !is_unwound);
     }
 }
 

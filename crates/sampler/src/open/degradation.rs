@@ -291,16 +291,19 @@ impl fmt::Display for Degradation {
                 processes(*count),
                 ErrnoText(*errno)
             ),
+            Degradation::MapsRefused { count: 1, example } => write!(
+                f,
+                "1 running process has no symbols (pid {example}): permission to read its mappings was denied"
+            ),
             Degradation::MapsRefused { count, example } => write!(
                 f,
-                "code of {} that ran before (such as {example}) stays without names: what is \
-                 mapped there may not be read by this user",
-                processes(*count)
+                "{count} running processes have no symbols (such as pid {example}): permission to read their \
+                 mappings was denied"
             ),
             Degradation::FilesHang { count, example } => write!(
                 f,
-                "programs of {} that ran before (such as {example}) are recorded without build-ids: \
-                 their files did not answer in time. Is it a network, or a server in user space?",
+                "no build-ids of the programs of {} (such as pid {example}): reading them timed out. Are they on a \
+                 network, or on a file system in user space?",
                 processes(*count)
             ),
             Degradation::CpuLost { cpu } => write!(

@@ -149,9 +149,14 @@ impl Plan {
             events,
             explicit,
             rings: RingSizes::first(
-                (options.ring_bytes).or(options.user_stack.map(|_| match options.off_cpu {
-                    true => ring_sizes::with_switches(online()),
-                    false => ring_sizes::with_stacks(online()),
+                (options.ring_bytes).or(options.user_stack.map(|_| {
+                    match (options.off_cpu, watching, options.rate) {
+                        (true, ..) => ring_sizes::with_switches(online()),
+                        (_, Watching::Cpus, Rate::Frequency(hertz)) => {
+                            ring_sizes::with_stacks_of_everybody(online(), hertz)
+                        }
+                        _ => ring_sizes::with_stacks(online()),
+                    }
                 })),
                 (options.sideband_ring_bytes).or(watching
                     .eq(&Watching::Cpus)
@@ -268,6 +273,18 @@ impl Plan {
         let fitting = self.rings.samples as u64 * STACKS_PER_RING / a_second;
         let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
         Some(wanted.min(fitting.max(ring_sizes::SHORTEST_STACK)))
+    }
+
+    /// Returns true if a CPU can make copies of stacks without a pause: events with a fixed period have them.
+    pub(crate) fn comes_in_bursts(&self) -> bool {
+        let copies = |event: &Event| match event.settings().stacks {
+            None => self.options.user_stack.is_some(),
+            Some(stacks) => stacks == EventStacks::Dwarf,
+        };
+        (self.events.iter().enumerate()).any(|(index, event)| {
+            let is_fixed = matches!(self.rate_of(event), Rate::Period(_));
+            is_fixed && self.role(index) == Role::Samples && copies(event)
+        })
     }
 
     /// Returns whether samples in the kernel are left out.

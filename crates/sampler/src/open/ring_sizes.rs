@@ -48,6 +48,20 @@ pub fn with_stacks(cpus: usize) -> usize {
     fair.clamp(2 << 20, 8 << 20).next_power_of_two()
 }
 
+/// Returns the default size of the sample ring where samples of whole CPUs, so many a second, have stack copies: room for half
+/// a second of the longest, since a machine with much to do lets the thread wait that drains it. 32 MiB at 999 Hz; between [`with_stacks`] and
+/// [`with_switches`].
+pub fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
+    let half_a_second = (hertz / 2).saturating_mul(LONGEST_SAMPLE);
+    let half_a_second = usize::try_from(half_a_second).unwrap_or(usize::MAX);
+    let most = with_switches(cpus);
+    most.min(
+        half_a_second
+            .clamp(with_stacks(cpus), most)
+            .next_power_of_two(),
+    )
+}
+
 /// Returns the default size of the sample ring where each switch of a thread has a stack copy: 32 MiB, a quarter of which takes as long to fill as a
 /// time of such records lasts. The thread that drains a ring preempts what it watches, and makes waits that are not there otherwise. Less
 /// where there are so many CPUs that it would be 256 MiB in all.
@@ -66,6 +80,9 @@ pub fn sideband_of_everybody(cpus: usize) -> usize {
 
 /// Smallest number of bytes of a stack that are copied, however high the sampling rate.
 pub const SHORTEST_STACK: u32 = 4 << 10;
+
+/// Bytes of the longest sample with a stack copy, roughly.
+const LONGEST_SAMPLE: u64 = 64 << 10;
 
 /// Smallest ring in bytes: a record can be 64 KiB long.
 pub const SMALLEST: usize = 64 << 10;
@@ -125,6 +142,16 @@ mod tests {
         assert_eq!(with_stacks(1024), 2 << 20);
         let sizes = [1, 8, 16, 64, 1024].map(|cpus| with_switches(cpus) >> 20);
         assert_eq!(sizes, [32, 32, 16, 4, 2]);
+    }
+
+    #[test]
+    fn rings_of_whole_cpus_hold_half_a_second() {
+        let of = |cpus, hertz| with_stacks_of_everybody(cpus, hertz) >> 20;
+        assert_eq!(
+            [19, 97, 499, 999, 9999, u64::MAX].map(|hertz| of(2, hertz)),
+            [8, 8, 16, 32, 32, 32]
+        );
+        assert_eq!([8, 16, 64, 1024].map(|cpus| of(cpus, 999)), [32, 16, 4, 2]);
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl SessionBuilder {
     }
 
     /// Takes the bytes of [`user_stack`](Self::user_stack) for an upper bound, and copies fewer where
-    /// the ring would not hold the samples of 25 ms.
+    /// the ring would not hold the samples of 25 ms. For those who unwind at once: callchains keep the user's side.
     pub fn fit_user_stack(mut self, fit: bool) -> Self {
         self.options.fit_user_stack = fit;
         self
@@ -326,6 +326,7 @@ impl SessionBuilder {
             bases: stack_bases.clone(),
             clock: self.options.clock.unwrap_or_default(),
             snapshot_bytes: overwritten.bytes(),
+            comes_in_bursts: plan.comes_in_bursts(),
             options: self.options.drain.clone(),
         };
         let (running, batches, recycler) =
@@ -363,6 +364,7 @@ impl SessionBuilder {
             trace,
             unsent: 0,
             ring_bytes,
+            realtime: self.options.drain.realtime,
             counts: None,
         })
     }

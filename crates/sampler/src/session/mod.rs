@@ -67,6 +67,7 @@ pub struct Session {
     stack_bases: StackBases,
     overwritten: OverwrittenRings,
     ring_bytes: (usize, usize),
+    realtime: Option<u8>,
     /// Unit whose trace is recorded.
     trace: Option<TraceUnit>,
     /// Bytes of snapshots for which the receiver had no place.
@@ -105,6 +106,17 @@ impl Session {
     /// Sizes in bytes of the sample ring and of the sideband ring of each CPU.
     pub fn ring_bytes(&self) -> (usize, usize) {
         self.ring_bytes
+    }
+
+    /// Number of batches in [`batches`](Self::batches) from which on the receiver had better hurry: as many as the buffers of
+    /// all CPUs, and a quarter of their [reserve](crate::DrainOptions::reserve_bytes).
+    pub fn many_batches(&self) -> usize {
+        self.threads.many_batches
+    }
+
+    /// Real-time priority that the drain threads were asked to have, if any.
+    pub fn realtime(&self) -> Option<u8> {
+        self.realtime
     }
 
     /// Returns the unit whose trace is recorded, if an event is one's. Its event is the first of

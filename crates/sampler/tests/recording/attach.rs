@@ -27,6 +27,21 @@ impl Program {
         self.0.id()
     }
 
+    /// Waits until it has used 50 ms of CPU time from now on.
+    fn work(&self) {
+        let used = || -> u64 {
+            let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid()));
+            let used = text
+                .ok()
+                .and_then(|text| text.split(' ').next()?.parse().ok());
+            used.expect("CPU time in nanoseconds")
+        };
+        let enough = used() + 50_000_000;
+        while used() < enough {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     fn end(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -152,7 +167,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
         return;
     };
     session.start().unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    program.work();
     let count = |session: &Session| {
         let batches = session.batches().try_iter();
         let samples =
@@ -166,7 +181,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     }
     session.disable().unwrap();
     let disabled = now();
-    std::thread::sleep(Duration::from_millis(200));
+    program.work();
     // What comes still, however late, was in the rings by then.
     let recorded = stopped(session);
     let last = recorded.of(RecordType::SAMPLE).map(|got| got.time).max();

@@ -79,6 +79,7 @@ fn promises_hold_when_rounds_are_cut_short() {
         builder.ring_bytes(1 << 20).configure(|o| {
             o.drain.batch_bytes = 0;
             o.drain.sample_buffers = 1;
+            o.drain.reserve_bytes = Some(0);
             o.drain.idle = Duration::from_millis(200);
         })
     });

@@ -17,6 +17,7 @@ fn tight() -> SessionBuilder {
         .configure(|o| {
             o.drain.batch_bytes = 0;
             o.drain.sample_buffers = 1;
+            o.drain.reserve_bytes = Some(0);
             o.drain.idle = Duration::from_millis(20);
         })
 }
@@ -86,6 +87,30 @@ fn samples_are_dropped_and_counted_but_sideband_is_complete() {
         .map(|cpu| cpu.drain.unsent_bytes)
         .sum();
     assert_eq!(unsent, 0);
+}
+
+#[test]
+fn samples_wait_in_the_reserve_for_a_receiver_that_is_late() {
+    let lost = |reserve| {
+        let builder = cpu_clock()
+            .period(100_000)
+            .ring_bytes(256 << 10)
+            .configure(|o| {
+                o.drain.batch_bytes = 0;
+                o.drain.sample_buffers = 1;
+                o.drain.reserve_bytes = Some(reserve);
+            });
+        let mut session = launch(builder, &sh(&[LOOP; 8].join("; ")))?;
+        session.start().unwrap();
+        // Nobody receives.
+        assert!(session.child_mut().unwrap().wait().unwrap().success());
+        session.stop().lost_samples()
+    };
+    let (Some(without), Some(with)) = (lost(0), lost(64 << 20)) else {
+        return;
+    };
+    println!("{without} lost without a reserve, {with} with one");
+    assert!(without > 0 && with < without / 2);
 }
 
 #[test]

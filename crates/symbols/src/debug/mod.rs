@@ -31,7 +31,9 @@ use crate::dwarf::{DwarfFile, SplitFiles};
 use crate::elf::ElfSymbols;
 use crate::memory::Memory;
 use below::{RootFiles, has_code};
-use rprof_image::{BuildId, ImageFile, RemoteFile, RemoteFiles, RemoteKind};
+use rprof_image::{
+    BuildId, ImageFile, LastingPlaces, OpenError, RegularFile, RemoteFile, RemoteFiles, RemoteKind,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +57,12 @@ pub(crate) struct DebugFiles {
     pub(crate) memory: Memory,
     /// Source of files that are in none of these places.
     pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
+    /// Files elsewhere are not kept in use: see [`SymbolizerBuilder::releases_files`](crate::SymbolizerBuilder::releases_files).
+    pub(crate) lasting: Option<Arc<LastingPlaces>>,
 }
+
+/// Longest file that is copied where it may not be kept in use, in bytes. A longer one is opened again each time.
+const MAX_COPY: u64 = 16 << 20;
 
 impl Default for DebugFiles {
     fn default() -> Self {
@@ -67,6 +74,7 @@ impl Default for DebugFiles {
             root_files: Arc::default(),
             memory: Memory::default(),
             remote: None,
+            lasting: None,
         }
     }
 }
@@ -98,6 +106,23 @@ impl DebugFiles {
             .as_deref()
             .and_then(|path| path.strip_prefix("/").ok());
         inside.map_or_else(|| path.to_path_buf(), |inside| root.join(inside))
+    }
+
+    /// Opens the file of an image. One that may not be kept in use is copied, if it is not too long.
+    pub(crate) fn open(&self, path: &Path) -> Result<ImageFile, OpenError> {
+        let file = RegularFile::open(path)?;
+        match self.may_keep(path) || file.metadata().len() > MAX_COPY {
+            true => ImageFile::read(&file),
+            false => ImageFile::copy(&file),
+        }
+    }
+
+    /// Returns true if the file at a path may be kept in use.
+    pub(crate) fn may_keep(&self, path: &Path) -> bool {
+        let Some(lasting) = &self.lasting else {
+            return true;
+        };
+        std::fs::metadata(path).is_ok_and(|metadata| lasting.has(path, &metadata))
     }
 
     /// Returns the debug folders; those below the root come first.

@@ -13,10 +13,8 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     if !raw.starts_with("_Z") && !raw.starts_with("__Z") && !raw.starts_with("_GLOBAL_") {
         return None;
     }
-    // Clones (.cold, .part.0, .llvm.123) go by the name of the function.
-    let function = raw.split_once('.').map_or(raw, |(function, _)| function);
     if style == Style::NoParameters
-        && let Some(name) = short::name(function)
+        && let Some(name) = short::name(raw)
     {
         return Some(name);
     }
@@ -25,18 +23,30 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
 
 /// Demangles with `cpp_demangle`, then applies the corrections below.
 pub(super) fn long(raw: &str, style: Style) -> Option<String> {
-    let function = raw.split_once('.').map_or(raw, |(function, _)| function);
-    if let Some((words, function)) = special(function)
+    if let Some((words, function)) = special(functions(raw).next()?)
         && let Some(name) = plain(&function, Style::Full)
     {
         // `perf` and c++filt show these with parameters in either style.
         return Some(format!("{words} {name}"));
     }
     match style {
-        Style::NoParameters => plain(function, style).or_else(|| without_return_type(function)),
+        Style::NoParameters => functions(raw)
+            .find_map(|function| plain(function, style))
+            .or_else(|| without_return_type(functions(raw).next()?)),
         Style::Full => plain(raw, style),
         Style::Mangled => None,
     }
+}
+
+/// Most dots of a name that are tried as the begin of a clone's suffix.
+const MAX_DOTS: usize = 4;
+
+/// Returns the names that a clone (`.cold`, `.part.0`, `.llvm.123`, `.actor`) may be one of, most likely first: all before
+/// each dot, since identifiers may have dots as well. A coroutine of GCC takes its frame, whose type is called `_Z4corom.Frame`:
+/// `_Z4coroPZ4coromE14_Z4corom.Frame.actor`.
+fn functions(raw: &str) -> impl Iterator<Item = &str> {
+    let dots = raw.match_indices('.').take(MAX_DOTS);
+    dots.map(|(at, _)| &raw[..at]).chain([raw])
 }
 
 /// Demangles a function without its return type, which may hold expressions that `cpp_demangle`
@@ -58,7 +68,7 @@ fn plain(mangled: &str, style: Style) -> Option<String> {
     let symbol = Symbol::new_with_options(mangled, &parse).ok()?;
     let mut out = Bounded::default();
     let failed = symbol.structured_demangle(&mut out, &options).is_err();
-    let mut name = literals(out.finish(failed)?);
+    let mut name = literal_operators(literals(out.finish(failed)?));
     if style == Style::NoParameters {
         name = without_qualifiers(name);
     }
@@ -93,8 +103,11 @@ fn special(mangled: &str) -> Option<(&'static str, String)> {
     Some((words, format!("_Z{rest}")))
 }
 
-/// Removes the qualifiers behind the parameters of a member function: ` const`, ` &`.
+/// Removes what stands behind the parameters of a member function: ` const`, ` &`, ` [clone .cold]`.
 fn without_qualifiers(mut name: String) -> String {
+    if let Some(at) = name.find(" [clone .") {
+        name.truncate(at);
+    }
     // In `operator T const` it belongs to the type.
     if !name.contains("operator ") {
         while let Some(shorter) = [" const", " volatile", " &", " &&"]
@@ -163,6 +176,21 @@ fn constructors(name: String) -> String {
         {
             return format!("{long}::{tilde}basic_{short}{arguments}");
         }
+    }
+    name
+}
+
+/// Writes literal operators as in C++, `operator"" _km`, where `cpp_demangle` writes `operator_km::operator ""`.
+fn literal_operators(mut name: String) -> String {
+    const WRITTEN: &str = "::operator \"\"";
+    while let Some(at) = name.find(WRITTEN) {
+        let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+        let start = name[..at].trim_end_matches(is_letter).len();
+        let Some(suffix) = name[start..at].strip_prefix("operator") else {
+            break;
+        };
+        let operator = format!("operator\"\" {suffix}");
+        name.replace_range(start..at + WRITTEN.len(), &operator);
     }
     name
 }

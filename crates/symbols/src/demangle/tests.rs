@@ -57,6 +57,152 @@ fn clones() {
     );
 }
 
+/// By c++filt. GCC splits a coroutine in two, which take a frame whose type is called after the coroutine, dot and all; LLVM
+/// in three, without one.
+#[test]
+fn parts_of_coroutines() {
+    for (raw, expected) in [
+        ("_Z4tmplIdE4TaskT_.resume", "tmpl<double>"),
+        (
+            "_Z4tmplPZ4tmplIdE4TaskT_E23_Z4tmplIdE4TaskT_.Frame.actor",
+            "tmpl",
+        ),
+        (
+            "_Z4tmplPZ4tmplIdE4TaskT_E23_Z4tmplIdE4TaskT_.Frame.destroy",
+            "tmpl",
+        ),
+        (
+            "_ZN12_GLOBAL__N_16hiddenEPZNS_6hiddenEiE32_ZN12_GLOBAL__N_16hiddenEi.Frame.actor",
+            "(anonymous namespace)::hidden",
+        ),
+        (
+            "_ZN12_GLOBAL__N_16hiddenEPZNS_6hiddenEiE32_ZN12_GLOBAL__N_16hiddenEi.Frame.actor.cold",
+            "(anonymous namespace)::hidden",
+        ),
+        (
+            "_ZN12_GLOBAL__N_16hiddenEPZNS_6hiddenEiE32_ZN12_GLOBAL__N_16hiddenEi.Frame.destroy",
+            "(anonymous namespace)::hidden",
+        ),
+        (
+            "_ZN12_GLOBAL__N_16hiddenEi.resume",
+            "(anonymous namespace)::hidden",
+        ),
+        (
+            "_ZN2ns1S3genEPZNS0_3genIlEE3GenIT_ES3_E33_ZN2ns1S3genIlEE3GenIT_ES3_.Frame.actor",
+            "ns::S::gen",
+        ),
+        (
+            "_ZN2ns1S3genEPZNS0_3genIlEE3GenIT_ES3_E33_ZN2ns1S3genIlEE3GenIT_ES3_.Frame.destroy",
+            "ns::S::gen",
+        ),
+        ("_ZN2ns1S3genIlEE3GenIT_ES3_.resume", "ns::S::gen<long>"),
+        (
+            "_ZN2ns1S3runEPZNKS0_3runEiE21_ZNK2ns1S3runEi.Frame.actor",
+            "ns::S::run",
+        ),
+        (
+            "_ZN2ns1S3runEPZNKS0_3runEiE21_ZNK2ns1S3runEi.Frame.destroy",
+            "ns::S::run",
+        ),
+        (
+            "_ZN2ns1S4statENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE.resume",
+            "ns::S::stat",
+        ),
+        (
+            "_ZN2ns1S4statEPZNS0_4statENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEE72_ZN2ns1S4statENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE.Frame.actor",
+            "ns::S::stat",
+        ),
+        (
+            "_ZN2ns1S4statEPZNS0_4statENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEE72_ZN2ns1S4statENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE.Frame.destroy",
+            "ns::S::stat",
+        ),
+        ("_ZNK2ns1S3runEi.resume", "ns::S::run"),
+        (
+            "_ZZ4mainENUliE_clEPZZ4mainENKS_clEiE26_ZZ4mainENKUliE_clEi.Frame.actor",
+            "main::{lambda(int)#1}::operator()",
+        ),
+        (
+            "_ZZ4mainENUliE_clEPZZ4mainENKS_clEiE26_ZZ4mainENKUliE_clEi.Frame.actor.cold",
+            "main::{lambda(int)#1}::operator()",
+        ),
+        (
+            "_ZZ4mainENUliE_clEPZZ4mainENKS_clEiE26_ZZ4mainENKUliE_clEi.Frame.destroy",
+            "main::{lambda(int)#1}::operator()",
+        ),
+    ] {
+        assert_eq!(short(raw), expected, "{raw}");
+    }
+    assert_eq!(
+        full("_Z4coroPZ4coromE14_Z4corom.Frame.actor"),
+        "coro(coro(unsigned long)::_Z4corom.Frame*) [clone .actor]"
+    );
+    // Neither is a name, whatever stands before the dots.
+    for untouched in ["_Z4coro$.actor", "_Z99f.Frame.actor", "_Z1fPZ.a.b.c.d.e.f"] {
+        assert_eq!(short(untouched), untouched);
+    }
+}
+
+/// By c++filt, without and with parameters.
+#[test]
+fn operators_for_literals() {
+    for (raw, expected, with_parameters) in [
+        (
+            "_Zli3_bny",
+            "operator\"\" _bn",
+            "operator\"\" _bn(unsigned long long)",
+        ),
+        (
+            "_ZN2nsli3_kmEe",
+            "ns::operator\"\" _km",
+            "ns::operator\"\" _km(long double)",
+        ),
+        (
+            "_ZN2nsli2_sEPKcm",
+            "ns::operator\"\" _s",
+            "ns::operator\"\" _s(char const*, unsigned long)",
+        ),
+        (
+            "_ZN2ns3litli2_qEy",
+            "ns::lit::operator\"\" _q",
+            "ns::lit::operator\"\" _q(unsigned long long)",
+        ),
+        (
+            "_ZN2nsli5_bitsIJLc49ELc50ELc51EEEEiv",
+            "ns::operator\"\" _bits<(char)49, (char)50, (char)51>",
+            "int ns::operator\"\" _bits<(char)49, (char)50, (char)51>()",
+        ),
+        (
+            "_ZZN2ns3litli2_qEyENKUliE_clEi",
+            "ns::lit::operator\"\" _q(unsigned long long)::{lambda(int)#1}::operator()",
+            "ns::lit::operator\"\" _q(unsigned long long)::{lambda(int)#1}::operator()(int) const",
+        ),
+        (
+            "_ZNSt8literals15string_literalsli1sB5cxx11EPKcm",
+            "std::literals::string_literals::operator\"\" s[abi:cxx11]",
+            "std::literals::string_literals::operator\"\" s[abi:cxx11](char const*, unsigned long)",
+        ),
+        (
+            "_Zli3_bny.cold",
+            "operator\"\" _bn",
+            "operator\"\" _bn(unsigned long long) [clone .cold]",
+        ),
+        (
+            "_ZZ4mainENKUlvE_clEv",
+            "main::{lambda()#1}::operator()",
+            "main::{lambda()#1}::operator()() const",
+        ),
+        ("_Z1fli3Foo", "f", "f(long, int, Foo)"),
+        (
+            "_Z1gIZli3_bnyEUlvE_EvT_",
+            "g<operator\"\" _bn(unsigned long long)::{lambda()#1}>",
+            "void g<operator\"\" _bn(unsigned long long)::{lambda()#1}>(operator\"\" _bn(unsigned long long)::{lambda()#1})",
+        ),
+    ] {
+        assert_eq!(short(raw), expected, "{raw}");
+        assert_eq!(full(raw), with_parameters, "{raw}");
+    }
+}
+
 #[test]
 fn versions_and_plt() {
     assert_eq!(short("memcpy@@GLIBC_2.14"), "memcpy");

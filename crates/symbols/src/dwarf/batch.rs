@@ -1,6 +1,6 @@
 //! Lookup of the addresses that lie in one unit; state that one thread keeps from unit to unit.
 
-use super::debug_info::{DebugInfo, DwarfQuery, Found, FoundFrame};
+use super::debug_info::{DebugInfo, DwarfQuery, Found, FoundFrame, FunctionEntry};
 use super::head::Head;
 use super::lines::FileNames;
 use super::names::FunctionNames;
@@ -137,19 +137,27 @@ impl<'a> Batch<'a> {
             let units = Units::default();
             let mut open = OpenUnits::new((Dwarf::default(), &units), None, &self.work);
             let mut names = FunctionNames::default();
-            let unit_ref = UnitRef {
+            let split_ref = UnitRef {
                 which: DwarfFileKind::Split,
                 dwarf: Rc::new(dwarf),
                 unit: Rc::new(head.unit),
             };
             let mut own = (self.query.lines)
-                .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, head.lines?, &self.work))
+                .then(|| FileNames::of(&split_ref.dwarf, &split_ref.unit, head.lines?, &self.work))
                 .flatten();
             // Its numbers of files count in its own list, or else in that of the image's unit.
-            return match &mut own {
-                Some(own) => look_up(&mut open, &mut names, texts, &unit_ref, svmas, Some(own)),
-                None => look_up(&mut open, &mut names, texts, &unit_ref, svmas, files),
+            let mut found = match &mut own {
+                Some(own) => look_up(&mut open, &mut names, texts, &split_ref, svmas, Some(own)),
+                None => look_up(&mut open, &mut names, texts, &split_ref, svmas, files),
             };
+            // Units of all such files begin at the same place; those of the image do not.
+            let unit = unit_ref.unit.header.debug_info_offset();
+            let unit = unit.and_then(|unit| u32::try_from(unit.0).ok());
+            for frame in found.iter_mut().flat_map(|found| &mut found.frames) {
+                frame.entry =
+                    (frame.entry.zip(unit)).map(|(entry, unit)| FunctionEntry { unit, ..entry });
+            }
+            return found;
         }
         let (open, names) = (&mut self.open, &mut self.names);
         look_up(open, names, texts, unit_ref, svmas, files)
@@ -197,6 +205,8 @@ fn look_up<'u>(
             name: named.name.and_then(|name| texts.get(name)),
             start_line: named.start_line,
             call: None,
+            entry: named.entry,
+            distinction: None,
         });
         for call in wanted.calls {
             let origin = call.origin.as_ref();
@@ -212,6 +222,8 @@ fn look_up<'u>(
                 name: named.name.and_then(|name| texts.get(name)),
                 start_line: named.start_line,
                 call: files.and_then(|files| source_line(files, texts, row)),
+                entry: named.entry,
+                distinction: None,
             });
         }
         found

@@ -94,6 +94,19 @@ pub(crate) struct FoundFrame {
     pub(crate) start_line: u32,
     /// Call site of an inlined call.
     pub(crate) call: Option<SourceLine>,
+    /// Entry of a function whose name is no linkage name.
+    pub(crate) entry: Option<FunctionEntry>,
+    /// What tells it from others of its name: ` (parser.rs:12)`; `None` where nothing has to.
+    pub(crate) distinction: Option<Arc<str>>,
+}
+
+/// Entry of a function, the same for all its copies in a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FunctionEntry {
+    /// Number of the unit.
+    pub(crate) unit: u32,
+    /// Offset in the unit.
+    pub(crate) offset: u32,
 }
 
 /// Files that complete an image, opened.

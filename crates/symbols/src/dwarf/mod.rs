@@ -46,7 +46,7 @@ mod units;
 mod walk;
 mod work_budget;
 
-pub(crate) use debug_info::{DebugInfo, DwarfFile, DwarfQuery, Found, FoundFrame};
+pub(crate) use debug_info::{DebugInfo, DwarfFile, DwarfQuery, Found, FoundFrame, FunctionEntry};
 pub use line_ranges::LineRange;
 pub(crate) use sections::NoRoom;
 pub(crate) use split::SplitFiles;

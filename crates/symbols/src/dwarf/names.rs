@@ -1,5 +1,6 @@
 //! Names of functions, the linkage name or else the plain name, and the lines where they begin.
 
+use super::debug_info::FunctionEntry;
 use super::sections::Slice;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
 use super::work_budget::WorkBudget;
@@ -19,6 +20,8 @@ pub(super) struct NamedFunction<'a> {
     pub(super) name: Option<&'a [u8]>,
     /// Line of its declaration (`DW_AT_decl_line`), which is where it begins; 0 where that is unknown.
     pub(super) start_line: u32,
+    /// Entry that the name is of; `None` for a linkage name, which is of one function only.
+    pub(super) entry: Option<FunctionEntry>,
 }
 
 /// Functions that were looked up, by position of their entry.
@@ -65,21 +68,26 @@ fn function<'a>(
     unit_ref: &UnitRef<'a>,
     entry: UnitOffset,
 ) -> NamedFunction<'a> {
+    let mut function = NamedFunction::default();
     let mut start_line = None;
-    let name = read(open, unit_ref, entry, &mut start_line);
-    NamedFunction {
-        name,
-        start_line: start_line.unwrap_or(0),
-    }
+    function.name = read(
+        open,
+        unit_ref,
+        entry,
+        (&mut start_line, &mut function.entry),
+    );
+    function.start_line = start_line.unwrap_or(0);
+    function
 }
 
 /// Reads the name. A linkage name anywhere in the chain is preferred to a plain one. The first line in the chain is
-/// that of the definition, where a declaration has one of its own.
+/// that of the definition, where a declaration has one of its own. The last entry in the chain is what all copies of a function
+/// have in common.
 fn read<'a>(
     open: &mut OpenUnits<'a>,
     unit_ref: &UnitRef<'a>,
     entry: UnitOffset,
-    start_line: &mut Option<u32>,
+    (start_line, last): (&mut Option<u32>, &mut Option<FunctionEntry>),
 ) -> Option<&'a [u8]> {
     let (mut unit_ref, mut entry) = (unit_ref.clone(), entry);
     let mut plain = None;
@@ -118,7 +126,28 @@ fn read<'a>(
         };
         (unit_ref, entry) = found;
     }
+    *last = function_entry(&unit_ref, entry);
     plain
+}
+
+/// Returns the place of an entry. `None` in files too large for its numbers.
+fn function_entry(unit_ref: &UnitRef<'_>, entry: UnitOffset) -> Option<FunctionEntry> {
+    const SHARED: u32 = 1 << 31;
+    let header = &unit_ref.unit.header;
+    let small = |offset: usize| {
+        u32::try_from(offset)
+            .ok()
+            .filter(|small| *small < SHARED - 1)
+    };
+    let file = if unit_ref.which == DwarfFileKind::Shared {
+        SHARED
+    } else {
+        0
+    };
+    Some(FunctionEntry {
+        unit: file | small(header.debug_info_offset().map_or(0, |unit| unit.0))?,
+        offset: small(entry.0)?,
+    })
 }
 
 fn text<'a>(

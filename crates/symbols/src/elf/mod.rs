@@ -130,7 +130,9 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(usize::try_from(len.min(left)).ok()?)?;
         let bytes = self.data.as_ref();
-        bytes.get(start..end.min(bytes.len()))
+        let code = bytes.get(start..end.min(bytes.len()))?;
+        // Recordings keep some images without their code, with zeros in its place.
+        code.iter().any(|byte| *byte != 0).then_some(code)
     }
 
     /// Returns the processor that the file is for (`e_machine`).

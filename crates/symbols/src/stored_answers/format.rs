@@ -8,19 +8,22 @@
 //! All but magic, addresses, key and texts are words of 32 bits. Numbers have the byte order of this machine, which the magic
 //! shows. The word for a text is its place among the texts, where its length stands before it.
 
-use crate::dwarf::{Found, FoundFrame};
+use crate::dwarf::{Found, FoundFrame, FunctionEntry};
 use crate::frames::SourceLine;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Beginning of the file, with the version of its form.
-const MAGIC: u64 = u64::from_be_bytes(*b"rprofdi1");
+const MAGIC: u64 = u64::from_be_bytes(*b"rprofdi2");
 
 /// Longest file, in bytes: it is read as a whole, whatever is wanted of it.
 pub(super) const MOST: usize = 1 << 20;
 
 /// Word for a text that there is not.
 const NO_TEXT: u32 = u32::MAX;
+
+/// Word for an entry that there is not.
+const NO_ENTRY: u32 = u32::MAX;
 
 /// Answers for some addresses of an image.
 #[derive(Debug)]
@@ -124,10 +127,19 @@ impl<'a> Decoder<'a> {
             let name = self.text(word()?)?;
             let start_line = word()?;
             let call = self.line([word()?, word()?, word()?])?;
+            let entry = match word()? {
+                NO_ENTRY => None,
+                unit => Some(FunctionEntry {
+                    unit,
+                    offset: word()?,
+                }),
+            };
             found.frames.push(FoundFrame {
                 name,
                 start_line,
                 call,
+                entry,
+                distinction: None,
             });
         }
         (start <= end).then_some(Some(found))
@@ -226,6 +238,13 @@ impl<'a> Encoder<'a> {
             self.text(frame.name.as_deref())?;
             self.word(frame.start_line);
             self.line(frame.call.as_ref())?;
+            match frame.entry {
+                None => self.word(NO_ENTRY),
+                Some(entry) => {
+                    self.word(entry.unit);
+                    self.word(entry.offset);
+                }
+            }
         }
         Some(())
     }
@@ -277,6 +296,11 @@ mod tests {
             name: name.map(Into::into),
             start_line: 3,
             call,
+            entry: name.filter(|name| *name != "outer").map(|_| FunctionEntry {
+                unit: 0x8000_0002,
+                offset: 77,
+            }),
+            distinction: None,
         };
         let inlined = Found {
             frames: vec![

@@ -19,6 +19,7 @@ pub struct SymbolizerBuilder {
     style: Style,
     query: DwarfQuery,
     locates: bool,
+    merges_same_names: bool,
     threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
@@ -51,11 +52,29 @@ impl SymbolizerBuilder {
         self
     }
 
+    /// Sets whether files are released that may go: what lies on a mount that may be taken away, or was just built, is copied
+    /// or opened again each time, so that its mount can be unmounted and its space is free once it is removed. For who symbolizes for long,
+    /// and others' programs. `false` by default.
+    #[must_use]
+    pub fn releases_files(mut self, wanted: bool) -> Self {
+        self.debug_files.lasting = wanted.then(Arc::default);
+        self
+    }
+
     /// Sets whether a function of an image's unwinding information that no table names has a symbol all the same, made of
     /// the image's name and its start: see [`Symbol::located`](crate::Symbol::located). `false` by default, as in `perf`.
     #[must_use]
     pub fn locates(mut self, wanted: bool) -> Self {
         self.locates = wanted;
+        self
+    }
+
+    /// Sets whether functions of an image that have a name without a path in common are called after file and line as well, in the
+    /// answers to one call: `step (parser.rs:12)`. Names of line tables without more, and of static functions of C, are such names.
+    /// `true` by default; `perf` shows the bare name of all.
+    #[must_use]
+    pub fn tells_apart(mut self, wanted: bool) -> Self {
+        self.merges_same_names = !wanted;
         self
     }
 
@@ -153,6 +172,7 @@ impl SymbolizerBuilder {
             style: self.style,
             query: self.query,
             locates: self.locates,
+            tells_apart: !self.merges_same_names,
             threads: if self.threads == 0 {
                 rprof_parallel::available()
             } else {

@@ -258,11 +258,7 @@ fn branch(state: &State, theme: Theme, buffer: &mut Buffer, tree: &TreeList, row
             indent,
         }) => {
             number(state, theme, buffer, (0, y), *weight);
-            let text = format!(
-                "{} {count} more, each below {}%",
-                theme.mark('…'),
-                state.look.limit
-            );
+            let text = format!("{} {count} more, each lighter", theme.mark('…'));
             let x = x + usize::from(*indent) + 2;
             put(
                 buffer,

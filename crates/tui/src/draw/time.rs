@@ -24,9 +24,8 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     };
     if let Some(row) = state.screen.heading() {
         let seconds = (histogram.last - histogram.first) as f64 / 1e9;
-        let text = format!(
-            " samples over {seconds:.3} s; Enter marks where a range begins, and filters by it where it ends"
-        );
+        let text =
+            format!(" samples over {seconds:.3} s; Enter at start and end of a range filters");
         put(
             buffer,
             (0, row),

@@ -159,13 +159,14 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
         // Up to where the new frame pointer is there; or to the return, which is a jump.
         let sets_up = |path: &PathState| {
             let now = path.registers();
-            now.fp() == Some(now.sp()) && registers.fp() != now.fp()
+            now.frame_pointer() == Some(now.sp())
+                && registers.frame_pointer() != now.frame_pointer()
         };
         match path.follow_straight(memory, text, PROLOGUE, sets_up) {
             Stop::Done => {
                 let slot = path.registers().sp().wrapping_add(8);
                 let address = path.read(slot, memory)?;
-                let (sender, fp) = (path.registers().get(R13)?, registers.fp()?);
+                let (sender, fp) = (path.registers().get(R13)?, registers.frame_pointer()?);
                 if sender < registers.sp() || !text.is_return_address(address) {
                     return None;
                 }
@@ -189,7 +190,8 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
         // to it from a call, and is about to load r13 anew.
         let in_frame = |now: &Registers| {
             let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
-            r13.is_some_and(|above| above > MAX_FRAME) && now.fp() == registers.fp()
+            r13.is_some_and(|above| above > MAX_FRAME)
+                && now.frame_pointer() == registers.frame_pointer()
         };
         let mut path = PathState::new(registers);
         if !in_frame(registers) {
@@ -201,7 +203,7 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
             }
         }
     }
-    let fp = registers.fp()?;
+    let fp = registers.frame_pointer()?;
     let slot = fp.wrapping_add(8);
     let address = memory.read_u64(slot)?;
     let saved = memory.read_u64(fp)?;

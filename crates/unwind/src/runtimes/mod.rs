@@ -6,11 +6,13 @@
 //! | module | idea |
 //! |---|---|
 //! | `beam` | Erlang: where its processes begin, and its code on the stack of a scheduler |
+//! | `go` | Go: from the stack that the runtime switched to, back to that of the goroutine |
 //! | `guile` | Guile: code behind the trampoline that saves registers for it |
 //! | `luajit` | LuaJIT: traces, which run in the frame of the interpreter |
 //! | `sbcl` | SBCL: the stack that Lisp code of the first thread has for itself |
 
 pub(crate) mod beam;
+pub(crate) mod go;
 pub(crate) mod guile;
 pub(crate) mod luajit;
 pub(crate) mod sbcl;

@@ -259,7 +259,12 @@ impl PathState {
             (Mnemonic::Lea, _) => self.stack_address(instruction),
             (Mnemonic::Add | Mnemonic::Sub, _) => {
                 let value = first.and_then(|register| self.registers.get(register));
-                let by = immediate(instruction);
+                let by = match instruction.op1_kind() {
+                    OpKind::Memory => self
+                        .stack_address(instruction)
+                        .and_then(|avma| self.read(avma, memory)),
+                    _ => immediate(instruction),
+                };
                 value
                     .zip(by)
                     .map(|(value, by)| match instruction.mnemonic() {

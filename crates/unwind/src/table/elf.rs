@@ -28,6 +28,8 @@ pub(crate) struct Elf<'a> {
     pub(crate) has_too_long: bool,
     /// True if the Go compiler made it, whose code keeps frame pointers.
     pub(crate) is_go: bool,
+    /// Offset and length in the file of the list of functions that Go's runtime has.
+    pub(crate) go_functions: Option<(u64, u64)>,
     /// Address ranges of procedure linkage tables.
     pub(crate) plts: Vec<(u64, u64)>,
     /// For pointers relative to those sections.
@@ -63,6 +65,7 @@ impl<'a> Elf<'a> {
             eh_frame_hdr: None,
             has_too_long: false,
             is_go: false,
+            go_functions: None,
             plts: Vec::new(),
             text: None,
             got: None,
@@ -109,7 +112,11 @@ impl<'a> Elf<'a> {
                 b".debug_frame" | b".zdebug_frame" if self.debug_frame.is_none() => {
                     self.debug_frame = data();
                 }
-                b".gopclntab" | b".data.rel.ro.gopclntab" => self.is_go = true,
+                b".gopclntab" | b".data.rel.ro.gopclntab" => {
+                    self.is_go = true;
+                    let place = (section.sh_offset(endian), section.sh_size(endian));
+                    self.go_functions = Some(place);
+                }
                 b".text" => self.text = Some(svma),
                 b".got" => self.got = Some(svma),
                 b".plt" | b".plt.sec" | b".plt.got" | b".iplt" => {

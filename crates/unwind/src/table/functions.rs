@@ -1,9 +1,13 @@
 //! [`FunctionRanges`]: the functions of an image, as its call frame information describes them.
 
 use super::cfi::{Cfi, eh_frame};
-use super::elf::Elf;
-use crate::{Arch, TableError};
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection};
+use super::elf::{Elf, part};
+use super::entry;
+use crate::{Arch, TableError, arch, code};
+use gimli::{
+    BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, Register, RegisterRule,
+    UnwindContext, UnwindSection,
+};
 use rprof_image::Segments;
 use std::ops::Range;
 
@@ -16,10 +20,15 @@ use std::ops::Range;
 /// Keeps nothing of the file; each lookup is given its bytes.
 #[derive(Debug)]
 pub struct FunctionRanges {
+    arch: Arch,
+    entry: u64,
     segments: Segments,
     plts: Box<[(u64, u64)]>,
     source: Source,
 }
+
+/// Bytes before a return address that are looked at: the longest call.
+const BEFORE: u64 = 7;
 
 #[derive(Debug)]
 enum Source {
@@ -48,6 +57,7 @@ impl FunctionRanges {
             (Arch::X86_64, None) => Index::find(&elf, bytes),
             _ => None,
         };
+        let (elf_arch, entry) = (elf.arch, elf.entry);
         let segments = elf.segments.clone();
         let plts = elf.plts.clone().into();
         let source = match index {
@@ -55,10 +65,60 @@ impl FunctionRanges {
             None => Source::List(described(elf).into()),
         };
         Ok(Self {
+            arch: elf_arch,
+            entry,
             segments,
             plts,
             source,
         })
+    }
+
+    /// Returns true if the call that ends before an address is made by the outermost frame of a stack: by the function at the
+    /// image's entry point; by one whose call frame information says that it has no caller; or by code that ends the thread
+    /// or the process when the call returns. `offset` is that of the return address in the file, of which `bytes` are all.
+    ///
+    /// Tells what names do not: of stripped programs, of those with a start of their own, of any C library, of Go.
+    #[must_use]
+    pub fn is_root(&self, bytes: &[u8], offset: u64) -> bool {
+        let inside = offset
+            .checked_sub(1)
+            .and_then(|offset| self.segments.svma(offset));
+        let Some(inside) = inside else {
+            return false;
+        };
+        let return_address = inside.saturating_add(1);
+        let code_at = |svma| {
+            let (offset, left) = self.segments.offset_of_svma(svma)?;
+            part(bytes, offset, left)
+        };
+        let starts_image = match self.at(bytes, inside) {
+            Some(function) => function.contains(&self.entry),
+            None => {
+                let len = code_at(self.entry).map_or(0, |code| entry::len(self.arch, code));
+                (self.entry..self.entry.saturating_add(len)).contains(&inside)
+            }
+        };
+        let has_no_caller = match &self.source {
+            Source::Index(index) => index.has_no_caller(bytes, inside),
+            Source::List(_) => None,
+        };
+        if (starts_image && self.entry != 0) || has_no_caller == Some(true) {
+            return true;
+        }
+        if self.arch != Arch::X86_64 {
+            return false;
+        }
+        let before = return_address.checked_sub(BEFORE).and_then(code_at);
+        let (Some(before), Some(behind)) = (before, code_at(return_address)) else {
+            return false;
+        };
+        let before = before.get(..BEFORE as usize).unwrap_or(&[]);
+        let behind = behind.get(..code::LEN).unwrap_or(behind);
+        // Described code has callers unless it says otherwise.
+        has_no_caller.is_none()
+            && (code::exits(behind)
+                || code::is_exit(before, behind)
+                || code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit))
     }
 
     /// Returns the range of the function that has this SVMA. `bytes` are those of the file that was parsed. Procedure
@@ -153,6 +213,27 @@ impl Index {
             .ok()?;
         let end = fde.initial_address().checked_add(fde.len())?;
         Some(fde.initial_address()..end)
+    }
+}
+
+impl Index {
+    /// Returns true if the description of the code at this SVMA says that its function has no caller, `None` if there is none.
+    fn has_no_caller(&self, bytes: &[u8], svma: u64) -> Option<bool> {
+        let hdr = EhFrameHdr::new(bytes.get(self.hdr.clone())?, LittleEndian);
+        let hdr = hdr.parse(&self.bases, 8).ok()?;
+        let section = eh_frame(bytes.get(self.eh_frame.clone())?, self.arch);
+        let cie = EhFrame::cie_from_offset;
+        let fde = (hdr.table()?)
+            .fde_for_address(&section, &self.bases, svma, cie)
+            .ok()?;
+        let mut context = UnwindContext::new();
+        let row = fde.unwind_info_for_address(&section, &self.bases, &mut context, svma);
+        let address = Register(match self.arch {
+            Arch::X86_64 => arch::x86_64::RA.into(),
+            Arch::Aarch64 => arch::aarch64::LR.into(),
+        });
+        let rule = row.ok()?.register(address);
+        Some(rule == Some(RegisterRule::Undefined))
     }
 }
 

@@ -7,6 +7,7 @@ mod elf;
 mod entry;
 mod functions;
 mod index;
+mod pclntab;
 mod rows;
 mod rule;
 mod switches;
@@ -17,6 +18,7 @@ pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
 pub(crate) use cfi::{Found, RuleRef};
 pub(crate) use rule::{Cfa, Value};
+pub(crate) use switches::{Site, Switch};
 
 use crate::{Arch, TableError};
 use cfi::Cfi;
@@ -25,6 +27,7 @@ use object::ReadRef;
 use rprof_image::{FileReader, Segment, Segments};
 use std::borrow::Cow;
 use std::ops::Range;
+use switches::Switches;
 use undescribed::UndescribedCode;
 
 /// The call frame information of one ELF image, ready for lookups by SVMA (stated address).
@@ -44,8 +47,10 @@ pub struct UnwindTable {
     base: u64,
     segments: Segments,
     plts: Box<[(u64, u64)]>,
-    /// SVMAs behind calls that Go's runtime makes on another stack, ascending.
-    switches: Box<[u64]>,
+    /// Calls that Go's runtime makes on another stack.
+    switches: Switches,
+    /// SVMAs at which functions start, of a Go image without call frame information for them.
+    go_functions: Box<[u64]>,
     undescribed: UndescribedCode,
     has_too_long: bool,
     eh_frame: Option<Cfi>,
@@ -103,6 +108,13 @@ impl UnwindTable {
         let eh_frame = eh_frame.map(|section| cfi(section, true));
         let debug_frame = debug_frame.map(|section| cfi(section, false));
         let some = |cfi: &Cfi| cfi.fdes() != 0;
+        let go_functions = match (elf.go_functions, &debug_frame) {
+            (Some((offset, len)), None) => {
+                let section = elf::part(bytes, offset, len).unwrap_or(&[]);
+                pclntab::starts(section, elf.text.unwrap_or(base)).into()
+            }
+            _ => Box::default(),
+        };
         let undescribed = UndescribedCode::new(bytes, &elf.segments, described);
         Ok(Self {
             entry_len: match undescribed.at(elf.entry) {
@@ -119,9 +131,10 @@ impl UnwindTable {
             debug_frame: debug_frame.filter(some),
             plts: elf.plts.into(),
             switches: match elf.arch {
-                Arch::X86_64 if elf.is_go => switches::find(bytes, &elf.segments),
-                _ => Box::default(),
+                Arch::X86_64 if elf.is_go => Switches::find(bytes, &elf.segments),
+                _ => Switches::default(),
             },
+            go_functions,
             segments: elf.segments,
         })
     }
@@ -149,6 +162,7 @@ impl UnwindTable {
             eh_frame_hdr: None,
             has_too_long: false,
             is_go: false,
+            go_functions: None,
             plts: Vec::new(),
             text: None,
             got: None,
@@ -170,7 +184,8 @@ impl UnwindTable {
             eh_frame: (cfi.fdes() != 0).then_some(cfi),
             debug_frame: None,
             plts: Box::default(),
-            switches: Box::default(),
+            switches: Switches::default(),
+            go_functions: Box::default(),
             segments: elf.segments,
         }
     }
@@ -201,7 +216,8 @@ impl UnwindTable {
         let sections = self
             .sections()
             .map(|cfi| cfi.index_size() + cfi.row_bytes());
-        let fixed = size_of_val(&*self.plts) + size_of_val(&*self.switches);
+        let fixed =
+            size_of_val(&*self.plts) + self.switches.size() + size_of_val(&*self.go_functions);
         size_of::<Self>() + fixed + self.undescribed.size() + sections.sum::<usize>()
     }
 
@@ -233,7 +249,11 @@ impl UnwindTable {
     pub fn function_start(&self, svma: u64) -> Option<u64> {
         let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
         let mut starts = (self.sections()).filter_map(|cfi| cfi.function_start(relative));
-        starts.next().map(|start| self.base + u64::from(start))
+        let described = starts.next().map(|start| self.base + u64::from(start));
+        described.or_else(|| {
+            let behind = self.go_functions.partition_point(|start| *start <= svma);
+            self.go_functions.get(behind.checked_sub(1)?).copied()
+        })
     }
 
     /// Figures. Counts only what was compiled so far.
@@ -295,9 +315,29 @@ impl UnwindTable {
         self.is_go
     }
 
-    /// Returns true if the call before this SVMA is made on a stack that was just switched to.
-    pub(crate) fn switches_stack(&self, svma: u64) -> bool {
-        self.switches.binary_search(&svma).is_ok()
+    /// Returns what the call before this SVMA does, if it is made on a stack that was just switched to. C code beside Go's,
+    /// which `.eh_frame` describes, gives back room on its own stack.
+    pub(crate) fn switch_at(&self, svma: u64) -> Option<Switch> {
+        let switch = self.switches.at(svma)?;
+        self.is_go_code(svma.wrapping_sub(1)).then_some(switch)
+    }
+
+    /// Returns true if the Go compiler made this code. `.eh_frame` describes C code beside it.
+    pub(crate) fn is_go_code(&self, svma: u64) -> bool {
+        if !self.is_go {
+            return false;
+        }
+        let relative = svma.checked_sub(self.base);
+        let relative = relative.and_then(|relative| u32::try_from(relative).ok());
+        let is_described = |cfi: &Cfi| {
+            relative.is_some_and(|relative| !matches!(cfi.find(relative), Found::NoFde))
+        };
+        !self.eh_frame.as_ref().is_some_and(is_described)
+    }
+
+    /// Calls that Go's runtime makes on another stack.
+    pub(crate) const fn switches(&self) -> &Switches {
+        &self.switches
     }
 
     /// Code without description, from this SVMA on.

@@ -5,7 +5,7 @@ use rprof_testing::Random;
 use super::*;
 
 /// About a normal deviate: the sum of twelve uniform ones (Irwin-Hall).
-fn normal(random: &mut Random) -> f64 {
+pub(super) fn normal(random: &mut Random) -> f64 {
     let uniform = |random: &mut Random| f64::from(random.next_u31()) / f64::from(1u32 << 31);
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }

@@ -4,12 +4,12 @@ use rprof_image::PatientCalls;
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::{Mapped, MmapIdentity, ProcessEvent};
 
-use super::images::{HeldImages, Identification};
-use super::mapped_event::MappedEvent;
+use super::images::{Identification, KeptImages};
 use super::notices::{Notice, Notices};
 use super::patience::PATIENCE;
 use super::runtimes::Runtimes;
 use super::selection::Embedding;
+use crate::mapped_files::MappedImage;
 
 /// Build-id of a file that a record names by device and inode.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ pub(super) struct Identified {
     pub(super) identification: Identification,
 }
 
-/// Holds files open while they are there, and embeds in the recording those that will not be found.
+/// Copies files while they are there, and embeds in the recording those that will not be found.
 #[derive(Debug)]
 pub(super) struct FileEmbedder {
     embedding: Embedding,
     runtimes: Runtimes,
-    images: HeldImages,
+    images: KeptImages,
     notices: Notices,
     calls: PatientCalls,
 }
@@ -35,13 +35,13 @@ impl FileEmbedder {
         FileEmbedder {
             embedding,
             runtimes: Runtimes::new(embedding),
-            images: HeldImages::new(embedding),
+            images: KeptImages::new(embedding),
             notices: Notices::default(),
             calls: PatientCalls::new("rprof-embed", PATIENCE),
         }
     }
 
-    /// Takes hold of the files that an event speaks of. Returns what was learned of the build-id, if it is a mapping
+    /// Looks at the files that an event speaks of. Returns what was learned of the build-id, if it is a mapping
     /// whose record names the file by device and inode.
     pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) -> Option<Identified> {
         match event {
@@ -50,6 +50,10 @@ impl FileEmbedder {
             }
             ProcessEvent::Executed { pid, .. } => {
                 (self.runtimes).handle_exec(*pid, &self.calls, &mut self.notices);
+                None
+            }
+            ProcessEvent::Ended { pid, .. } => {
+                (self.runtimes).handle_ended(*pid, &self.calls, &mut self.notices);
                 None
             }
             _ => None,
@@ -62,10 +66,9 @@ impl FileEmbedder {
         if embeds && runtimes.handle_mapped(map, time, &self.calls, notices) {
             return None;
         }
-        let event = MappedEvent::new(map);
-        let identity = event.identity;
+        let event = MappedImage::new(map);
         let identification = (self.images).handle_mapped(event, &self.calls, notices);
-        match identity {
+        match map.identity {
             Some(identity @ MmapIdentity::Inode { inode: 1.., .. }) => Some(Identified {
                 identity,
                 path: map.path.to_vec(),
@@ -75,16 +78,22 @@ impl FileEmbedder {
         }
     }
 
-    /// Looks again for files that were not there before.
-    pub(super) fn round(&mut self) {
-        self.runtimes.round(&self.calls, &mut self.notices);
+    /// Handles the first sample in an image.
+    pub(super) fn handle_sampled(&mut self, map: MappedImage) {
+        (self.images).handle_sampled(map, &self.calls, &mut self.notices);
     }
 
-    /// Reads the files that are to be embedded in the recording's file that ends now.
-    pub(super) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
+    /// Looks again for files that were not there before, and at those that may have gone.
+    pub(super) fn round(&mut self) {
+        self.runtimes.round(&self.calls, &mut self.notices);
+        self.images.round(&self.calls);
+    }
+
+    /// Returns the files that are to be embedded in the recording's file that ends now, which has so many samples.
+    pub(super) fn files(&mut self, samples: u64) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&self.calls, &mut self.notices);
         let mut hand = |file| files.push(file);
-        (self.images).files(&self.calls, &mut self.notices, &mut hand);
+        (self.images).files(samples, &self.calls, &mut self.notices, &mut hand);
         files
     }
 

@@ -1,7 +1,10 @@
 //! Programs and libraries that nobody will find by their path.
+//!
+//! No file is held open: whoever unmounts a file system or removes a file after its last user has ended finds it
+//! unused. An image that samples need is opened for as long as it takes to look at it, and copied at once if it may be gone later.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -9,35 +12,52 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rprof_image::{
-    Credentials, FileIdentity, FileReader, FileView, LastLink, LocatedFile, OpenError,
-    PatientCalls, RegularFile, Segments, build_id_of,
+    Credentials, FileIdentity, FileReader, FileView, LastLink, LastingPlaces, LocatedFile,
+    OpenError, PatientCalls, RegularFile, build_id_of,
 };
+use rprof_launch::procfs::Procfs;
 use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 use rprof_records::BuildId;
 
-use super::mapped_event::MappedEvent;
+use super::naming_parts::keep_naming_parts;
 use super::notices::{NotEmbedded, Notice, Notices};
 use super::patience::TO_OPEN;
 use super::selection::Embedding;
-use crate::mapped_files::mapped_file;
+use crate::mapped_files::MappedImage;
 
-/// Most files held open.
-const MOST_HELD: usize = 192;
+/// Most images that are known.
+const MOST_KNOWN: usize = 4096;
 
-/// Longest image that is embedded, in bytes, and most bytes of all; those of images that will not be found,
-/// and of all that were asked for.
+/// Longest image that is copied, in bytes, and most bytes of all; and the same where all images were asked for.
 const LIMITS: (u64, u64) = (64 << 20, 128 << 20);
 const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 
-/// Images that were mapped, and the files behind them, held open.
+/// Most bytes of copies that are kept as they are: further ones are compressed at once.
+const MOST_PLAIN: u64 = 64 << 20;
+
+/// Longest image that is copied after its process has ended. Longer ones would keep the file in use for milliseconds.
+const LONGEST_OF_ENDED: u64 = 1 << 20;
+
+/// Bytes that are embedded whole in any case, and more for each sample. Of images beyond that the code is left out.
+const WHOLE_IN_ANY_CASE: u64 = 1 << 20;
+const WHOLE_FOR_A_SAMPLE: u64 = 16 << 10;
+
+/// Rounds between two looks at whether images are still where they were.
+const LOOK_AGAIN: u32 = 10;
+
+/// Images that samples lie in, with copies of those that may be gone later.
 #[derive(Debug)]
-pub(super) struct HeldImages {
+pub(super) struct KeptImages {
     embedding: Embedding,
-    held: Vec<HeldImage>,
+    known: Vec<KnownImage>,
+    /// Path and identity of those of `known` that are files.
+    names: HashSet<(Box<[u8]>, ImageIdentity)>,
     /// Process of which an image was opened last, and its user: many follow each other.
     last_user: Option<(Pid, u32)>,
+    lasting: Arc<LastingPlaces>,
+    rounds: u32,
     /// Images for which there was no room.
     left_out: usize,
 }
@@ -51,207 +71,285 @@ pub(super) enum Identification {
     NotOpened,
 }
 
-/// An image of which the file is open.
+/// An image that samples lie in.
 #[derive(Debug)]
-struct OpenedImage {
-    image: Image,
-    file: RegularFile,
-    device: (u32, u32),
-    inode: u64,
+struct KnownImage {
+    source: Arc<ImageSource>,
+    /// User for whom the file is read.
+    user: u32,
+    state: State,
+}
+
+/// Where the file of an image is found.
+#[derive(Debug)]
+struct ImageSource {
+    map: MappedImage,
+    /// Device and inode of the file, as `stat` has them; `None` where it was not opened.
+    file: Option<(u64, u64)>,
     /// Build-id of the record, or as it was read.
     build_id: Option<BuildId>,
 }
 
-/// An image of which the file is held open.
-#[derive(Debug)]
-struct HeldImage {
-    /// Shared with a thread that reads it.
-    opened: Arc<OpenedImage>,
-    /// User for whom the file was opened.
-    user: u32,
-    /// True if its path led to it from here when that was last looked at.
-    is_here: bool,
+#[derive(Clone, Debug)]
+enum State {
+    /// Its path leads to it, and is expected to do so in the end.
+    Lasting,
+    /// It was copied.
+    Copied(Arc<ImageCopy>),
+    /// It is so many bytes long, too many to be copied.
+    TooLong(u64),
+    /// It was gone before it could be copied.
+    Gone,
 }
 
-impl HeldImages {
-    pub(super) fn new(embedding: Embedding) -> HeldImages {
-        HeldImages {
+#[derive(Debug)]
+struct ImageCopy {
+    /// Length in bytes.
+    len: u64,
+    bytes: CopiedBytes,
+}
+
+#[derive(Debug)]
+enum CopiedBytes {
+    Plain(Vec<u8>),
+    Compressed(Vec<u8>),
+}
+
+/// How an image is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    /// Images that will be found are copied as well.
+    all: bool,
+    /// Longest that is copied.
+    most: u64,
+    /// A copy is compressed at once.
+    compressed: bool,
+}
+
+impl KeptImages {
+    pub(super) fn new(embedding: Embedding) -> KeptImages {
+        KeptImages {
             embedding,
-            held: Vec::new(),
+            known: Vec::new(),
+            names: HashSet::new(),
             last_user: None,
+            lasting: Arc::default(),
+            rounds: 0,
             left_out: 0,
         }
     }
 
-    /// Opens the file behind a mapping, while it is there, and reads its build-id.
+    /// Reads the build-id of the file behind a mapping, while it is there. Where all images are wanted, it is taken in.
     pub(super) fn handle_mapped(
         &mut self,
-        map: MappedEvent,
+        map: MappedImage,
         calls: &PatientCalls,
         notices: &mut Notices,
     ) -> Identification {
-        let is_file = matches!(
-            map.image.kind,
-            ImageKind::File | ImageKind::Deleted | ImageKind::Memfd
-        );
-        if !is_file {
+        if !is_file(&map.image) {
             return Identification::Known(None);
         }
-        if let Some(held) = self.held_of(&map) {
-            return Identification::Known(held.opened.build_id);
+        let user = self.user_of(map.pid);
+        let map = Arc::new(map);
+        let of = Arc::clone(&map);
+        let identified = calls.call_within(user, TO_OPEN, move || identify(&of));
+        if self.embedding == Embedding::All {
+            self.take_in(MappedImage::clone(&map), calls, notices);
         }
-        let user = match self.last_user {
-            Some((pid, user)) if pid == map.pid => user,
-            _ => PatientCalls::user_of(map.pid.0.cast_unsigned()),
-        };
-        self.last_user = Some((map.pid, user));
-        let is_to_hold = self.embedding != Embedding::Nothing;
-        let open = move || {
-            let held = match is_to_hold {
-                true => HeldImage::open(&map),
-                false => Ok(None),
-            };
-            let identification = match &held {
-                Ok(Some(held)) => Identification::Known(held.opened.build_id),
-                Ok(None) | Err(_) => identify(&map),
-            };
-            (held, identification)
-        };
-        let Some((held, identification)) = calls.call_within(user, TO_OPEN, open) else {
-            return Identification::NotOpened;
-        };
-        match held {
-            Ok(Some(held)) => self.hold(held),
-            Err(refused) => notices.push(refused),
-            Ok(None) => {}
-        }
-        identification
+        identified.unwrap_or(Identification::NotOpened)
     }
 
-    /// Returns the image, if it is held already: of a process that maps a file again.
-    fn held_of(&self, map: &MappedEvent) -> Option<&HeldImage> {
-        let is_same = |held: &&HeldImage| {
-            let (one, other) = (&held.opened.image, &map.image);
-            (&one.path, one.identity) == (&other.path, other.identity)
-        };
-        // Memory without a name that lasts: each is another.
-        (map.image.kind == ImageKind::File)
-            .then(|| self.held.iter().find(is_same))
-            .flatten()
+    /// Takes in an image that a sample lies in: copies its file, if it may be gone later.
+    pub(super) fn handle_sampled(
+        &mut self,
+        map: MappedImage,
+        calls: &PatientCalls,
+        notices: &mut Notices,
+    ) {
+        if self.embedding == Embedding::Unreachable {
+            self.take_in(map, calls, notices);
+        }
     }
 
-    /// Holds an image, in place of another if there are too many: one that is where it should be, and may well stay
-    /// there, of the user who has most of them. Who has most gets no more at the cost of others.
-    fn hold(&mut self, new: HeldImage) {
-        if self.held.len() < MOST_HELD {
-            self.held.push(new);
+    fn take_in(&mut self, map: MappedImage, calls: &PatientCalls, notices: &mut Notices) {
+        if !is_file(&map.image) {
             return;
         }
-        self.left_out += 1;
-        let mut by_user: HashMap<u32, usize> = HashMap::new();
-        for held in &self.held {
-            *by_user.entry(held.user).or_default() += 1;
+        // Memory without a name that lasts: each is another.
+        let is_named = map.image.kind == ImageKind::File;
+        let name = (map.image.path.clone(), map.image.identity);
+        if is_named && self.names.contains(&name) {
+            return;
         }
-        let count = |user: u32| by_user.get(&user).copied().unwrap_or(0);
-        let replaceable = (self.held.iter().enumerate())
-            .filter(|(_, held)| match held.user == new.user {
-                true => held.is_here && !new.is_here,
-                false => {
-                    let has_more = count(held.user) > count(new.user) + 1;
-                    (held.is_here && !new.is_here) || (has_more && held.is_here >= new.is_here)
-                }
-            })
-            .max_by_key(|(_, held)| (held.is_here, count(held.user)));
-        if let Some((place, _)) = replaceable {
-            self.held[place] = new;
+        if self.known.len() == MOST_KNOWN {
+            self.left_out += 1;
+            return;
         }
-    }
-
-    /// Looks at whether the paths of images lead to them: all of a user at once, since nearly all do. Returns the users of
-    /// whom not all answered.
-    fn look(&mut self, calls: &PatientCalls) -> BTreeSet<u32> {
-        let users: BTreeSet<u32> = self.held.iter().map(|held| held.user).collect();
-        let mut silent = BTreeSet::new();
-        for user in users {
-            let of_user = self.held.iter().filter(|held| held.user == user);
-            let all: Vec<Arc<OpenedImage>> = of_user.map(|held| Arc::clone(&held.opened)).collect();
-            let look = move || -> Vec<bool> { all.iter().map(|one| one.is_still_here()).collect() };
-            let Some(here) = calls.call_within(user, TO_OPEN, look) else {
-                silent.insert(user);
-                continue;
+        let user = self.user_of(map.pid);
+        let (wanted, lasting) = (self.wanted(), Arc::clone(&self.lasting));
+        let look = move || look_at(map, wanted, &lasting);
+        let Some(found) = calls.call(user, look) else {
+            return;
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(refused) => {
+                notices.push(refused);
+                return;
+            }
+        };
+        // One that is gone may be found in the next process that maps it.
+        let is_gone = |known: &KnownImage| matches!(known.state, State::Gone);
+        if is_named {
+            let is_same = |known: &KnownImage| {
+                let image = &known.source.map.image;
+                is_gone(known) && (&image.path, image.identity) == (&name.0, name.1)
             };
-            let of_user = self.held.iter_mut().filter(|held| held.user == user);
-            for (held, is_here) in of_user.zip(here) {
-                held.is_here = is_here;
+            self.known.retain(|known| !is_same(known));
+            if !found.as_ref().is_some_and(is_gone) {
+                self.names.insert(name);
             }
         }
-        silent
+        if let Some(found) = found {
+            self.add(found);
+        }
     }
 
-    /// Reads the images whose path no longer leads to the same inode or build-id, or never did, and hands
-    /// them on.
+    fn user_of(&mut self, pid: Pid) -> u32 {
+        let user = match self.last_user {
+            Some((known, user)) if known == pid => user,
+            _ => PatientCalls::user_of(pid.0.cast_unsigned()),
+        };
+        self.last_user = Some((pid, user));
+        user
+    }
+
+    fn wanted(&self) -> Wanted {
+        let all = self.embedding == Embedding::All;
+        let (most, _) = self.limits();
+        let plain = self.known.iter().filter_map(|known| match &known.state {
+            State::Copied(copy) if matches!(copy.bytes, CopiedBytes::Plain(_)) => Some(copy.len),
+            _ => None,
+        });
+        Wanted {
+            all,
+            most,
+            compressed: plain.sum::<u64>() > MOST_PLAIN - LONGEST_OF_ENDED,
+        }
+    }
+
+    fn limits(&self) -> (u64, u64) {
+        match self.embedding {
+            Embedding::All => LIMITS_OF_ALL,
+            _ => LIMITS,
+        }
+    }
+
+    /// Adds an image. Where copies take more than they may, those of the user who has most of them give way, the last first: who
+    /// has most gets no more at the cost of others.
+    fn add(&mut self, new: KnownImage) {
+        self.known.push(new);
+        let (_, most) = self.limits();
+        loop {
+            let mut by_user: BTreeMap<u32, u64> = BTreeMap::new();
+            for known in &self.known {
+                *by_user.entry(known.user).or_default() += known.copied();
+            }
+            if by_user.values().sum::<u64>() <= most {
+                return;
+            }
+            let greedy = by_user.iter().max_by_key(|(_, bytes)| **bytes);
+            let greedy = greedy.map(|(user, _)| *user);
+            let is_theirs = |known: &&mut KnownImage| {
+                Some(known.user) == greedy && matches!(known.state, State::Copied(_))
+            };
+            match self.known.iter_mut().rev().find(is_theirs) {
+                Some(last) => last.state = State::TooLong(last.copied()),
+                None => return,
+            }
+        }
+    }
+
+    /// Looks, every second or so, at whether images are still where they were, and copies those that are not while
+    /// somebody has them mapped.
+    pub(super) fn round(&mut self, calls: &PatientCalls) {
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(LOOK_AGAIN) {
+            self.look_again(calls);
+        }
+    }
+
+    fn look_again(&mut self, calls: &PatientCalls) {
+        let wanted = self.wanted();
+        let is_lasting = |known: &KnownImage| matches!(known.state, State::Lasting);
+        let users: BTreeSet<u32> = (self.known.iter().filter(|known| is_lasting(known)))
+            .map(|known| known.user)
+            .collect();
+        for user in users {
+            let of_user = |known: &KnownImage| known.user == user && is_lasting(known);
+            let places: Vec<usize> = (self.known.iter().enumerate())
+                .filter_map(|(place, known)| of_user(known).then_some(place))
+                .collect();
+            let sources: Vec<Arc<ImageSource>> = (places.iter())
+                .map(|place| Arc::clone(&self.known[*place].source))
+                .collect();
+            let lasting = Arc::clone(&self.lasting);
+            let look = move || -> Vec<Option<State>> {
+                let gone = sources.iter().map(|source| match source.is_still_here() {
+                    true => None,
+                    false => Some(look_at_gone(source, wanted, &lasting)),
+                });
+                gone.collect()
+            };
+            let Some(states) = calls.call(user, look) else {
+                continue;
+            };
+            for (place, state) in places.into_iter().zip(states) {
+                if let Some(state) = state {
+                    self.known[place].state = state;
+                }
+            }
+        }
+    }
+
+    /// Hands on the images whose path does not lead to them; all of them if all were asked for. `samples` is the number of samples
+    /// that they are for.
     pub(super) fn files(
         &mut self,
+        samples: u64,
         calls: &PatientCalls,
         notices: &mut Notices,
         hand: &mut impl FnMut(EmbeddedFile<'static>),
     ) {
-        let (longest, most_bytes) = match self.embedding {
-            Embedding::All => LIMITS_OF_ALL,
-            _ => LIMITS,
-        };
-        let mut bytes = 0;
-        let mut first = None;
-        let mut count = 0;
-        let mut first_refused = None;
-        let mut refused = 0;
+        self.look_again(calls);
         let all = self.embedding == Embedding::All;
-        let silent = self.look(calls);
-        for held in &mut self.held {
-            if held.is_here && !all && !silent.contains(&held.user) {
-                continue;
-            }
-            let most = longest.min(most_bytes - bytes);
-            let opened = Arc::clone(&held.opened);
-            let Some((is_here, contents)) = calls.call(held.user, move || opened.read(all, most))
-            else {
-                continue;
-            };
-            held.is_here = is_here;
-            let path = || path_of(&held.opened.image.path);
-            match contents {
-                Contents::TooLong(len) => {
-                    refused += 1;
-                    first_refused.get_or_insert_with(|| (path(), len));
+        let (longest, most) = self.limits();
+        let allowed = WHOLE_IN_ANY_CASE.saturating_add(samples.saturating_mul(WHOLE_FOR_A_SAMPLE));
+        let (mut whole_left, mut left) = (if all { u64::MAX } else { allowed }, most);
+        let mut told = Told::default();
+        for known in &self.known {
+            let source = Arc::clone(&known.source);
+            let path = || path_of(&source.map.image.path);
+            let (longest, whole) = (longest.min(left), whole_left);
+            let state = known.state.clone();
+            let of = Arc::clone(&source);
+            let embed = move || of.embed(&state, all, longest, whole);
+            match calls.call(known.user, embed) {
+                Some(Embedded::File(file, kept)) => {
+                    told.embedded(path, kept, kept < file.len);
+                    left = left.saturating_sub(file.len);
+                    whole_left = whole_left.saturating_sub(kept);
+                    hand(file);
                 }
-                Contents::Bytes(read) => {
-                    if let Some(file) = held.opened.embed(&read) {
-                        bytes += file.len;
-                        count += 1;
-                        first.get_or_insert_with(path);
-                        hand(file);
-                    }
-                }
-                Contents::NotNeeded => {}
+                Some(Embedded::TooLong(len)) => told.too_long(path, len),
+                Some(Embedded::Gone) => told.gone(path),
+                Some(Embedded::NotNeeded) | None => {}
             }
         }
-        if let Some(first) = first {
-            notices.push(Notice::ImagesEmbedded {
-                first,
-                count,
-                bytes,
-            });
-        }
-        if let Some((path, bytes)) = first_refused {
-            notices.push(Notice::ImageTooLong {
-                path,
-                bytes,
-                others: refused - 1,
-            });
-        }
+        told.put(notices);
         if self.left_out > 0 {
             notices.push(Notice::TooManyImages {
-                held: MOST_HELD,
+                known: MOST_KNOWN,
                 left_out: self.left_out,
             });
             self.left_out = 0;
@@ -259,118 +357,289 @@ impl HeldImages {
     }
 }
 
-/// Contents of a held file in the end.
-#[derive(Debug)]
-enum Contents {
-    /// It will be found by its path, or cannot be read.
-    NotNeeded,
-    /// So many bytes are too many, or nearly all of them are holes.
-    TooLong(u64),
-    Bytes(Vec<u8>),
+/// Images that there is something to say of.
+#[derive(Debug, Default)]
+struct Told {
+    /// First path, number, bytes, and number of those without code.
+    embedded: Option<(PathBuf, usize, u64, usize)>,
+    too_long: Option<(PathBuf, u64, usize)>,
+    gone: Option<(PathBuf, usize)>,
 }
 
-impl HeldImage {
-    /// Opens the file behind a mapping. `None` if there is none, or it is no ELF file.
-    ///
-    /// # Errors
-    /// The notice that its process may not read it.
-    fn open(map: &MappedEvent) -> Result<Option<HeldImage>, Notice> {
-        let image = &map.image;
-        let pid = u32::try_from(map.pid.0).ok();
-        let Some(view) = pid.and_then(|pid| FileView::of_process(pid).ok()) else {
-            return Ok(None);
-        };
-        let mapped = mapped_file(image, map.range.clone(), map.pid);
-        let file = match mapped.open_to_copy(&view) {
-            Ok(file) => file,
-            Err(OpenError::PermissionDenied) if located(image).is_none() => {
-                let path = path_of(&image.path);
-                let reason = NotEmbedded::NotReadable;
-                return Err(Notice::NotEmbedded { path, reason });
-            }
-            Err(_) => return Ok(None),
-        };
-        if !is_elf(&file) {
-            return Ok(None);
+impl Told {
+    fn embedded(&mut self, path: impl Fn() -> PathBuf, bytes: u64, is_part: bool) {
+        let (_, count, sum, parts) = self.embedded.get_or_insert_with(|| (path(), 0, 0, 0));
+        *count += 1;
+        *sum += bytes;
+        *parts += usize::from(is_part);
+    }
+
+    fn too_long(&mut self, path: impl Fn() -> PathBuf, len: u64) {
+        let (.., count) = self.too_long.get_or_insert_with(|| (path(), len, 0));
+        *count += 1;
+    }
+
+    fn gone(&mut self, path: impl Fn() -> PathBuf) {
+        let (_, count) = self.gone.get_or_insert_with(|| (path(), 0));
+        *count += 1;
+    }
+
+    fn put(self, notices: &mut Notices) {
+        if let Some((first, count, bytes, without_code)) = self.embedded {
+            notices.push(Notice::ImagesEmbedded {
+                first,
+                count,
+                bytes,
+                without_code,
+            });
         }
-        let user = view.credentials().map_or(0, Credentials::user);
-        let build_id = match map.image.identity {
-            ImageIdentity::BuildId(id) => Some(id),
-            _ => build_id_of(&FileReader::new(&file)),
-        };
-        let opened = OpenedImage {
-            file,
-            device: map.device,
-            inode: map.inode,
-            image: map.image.clone(),
-            build_id,
-        };
-        Ok(Some(HeldImage {
-            is_here: opened.is_still_here(),
-            opened: Arc::new(opened),
-            user,
-        }))
+        if let Some((path, bytes, count)) = self.too_long {
+            notices.push(Notice::ImageTooLong {
+                path,
+                bytes,
+                others: count - 1,
+            });
+        }
+        if let Some((path, count)) = self.gone {
+            notices.push(Notice::ImageGone {
+                path,
+                others: count - 1,
+            });
+        }
     }
 }
 
-impl OpenedImage {
-    /// Reads the file, if its path does not lead to it or `all` are wanted. Returns whether its path does.
-    fn read(&self, all: bool, most: u64) -> (bool, Contents) {
-        let is_here = self.is_still_here();
-        if is_here && !all {
-            return (is_here, Contents::NotNeeded);
+impl KnownImage {
+    /// Returns the length of its copy; 0 if there is none.
+    fn copied(&self) -> u64 {
+        match &self.state {
+            State::Copied(copy) => copy.len,
+            _ => 0,
         }
-        let len = self.file.current_len().unwrap_or(0);
-        if len > most || self.file.is_mostly_holes() {
-            return (is_here, Contents::TooLong(len));
-        }
-        let bytes = self.file.read_all(most);
-        (is_here, bytes.map_or(Contents::NotNeeded, Contents::Bytes))
     }
+}
 
-    /// Returns true if its path leads to it from here.
-    fn is_still_here(&self) -> bool {
-        let Some(here) = located(&self.image) else {
-            return false;
-        };
-        let id = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
-        if id(here.metadata()) == id(self.file.metadata()) {
-            return true;
-        }
-        // Another file with the same build-id is the same build.
-        let Some(wanted) = self.build_id else {
-            return false;
-        };
-        let file = here.open();
-        file.is_ok_and(|file| FileIdentity::BuildId(wanted).is(&file))
-    }
-
-    /// Compresses the bytes of the file, if it still is an ELF file.
-    fn embed(&self, bytes: &[u8]) -> Option<EmbeddedFile<'static>> {
-        Segments::parse(bytes)?;
-        let build_id = self
-            .build_id
-            .map_or(Vec::new(), |id| id.as_bytes().to_vec());
-        Some(EmbeddedFile {
-            kind: EmbeddedKind::IMAGE,
-            pid: -1,
-            since: 0,
-            device: self.device,
-            inode: self.inode,
-            build_id: Cow::Owned(build_id),
-            path: Cow::Owned(self.image.path.to_vec()),
+impl ImageCopy {
+    fn new(bytes: Vec<u8>, compressed: bool) -> Option<ImageCopy> {
+        Some(ImageCopy {
             len: bytes.len() as u64,
-            compressed: Cow::Owned(compress(bytes).ok()?),
+            bytes: match compressed {
+                true => CopiedBytes::Compressed(compress(&bytes).ok()?),
+                false => CopiedBytes::Plain(bytes),
+            },
         })
     }
 }
 
+/// What is embedded of an image in the end.
+#[derive(Debug)]
+enum Embedded {
+    /// It will be found by its path, or cannot be compressed.
+    NotNeeded,
+    /// So many bytes are too many, or nearly all of them are holes.
+    TooLong(u64),
+    /// It is not there any more.
+    Gone,
+    /// The file, and the number of its bytes that were kept.
+    File(EmbeddedFile<'static>, u64),
+}
+
+impl ImageSource {
+    /// Returns true if its path leads to it from here.
+    fn is_still_here(&self) -> bool {
+        let Some(here) = located(&self.map.image) else {
+            return false;
+        };
+        let metadata = here.metadata();
+        if Some((metadata.dev(), metadata.ino())) == self.file {
+            return true;
+        }
+        match (self.build_id, self.map.image.identity) {
+            // Another file with the same build-id is the same build. One that may not be opened is where it was, as far as is known.
+            (Some(build_id), _) => match here.open() {
+                Ok(file) => FileIdentity::BuildId(build_id).is(&file),
+                Err(_) => self.file.is_none(),
+            },
+            (None, ImageIdentity::Inode { inode, .. }) => {
+                self.file.is_none() && metadata.ino() == inode
+            }
+            (None, _) => self.file.is_none(),
+        }
+    }
+
+    /// Puts together what is embedded: the whole file, if it has at most `whole` bytes, else what names need of it.
+    fn embed(&self, state: &State, all: bool, longest: u64, whole: u64) -> Embedded {
+        let is_here = self.is_still_here();
+        if is_here && !all {
+            return Embedded::NotNeeded;
+        }
+        let copy = match state {
+            State::Copied(copy) => Arc::clone(copy),
+            State::TooLong(_) if is_here => return Embedded::NotNeeded,
+            State::TooLong(len) => return Embedded::TooLong(*len),
+            State::Lasting | State::Gone if is_here => return Embedded::NotNeeded,
+            State::Lasting | State::Gone => return Embedded::Gone,
+        };
+        if copy.len > longest {
+            return Embedded::TooLong(copy.len);
+        }
+        let file = |compressed: Vec<u8>| {
+            let build_id = (self.build_id).map_or(Vec::new(), |id| id.as_bytes().to_vec());
+            let (device, inode) = self.map.device_and_inode();
+            EmbeddedFile {
+                kind: EmbeddedKind::IMAGE,
+                pid: -1,
+                since: 0,
+                device,
+                inode,
+                build_id: Cow::Owned(build_id),
+                path: Cow::Owned(self.map.image.path.to_vec()),
+                len: copy.len,
+                compressed: Cow::Owned(compressed),
+            }
+        };
+        match (&copy.bytes, copy.len <= whole) {
+            (CopiedBytes::Compressed(bytes), true) => Embedded::File(file(bytes.clone()), copy.len),
+            (CopiedBytes::Plain(bytes), true) => match compress(bytes) {
+                Ok(bytes) => Embedded::File(file(bytes), copy.len),
+                Err(_) => Embedded::NotNeeded,
+            },
+            (bytes, false) => {
+                let bytes = match bytes {
+                    CopiedBytes::Plain(bytes) => Some(bytes.clone()),
+                    CopiedBytes::Compressed(bytes) => file(bytes.clone()).contents(),
+                };
+                let part = bytes.and_then(|mut bytes| {
+                    let kept = keep_naming_parts(&mut bytes);
+                    Some((compress(&bytes).ok()?, kept))
+                });
+                match part {
+                    Some((bytes, kept)) => Embedded::File(file(bytes), kept),
+                    None => Embedded::NotNeeded,
+                }
+            }
+        }
+    }
+}
+
+/// Looks at the file of an image: whether it will be found by its path; if that is not to be expected, copies it. `None` if it is no
+/// ELF file.
+///
+/// # Errors
+/// The notice that its process may not read it.
+fn look_at(
+    map: MappedImage,
+    wanted: Wanted,
+    lasting: &LastingPlaces,
+) -> Result<Option<KnownImage>, Notice> {
+    let pid = u32::try_from(map.pid.0).unwrap_or(0);
+    let live = FileView::of_process(pid).ok();
+    let is_live = live.is_some();
+    // What it could read is not known any more; nor is its root, so that the file's identity has to be right.
+    let view = live.or_else(|| FileView::of_ended_process(None).ok());
+    let user = (view.as_ref().and_then(FileView::credentials)).map_or(0, Credentials::user);
+    let opened = match &view {
+        Some(view) => map.file().open_to_copy(view),
+        None => Err(OpenError::NoSuchFile),
+    };
+    let unopened = |map: MappedImage, state| {
+        let build_id = match map.image.identity {
+            ImageIdentity::BuildId(id) => Some(id),
+            _ => None,
+        };
+        let source = Arc::new(ImageSource {
+            map,
+            file: None,
+            build_id,
+        });
+        Ok(Some(KnownImage {
+            source,
+            user,
+            state,
+        }))
+    };
+    let file = match opened {
+        Ok(file) => file,
+        Err(OpenError::PermissionDenied) if is_live && located(&map.image).is_none() => {
+            let path = path_of(&map.image.path);
+            let reason = NotEmbedded::NotReadable;
+            return Err(Notice::NotEmbedded { path, reason });
+        }
+        Err(OpenError::NoSuchFile) if located(&map.image).is_none() => {
+            return unopened(map, State::Gone);
+        }
+        // It is where it should be, as far as may be seen.
+        Err(_) => return unopened(map, State::Lasting),
+    };
+    if !is_elf(&file) {
+        return Ok(None);
+    }
+    let build_id = match map.image.identity {
+        ImageIdentity::BuildId(id) => Some(id),
+        _ => build_id_of(&FileReader::new(&file)),
+    };
+    let source = ImageSource {
+        file: Some((file.metadata().dev(), file.metadata().ino())),
+        build_id,
+        map,
+    };
+    let path = path_of(&source.map.image.path);
+    let is_lasting = || source.is_still_here() && lasting.has(&path, file.metadata());
+    let state = match !wanted.all && is_lasting() {
+        true => State::Lasting,
+        false => copy(&file, is_live.then_some(pid), wanted),
+    };
+    Ok(Some(KnownImage {
+        source: Arc::new(source),
+        user,
+        state,
+    }))
+}
+
+/// Looks at an image whose path does not lead to it any more, but may still be mapped.
+fn look_at_gone(source: &ImageSource, wanted: Wanted, lasting: &LastingPlaces) -> State {
+    let pid = u32::try_from(source.map.pid.0).unwrap_or(0);
+    if FileView::of_process(pid).is_err() {
+        return State::Gone;
+    }
+    match look_at(source.map.clone(), wanted, lasting) {
+        Ok(Some(KnownImage { state, .. })) => match state {
+            State::Lasting => State::Gone,
+            state => state,
+        },
+        Ok(None) | Err(_) => State::Gone,
+    }
+}
+
+/// Copies a file, if it is short enough: in one go, or as long as its process lives.
+fn copy(file: &RegularFile, pid: Option<u32>, wanted: Wanted) -> State {
+    let len = file.current_len().unwrap_or(0);
+    if len > wanted.most || file.is_mostly_holes() {
+        return State::TooLong(len);
+    }
+    let proc = Procfs::default();
+    let is_in_use = || match pid {
+        Some(pid) => proc.stat(pid).is_some_and(|stat| !stat.has_ended),
+        None => len <= LONGEST_OF_ENDED,
+    };
+    let bytes = file.read_all_while(wanted.most, is_in_use).ok();
+    let copy = bytes.and_then(|bytes| ImageCopy::new(bytes, wanted.compressed));
+    copy.map_or(State::Gone, |copy| State::Copied(Arc::new(copy)))
+}
+
 /// Reads the build-id of a mapping's file, which is not to be copied.
-fn identify(map: &MappedEvent) -> Identification {
-    match mapped_file(&map.image, map.range.clone(), map.pid).open_to_identify() {
+fn identify(map: &MappedImage) -> Identification {
+    match map.file().open_to_identify() {
         Ok(file) => Identification::Known(build_id_of(&FileReader::new(&file))),
         Err(_) => Identification::NotOpened,
     }
+}
+
+fn is_file(image: &Image) -> bool {
+    matches!(
+        image.kind,
+        ImageKind::File | ImageKind::Deleted | ImageKind::Memfd
+    )
 }
 
 /// Returns the file at an image's path from here, whichever it is.
@@ -394,70 +663,247 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 mod tests {
     use super::super::patience::PATIENCE;
     use super::*;
+    use std::process::{Child, Command};
 
-    fn held(user: u32, path: &str, is_here: bool) -> HeldImage {
-        let opened = OpenedImage {
-            image: Image {
-                path: path.as_bytes().into(),
-                identity: ImageIdentity::PathOnly,
-                kind: ImageKind::File,
-            },
-            file: RegularFile::open(Path::new("/proc/self/exe")).unwrap(),
-            device: (0, 0),
-            inode: 0,
-            build_id: None,
-        };
-        HeldImage {
-            opened: Arc::new(opened),
-            user,
-            is_here,
+    /// A program that sleeps, out of a file of its own.
+    struct Sleeper {
+        folder: tempfile::TempDir,
+        child: Child,
+    }
+
+    impl Sleeper {
+        fn new() -> Sleeper {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("sleeper");
+            // By another process: what this one has open for writing nobody can execute.
+            let copied = Command::new("cp").arg("/bin/sleep").arg(&path).status();
+            assert!(copied.unwrap().success());
+            let child = Command::new(&path).arg("600").spawn().unwrap();
+            let sleeper = Sleeper { folder, child };
+            while !sleeper.maps().contains("/sleeper\n") {
+                std::thread::yield_now();
+            }
+            sleeper
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("sleeper")
+        }
+
+        fn maps(&self) -> String {
+            let maps = format!("/proc/{}/maps", self.child.id());
+            std::fs::read_to_string(maps).unwrap_or_default()
+        }
+
+        /// Its program, as a record of the mapping describes it.
+        fn image(&self) -> MappedImage {
+            let maps = self.maps();
+            let is_code = |line: &&str| line.contains(" r-xp ") && line.ends_with("/sleeper");
+            let line = maps.lines().find(is_code).unwrap();
+            let (range, rest) = line.split_once(' ').unwrap();
+            let (start, end) = range.split_once('-').unwrap();
+            let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+            let mut fields = rest.split_ascii_whitespace().skip(2);
+            let (major, minor) = fields.next().unwrap().split_once(':').unwrap();
+            let part = |text| u32::from_str_radix(text, 16).unwrap();
+            MappedImage {
+                pid: Pid(self.child.id() as i32),
+                range: number(start)..number(end),
+                image: Image {
+                    path: self.path().as_os_str().as_bytes().into(),
+                    identity: ImageIdentity::Inode {
+                        major: part(major),
+                        minor: part(minor),
+                        inode: fields.next().unwrap().parse().unwrap(),
+                        generation: 0,
+                    },
+                    kind: ImageKind::File,
+                },
+            }
+        }
+
+        fn end(&mut self) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
         }
     }
 
-    fn count(images: &HeldImages, user: u32, is_here: bool) -> usize {
-        let of_kind = |held: &&HeldImage| (held.user, held.is_here) == (user, is_here);
-        images.held.iter().filter(of_kind).count()
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 
-    #[test]
-    fn who_floods_leaves_room_for_others() {
-        let mut images = HeldImages::new(Embedding::Unreachable);
-        for n in 0..1000 {
-            images.hold(held(65534, &format!("/f{n}"), false));
-        }
-        assert_eq!(count(&images, 65534, false), MOST_HELD);
-        for n in 0..50 {
-            images.hold(held(0, &format!("/g{n}"), false));
-        }
-        assert_eq!(count(&images, 0, false), 50);
-        assert_eq!(images.held.len(), MOST_HELD);
-        for n in 0..1000 {
-            images.hold(held(65534, &format!("/h{n}"), false));
-        }
-        assert_eq!(count(&images, 0, false), 50);
-        // Not more than half of it, though.
-        for n in 0..1000 {
-            images.hold(held(0, &format!("/i{n}"), false));
-        }
-        assert_eq!(count(&images, 0, false), MOST_HELD / 2);
-        let mut notices = Notices::default();
+    /// Takes the image in, and returns what is embedded once `then` was done, and what there is to say.
+    fn embedded(
+        embedding: Embedding,
+        sleeper: &mut Sleeper,
+        then: impl FnOnce(&mut Sleeper),
+    ) -> (Vec<EmbeddedFile<'static>>, Vec<Notice>) {
+        let mut images = KeptImages::new(embedding);
         let calls = PatientCalls::new("t", PATIENCE);
-        images.files(&calls, &mut notices, &mut |_| {});
-        let is_told = |notice: &Notice| matches!(notice, Notice::TooManyImages { .. });
-        assert!(notices.into_vec().iter().any(is_told));
+        let mut notices = Notices::default();
+        let image = sleeper.image();
+        images.handle_mapped(image.clone(), &calls, &mut notices);
+        images.handle_sampled(image, &calls, &mut notices);
+        let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let open = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+        let held = open.filter(|path| path.starts_with(sleeper.folder.path()));
+        assert_eq!(held.count(), 0);
+        then(sleeper);
+        let mut files = Vec::new();
+        let mut hand = |file| files.push(file);
+        images.files(100, &calls, &mut notices, &mut hand);
+        (files, notices.into_vec())
     }
 
     #[test]
-    fn what_will_be_found_gives_way_to_what_will_not() {
-        let mut images = HeldImages::new(Embedding::Unreachable);
-        for n in 0..MOST_HELD {
-            images.hold(held(1, &format!("/f{n}"), true));
+    fn program_that_is_removed_after_it_was_sampled_is_embedded() {
+        let whole = std::fs::read("/bin/sleep").unwrap();
+        let mut sleeper = Sleeper::new();
+        let (files, notices) = embedded(Embedding::Unreachable, &mut sleeper, |sleeper| {
+            sleeper.end();
+            std::fs::remove_file(sleeper.path()).unwrap();
+        });
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].contents().as_deref(), Some(&whole[..]));
+        assert_eq!(*files[0].path, *sleeper.path().as_os_str().as_bytes());
+        let told = Notice::ImagesEmbedded {
+            first: sleeper.path(),
+            count: 1,
+            bytes: whole.len() as u64,
+            without_code: 0,
+        };
+        assert_eq!(notices, [told]);
+    }
+
+    #[test]
+    fn program_that_is_where_it_was_is_embedded_only_if_all_are() {
+        for (embedding, count) in [
+            (Embedding::Unreachable, 0),
+            (Embedding::All, 1),
+            (Embedding::Nothing, 0),
+        ] {
+            let (files, _) = embedded(embedding, &mut Sleeper::new(), |_| ());
+            assert_eq!(files.len(), count, "{embedding:?}");
         }
-        for n in 0..10 {
-            images.hold(held(1, &format!("/gone{n}"), false));
-            images.hold(held(1, &format!("/here{n}"), true));
+    }
+
+    #[test]
+    fn program_that_goes_while_it_is_mapped_is_copied_from_its_process() {
+        let mut sleeper = Sleeper::new();
+        let map = sleeper.image();
+        let source = ImageSource {
+            file: std::fs::metadata(sleeper.path())
+                .ok()
+                .map(|found| (found.dev(), found.ino())),
+            build_id: None,
+            map,
+        };
+        let wanted = KeptImages::new(Embedding::Unreachable).wanted();
+        let lasting = LastingPlaces::default();
+        std::fs::remove_file(sleeper.path()).unwrap();
+        assert!(!source.is_still_here());
+        let copied = look_at_gone(&source, wanted, &lasting);
+        sleeper.end();
+        let gone = look_at_gone(&source, wanted, &lasting);
+        // Only root finds what is mapped by another than its name; its program anybody finds.
+        assert!(matches!(copied, State::Copied(_)), "{copied:?}");
+        assert!(matches!(gone, State::Gone), "{gone:?}");
+    }
+
+    #[test]
+    fn program_that_was_gone_before_it_was_looked_at_is_reported() {
+        let mut sleeper = Sleeper::new();
+        let image = sleeper.image();
+        sleeper.end();
+        std::fs::remove_file(sleeper.path()).unwrap();
+        let mut images = KeptImages::new(Embedding::Unreachable);
+        let calls = PatientCalls::new("t", PATIENCE);
+        let mut notices = Notices::default();
+        for _ in 0..3 {
+            images.handle_sampled(image.clone(), &calls, &mut notices);
         }
-        assert_eq!(count(&images, 1, false), 10);
-        assert_eq!(count(&images, 1, true), MOST_HELD - 10);
+        images.files(1, &calls, &mut notices, &mut |file| panic!("{file:?}"));
+        let told = Notice::ImageGone {
+            path: sleeper.path(),
+            others: 0,
+        };
+        assert_eq!(notices.into_vec(), [told]);
+    }
+
+    fn source(path: &str) -> ImageSource {
+        ImageSource {
+            map: MappedImage {
+                pid: Pid(i32::MAX),
+                range: 0..1,
+                image: Image {
+                    path: path.as_bytes().into(),
+                    identity: ImageIdentity::PathOnly,
+                    kind: ImageKind::File,
+                },
+            },
+            file: Some((0, 0)),
+            build_id: None,
+        }
+    }
+
+    #[test]
+    fn few_samples_keep_symbols_and_many_keep_code() {
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let len = whole.len() as u64;
+        for compressed in [false, true] {
+            let copy = ImageCopy::new(whole.clone(), compressed).unwrap();
+            let state = State::Copied(Arc::new(copy));
+            let embed = |room| match source("/gone").embed(&state, false, u64::MAX, room) {
+                Embedded::File(file, kept) => (file.contents().unwrap(), kept),
+                other => panic!("{other:?}"),
+            };
+            let (bytes, kept) = embed(len);
+            assert!(bytes == whole && kept == len);
+            let (bytes, kept) = embed(len - 1);
+            assert!(bytes.len() as u64 == len && kept < len && bytes != whole);
+        }
+    }
+
+    #[test]
+    fn user_with_most_copies_leaves_room_for_others() {
+        const MIB: u64 = 1 << 20;
+        let mut images = KeptImages::new(Embedding::Unreachable);
+        let mut add = |user: u32, number: u64| {
+            let copy = ImageCopy {
+                len: MIB,
+                bytes: CopiedBytes::Plain(Vec::new()),
+            };
+            images.add(KnownImage {
+                source: Arc::new(source(&format!("/{user}/{number}"))),
+                user,
+                state: State::Copied(Arc::new(copy)),
+            });
+            let of = |user: u32| {
+                let known = images.known.iter().filter(|known| known.user == user);
+                known.map(KnownImage::copied).sum::<u64>() / MIB
+            };
+            (of(65534), of(0))
+        };
+        let mut copied = (0, 0);
+        for n in 0..1000 {
+            copied = add(65534, n);
+        }
+        assert_eq!(copied, (128, 0));
+        for n in 0..50 {
+            copied = add(0, n);
+        }
+        assert_eq!(copied, (78, 50));
+        for n in 1000..2000 {
+            copied = add(65534, n);
+        }
+        assert_eq!(copied, (78, 50));
+        // Not more than half of it, though.
+        for n in 50..200 {
+            copied = add(0, n);
+        }
+        assert_eq!(copied, (64, 64));
     }
 }

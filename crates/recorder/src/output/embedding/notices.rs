@@ -21,6 +21,8 @@ pub enum Notice {
         count: usize,
         /// Bytes of all, before compression.
         bytes: u64,
+        /// Number of those without their code, as there are few samples for it.
+        without_code: usize,
     },
     /// A program or library cannot be found by its path from here, and is too long to be embedded, or all of
     /// them together are.
@@ -32,10 +34,17 @@ pub enum Notice {
         /// Number of others.
         others: usize,
     },
-    /// More programs and libraries than are held open were mapped: some may be missing.
+    /// Programs or libraries are not at their paths any more, and were gone before they could be copied.
+    ImageGone {
+        /// Path of the first of them, as its process saw it.
+        path: PathBuf,
+        /// Number of others.
+        others: usize,
+    },
+    /// Samples lie in more programs and libraries than are followed: some may be missing.
     TooManyImages {
-        /// Number that is held open.
-        held: usize,
+        /// Number that is followed.
+        known: usize,
         /// Number of the others.
         left_out: usize,
     },
@@ -58,11 +67,6 @@ pub enum Notice {
     TooManyRuntimes {
         /// Number of processes that are followed.
         followed: usize,
-    },
-    /// There are more perf maps and jitdumps than are held open: those of processes that ended may be missing.
-    TooManyJitFiles {
-        /// Number that is held open.
-        held: usize,
     },
 }
 
@@ -123,11 +127,11 @@ mod tests {
     fn each_once_and_not_too_many() {
         let mut notices = Notices::default();
         for n in [1, 1, 2].into_iter().chain(3..100) {
-            notices.push(Notice::TooManyJitFiles { held: n });
+            notices.push(Notice::TooManyRuntimes { followed: n });
         }
         let notices = notices.into_vec();
         assert_eq!(notices.len(), MOST_NOTICES);
-        let expected = (1..).map(|held| Notice::TooManyJitFiles { held });
+        let expected = (1..).map(|followed| Notice::TooManyRuntimes { followed });
         assert!(notices.into_iter().eq(expected.take(MOST_NOTICES)));
     }
 }

@@ -1,4 +1,7 @@
 //! Perf maps and jitdumps.
+//!
+//! They are copied while their processes live, again when they have grown, and once more when the process or the recording
+//! ends, if they are still there. No file is held open in between.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,9 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rprof_image::{Allowances, PatientCalls, Rate};
+use rprof_image::{Allowances, FileVersion, PatientCalls, Rate};
 use rprof_jit::perf_map::{CopyError, copy_entries};
-use rprof_jit::{AwaitedFile, JitMapping, LiveFiles, jitdump};
+use rprof_jit::{JitMapping, LiveFiles, MapFile, jitdump};
 use rprof_launch::procfs::Procfs;
 use rprof_perfdata::features::embedded::{Compressor, compress};
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
@@ -21,9 +24,6 @@ use super::selection::Embedding;
 
 /// Most processes that are followed.
 const MOST_PROCESSES: usize = 4096;
-
-/// Most files held open.
-const MOST_HELD: usize = 128;
 
 /// Rounds after which a file that was not there is looked for, at the latest.
 const LONGEST_WAIT: u32 = 32;
@@ -45,6 +45,11 @@ const OF_ALL: Rate = Rate {
     a_second: 16 << 20,
 };
 
+/// A file is copied again once it has grown by this part, or is no longer than this: what has come since is lost if it is
+/// gone with its process. In sum that is some five times the work of one copy.
+const GROWN: u64 = 4;
+const SHORT: u64 = 64 << 10;
+
 /// Why a file that takes no room on its disk is not embedded.
 const HOLES: &str = "it consists of holes, nearly";
 
@@ -56,7 +61,6 @@ pub(super) struct Runtimes {
     living: BTreeMap<i32, Runtime>,
     /// Files of processes that have ended.
     ended: Vec<EmbeddedFile<'static>>,
-    held: usize,
     round: u32,
     reading: Reading,
 }
@@ -101,8 +105,20 @@ struct Runtime {
     user: u32,
     /// `None` once one of them did not answer.
     files: Option<LiveFiles>,
+    /// What was copied of the files, by path.
+    copies: BTreeMap<PathBuf, Copied>,
     /// Rounds from one look to the next.
     wait: u32,
+}
+
+/// What was copied of a file.
+#[derive(Debug)]
+struct Copied {
+    kind: EmbeddedKind,
+    /// State and length of the file when it was copied.
+    version: FileVersion,
+    file_len: u64,
+    packed: Packed,
 }
 
 impl Runtimes {
@@ -133,86 +149,198 @@ impl Runtimes {
             });
             return is_dump;
         }
-        let room = self.held < MOST_HELD;
-        if !room {
-            notices.push(Notice::TooManyJitFiles { held: MOST_HELD });
-        }
         let new = || Runtime::new(map.pid, time, calls);
         let runtime = self.living.entry(map.pid).or_insert_with(new);
         if let (true, Some(files)) = (is_dump, &mut runtime.files) {
             files.add_jitdump(&map.path);
         }
-        if room && (!known || is_dump) {
-            self.held += runtime.open(calls, notices);
+        if !known || is_dump {
+            self.look(map.pid, Look::IfGrown, calls, notices);
         }
         !mapping.may_be_image()
     }
 
     /// Ends what is known of a process: another program runs under its number.
     pub(super) fn handle_exec(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
-        if let Some(runtime) = self.living.remove(&pid) {
-            self.end(pid, runtime, calls, notices);
+        if self.living.contains_key(&pid) {
+            self.look(pid, Look::AtEnd, calls, notices);
+            if let Some(runtime) = self.living.remove(&pid) {
+                self.ended.extend(runtime.embedded(pid, notices));
+            }
         }
     }
 
-    /// Looks for files that were not there yet, and reads and closes those whose processes ended.
-    pub(super) fn round(&mut self, calls: &PatientCalls, notices: &mut Notices) {
-        self.round = self.round.wrapping_add(1);
-        let mut ended = Vec::new();
-        let proc = Procfs::default();
-        for (pid, runtime) in &mut self.living {
-            if !self.round.is_multiple_of(runtime.wait) {
-                continue;
-            }
-            runtime.wait = (runtime.wait * 2).min(LONGEST_WAIT);
-            if self.held < MOST_HELD {
-                self.held += runtime.open(calls, notices);
-            }
-            if !proc.exists(*pid as u32) {
-                ended.push(*pid);
-            }
-        }
-        for pid in ended {
+    /// Handles the end of a process's thread.
+    pub(super) fn handle_ended(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
+        if has_ended(&Procfs::default(), pid) {
             self.handle_exec(pid, calls, notices);
         }
     }
 
-    /// Reads all that is to be embedded by now.
+    /// Looks for files that were not there yet or have grown, and ends what is known of processes that have ended.
+    pub(super) fn round(&mut self, calls: &PatientCalls, notices: &mut Notices) {
+        self.round = self.round.wrapping_add(1);
+        let round = self.round;
+        let is_due = |runtime: &Runtime| round.is_multiple_of(runtime.wait);
+        let due: Vec<i32> = (self.living.iter())
+            .filter_map(|(pid, runtime)| is_due(runtime).then_some(*pid))
+            .collect();
+        let proc = Procfs::default();
+        for pid in due {
+            if has_ended(&proc, pid) {
+                self.handle_exec(pid, calls, notices);
+                continue;
+            }
+            let has_changed = self.look(pid, Look::IfGrown, calls, notices);
+            if let Some(runtime) = self.living.get_mut(&pid) {
+                runtime.wait = match has_changed {
+                    true => 1,
+                    false => (runtime.wait * 2).min(LONGEST_WAIT),
+                };
+            }
+        }
+    }
+
+    /// Returns all that is to be embedded by now.
     pub(super) fn files(
         &mut self,
         calls: &PatientCalls,
         notices: &mut Notices,
     ) -> Vec<EmbeddedFile<'static>> {
-        let mut files = std::mem::take(&mut self.ended);
-        for (pid, runtime) in &mut self.living {
-            runtime.open(calls, notices);
-            let with_code = self.with_code;
-            runtime.put(
-                *pid,
-                with_code,
-                &mut files,
-                calls,
-                notices,
-                &mut self.reading,
-            );
+        let living: Vec<i32> = self.living.keys().copied().collect();
+        for pid in &living {
+            self.look(*pid, Look::AtEnd, calls, notices);
         }
-        self.held = (self.living.values()).map(Runtime::held).sum();
+        let mut files = std::mem::take(&mut self.ended);
+        for (pid, runtime) in &self.living {
+            files.extend(runtime.embedded(*pid, notices));
+        }
         files
     }
 
-    fn end(&mut self, pid: i32, mut runtime: Runtime, calls: &PatientCalls, notices: &mut Notices) {
-        self.held = self.held.saturating_sub(runtime.held());
-        runtime.open(calls, notices);
-        let with_code = self.with_code;
-        runtime.put(
-            pid,
-            with_code,
-            &mut self.ended,
-            calls,
-            notices,
-            &mut self.reading,
-        );
+    /// Copies the files of a process that have changed. Returns whether one has.
+    fn look(&mut self, pid: i32, look: Look, calls: &PatientCalls, notices: &mut Notices) -> bool {
+        let mut has_changed = false;
+        let files = |runtime: &Runtime| runtime.files.as_ref().map_or(0, LiveFiles::jitdumps);
+        let dumps = self.living.get(&pid).map_or(0, files);
+        // The perf map comes last.
+        for number in 0..=dumps {
+            let room = self.room();
+            let most = self.reading.left_to(pid);
+            let Some(runtime) = self.living.get_mut(&pid) else {
+                return has_changed;
+            };
+            let Some(mut files) = runtime.files.take() else {
+                return has_changed;
+            };
+            let is_dump = number < dumps;
+            let path = files.path(number).to_owned();
+            let before = runtime.copies.get(&path);
+            let before = before.map(|copied| (copied.version, copied.file_len));
+            // What is there takes its own place.
+            let room = match runtime.copies.get(&path) {
+                Some(copied) => room.with(&copied.packed),
+                None => room,
+            };
+            let for_code = self.with_code.then_some(room);
+            let pack = move || {
+                let packed = look_at(&mut files, number, look, before, most, for_code);
+                (files, packed)
+            };
+            let Some((files, found)) = calls.call(runtime.user, pack) else {
+                return has_changed;
+            };
+            runtime.files = Some(files);
+            let (file_len, version, packed) = match found {
+                Found::Nothing => continue,
+                Found::Changed => {
+                    has_changed = true;
+                    continue;
+                }
+                Found::Refused(reason) => {
+                    refuse(&path, notices, reason);
+                    continue;
+                }
+                Found::Packed {
+                    file_len,
+                    version,
+                    packed,
+                } => (file_len, version, packed),
+            };
+            has_changed = true;
+            let packed = match packed {
+                Ok(packed) => packed,
+                Err(reason) => {
+                    refuse(&path, notices, reason);
+                    continue;
+                }
+            };
+            self.reading.spend(pid, file_len);
+            if packed.len == 0 {
+                if look == Look::AtEnd {
+                    refuse(&path, notices, NotEmbedded::NoEntries);
+                }
+                continue;
+            }
+            if !room.has(&packed) {
+                refuse(&path, notices, NotEmbedded::NoRoom);
+                continue;
+            }
+            let kind = match is_dump {
+                true => EmbeddedKind::JITDUMP,
+                false => EmbeddedKind::PERF_MAP,
+            };
+            let copied = Copied {
+                kind,
+                version,
+                file_len,
+                packed,
+            };
+            runtime.copies.insert(path, copied);
+        }
+        has_changed
     }
+
+    /// Returns what may be embedded besides what is kept already.
+    fn room(&self) -> Room {
+        let copies = self
+            .living
+            .values()
+            .flat_map(|runtime| runtime.copies.values());
+        let sizes = copies.map(|copied| (copied.packed.len, copied.packed.compressed.len()));
+        let ended = self
+            .ended
+            .iter()
+            .map(|file| (file.len, file.compressed.len()));
+        let all = Room {
+            expanded: MOST_EXPANDED,
+            compressed: MOST_BYTES,
+        };
+        sizes
+            .chain(ended)
+            .fold(all, |room, (len, compressed)| Room {
+                expanded: room.expanded.saturating_sub(len),
+                compressed: room.compressed.saturating_sub(compressed),
+            })
+    }
+}
+
+/// Returns true if a process has ended, whether or not it was waited for.
+fn has_ended(proc: &Procfs, pid: i32) -> bool {
+    let Ok(pid) = u32::try_from(pid) else {
+        return true;
+    };
+    // Others may go on without the first thread.
+    proc.stat(pid).is_none_or(|stat| stat.has_ended) && proc.thread_ids(pid).len() <= 1
+}
+
+/// Occasion on which files are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// They may be gone at the next one.
+    IfGrown,
+    /// There is none after it.
+    AtEnd,
 }
 
 impl Runtime {
@@ -222,105 +350,40 @@ impl Runtime {
             since,
             user,
             files: calls.call_within(user, TO_OPEN, move || LiveFiles::new(pid)),
+            copies: BTreeMap::new(),
             wait: 1,
         }
     }
 
-    /// Returns the number of files that are held open.
-    fn held(&self) -> usize {
-        self.files.as_ref().map_or(0, LiveFiles::held)
-    }
-
-    /// Opens what is there. Returns how many files more are held.
-    fn open(&mut self, calls: &PatientCalls, notices: &mut Notices) -> usize {
-        let before = self.held();
-        let Some(mut files) = self.files.take() else {
-            return 0;
-        };
-        let open = move || {
-            let mut refused = Vec::new();
-            files.open(|path, refusal| refused.push((path.to_owned(), refusal.to_string())));
-            (files, refused)
-        };
-        let Some((files, refused)) = calls.call_within(self.user, TO_OPEN, open) else {
-            return 0;
-        };
-        for (path, why) in refused {
-            refuse(&path, notices, NotEmbedded::Unusable(why));
-        }
-        self.files = Some(files);
-        self.held().saturating_sub(before)
-    }
-
-    /// Reads what the files hold by now.
-    fn put(
-        &mut self,
+    /// Returns what is embedded of its files.
+    fn embedded(
+        &self,
         pid: i32,
-        with_code: bool,
-        out: &mut Vec<EmbeddedFile<'static>>,
-        calls: &PatientCalls,
         notices: &mut Notices,
-        reading: &mut Reading,
-    ) {
-        let dumps = self
-            .files
-            .as_ref()
-            .map_or(0, |files| files.jitdumps().len());
-        // The perf map comes last.
-        for number in 0..=dumps {
-            let Some(files) = self.files.take() else {
-                return;
-            };
-            let most = reading.left_to(pid);
-            let expanded: u64 = out.iter().map(|file| file.len).sum();
-            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
-            let room = Room {
-                expanded: MOST_EXPANDED.saturating_sub(expanded),
-                compressed: MOST_BYTES.saturating_sub(embedded),
-            };
-            let pack = move || {
-                let packed = pack_one(&files, number, most, with_code.then_some(room));
-                (files, packed)
-            };
-            let Some((files, (kind, path, len, packed))) = calls.call(self.user, pack) else {
-                return;
-            };
-            self.files = Some(files);
-            let packed = match packed {
-                Ok(Some(packed)) => packed,
-                Ok(None) => continue,
-                Err(reason) => {
-                    refuse(&path, notices, reason);
-                    continue;
-                }
-            };
-            reading.spend(pid, len);
-            if packed.bad_lines > 0 && packed.len > 0 {
+    ) -> impl Iterator<Item = EmbeddedFile<'static>> + use<> {
+        for (path, copied) in &self.copies {
+            if copied.packed.bad_lines > 0 {
                 notices.push(Notice::BadLines {
                     path: path.clone(),
-                    lines: packed.bad_lines,
+                    lines: copied.packed.bad_lines,
                 });
             }
-            if packed.len == 0 {
-                refuse(&path, notices, NotEmbedded::NoEntries);
-                continue;
-            }
-            if !room.has(&packed) {
-                refuse(&path, notices, NotEmbedded::NoRoom);
-                continue;
-            }
-            out.push(EmbeddedFile {
-                kind,
-                pid,
-                since: self.since,
-                device: (0, 0),
-                inode: 0,
-                build_id: Cow::Borrowed(&[]),
-                path: Cow::Owned(path.as_os_str().as_bytes().to_vec()),
-                len: packed.len,
-                compressed: Cow::Owned(packed.compressed),
-            });
         }
+        let (dumps, maps): (Vec<_>, Vec<_>) =
+            (self.copies.iter()).partition(|(_, copied)| copied.kind == EmbeddedKind::JITDUMP);
+        let file = |(path, copied): (&PathBuf, &Copied)| EmbeddedFile {
+            kind: copied.kind,
+            pid,
+            since: self.since,
+            device: (0, 0),
+            inode: 0,
+            build_id: Cow::Borrowed(&[]),
+            path: Cow::Owned(path.as_os_str().as_bytes().to_vec()),
+            len: copied.packed.len,
+            compressed: Cow::Owned(copied.packed.compressed.clone()),
+        };
+        let files: Vec<_> = dumps.into_iter().chain(maps).map(file).collect();
+        files.into_iter()
     }
 }
 
@@ -332,12 +395,21 @@ struct Room {
 }
 
 impl Room {
+    /// Returns the room with that of a copy which gives way.
+    fn with(self, packed: &Packed) -> Room {
+        Room {
+            expanded: self.expanded.saturating_add(packed.len),
+            compressed: self.compressed.saturating_add(packed.compressed.len()),
+        }
+    }
+
     fn has(self, packed: &Packed) -> bool {
         packed.len <= self.expanded && packed.compressed.len() <= self.compressed
     }
 }
 
 /// Embedded part of a file.
+#[derive(Debug)]
 struct Packed {
     /// Bytes that it expands to.
     len: u64,
@@ -346,40 +418,71 @@ struct Packed {
     bad_lines: u64,
 }
 
-/// Kind, path and length of a file, and what is embedded of it: `None` if it is not there, or empty.
-type Attempt = (
-    EmbeddedKind,
-    PathBuf,
-    u64,
-    Result<Option<Packed>, NotEmbedded>,
-);
+/// What was found of a file.
+enum Found {
+    /// It is not there, or empty, or as it was.
+    Nothing,
+    /// It has grown, but not so much that it is copied again.
+    Changed,
+    /// It may not be used.
+    Refused(NotEmbedded),
+    /// It was copied, if it could be.
+    Packed {
+        file_len: u64,
+        version: FileVersion,
+        packed: Result<Packed, NotEmbedded>,
+    },
+}
 
-/// Reads and compresses one of the files, if it is no longer than `most` bytes: a jitdump by its number, or the perf map.
-/// A jitdump has its machine code where there is room for that.
-fn pack_one(files: &LiveFiles, number: usize, most: u64, for_code: Option<Room>) -> Attempt {
-    let (kind, file) = match files.jitdumps().get(number) {
-        Some(dump) => (EmbeddedKind::JITDUMP, dump),
-        None => (EmbeddedKind::PERF_MAP, files.perf_map()),
+/// Copies a file, if it has changed by enough since it was copied `before`, and is no longer than `most` bytes. A jitdump
+/// keeps its machine code where there is room for that.
+fn look_at(
+    files: &mut LiveFiles,
+    number: usize,
+    look: Look,
+    before: Option<(FileVersion, u64)>,
+    most: u64,
+    for_code: Option<Room>,
+) -> Found {
+    let is_dump = number < files.jitdumps();
+    let file = match files.open(number) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Found::Nothing,
+        Err(refusal) => return Found::Refused(NotEmbedded::Unusable(refusal.to_string())),
     };
-    let len = file.len();
+    let (version, file_len) = (file.version(), file.len().unwrap_or(u64::MAX));
+    if file_len == 0 {
+        return Found::Nothing;
+    }
+    if let Some((known, known_len)) = before {
+        if known == version {
+            return Found::Nothing;
+        }
+        let has_grown = |len: u64| file_len < len || file_len - len >= len / GROWN;
+        if look == Look::IfGrown && file_len > SHORT && !has_grown(known_len) {
+            return Found::Changed;
+        }
+    }
     let packed = if file.is_mostly_holes() {
         Err(NotEmbedded::Unusable(HOLES.to_owned()))
-    } else if len > most {
+    } else if file_len > most {
         Err(NotEmbedded::NoRoom)
-    } else if kind == EmbeddedKind::JITDUMP {
-        pack_jitdump(file, for_code)
+    } else if is_dump {
+        pack_jitdump(&file, for_code)
     } else {
-        pack_perf_map(file)
+        pack_perf_map(&file)
     };
-    (kind, file.path().to_owned(), len, packed)
+    Found::Packed {
+        file_len,
+        version,
+        packed,
+    }
 }
 
 /// Reads and compresses the records of a jitdump that are needed: for names, lines and stacks all but the machine code, which
 /// is most of it.
-fn pack_jitdump(file: &AwaitedFile, for_code: Option<Room>) -> Result<Option<Packed>, NotEmbedded> {
-    let Some(bytes) = file.read().map_err(unusable)? else {
-        return Ok(None);
-    };
+fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmbedded> {
+    let bytes = file.read().map_err(unusable)?;
     let pack = |bytes: &[u8]| {
         Some(Packed {
             len: bytes.len() as u64,
@@ -391,24 +494,22 @@ fn pack_jitdump(file: &AwaitedFile, for_code: Option<Room>) -> Result<Option<Pac
     let whole = for_code
         .filter(|room| bytes.len() as u64 <= room.expanded)
         .and_then(|room| pack(&bytes).filter(|packed| room.has(packed)));
-    Ok(whole.or_else(|| pack(&without)))
+    let packed = whole.or_else(|| pack(&without));
+    packed.ok_or_else(|| unusable("it cannot be compressed"))
 }
 
 /// Reads and compresses the entries of a perf map, piece by piece: it may be long.
-fn pack_perf_map(file: &AwaitedFile) -> Result<Option<Packed>, NotEmbedded> {
-    let Some(map) = file.file().filter(|_| !file.is_empty()) else {
-        return Ok(None);
-    };
+fn pack_perf_map(map: &MapFile) -> Result<Packed, NotEmbedded> {
     let mut bounded = Bounded(Compressor::new().map_err(unusable)?);
     let copied = copy_entries(map, &mut bounded).map_err(|error| match error {
         CopyError::Write(_) => NotEmbedded::NoRoom,
         error => unusable(error),
     })?;
-    Ok(Some(Packed {
+    Ok(Packed {
         len: copied.bytes,
         compressed: bounded.0.finish().map_err(unusable)?,
         bad_lines: copied.bad_lines,
-    }))
+    })
 }
 
 fn unusable(error: impl std::fmt::Display) -> NotEmbedded {
@@ -446,7 +547,7 @@ mod tests {
     #[test]
     fn a_perf_map_of_holes_is_not_read() {
         let us = std::process::id() as i32;
-        let path = LiveFiles::new(us).perf_map().path().to_owned();
+        let path = LiveFiles::new(us).path(0).to_owned();
         let file = std::fs::File::create(&path).unwrap();
         file.write_all_at(b"1 2 three\n", 0).unwrap();
         let mut runtimes = Runtimes::default();
@@ -470,7 +571,8 @@ mod tests {
         file.set_len(255 << 20).unwrap();
         let long = runtimes.files(&calls, &mut notices).len();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!((short, long), (1, 0));
+        // What was copied before is kept.
+        assert_eq!((short, long), (1, 1));
         let reason = NotEmbedded::Unusable(HOLES.to_owned());
         assert_eq!(notices.into_vec(), [Notice::NotEmbedded { path, reason }]);
     }

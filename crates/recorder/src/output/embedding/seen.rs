@@ -104,6 +104,11 @@ impl SeenMappings {
         self.runtimes.remove(&pid).is_some()
     }
 
+    /// Returns true if a process may make code.
+    pub(super) fn has_runtime(&self, pid: i32) -> bool {
+        self.runtimes.contains_key(&pid)
+    }
+
     /// Returns the number of mappings that were left out, since their process has too many.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out

@@ -20,6 +20,7 @@ use super::seen::SeenMappings;
 use super::selection::Embedding;
 use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
+use crate::mapped_files::MappedImage;
 
 /// Most events that wait to be looked at. Each has a path of up to 4 KiB.
 const MOST_WAITING: usize = 1024;
@@ -57,8 +58,9 @@ pub(crate) struct EmbeddingThread {
 #[derive(Debug)]
 enum Job {
     Event(Box<ProcessEvent<'static>>, u64),
+    Sampled(Box<MappedImage>),
     Round,
-    Files(Sender<Vec<EmbeddedFile<'static>>>),
+    Files(u64, Sender<Vec<EmbeddedFile<'static>>>),
     Notices(Sender<(Vec<Notice>, u64)>),
 }
 
@@ -77,7 +79,7 @@ impl EmbeddingThread {
         }
     }
 
-    /// Takes hold of the files that an event speaks of.
+    /// Has the files looked at that an event speaks of.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
         if self.late > 0 {
             return;
@@ -88,12 +90,27 @@ impl EmbeddingThread {
             }
             // Where there is no runtime there is nothing to end.
             ProcessEvent::Executed { pid, .. } => self.seen.forget(*pid),
+            ProcessEvent::Ended { pid, .. } => self.seen.has_runtime(*pid),
             _ => false,
         };
         if !is_wanted {
             return;
         }
-        let job = Job::Event(Box::new(event.clone().into_owned()), time);
+        let is_sent = self.send(Job::Event(Box::new(event.clone().into_owned()), time));
+        if let (ProcessEvent::Mapped(mapped), false) = (event, is_sent) {
+            self.seen.retry(&mapped.path, mapped.identity);
+        }
+    }
+
+    /// Handles the first sample in an image: its file may be needed.
+    pub(crate) fn handle_sampled(&mut self, map: MappedImage) {
+        if self.late == 0 && self.embedding == Embedding::Unreachable {
+            self.send(Job::Sampled(Box::new(map)));
+        }
+    }
+
+    /// Sends a job; counts one that there is no room for.
+    fn send(&mut self, job: Job) -> bool {
         let (embedding, identified) = (self.embedding, &mut self.identified);
         let jobs = self.jobs.get_or_insert_with(|| {
             let (sender, receiver) = crossbeam_channel::unbounded();
@@ -104,12 +121,8 @@ impl EmbeddingThread {
             Ok(()) => true,
             Err(full) => self.wait(full.into_inner()),
         };
-        if !is_sent {
-            self.missed += 1;
-            if let ProcessEvent::Mapped(mapped) = event {
-                self.seen.retry(&mapped.path, mapped.identity);
-            }
-        }
+        self.missed += u64::from(!is_sent);
+        is_sent
     }
 
     /// Takes the next build-id that was read, without waiting. A file that could not be opened is looked at again when
@@ -153,9 +166,9 @@ impl EmbeddingThread {
         }
     }
 
-    /// Reads the files that are to be embedded in the recording's file that ends now.
-    pub(crate) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
-        self.ask(Job::Files)
+    /// Returns the files that are to be embedded in the recording's file that ends now, which has so many samples.
+    pub(crate) fn files(&mut self, samples: u64) -> Vec<EmbeddedFile<'static>> {
+        self.ask(|answer| Job::Files(samples, answer))
     }
 
     /// Returns what was embedded, or could not be, and the limits that were reached.
@@ -204,9 +217,10 @@ fn work(embedding: Embedding, jobs: &Receiver<Job>, identified: &Sender<Identifi
                     let _ = identified.send(answer);
                 }
             }
+            Job::Sampled(map) => embedder.handle_sampled(*map),
             Job::Round => embedder.round(),
             // Whoever asked may have stopped waiting.
-            Job::Files(answer) => drop(answer.send(embedder.files())),
+            Job::Files(samples, answer) => drop(answer.send(embedder.files(samples))),
             Job::Notices(answer) => {
                 drop(answer.send(embedder.into_notices()));
                 return;

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 /// Commands of rprof that run a program.
 const RUNNING: &[&str] = &["flamegraph", "record", "stat", "html", "top", "gate"];
 
-/// Builds a program of this package with line tables, and profiles it.
+/// Builds a program of this package with debug information, and profiles it.
 ///
 /// COMMAND is any command of rprof. `flamegraph`, the default, `record` and `stat` run the program that is built; all
 /// others are passed on. Options that are not listed here are those of the command, as in `cargo rprof record -F 4999

@@ -73,8 +73,8 @@ pub(crate) fn build(options: &CargoArgs) -> Result<Program, Error> {
     }
     if let Some((_, value)) = additions.iter().find(|(name, _)| name.ends_with("_DEBUG")) {
         say(format_args!(
-            "profile `{profile}` has no line tables; `debug = \"{value}\"` below [profile.{profile}] in Cargo.toml gives \
-             them to every build, which then need not be made twice"
+            "profile `{profile}` has no debug information; `debug = {value}` below [profile.{profile}] in Cargo.toml gives \
+             lines and names of inlined calls to every build, which then need not be made twice"
         ));
     }
     let (artifacts, libraries) = run(&mut command)?;

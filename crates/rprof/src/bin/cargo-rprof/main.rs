@@ -1,4 +1,4 @@
-//! `cargo rprof`: builds a program of a package with line tables, then hands it to `rprof`.
+//! `cargo rprof`: builds a program of a package with debug information, then hands it to `rprof`.
 //!
 //! | module | holds |
 //! |---|---|

@@ -88,15 +88,16 @@ impl Profiles {
         }
     }
 
-    /// Returns the environment variables with which this profile has line tables, and symbols are kept: none if it
-    /// has them by itself.
+    /// Returns the environment variables with which this profile has lines and inlined calls, and symbols are kept: none if
+    /// it has them by itself.
     pub(crate) fn additions(&self, profile: &str) -> Vec<(String, &'static str)> {
         let has_lines = self.setting(profile, "DEBUG", |p| p.debug.clone());
         let strips = self.setting(profile, "STRIP", |p| p.strip.clone());
         let built_in = Value::Is(matches!(self.ancestor(profile).as_str(), "dev" | "test"));
         let mut additions = Vec::new();
         if !has_lines.unwrap_or(built_in).has_lines() {
-            additions.push((variable(profile, "DEBUG"), "line-tables-only"));
+            // Line tables alone name inlined functions without their modules, so that functions of one name are one.
+            additions.push((variable(profile, "DEBUG"), "1"));
         }
         if strips.is_some_and(|value| value.strips()) {
             additions.push((variable(profile, "STRIP"), "none"));
@@ -179,14 +180,8 @@ mod tests {
     #[test]
     fn lines_are_added_where_there_are_none() {
         let none = profiles(&[], &[]);
-        assert_eq!(
-            added(&none, "release"),
-            "CARGO_PROFILE_RELEASE_DEBUG=line-tables-only"
-        );
-        assert_eq!(
-            added(&none, "bench"),
-            "CARGO_PROFILE_BENCH_DEBUG=line-tables-only"
-        );
+        assert_eq!(added(&none, "release"), "CARGO_PROFILE_RELEASE_DEBUG=1");
+        assert_eq!(added(&none, "bench"), "CARGO_PROFILE_BENCH_DEBUG=1");
         assert_eq!(added(&none, "dev"), "");
         assert_eq!(added(&none, "test"), "");
         let all = [
@@ -204,11 +199,7 @@ mod tests {
         }
         for value in ["false", "0", "\"none\"", "\"line-directives-only\""] {
             let some = profiles(&[&format!("[profile.dev]\ndebug = {value}")], &[]);
-            assert_eq!(
-                added(&some, "dev"),
-                "CARGO_PROFILE_DEV_DEBUG=line-tables-only",
-                "{value}"
-            );
+            assert_eq!(added(&some, "dev"), "CARGO_PROFILE_DEV_DEBUG=1", "{value}");
         }
     }
 
@@ -219,14 +210,8 @@ mod tests {
                     [profile.round]\ninherits = \"round\"";
         let all = profiles(&[text], &[]);
         assert_eq!(added(&all, "fast-ci"), "CARGO_PROFILE_FAST_CI_STRIP=none");
-        assert_eq!(
-            added(&all, "small"),
-            "CARGO_PROFILE_SMALL_DEBUG=line-tables-only"
-        );
-        assert_eq!(
-            added(&all, "round"),
-            "CARGO_PROFILE_ROUND_DEBUG=line-tables-only"
-        );
+        assert_eq!(added(&all, "small"), "CARGO_PROFILE_SMALL_DEBUG=1");
+        assert_eq!(added(&all, "round"), "CARGO_PROFILE_ROUND_DEBUG=1");
     }
 
     #[test]

@@ -13,8 +13,8 @@ mod words;
 use super::MAX_OUTPUT;
 use words::{OPERATORS, builtin};
 
-/// Returns the name of a function without its parameters and return type. Returns `None` if the
-/// name needs the full demangler.
+/// Returns the name of a function without its parameters and return type, and without what a clone has behind a dot.
+/// Returns `None` if the name needs the full demangler.
 pub(super) fn name(mangled: &str) -> Option<String> {
     let mut short = Short {
         rest: mangled.strip_prefix("_Z")?.as_bytes(),
@@ -28,7 +28,7 @@ pub(super) fn name(mangled: &str) -> Option<String> {
     short.function()?;
     // What follows is not shown, but if it is no list of types then this is no name of a function.
     short.known.clear();
-    while !short.rest.is_empty() {
+    while !matches!(short.peek(), None | Some(b'.')) {
         short.pass_type()?;
     }
     Some(short.out)
@@ -253,21 +253,32 @@ impl Short<'_> {
             self.eat(b'L');
         }
         if self.peek()?.is_ascii_digit() {
-            self.identifier()?;
-            let end = self.out.len();
-            while self.eat(b'B') {
-                self.out.push_str("[abi:");
-                self.identifier()?;
-                self.out.push(']');
-            }
-            return Some((start, end));
+            return Some((start, self.tagged_identifier()?));
         }
         let letters = self.rest.first_chunk::<2>()?;
+        if letters == b"li" {
+            self.rest = &self.rest[2..];
+            self.out.push_str("operator\"\" ");
+            self.tagged_identifier()?;
+            return Some((start, start));
+        }
         let (_, symbol) = OPERATORS.iter().find(|(known, _)| *known == letters)?;
         self.rest = &self.rest[2..];
         self.out.push_str("operator");
         self.out.push_str(symbol);
         Some((start, start))
+    }
+
+    /// Parses an identifier and its ABI tags. Returns the end of the identifier in the output.
+    fn tagged_identifier(&mut self) -> Option<usize> {
+        self.identifier()?;
+        let end = self.out.len();
+        while self.eat(b'B') {
+            self.out.push_str("[abi:");
+            self.identifier()?;
+            self.out.push(']');
+        }
+        Some(end)
     }
 
     fn identifier(&mut self) -> Option<()> {

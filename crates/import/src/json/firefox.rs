@@ -1,55 +1,44 @@
 //! Processed profiles of the Firefox Profiler (<https://github.com/firefox-devtools/profiler>, `src/types/profile.ts`):
 //! of versions with tables for each thread (up to 59), and of those with shared ones.
 
-mod document;
-mod stacks;
+use rprof_profile::WeightUnit;
 
-use std::path::Path;
-
-use rprof_profile::{Profile, WeightUnit};
-
-use crate::ImportOptions;
+use super::document::{Document, Thread};
+use super::nanoseconds;
+use super::stacks::Stacks;
 use crate::collector::{Collector, Row};
-use document::{Document, Thread};
-use stacks::Stacks;
 
-/// Nanoseconds of milliseconds; 0 for what is none.
-fn nanoseconds(milliseconds: f64) -> u64 {
-    // Saturates, and takes what is no number for 0.
-    (milliseconds * 1e6).round() as u64
-}
+/// Nanoseconds of a millisecond.
+const MILLISECOND: f64 = 1e6;
 
-pub(crate) fn read(
-    bytes: &[u8],
-    source: &Path,
-    options: &ImportOptions,
-) -> Result<Profile, String> {
-    let document: Document = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    let mut out = Collector::new(source, options, true);
-    let threads = &document.threads.0;
+/// Reads the samples of all threads.
+pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), String> {
+    let threads = (document.threads.as_deref()).map_or(&[][..], |list| &list.0[..]);
     let is_time = threads
         .iter()
-        .all(|thread| thread.samples.weight_type.as_deref() == Some("tracing-ms"))
+        .all(|thread| thread.samples.weight_type == "tracing-ms")
         && !threads.is_empty();
-    let is_bytes = |thread: &Thread| thread.samples.weight_type.as_deref() == Some("bytes");
+    let is_bytes = |thread: &Thread| thread.samples.weight_type == "bytes";
     let (name, unit) = match threads.iter().any(is_bytes) {
         true => ("bytes", WeightUnit::Named("bytes".into())),
         false if is_time => ("cpu-clock", WeightUnit::Nanoseconds),
         false => ("samples", WeightUnit::Samples),
     };
     // Ours name the event; of others the product is a program.
-    let exporter = document.meta.imported_from.as_deref();
+    let exporter = &document.meta.imported_from;
     let (name, unit) = match document.meta.product.as_str() {
-        product if exporter.is_some_and(|name| name.starts_with("rprof ")) => {
-            (product, WeightUnit::of_event(product))
-        }
+        product if exporter.starts_with("rprof ") => (product, WeightUnit::of_event(product)),
         _ => (name, unit),
     };
     let event = out.event(name, unit);
-    let origin = nanoseconds(document.meta.start.unwrap_or(0.0) / 1e6);
+    let origin = nanoseconds(document.meta.start.unwrap_or(0.0), 1.0);
+    let interval = document.meta.interval.unwrap_or(0.0);
     for thread in threads {
-        let mut stacks = Stacks::new(&document, thread);
+        let mut stacks = Stacks::new(document, thread);
         let samples = &thread.samples;
+        let process = Some(&*thread.process_name).filter(|name| !name.is_empty());
+        out.work(thread.name.len() + thread.process_name.len())?;
+        let id = out.thread(thread.pid.0, thread.tid.0, &thread.name, process)?;
         let mut time = 0.0;
         for (nth, stack) in samples.stack.0.iter().enumerate() {
             let delta = samples
@@ -59,51 +48,57 @@ pub(crate) fn read(
             time = match (&samples.time, delta) {
                 (Some(times), _) => times.0.get(nth).copied().unwrap_or(time),
                 (None, Some(delta)) => time + delta,
-                (None, None) => time + document.meta.interval,
+                (None, None) => time + interval,
             };
             let weight = samples
                 .weight
                 .as_ref()
-                .map_or(Some(1.0), |weights| weights.0.get(nth).copied());
+                .map_or(Some(1.0), |weights| weights.0.get(nth).copied().flatten());
             let weight = match weight {
                 // A difference of two profiles has negative weights.
                 Some(weight) if weight > 0.0 && weight.is_finite() => weight,
                 _ => continue,
             };
-            let Some(stack) = stacks.stack(stack.get(), &mut out)? else {
+            let Some(stack) = stacks.stack(stack.get(), out)? else {
                 continue;
             };
             out.add(&Row {
                 event,
-                pid: thread.pid.0,
-                tid: thread.tid.0,
-                comm: &thread.name,
-                process: thread.process_name.as_deref(),
-                time: Some(origin.saturating_add(nanoseconds(time))),
+                thread: id,
+                time: Some(origin.saturating_add(nanoseconds(time, MILLISECOND))),
                 stack: Some(stack),
                 samples: 1,
                 weight: match is_time {
-                    true => nanoseconds(weight),
+                    true => nanoseconds(weight, MILLISECOND),
                     false => weight.round() as u64,
                 },
                 ..Row::default()
-            });
+            })?;
         }
     }
     out.warn("the Firefox Profiler's format does not tell why functions lack names, nor whether stacks are complete");
-    Ok(out.finish())
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
+
+    use rprof_profile::Profile;
+
+    use crate::{ImportOptions, ReadingBudget};
+
+    fn within(text: &str, memory: u64) -> Result<Profile, String> {
+        let options = ImportOptions {
+            budget: ReadingBudget::new(memory),
+            ..ImportOptions::default()
+        };
+        super::super::read(&mut text.as_bytes(), Path::new("x.json"), &options)
+            .map_err(|error| error.to_string())
+    }
 
     fn profile(text: &str) -> Result<Profile, String> {
-        read(
-            text.as_bytes(),
-            Path::new("x.json"),
-            &ImportOptions::default(),
-        )
+        within(text, 64 << 20)
     }
 
     /// Stack 1 is `main`, then `work`, in two ways to write it.
@@ -158,17 +153,50 @@ mod tests {
         );
         assert!(profile(&nowhere).unwrap_err().contains("function 9"));
         assert!(profile("{\"threads\":[").is_err());
+        assert!(profile("{\"meta\":{\"preprocessedProfileVersion\":60},\"threads\":[]}").is_err());
     }
 
     #[test]
-    fn lists_without_end_are_errors() {
-        let threads = format!("{{\"threads\":[{}{{}}]}}", "{},".repeat(1 << 18));
-        let error = profile(&threads).unwrap_err();
-        assert!(error.contains("more than 262144 entries"), "{error}");
+    fn all_tables_share_one_budget() {
+        // Each thread has a small table; together they exceed the budget.
+        let strings = "\"\",".repeat(10_000);
+        let own = format!("\"stringArray\":[{strings}\"\"],");
+        let one = document(&own, TABLES, r#""prefix":[null,0]"#);
+        let thread = &one[one.rfind("\"threads\":[").unwrap() + 11..one.len() - 2];
+        let many = one.replace(thread, &vec![thread; 64].join(","));
+        let error = within(&many, 4 << 20).unwrap_err();
+        assert!(
+            error.contains("it takes more than 4 MiB of memory"),
+            "{error}"
+        );
+        // Threads without samples cost nothing once they are read.
+        let idle = many.replace("\"stack\":[1,1,0,null]", "\"stack\":[]");
+        let error = within(&idle, 4 << 20).unwrap_err();
+        assert!(error.contains("it has no sample"), "{error}");
         // What is no number of a process is none, however it is nested.
         let nested = document("\"pid\":[{\"a\":[1]}],", TABLES, r#""prefix":[null,0]"#);
         let nested = nested.replace("\"pid\":\"7\",", "");
         assert_eq!(profile(&nested).unwrap().events[0].samples, 3);
+        let deep = format!("{{\"x\":{}", "[".repeat(1 << 20));
+        assert!(profile(&deep).unwrap_err().contains("nested"));
+        let long = format!("{{\"x\":\"{}\"}}", "x".repeat(17 << 20));
+        assert!(profile(&long).unwrap_err().contains("longer than 16 MiB"));
+    }
+
+    #[test]
+    fn stacks_that_share_all_their_callers_end_at_the_budget() {
+        // Row 9,999 has 10,000 frames, and each row is a stack that a sample has.
+        let rows: Vec<String> = (0..10_000).map(|row| row.to_string()).collect();
+        let ones = vec!["1"; 10_000].join(",");
+        let tables = TABLES.replace("\"frame\":[0,1]", &format!("\"frame\":[{ones}]"));
+        let text = document("", &tables, &format!("\"prefixOffset\":[0,{}]", &ones[2..]));
+        let text = text.replace(
+            "\"stack\":[1,1,0,null]",
+            &format!("\"stack\":[{}]", rows.join(",")),
+        );
+        let text = text.replace("\"timeDeltas\":[0,1,1,1],", "");
+        let error = within(&text, 64 << 20).unwrap_err();
+        assert!(error.contains("it takes more than 64 MiB"), "{error}");
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! [`Stacks`]: stacks of one thread, by the tables of the thread or the shared ones.
 
-use rprof_profile::{Frame, FrameAddress, FrameId, Line, ObjectId, StackId};
+use rprof_profile::{Frame, FrameAddress, FrameId, FunctionId, Line, ObjectId, StackId};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 
 use super::document::{
-    Document, FrameTable, FuncTable, Library, Limited, MOST_LIBRARIES, ResourceTable, SourceTable,
-    StackTable, Strings, Thread, at, of,
+    Document, FrameTable, FuncTable, Library, ResourceTable, SourceTable, StackTable, Thread, at,
+    of,
 };
+use super::speedscope::FRAME_WORK;
+use super::value::{List, Strings};
 use crate::collector::Collector;
 
 /// Stacks of one thread, by the tables of the thread or the shared ones.
 pub(super) struct Stacks<'d> {
-    libraries: &'d Limited<Library, MOST_LIBRARIES>,
+    libraries: &'d List<Library>,
     strings: &'d Strings,
     stack_table: &'d StackTable,
     frame_table: &'d FrameTable,
@@ -21,41 +23,45 @@ pub(super) struct Stacks<'d> {
     sources: &'d SourceTable,
     known: FxHashMap<i64, FrameId>,
     callers: FxHashMap<i64, FrameId>,
-    /// Stacks that were asked for; `None` for those that the filter does not want, or that have no frame.
+    functions: FxHashMap<i64, FunctionId>,
+    /// Stacks looked up so far; `None` if the filter drops the stack or it has no frame.
     stacks: FxHashMap<i64, Option<StackId>>,
 }
 
 /// Most frames of a stack that are followed: a table that leads round in a circle has no more either.
 const MOST_FRAMES: usize = 1 << 14;
 
+/// Approximate size of a cache entry in bytes.
+const ENTRY_BYTES: usize = 64;
+
 impl<'d> Stacks<'d> {
     pub(super) fn new(document: &'d Document, thread: &'d Thread) -> Stacks<'d> {
         static NONE: Strings = Strings::EMPTY;
         static STACKS: StackTable = StackTable {
-            frame: Limited::EMPTY,
-            prefix: Limited::EMPTY,
+            frame: List::EMPTY,
+            prefix: List::EMPTY,
             prefix_offset: None,
         };
         static FRAMES: FrameTable = FrameTable {
-            address: Limited::EMPTY,
-            inline_depth: Limited::EMPTY,
-            func: Limited::EMPTY,
-            line: Limited::EMPTY,
-            column: Limited::EMPTY,
+            address: List::EMPTY,
+            inline_depth: List::EMPTY,
+            func: List::EMPTY,
+            line: List::EMPTY,
+            column: List::EMPTY,
         };
         static FUNCS: FuncTable = FuncTable {
-            name: Limited::EMPTY,
-            resource: Limited::EMPTY,
-            source: Limited::EMPTY,
-            file_name: Limited::EMPTY,
-            line_number: Limited::EMPTY,
+            name: List::EMPTY,
+            resource: List::EMPTY,
+            source: List::EMPTY,
+            file_name: List::EMPTY,
+            line_number: List::EMPTY,
         };
         static RESOURCES: ResourceTable = ResourceTable {
-            lib: Limited::EMPTY,
-            name: Limited::EMPTY,
+            lib: List::EMPTY,
+            name: List::EMPTY,
         };
         static SOURCES: SourceTable = SourceTable {
-            filename: Limited::EMPTY,
+            filename: List::EMPTY,
         };
         let (own, shared) = (thread, &document.shared);
         let strings = [
@@ -68,35 +74,36 @@ impl<'d> Stacks<'d> {
             libraries: &document.libs,
             strings: strings
                 .iter()
-                .find_map(|list| list.as_ref())
+                .find_map(|list| list.as_deref())
                 .unwrap_or(&NONE),
             stack_table: own
                 .stack_table
-                .as_ref()
-                .or(shared.stack_table.as_ref())
+                .as_deref()
+                .or(shared.stack_table.as_deref())
                 .unwrap_or(&STACKS),
             frame_table: own
                 .frame_table
-                .as_ref()
-                .or(shared.frame_table.as_ref())
+                .as_deref()
+                .or(shared.frame_table.as_deref())
                 .unwrap_or(&FRAMES),
             func_table: own
                 .func_table
-                .as_ref()
-                .or(shared.func_table.as_ref())
+                .as_deref()
+                .or(shared.func_table.as_deref())
                 .unwrap_or(&FUNCS),
             resources: own
                 .resource_table
-                .as_ref()
-                .or(shared.resource_table.as_ref())
+                .as_deref()
+                .or(shared.resource_table.as_deref())
                 .unwrap_or(&RESOURCES),
             sources: own
                 .sources
-                .as_ref()
-                .or(shared.sources.as_ref())
+                .as_deref()
+                .or(shared.sources.as_deref())
                 .unwrap_or(&SOURCES),
             known: FxHashMap::default(),
             callers: FxHashMap::default(),
+            functions: FxHashMap::default(),
             stacks: FxHashMap::default(),
         }
     }
@@ -115,6 +122,7 @@ impl<'d> Stacks<'d> {
             true => None,
             false => out.stack(&frames)?,
         };
+        out.hold(ENTRY_BYTES)?;
         self.stacks.insert(stack, id);
         Ok(id)
     }
@@ -141,6 +149,8 @@ impl<'d> Stacks<'d> {
                 None => of(&self.stack_table.prefix, Some(stack)).filter(|stack| *stack >= 0),
             };
         }
+        // Each stack may be one call deeper than the one before.
+        out.work(FRAME_WORK * numbers.len())?;
         // Frames of an inlined call lie at the leaf's address as well.
         let mut is_leaf = true;
         let mut frames = Vec::with_capacity(numbers.len());
@@ -166,10 +176,17 @@ impl<'d> Stacks<'d> {
         let table = self.frame_table;
         let function = of(&table.func, index)
             .ok_or_else(|| format!("there is no frame {number}, or it has no function"))?;
-        let (name, object) = self.function(function, out)?;
-        let function_id = out.function(name, object)?;
-        let address = at(&table.address, index).copied().flatten();
-        let address = address.and_then(|address| u64::try_from(address).ok());
+        let function_id = match self.functions.get(&function) {
+            Some(known) => *known,
+            None => {
+                let (name, object) = self.function(function, out)?;
+                let made = out.function(name, object)?;
+                out.hold(ENTRY_BYTES)?;
+                self.functions.insert(function, made);
+                made
+            }
+        };
+        let address = at(&table.address, index).and_then(|address| address.get());
         let address = address.map(|address| match is_leaf {
             true => FrameAddress::InstructionPointer(address),
             // It lies within the call.
@@ -180,8 +197,8 @@ impl<'d> Stacks<'d> {
             &self.sources.filename,
             of(&self.func_table.source, Some(function)),
         ) {
-            Some(name) => at(self.strings, Some(name.get())),
-            None => at(self.strings, of(&self.func_table.file_name, Some(function))),
+            Some(name) => self.strings.get(Some(name.get())),
+            None => (self.strings).get(of(&self.func_table.file_name, Some(function))),
         };
         let line = small(of(&table.line, index));
         let line = match file.filter(|_| line > 0) {
@@ -205,6 +222,7 @@ impl<'d> Stacks<'d> {
             &mut self.callers
         };
         known.insert(number, id);
+        out.hold(ENTRY_BYTES)?;
         Ok(id)
     }
 
@@ -216,7 +234,8 @@ impl<'d> Stacks<'d> {
     ) -> Result<(&'d str, ObjectId), String> {
         let name = of(&self.func_table.name, Some(number));
         let strings = self.strings;
-        let name = at(strings, name)
+        let name = strings
+            .get(name)
             .ok_or_else(|| format!("there is no function {number}, or it has no name"))?;
         let resource =
             of(&self.func_table.resource, Some(number)).filter(|resource| *resource >= 0);
@@ -227,14 +246,14 @@ impl<'d> Stacks<'d> {
                     true => &library.name,
                     false => &library.path,
                 };
-                let build_id = library.code_id.as_deref().and_then(BuildId::from_hex);
+                let build_id = BuildId::from_hex(&library.code_id);
                 out.object(path, build_id)?
             }
-            None => match at(strings, of(&self.resources.name, resource)) {
+            None => match strings.get(of(&self.resources.name, resource)) {
                 Some(name) => out.object(name, None)?,
                 None => out.object("[unknown]", None)?,
             },
         };
-        Ok((name.as_str(), object))
+        Ok((name, object))
     }
 }

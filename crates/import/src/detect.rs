@@ -1,0 +1,202 @@
+//! Recognition of formats, each by what defines it, however its writer orders its parts.
+
+use rprof_profile::folded::is_stack;
+
+use crate::perf_script::{Evidence, evidence, is_padded_thread};
+use crate::{Format, gperftools, pprof};
+
+/// What an input is, by its first bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Detected {
+    /// A profile in this format.
+    Profile(Format),
+    /// A known format that is unsupported, with the reason and a remedy.
+    Refused(&'static str),
+    /// A recording, or an unknown format.
+    Other,
+}
+
+/// Number of bytes by which text is recognized, unless all of them are comments.
+const ENOUGH: usize = 8 << 10;
+
+/// Most bytes that are looked at. Texts may begin with long comments.
+pub(crate) const MOST_START: usize = 1 << 20;
+
+/// Unsupported formats, by their first bytes.
+const REFUSED: [(&[u8], &str); 8] = [
+    (
+        b"\xfd7zXZ\0",
+        "is compressed by xz; unpack it first (xz -d)",
+    ),
+    (b"BZh", "is compressed by bzip2; unpack it first (bzip2 -d)"),
+    (
+        b"\x04\x22\x4d\x18",
+        "is compressed by lz4; unpack it first (lz4 -d)",
+    ),
+    (b"PK\x03\x04", "is a ZIP archive; unpack it first"),
+    (
+        b"heap profile:",
+        "is a heap profile of gperftools; `go tool pprof -proto` makes a profile of it that is read",
+    ),
+    (
+        b"--- heapz 1 ---",
+        "is a heap profile of gperftools; `go tool pprof -proto` makes a profile of it that is read",
+    ),
+    (
+        b"goroutine profile:",
+        "is text for people; leave out `debug=1`, so that pprof's own format is written",
+    ),
+    (
+        b"FLR\0",
+        "is a recording of Java Flight Recorder, which is not read; `rprof record -- java` records names of Java as well",
+    ),
+];
+
+/// Returns what an input is by its first bytes; `None` if more of them are wanted. `at_end`: there are no more.
+pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
+    let is_all = at_end || start.len() >= MOST_START;
+    if start.len() < 16 && !is_all {
+        return None;
+    }
+    if let Some((_, why)) = REFUSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Some(Detected::Refused(why));
+    }
+    let text = without_mark(start).trim_ascii_start();
+    match text.first() {
+        Some(b'{') => return Some(Detected::Profile(Format::Json)),
+        Some(b'[') if is_trace(text) => {
+            let why = "is a Chrome trace, whose events are not samples of stacks; have the profiler write speedscope's format";
+            return Some(Detected::Refused(why));
+        }
+        _ => {}
+    }
+    if gperftools::is_cpu_profile(start) {
+        return Some(Detected::Profile(Format::Gperftools));
+    }
+    if start.len() < ENOUGH && !is_all {
+        return None;
+    }
+    if pprof::is_pprof(start, at_end) {
+        return Some(Detected::Profile(Format::Pprof));
+    }
+    of_text(start, at_end, is_all)
+}
+
+/// Cuts off UTF-8's mark of byte order.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
+/// Returns whether a list in JSON holds events: `[{`.
+fn is_trace(text: &[u8]) -> bool {
+    text[1..].trim_ascii_start().starts_with(b"{")
+}
+
+/// Tells text of perf script from folded stacks. Folded lines end in a number, and so may anything else: most lines must.
+fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
+    // The last line may be cut.
+    let end = match at_end {
+        true => start.len(),
+        false => start
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1),
+    };
+    let lines = || without_mark(&start[..end]).split(|byte| *byte == b'\n');
+    let lossy: Vec<_> = lines().map(String::from_utf8_lossy).collect();
+    let texts = || lossy.iter().map(|line| line.trim_end_matches('\r'));
+    // Names in folded stacks may have any byte; perf prints none that is zero.
+    if !start.contains(&0) && evidence(texts()) == Evidence::Samples {
+        return Some(Detected::Profile(Format::PerfScript));
+    }
+    let (mut stacks, mut others) = (0, 0);
+    for line in lines() {
+        match is_stack(line) {
+            Some(true) => stacks += 1,
+            Some(false) => others += 1,
+            None => {}
+        }
+    }
+    if stacks + others == 0 && !is_all {
+        // Comments so far.
+        return None;
+    }
+    let mut written = texts().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    if stacks > 0 && written.all(is_padded_thread) {
+        let why = "is text of perf script that has neither times, events nor frames; have it print them: \
+                   perf script -F comm,tid,time,event,ip,sym,dso";
+        return Some(Detected::Refused(why));
+    }
+    Some(match stacks > 0 && stacks >= others {
+        true => Detected::Profile(Format::Folded),
+        false => Detected::Other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(start: &[u8]) -> Detected {
+        detect(start, true).expect("all of it is there")
+    }
+
+    #[test]
+    fn formats_are_known_by_what_defines_them() {
+        for (text, wanted) in [
+            (&b"main;work 12\n"[..], Format::Folded),
+            (b"main;work\t12\r\n", Format::Folded),
+            (b"\xef\xbb\xbfmain;work 12\n", Format::Folded),
+            (b"Collapsed by a tool\na;b 0.5\na;c 1\n", Format::Folded),
+            (b"main 3", Format::Folded),
+            (b"main;nul\0byte 1\nmain;work 2\n", Format::Folded),
+            (b"w 17 1.5: cycles: \n\t 10 f (/w)\n", Format::PerfScript),
+            // Lines that end in numbers.
+            (b"cat 1/1 [000] 5.0: raw_syscalls:sys_exit: NR 0 = 65536\n\t1149 read (/lib/libc.so.6)\n\n", Format::PerfScript),
+            (b"w 1 5.0: raw_syscalls:sys_exit: NR 0 = 65536\nw 1 5.1: raw_syscalls:sys_exit: NR 0 = 1\n", Format::PerfScript),
+            (b"{\"a\":1}", Format::Json),
+            (b"  \n{\"a\":1}", Format::Json),
+        ] {
+            let name = String::from_utf8_lossy(text);
+            assert_eq!(of(text), Detected::Profile(wanted), "{name}");
+        }
+        for other in [
+            &b"PERFILE2\0\0\0\0\0\0\0\0"[..],
+            b"",
+            b"hello\n",
+            b"# only\n\n",
+            b"Copyright 2026\nAll rights reserved.\nNo part of it\n",
+            b"\x7fELF\x02\x01\x01\0\0",
+        ] {
+            assert_eq!(of(other), Detected::Other, "{other:?}");
+        }
+        for (text, wanted) in [
+            (&b"[{\"ph\":\"B\"}]"[..], "Chrome trace"),
+            (b"\xfd7zXZ\0 and so on", "xz -d"),
+            (b"heap profile: 1: 2 [ 3: 4] @ heapprofile", "go tool pprof"),
+            (
+                b"           w    17 \n           w    17 \n",
+                "neither times",
+            ),
+        ] {
+            let Detected::Refused(why) = of(text) else {
+                panic!("{text:?}");
+            };
+            assert!(why.contains(wanted), "{why}");
+        }
+    }
+
+    #[test]
+    fn comments_of_any_length_are_looked_past() {
+        let mut text = "# perf script --header\n".repeat(1 << 10);
+        assert_eq!(detect(text.as_bytes(), false), None);
+        text += "w 17 1.5: cycles: \n";
+        assert_eq!(
+            detect(text.as_bytes(), false),
+            Some(Detected::Profile(Format::PerfScript))
+        );
+        let endless = "# more\n".repeat(MOST_START / 7 + 1);
+        assert_eq!(detect(endless.as_bytes(), false), Some(Detected::Other));
+    }
+}

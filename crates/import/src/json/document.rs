@@ -1,0 +1,186 @@
+//! The document as it stands in the file: of the Firefox Profiler and of speedscope alike, since their keys come in any order.
+
+use serde::{Deserialize, Deserializer};
+
+use super::value::{Address, Held, List, Number, RowNumber, Strings, Value, objects, values};
+
+/// Numbers of rows.
+pub(super) type Column = List<RowNumber>;
+
+/// Times and weights.
+pub(super) type Measures = List<f64>;
+
+/// Returns the entry of a list that a number names, if there is one.
+pub(super) fn at<T>(list: &List<T>, number: Option<i64>) -> Option<&T> {
+    list.0.get(usize::try_from(number?).ok()?)
+}
+
+/// Returns the number that stands at a row of a column, if there is one; it may be negative.
+pub(super) fn of(column: &Column, number: Option<i64>) -> Option<i64> {
+    at(column, number).map(|number| number.get())
+}
+
+objects! {
+    struct Document {
+        meta: Meta = "meta",
+        libs: List<Library> = "libs",
+        shared: Shared = "shared",
+        threads: Option<Box<List<Thread>>> = "threads",
+        /// Of speedscope.
+        schema: String = "$schema",
+        profiles: Option<Box<List<Timeline>>> = "profiles",
+        exporter: String = "exporter",
+        name: String = "name",
+        /// Of a profile of V8's.
+        nodes: List<Nothing> = "nodes",
+        /// Of a Chrome trace.
+        trace_events: List<Nothing> = "traceEvents",
+    }
+
+    struct Meta {
+        product: String = "product",
+        start: Option<f64> = "startTimeAsClockMonotonicNanosecondsSinceBoot",
+        interval: Option<f64> = "interval",
+        imported_from: String = "importedFrom",
+        /// Version of the processed form.
+        processed: Option<f64> = "preprocessedProfileVersion",
+        /// Version of Firefox's own form, which every profile has.
+        version: Option<f64> = "version",
+    }
+
+    struct Library {
+        path: String = "path",
+        name: String = "name",
+        code_id: String = "codeId",
+    }
+
+    /// Tables of all threads, and frames of speedscope.
+    struct Shared {
+        string_array: Option<Box<Strings>> = "stringArray",
+        string_table: Option<Box<Strings>> = "stringTable",
+        stack_table: Option<Box<StackTable>> = "stackTable",
+        frame_table: Option<Box<FrameTable>> = "frameTable",
+        func_table: Option<Box<FuncTable>> = "funcTable",
+        resource_table: Option<Box<ResourceTable>> = "resourceTable",
+        sources: Option<Box<SourceTable>> = "sources",
+        frames: Option<Box<List<SpeedscopeFrame>>> = "frames",
+    }
+
+    struct StackTable {
+        frame: Column = "frame",
+        prefix: Column = "prefix",
+        prefix_offset: Option<Box<Column>> = "prefixOffset",
+    }
+
+    struct FrameTable {
+        address: List<Address> = "address",
+        inline_depth: Column = "inlineDepth",
+        func: Column = "func",
+        line: Column = "line",
+        column: Column = "column",
+    }
+
+    struct FuncTable {
+        name: Column = "name",
+        resource: Column = "resource",
+        /// Source, from version 58 on.
+        source: Column = "source",
+        /// String with the file's name, before.
+        file_name: Column = "fileName",
+        line_number: Column = "lineNumber",
+    }
+
+    struct ResourceTable {
+        lib: Column = "lib",
+        name: Column = "name",
+    }
+
+    struct SourceTable {
+        filename: Column = "filename",
+    }
+
+    struct Thread {
+        name: String = "name",
+        process_name: String = "processName",
+        pid: Number = "pid",
+        tid: Number = "tid",
+        samples: Samples = "samples",
+        string_array: Option<Box<Strings>> = "stringArray",
+        string_table: Option<Box<Strings>> = "stringTable",
+        stack_table: Option<Box<StackTable>> = "stackTable",
+        frame_table: Option<Box<FrameTable>> = "frameTable",
+        func_table: Option<Box<FuncTable>> = "funcTable",
+        resource_table: Option<Box<ResourceTable>> = "resourceTable",
+        sources: Option<Box<SourceTable>> = "sources",
+    }
+
+    struct Samples {
+        stack: Column = "stack",
+        time: Option<Box<Measures>> = "time",
+        time_deltas: Option<Box<Measures>> = "timeDeltas",
+        weight: Option<Box<List<Option<f64>>>> = "weight",
+        weight_type: String = "weightType",
+    }
+
+    struct SpeedscopeFrame {
+        name: String = "name",
+        file: String = "file",
+        line: RowNumber = "line",
+        column: RowNumber = "col",
+    }
+
+    /// Profile of speedscope's: the stacks of one thread.
+    struct Timeline {
+        kind: String = "type",
+        name: String = "name",
+        unit: String = "unit",
+        start: Option<f64> = "startValue",
+        end: Option<f64> = "endValue",
+        samples: List<Column> = "samples",
+        weights: Measures = "weights",
+        events: List<Event> = "events",
+    }
+
+    /// Call that begins or ends.
+    struct Event {
+        kind: String = "type",
+        frame: RowNumber = "frame",
+        at: Option<f64> = "at",
+    }
+}
+
+values!(
+    Document,
+    Meta,
+    Library,
+    Shared,
+    StackTable,
+    FrameTable,
+    FuncTable,
+    ResourceTable,
+    SourceTable,
+    Samples,
+    SpeedscopeFrame,
+    Timeline,
+    Event
+);
+
+impl Value for Thread {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        Thread::read_fields(input, held)
+    }
+
+    /// The tables of a thread without samples are dropped.
+    fn is_wanted(&self) -> bool {
+        !self.samples.stack.0.is_empty()
+    }
+}
+
+/// Value that is dropped.
+pub(super) struct Nothing;
+
+impl Value for Nothing {
+    fn read<'de, D: Deserializer<'de>>(input: D, _: &Held<'_, '_>) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(input).map(|_| Nothing)
+    }
+}

@@ -1,0 +1,73 @@
+//! Profiles in JSON: of the Firefox Profiler, and of speedscope.
+
+mod document;
+mod firefox;
+mod speedscope;
+mod stacks;
+mod value;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use rprof_profile::Profile;
+use serde::de::DeserializeSeed;
+
+use crate::collector::Collector;
+use crate::detect::without_mark;
+use crate::{Failed, ImportOptions};
+use document::Document;
+use value::{Held, Limited, Seed};
+
+/// Converts a number to nanoseconds. `unit` is the unit's length in nanoseconds; NaN becomes 0.
+fn nanoseconds(number: f64, unit: f64) -> u64 {
+    // The cast saturates, and turns NaN into 0.
+    (number * unit).round() as u64
+}
+
+pub(crate) fn read(
+    input: &mut dyn BufRead,
+    source: &Path,
+    options: &ImportOptions,
+) -> Result<Profile, Failed> {
+    let mut out = Collector::new(source, options, true);
+    let mark = input.fill_buf()?;
+    let mark = mark.len() - without_mark(mark).len();
+    input.consume(mark);
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(Limited::new(input)));
+    let document = Seed::<Document>::new(&Held::new(&mut out))
+        .deserialize(&mut json)
+        .and_then(|document| json.end().map(|()| document));
+    let document = document.map_err(|error| match error.is_io() {
+        // The reader's own errors, with their kind.
+        true => Failed::Read(error.into()),
+        false => Failed::Damaged(error.to_string()),
+    })?;
+    Ok(of_document(&document, out)?)
+}
+
+/// Reads a document as what its keys say that it is.
+fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, String> {
+    let has_frames = document.shared.frames.is_some();
+    if document.schema.contains("speedscope") || has_frames && document.profiles.is_some() {
+        speedscope::read(document, &mut out)?;
+    } else if document.meta.processed.is_some() && document.threads.is_some() {
+        firefox::read(document, &mut out)?;
+    } else {
+        return Err(unknown(document).to_owned());
+    }
+    out.finish()
+}
+
+/// Tells what else a document is.
+fn unknown(document: &Document) -> &'static str {
+    if document.meta.version.is_some() {
+        "it is Firefox's own form; load it in profiler.firefox.com and save it from there"
+    } else if !document.nodes.0.is_empty() {
+        "it is a profile of V8 (.cpuprofile), which is not read; speedscope.app opens it, and saves a form that is"
+    } else if !document.trace_events.0.is_empty() {
+        "it is a Chrome trace, whose events are not samples of stacks"
+    } else {
+        "it is neither a profile of the Firefox Profiler (meta.preprocessedProfileVersion and threads) nor one of speedscope \
+         ($schema, shared.frames and profiles)"
+    }
+}

@@ -1,0 +1,442 @@
+//! JSON values, read one at a time. Memory for every value that stays in memory comes out of the budget: a few bytes of text,
+//! or a few bits of gzip, may encode a table of any length.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, Read};
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::collector::Collector;
+
+/// Memory taken for a document.
+pub(super) struct Held<'c, 'o> {
+    out: RefCell<&'c mut Collector<'o>>,
+    bytes: Cell<usize>,
+}
+
+impl<'c, 'o> Held<'c, 'o> {
+    pub(super) fn new(out: &'c mut Collector<'o>) -> Held<'c, 'o> {
+        Held {
+            out: RefCell::new(out),
+            bytes: Cell::new(0),
+        }
+    }
+
+    fn hold<E: Error>(&self, bytes: usize) -> Result<(), E> {
+        self.bytes.set(self.bytes.get() + bytes);
+        self.out.borrow_mut().hold(bytes).map_err(E::custom)
+    }
+
+    /// Returns memory beyond this number of bytes to the budget.
+    fn back_to(&self, bytes: usize) {
+        let beyond = self.bytes.replace(bytes).saturating_sub(bytes);
+        self.out.borrow_mut().give_back(beyond);
+    }
+}
+
+/// Value that can be read.
+pub(super) trait Value: Sized {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error>;
+
+    /// Returns whether a list keeps this value.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+}
+
+/// [`Value::read`] as serde wants it.
+pub(super) struct Seed<'h, 'c, 'o, T>(&'h Held<'c, 'o>, PhantomData<T>);
+
+impl<'h, 'c, 'o, T> Seed<'h, 'c, 'o, T> {
+    pub(super) fn new(held: &'h Held<'c, 'o>) -> Seed<'h, 'c, 'o, T> {
+        Seed(held, PhantomData)
+    }
+}
+
+impl<'de, T: Value> DeserializeSeed<'de> for Seed<'_, '_, '_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<T, D::Error> {
+        T::read(input, self.0)
+    }
+}
+
+/// Number that is read as it stands.
+macro_rules! plain {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            fn read<'de, D: Deserializer<'de>>(input: D, _: &Held<'_, '_>) -> Result<Self, D::Error> {
+                <$type>::deserialize(input)
+            }
+        }
+    )*};
+}
+
+plain!(f64, Option<f64>, Number, RowNumber);
+
+impl Value for String {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        let text = Option::<String>::deserialize(input)?.unwrap_or_default();
+        held.hold::<D::Error>(text.len())?;
+        Ok(text)
+    }
+}
+
+/// Value that may be `null`.
+impl<T: Value> Value for Option<Box<T>> {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        struct OfOption<'h, 'c, 'o, T>(Seed<'h, 'c, 'o, T>);
+
+        impl<'de, T: Value> Visitor<'de> for OfOption<'_, '_, '_, T> {
+            type Value = Option<Box<T>>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a value or null")
+            }
+
+            fn visit_none<E>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+
+            fn visit_some<D: Deserializer<'de>>(self, input: D) -> Result<Self::Value, D::Error> {
+                Ok(Some(Box::new(self.0.deserialize(input)?)))
+            }
+        }
+
+        held.hold::<D::Error>(size_of::<T>())?;
+        input.deserialize_option(OfOption(Seed::new(held)))
+    }
+}
+
+/// List.
+#[derive(Debug)]
+pub(super) struct List<T>(pub(super) Vec<T>);
+
+impl<T> List<T> {
+    /// List without entries.
+    pub(super) const EMPTY: List<T> = List(Vec::new());
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        List::EMPTY
+    }
+}
+
+impl<T: Value> Value for List<T> {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        let mut all = Vec::new();
+        for_each(input, held, |value: T| {
+            // One that is full doubles.
+            held.hold::<D::Error>(2 * size_of::<T>())?;
+            all.push(value);
+            Ok(())
+        })?;
+        Ok(List(all))
+    }
+}
+
+/// Reads a list and passes its values on one at a time.
+fn for_each<'de, D: Deserializer<'de>, T: Value>(
+    input: D,
+    held: &Held<'_, '_>,
+    take: impl FnMut(T) -> Result<(), D::Error>,
+) -> Result<(), D::Error> {
+    struct OfList<'h, 'c, 'o, T, F>(&'h Held<'c, 'o>, F, PhantomData<T>);
+
+    impl<'de, T, E, F> Visitor<'de> for OfList<'_, '_, '_, T, F>
+    where
+        T: Value,
+        E: Error,
+        F: FnMut(T) -> Result<(), E>,
+    {
+        type Value = ();
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a list")
+        }
+
+        fn visit_unit<O>(self) -> Result<(), O> {
+            Ok(())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+            loop {
+                let before = self.0.bytes.get();
+                let Some(value) = list.next_element_seed(Seed::<T>::new(self.0))? else {
+                    return Ok(());
+                };
+                match value.is_wanted() {
+                    true => (self.1)(value).map_err(A::Error::custom)?,
+                    false => self.0.back_to(before),
+                }
+            }
+        }
+    }
+
+    input.deserialize_any(OfList(held, take, PhantomData))
+}
+
+/// Texts, one behind the other.
+#[derive(Debug)]
+pub(super) struct Strings {
+    text: String,
+    /// End of each.
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    /// None.
+    pub(super) const EMPTY: Strings = Strings {
+        text: String::new(),
+        ends: Vec::new(),
+    };
+
+    /// Returns the one that a number names, if there is one.
+    pub(super) fn get(&self, number: Option<i64>) -> Option<&str> {
+        let number = usize::try_from(number?).ok()?;
+        let end = *self.ends.get(number)?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.text.get(start..end)
+    }
+}
+
+impl Value for Strings {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        let mut all = Strings::EMPTY;
+        for_each(input, held, |text: String| {
+            held.hold::<D::Error>(text.len() + 2 * size_of::<usize>())?;
+            all.text.push_str(&text);
+            all.ends.push(all.text.len());
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+/// Number of a table's row, `null` or -1 where there is none. One that no table can have is none either.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowNumber(i32);
+
+impl RowNumber {
+    /// Returns the number, which may be negative.
+    pub(super) fn get(self) -> i64 {
+        i64::from(self.0)
+    }
+}
+
+impl Default for RowNumber {
+    fn default() -> Self {
+        RowNumber(-1)
+    }
+}
+
+impl<'de> Deserialize<'de> for RowNumber {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let number = Option::<i64>::deserialize(input)?.unwrap_or(-1);
+        // Far beyond all tables, so that it is found to name nothing.
+        Ok(RowNumber(i32::try_from(number).unwrap_or(i32::MAX)))
+    }
+}
+
+/// Address, `null` or -1 where there is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address(i64);
+
+impl Address {
+    pub(super) fn get(self) -> Option<u64> {
+        u64::try_from(self.0).ok()
+    }
+}
+
+impl Value for Address {
+    fn read<'de, D: Deserializer<'de>>(input: D, _: &Held<'_, '_>) -> Result<Self, D::Error> {
+        Ok(Address(Option::<i64>::deserialize(input)?.unwrap_or(-1)))
+    }
+}
+
+/// Number of a process or thread, which may be text: `"7"`, or `"7.1"` for one that shares it. `None` for anything else.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Number(pub(super) Option<i32>);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct OfNumber;
+
+        impl<'de> Visitor<'de> for OfNumber {
+            type Value = Number;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a number")
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
+                Ok(Number(number.try_into().ok()))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
+                Ok(Number(number.try_into().ok()))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+
+            fn visit_unit<E>(self) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Number, E> {
+                Ok(Number(text.parse().ok()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Number, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Number(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Number, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Number(None))
+            }
+        }
+
+        input.deserialize_any(OfNumber)
+    }
+}
+
+/// Declares a struct that is read from an object, its fields in any order; others are passed over.
+macro_rules! objects {
+    ($($(#[$meta:meta])* struct $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty = $key:literal,)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Default)]
+        pub(super) struct $name {
+            $($(#[$of_field])* pub(super) $field: $type,)*
+        }
+
+        impl $name {
+            fn read_fields<'de, D: serde::Deserializer<'de>>(
+                input: D,
+                held: &$crate::json::value::Held<'_, '_>,
+            ) -> Result<Self, D::Error> {
+                struct OfObject<'h, 'c, 'o>(&'h $crate::json::value::Held<'c, 'o>);
+
+                impl<'de> serde::de::Visitor<'de> for OfObject<'_, '_, '_> {
+                    type Value = $name;
+
+                    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        out.write_str("an object")
+                    }
+
+                    fn visit_unit<E>(self) -> Result<$name, E> {
+                        Ok($name::default())
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        let mut all = $name::default();
+                        while let Some(key) = map.next_key::<String>()? {
+                            match key.as_str() {
+                                $($key => {
+                                    let seed = $crate::json::value::Seed::<$type>::new(self.0);
+                                    all.$field = map.next_value_seed(seed)?;
+                                })*
+                                _ => {
+                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                }
+                            }
+                        }
+                        Ok(all)
+                    }
+                }
+
+                input.deserialize_any(OfObject(held))
+            }
+        }
+    )*};
+}
+
+/// Lets objects be values without further conditions.
+macro_rules! values {
+    ($($name:ident),*) => {$(
+        impl $crate::json::value::Value for $name {
+            fn read<'de, D: serde::Deserializer<'de>>(
+                input: D,
+                held: &$crate::json::value::Held<'_, '_>,
+            ) -> Result<Self, D::Error> {
+                $name::read_fields(input, held)
+            }
+        }
+    )*};
+}
+
+pub(super) use {objects, values};
+
+/// Longest text of a document, and deepest nesting.
+const LONGEST_TEXT: usize = 16 << 20;
+const MOST_NESTED: usize = 512;
+
+/// Reader that limits the length of strings and the depth of nesting, since the parser buffers a string whole.
+pub(super) struct Limited<R> {
+    input: R,
+    is_text: bool,
+    is_escaped: bool,
+    len: usize,
+    depth: usize,
+}
+
+impl<R: Read> Limited<R> {
+    pub(super) fn new(input: R) -> Limited<R> {
+        Limited {
+            input,
+            is_text: false,
+            is_escaped: false,
+            len: 0,
+            depth: 0,
+        }
+    }
+
+    fn check(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for byte in bytes {
+            match (self.is_text, *byte) {
+                (true, _) if self.is_escaped => self.is_escaped = false,
+                (true, b'\\') => self.is_escaped = true,
+                (true, b'"') => (self.is_text, self.len) = (false, 0),
+                (true, _) => {
+                    self.len += 1;
+                    if self.len > LONGEST_TEXT {
+                        return Err(io::Error::other("a text is longer than 16 MiB"));
+                    }
+                }
+                (false, b'"') => self.is_text = true,
+                (false, b'[' | b'{') => {
+                    self.depth += 1;
+                    if self.depth > MOST_NESTED {
+                        return Err(io::Error::other("its lists are nested without end"));
+                    }
+                }
+                (false, b']' | b'}') => self.depth = self.depth.saturating_sub(1),
+                (false, _) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.input.read(buffer)?;
+        self.check(&buffer[..len])?;
+        Ok(len)
+    }
+}

@@ -1,0 +1,437 @@
+//! Text of `perf script`, and of `rprof script`: a line for each sample, and one for each frame, leaf first.
+//!
+//! ```text
+//! sh  1234/1235 [001]  12.345678:     250000 cpu-clock:
+//!         7f12 __libc_read+0x12 (/usr/lib/libc.so.6)
+//!         4010 main+0x10 (/usr/bin/sh)
+//! ```
+//!
+//! Any choice of fields is read: samples without callchains have their frame on the first line, tracepoints their payload, and a
+//! sample may have no frame at all: it is the thread's alone. Lines of other records are passed over. Text is read line by
+//! line: memory is linear in the distinct stacks, and never more than the budget.
+
+mod frame_line;
+mod head;
+
+use std::io::BufRead;
+use std::path::Path;
+
+use rprof_profile::limits::MOST_FRAMES;
+use rprof_profile::{
+    Frame, FrameAddress, FrameId, FunctionId, ObjectId, Profile, StackId, ThreadId, WeightUnit,
+};
+use rustc_hash::FxHashMap;
+
+use crate::collector::{Collector, Row, UNKNOWN};
+use crate::lines::{Lines, Refused};
+use crate::{Failed, ImportOptions};
+pub(crate) use frame_line::FrameLine;
+use head::{Head, Line};
+
+/// Evidence of a text, by its first lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Evidence {
+    /// A line is the first of a sample or of another record, or a frame stands below one.
+    Samples,
+    /// Nothing tells.
+    None,
+}
+
+/// Returns what the first lines of a text tell.
+pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
+    let mut is_below_a_line = false;
+    for line in lines {
+        if line.trim().is_empty() || line.starts_with('#') {
+            is_below_a_line = false;
+            continue;
+        }
+        let is_indented = line.starts_with(char::is_whitespace);
+        if is_indented && is_below_a_line && FrameLine::is_proof(line) {
+            return Evidence::Samples;
+        }
+        match Line::parse(line) {
+            // Folded stacks may have anything in front of a semicolon.
+            Some(Line::Sample(head)) if !head.comm.contains(';') && is_evident(&head, line) => {
+                return Evidence::Samples;
+            }
+            Some(Line::Record) => return Evidence::Samples,
+            _ => {}
+        }
+        is_below_a_line |= !line.starts_with('\t');
+    }
+    Evidence::None
+}
+
+/// Returns whether a line alone tells that it is the first of a sample.
+fn is_evident(head: &Head<'_>, line: &str) -> bool {
+    let is_frame = || FrameLine::is_proof(head.rest);
+    match head.is_certain {
+        true if head.time.is_some() => true,
+        true => line.ends_with(": ") || is_tracepoint(head.event) || is_frame(),
+        false => head.tid.is_some() && is_frame(),
+    }
+}
+
+/// Returns whether a line is what `perf script` prints of a thread alone, or of its thread and event, padded with blanks: there is
+/// nothing in it to draw, and folded stacks are not written so.
+pub(crate) fn is_padded_thread(line: &str) -> bool {
+    let is_padded = line.starts_with(' ') && line.ends_with(' ');
+    is_padded && matches!(Line::parse(line), Some(Line::Sample(head)) if head.tid.is_some())
+}
+
+/// First line of the current sample. It owns its texts, since the reader reuses the line.
+#[derive(Debug, Default)]
+struct Sample {
+    comm: String,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    cpu: Option<u32>,
+    time: Option<u64>,
+    period: Option<u64>,
+    event: String,
+    rest: String,
+    is_certain: bool,
+    line: u64,
+}
+
+/// Numbers of the names in [`Known`].
+type Name = u32;
+
+/// Frame's line as it was read; equal ones are read once.
+#[derive(Clone, Copy)]
+struct KnownLine {
+    address: u64,
+    function: Name,
+    /// `None` for an inlined call: it lies in the object of its caller.
+    object: Option<ObjectId>,
+}
+
+/// Cache of lines, names and stacks.
+#[derive(Default)]
+struct Known {
+    events: FxHashMap<Box<str>, usize>,
+    lines: FxHashMap<Box<str>, u32>,
+    of_lines: Vec<KnownLine>,
+    names: FxHashMap<Box<str>, Name>,
+    /// Names by number.
+    texts: Vec<Box<str>>,
+    functions: FxHashMap<(Name, ObjectId), FunctionId>,
+    /// Stacks by the numbers of their lines, leaf first; `None` if the filter drops the stack.
+    stacks: FxHashMap<Box<[u32]>, Option<StackId>>,
+    /// The thread of the last sample.
+    thread: Option<(Origin, Option<ThreadId>)>,
+}
+
+/// Name of a thread, with the numbers of its process and its own.
+type Origin = (String, Option<i32>, Option<i32>);
+
+/// Bytes of an entry of [`Known`], about, beside its text.
+const ENTRY_BYTES: usize = 96;
+
+impl Known {
+    /// Returns the number of a frame's line, which `parse` reads if it is new.
+    fn line<'l>(
+        &mut self,
+        line: &'l str,
+        parse: impl Fn(&'l str) -> Option<FrameLine<'l>>,
+        out: &mut Collector<'_>,
+    ) -> Result<Option<u32>, String> {
+        let line = line.trim();
+        if let Some(known) = self.lines.get(line) {
+            return Ok(Some(*known));
+        }
+        match parse(line) {
+            Some(frame) => self.add_line(line, &frame, out).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn add_line(
+        &mut self,
+        line: &str,
+        frame: &FrameLine<'_>,
+        out: &mut Collector<'_>,
+    ) -> Result<u32, String> {
+        let function = match self.names.get(frame.function) {
+            Some(known) => *known,
+            None => {
+                out.hold(2 * frame.function.len() + ENTRY_BYTES)?;
+                let number = self.texts.len() as Name;
+                self.texts.push(frame.function.into());
+                self.names.insert(frame.function.into(), number);
+                number
+            }
+        };
+        let object = match (frame.is_inlined, frame.object) {
+            (true, _) => None,
+            (false, "") => Some(out.object(UNKNOWN, None)?),
+            (false, object) => Some(out.object(object, None)?),
+        };
+        out.hold(line.len() + ENTRY_BYTES)?;
+        let number = self.of_lines.len() as u32;
+        self.of_lines.push(KnownLine {
+            address: frame.address,
+            function,
+            object,
+        });
+        self.lines.insert(line.into(), number);
+        Ok(number)
+    }
+
+    /// Returns the stack of lines, leaf first.
+    fn stack(&mut self, lines: &[u32], out: &mut Collector<'_>) -> Result<Option<StackId>, String> {
+        if let Some(known) = self.stacks.get(lines) {
+            return Ok(*known);
+        }
+        let mut frames: Vec<FrameId> = Vec::with_capacity(lines.len());
+        // perf prints `inlined` in place of the object: an inlined call lies in the object of its caller.
+        let mut object = out.object(UNKNOWN, None)?;
+        let mut depth = 0;
+        for (nth, number) in lines.iter().enumerate().rev() {
+            let line = self.of_lines[*number as usize];
+            match line.object {
+                None => depth += 1,
+                Some(own) => (depth, object) = (0, own),
+            }
+            let key = (line.function, object);
+            let function = match self.functions.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let made = out.function(&self.texts[line.function as usize], object)?;
+                    out.hold(ENTRY_BYTES)?;
+                    self.functions.insert(key, made);
+                    made
+                }
+            };
+            let address = match nth {
+                0 => FrameAddress::InstructionPointer(line.address),
+                _ => FrameAddress::ReturnAddress(line.address),
+            };
+            frames.push(out.frame(Frame {
+                address: Some(address),
+                inline_depth: depth,
+                ..Frame::of(function)
+            })?);
+        }
+        let stack = out.stack(&frames)?;
+        out.hold(size_of_val(lines) + ENTRY_BYTES)?;
+        self.stacks.insert(lines.into(), stack);
+        Ok(stack)
+    }
+}
+
+/// State of reading: the current sample, and the lines that were refused.
+struct Reader<'c, 'o> {
+    out: &'c mut Collector<'o>,
+    known: Known,
+    head: Option<Sample>,
+    /// Lines of its frames, leaf first.
+    frames: Vec<u32>,
+    samples: u64,
+    refused: Refused,
+    /// Threads were printed with their numbers.
+    has_ids: bool,
+}
+
+impl Reader<'_, '_> {
+    fn read_line(&mut self, line: &str, number: u64) -> Result<(), String> {
+        if line.trim().is_empty() {
+            return self.end_sample();
+        }
+        if line.starts_with('#') {
+            return Ok(());
+        }
+        let is_indented = line.starts_with(char::is_whitespace);
+        let parsed = Line::parse_as(line, self.has_ids);
+        // Commands are padded on the left where there are no callchains.
+        let is_certain = match &parsed {
+            Some(Line::Sample(head)) => head.is_certain,
+            Some(Line::Record) => true,
+            None => false,
+        };
+        let takes_frames = |head: &Sample| {
+            // One that has its frame on the first line has no others, unless perf wrote them so.
+            let is_below = line.starts_with('\t') || is_indented && head.rest.is_empty();
+            is_below || is_bare_frame(line)
+        };
+        if !is_certain && self.head.as_ref().is_some_and(takes_frames) {
+            // The leaf stands first; callers beyond the limit are left out in any case.
+            if self.frames.len() <= MOST_FRAMES {
+                match self.known.line(line, FrameLine::parse, self.out)? {
+                    Some(frame) => self.frames.push(frame),
+                    None => self
+                        .refused
+                        .add(number, "is no frame, but stands below a sample"),
+                }
+            }
+            return Ok(());
+        }
+        match parsed {
+            None => self
+                .refused
+                .add(number, "is neither a sample nor a frame of one"),
+            Some(Line::Record) => self.end_sample()?,
+            // Samples without callchains have no blank line between them.
+            Some(Line::Sample(head)) => {
+                self.end_sample()?;
+                self.head = Some(Sample::of(&head, number));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the sample that was read, if there is one.
+    fn end_sample(&mut self) -> Result<(), String> {
+        let Some(sample) = self.head.take() else {
+            return Ok(());
+        };
+        if self.frames.is_empty() && !is_tracepoint(&sample.event) {
+            let line = (self.known).line(&sample.rest, FrameLine::at_end, self.out)?;
+            self.frames.extend(line);
+        }
+        if self.frames.is_empty() && !sample.is_certain {
+            let why = "has no thread id with a time or an event, and no frames";
+            self.refused.add(sample.line, why);
+            return Ok(());
+        }
+        self.samples += 1;
+        let event = match self.known.events.get(&*sample.event) {
+            Some(event) => *event,
+            None => {
+                let event = match &*sample.event {
+                    "" => self.out.event("samples", unit_of_nameless(sample.period)),
+                    name => self.out.event(name, WeightUnit::of_event(name)),
+                };
+                self.out.hold(sample.event.len() + ENTRY_BYTES)?;
+                self.known
+                    .events
+                    .insert(sample.event.as_str().into(), event);
+                event
+            }
+        };
+        let stack = self.known.stack(&self.frames, self.out)?;
+        self.frames.clear();
+        let name = match (&*sample.comm, sample.tid) {
+            ("", Some(tid)) => format!(":{tid}"),
+            ("", None) => UNKNOWN.to_owned(),
+            _ => sample.comm,
+        };
+        let origin = (name, sample.pid, sample.tid);
+        let thread = match &self.known.thread {
+            Some((known, thread)) if *known == origin => *thread,
+            _ => {
+                let (name, pid, tid) = &origin;
+                let thread = self.out.thread(*pid, *tid, name, None)?;
+                self.known.thread = Some((origin, thread));
+                thread
+            }
+        };
+        self.out.add(&Row {
+            event,
+            thread,
+            cpu: sample.cpu,
+            time: sample.time,
+            stack,
+            samples: 1,
+            weight: sample.period.unwrap_or(1),
+        })
+    }
+}
+
+impl Sample {
+    fn of(head: &Head<'_>, line: u64) -> Sample {
+        Sample {
+            comm: head.comm.to_owned(),
+            pid: head.pid,
+            tid: head.tid,
+            cpu: head.cpu,
+            time: head.time,
+            period: head.period,
+            event: head.event.to_owned(),
+            rest: head.rest.to_owned(),
+            is_certain: head.is_certain,
+            line,
+        }
+    }
+}
+
+/// Returns whether a line without indentation is a frame, as in text that lost its leading blanks.
+fn is_bare_frame(line: &str) -> bool {
+    FrameLine::parse(line).is_some_and(|frame| !frame.object.is_empty())
+}
+
+/// Returns whether an event is a tracepoint, such as `sched:sched_switch`. Its payload follows its name.
+fn is_tracepoint(event: &str) -> bool {
+    let is_modifiers = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWeb".contains(&byte));
+    let mut parts = event.split(':');
+    let group = parts.next().unwrap_or("");
+    parts.next().is_some_and(|name| !is_modifiers(name)) && group != "mem" && !group.contains('/')
+}
+
+/// Returns the unit of samples that name no event.
+fn unit_of_nameless(period: Option<u64>) -> WeightUnit {
+    match period {
+        Some(_) => WeightUnit::Events,
+        None => WeightUnit::Samples,
+    }
+}
+
+/// Returns whether samples were printed with the numbers of their threads, by the first lines of a text: perf prints the same
+/// fields of all. A command may end in a number.
+fn has_ids(start: &str) -> bool {
+    let mut above: Option<Head<'_>> = None;
+    for line in start.lines() {
+        let is_frame = line.starts_with('\t') && FrameLine::parse(line).is_some();
+        if is_frame && above.as_ref().is_some_and(|head| head.tid.is_none()) {
+            return false;
+        }
+        above = match Line::parse(line) {
+            Some(Line::Sample(head)) => Some(head),
+            _ => None,
+        };
+    }
+    true
+}
+
+pub(crate) fn read(
+    input: &mut dyn BufRead,
+    source: &Path,
+    options: &ImportOptions,
+) -> Result<Profile, Failed> {
+    let mut out = Collector::new(source, options, true);
+    let start = String::from_utf8_lossy(input.fill_buf()?);
+    let has_ids = has_ids(&start);
+    let mut reader = Reader {
+        out: &mut out,
+        known: Known::default(),
+        head: None,
+        frames: Vec::new(),
+        samples: 0,
+        refused: Refused::default(),
+        has_ids,
+    };
+    let mut lines = Lines::new(input);
+    while let Some((number, line)) = lines.next()? {
+        match line {
+            Ok(line) => reader.read_line(&line, number)?,
+            Err(why) => reader.refused.add(number, why),
+        }
+    }
+    reader.end_sample()?;
+    let (samples, refused) = (reader.samples, reader.refused);
+    if samples == 0 {
+        return Err(match refused.first() {
+            Some(first) => format!("it has no sample: {first}"),
+            None => "it has no sample".to_owned(),
+        }
+        .into());
+    }
+    if let Some(told) = refused.told() {
+        out.warn(told);
+    }
+    out.warn("perf script's text does not tell why functions lack names, nor whether stacks are complete");
+    Ok(out.finish()?)
+}
+
+#[cfg(test)]
+mod tests;

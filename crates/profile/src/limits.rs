@@ -1,0 +1,190 @@
+//! Limits for reading profiles of other tools. Input is hostile: a few bytes may encode any number of frames, names and
+//! events.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rprof_image::{MemoryBudget, MemoryLease};
+
+use crate::builder::ProfileBuilder;
+
+/// Maximum depth of a stack. Deeper stacks lose their outermost callers.
+pub const MOST_FRAMES: usize = 4096;
+
+/// Maximum number of events of an input. Samples of further events are dropped: a report shows each event separately, in time
+/// that grows with the whole profile.
+pub const MOST_EVENTS: usize = 1000;
+
+/// Default memory budget for all inputs of a command, in bytes. With the program and its output, the process stays below
+/// 512 MiB.
+pub const READING_MEMORY: u64 = 320 << 20;
+
+/// Granularity of memory taken from the budget, in bytes.
+const STEP: u64 = 64 << 10;
+
+/// Budget for all inputs of a command: memory for their tables, and work beyond one pass over their bytes. Clones share it.
+#[derive(Clone, Debug)]
+pub struct ReadingBudget {
+    memory: MemoryBudget,
+    work: Arc<AtomicU64>,
+}
+
+impl ReadingBudget {
+    /// Creates a budget of this many bytes of memory, and of work in proportion.
+    pub fn new(memory: u64) -> ReadingBudget {
+        ReadingBudget {
+            memory: MemoryBudget::new(memory),
+            work: Arc::default(),
+        }
+    }
+
+    /// Returns the bytes of memory taken so far.
+    pub fn memory(&self) -> u64 {
+        self.memory.taken()
+    }
+
+    /// Returns the work that was done so far, in bytes that were looked at again.
+    pub fn work(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for ReadingBudget {
+    fn default() -> Self {
+        ReadingBudget::new(READING_MEMORY)
+    }
+}
+
+/// Memory that a profile takes while it is being read.
+#[derive(Debug)]
+pub struct Reading {
+    /// `None` if there is no budget at all.
+    lease: Option<MemoryLease>,
+    budget: ReadingBudget,
+    /// Bytes beside the profile.
+    beside: u64,
+}
+
+/// Limit that an input goes beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OverLimit {
+    /// The tables exceed the memory budget.
+    #[error("it takes more than {} MiB of memory; export less of it, or allow more by --memory", most >> 20)]
+    Memory {
+        /// Bytes of the budget.
+        most: u64,
+    },
+    /// Few bytes name long texts again and again.
+    #[error("it refers to the same long names for more than {} MiB; export less of it, or allow more by --memory", most >> 20)]
+    Work {
+        /// Bytes that may be looked at again.
+        most: u64,
+    },
+}
+
+/// Bytes of names that an input may have looked at again, for each byte of the budget of memory.
+const WORK: u64 = 8;
+
+impl Reading {
+    /// Begins, with nothing taken.
+    pub fn new(budget: &ReadingBudget) -> Reading {
+        Reading {
+            lease: budget.memory.take(0),
+            budget: budget.clone(),
+            beside: 0,
+        }
+    }
+
+    /// Takes memory for tables beside the profile.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), OverLimit> {
+        self.beside = self.beside.saturating_add(bytes);
+        self.grow(self.beside)
+    }
+
+    /// Returns memory of tables beside the profile.
+    pub fn give_back(&mut self, bytes: u64) {
+        self.beside = self.beside.saturating_sub(bytes);
+    }
+
+    /// Pays for the work of looking at a name that an input can refer to any number of times.
+    ///
+    /// # Errors
+    /// It was done too many times.
+    pub fn pay(&mut self, bytes: usize) -> Result<(), OverLimit> {
+        // The count says nothing of other memory.
+        let before = self.budget.work.fetch_add(bytes as u64, Ordering::Relaxed);
+        let most = self.budget.memory.most().saturating_mul(WORK);
+        match before.saturating_add(bytes as u64) > most {
+            true => Err(OverLimit::Work { most }),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the memory that the profile has grown to.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub fn hold_profile(&mut self, builder: &ProfileBuilder) -> Result<(), OverLimit> {
+        self.grow(self.beside.saturating_add(builder.held_bytes()))
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), OverLimit> {
+        let most = self.budget.memory.most();
+        let wanted = bytes.div_ceil(STEP).saturating_mul(STEP).min(most);
+        let lease = self.lease.as_mut().filter(|_| bytes <= most);
+        match lease.is_some_and(|lease| lease.grow_to(wanted)) {
+            true => Ok(()),
+            false => Err(OverLimit::Memory { most }),
+        }
+    }
+
+    /// Ends reading: the profile's memory stays taken for as long as the budget lasts.
+    pub fn keep(self) {
+        if let Some(lease) = self.lease {
+            lease.keep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_share_a_budget_and_what_was_kept_stays_taken() {
+        let budget = ReadingBudget::new(1 << 20);
+        let mut first = Reading::new(&budget);
+        first.hold(600 << 10).unwrap();
+        let mut second = Reading::new(&budget);
+        let error = second.hold(600 << 10).unwrap_err();
+        assert!(
+            error.to_string().starts_with("it takes more than 1 MiB"),
+            "{error}"
+        );
+        first.keep();
+        assert!(Reading::new(&budget).hold(600 << 10).is_err());
+        let mut third = Reading::new(&budget);
+        third.hold(300 << 10).unwrap();
+        third.give_back(300 << 10);
+        third.hold(300 << 10).unwrap();
+        // Work is not given back.
+        third.pay(8 << 20).unwrap();
+        assert_eq!(third.pay(1), Err(OverLimit::Work { most: 8 << 20 }));
+    }
+
+    #[test]
+    fn a_profile_is_counted_with_its_names_and_stacks() {
+        let budget = ReadingBudget::new(1 << 20);
+        let mut memory = Reading::new(&budget);
+        let mut builder = ProfileBuilder::with_addresses();
+        let object = builder.intern_object("x");
+        memory.hold_profile(&builder).unwrap();
+        builder.intern_function(Ok(&"n".repeat(2 << 20)), object);
+        assert!(builder.held_bytes() > 2 << 20);
+        assert!(memory.hold_profile(&builder).is_err());
+    }
+}

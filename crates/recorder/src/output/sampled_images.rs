@@ -1,0 +1,184 @@
+//! [`SampledImages`]: which images samples lie in, where no stack is unwound.
+//!
+//! Unwinding looks up the image of each frame, and tells by itself which ones it met.
+
+use rprof_processes::{LiveMap, Pid};
+use rprof_records::{CpuMode, Misc, ProcessEvent, Sample};
+use rustc_hash::FxHashSet;
+
+use crate::mapped_files::MappedImage;
+
+/// Places that are remembered; a power of two.
+const PLACES: usize = 1 << 10;
+
+/// Bytes of code that are taken for one place: of one image, nearly always.
+const PLACE: u64 = 4 << 10;
+
+/// Most images that are remembered. Beyond that all are forgotten, and handed on again when they are met again.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// Largest value of a callchain that is a marker (`PERF_CONTEXT_MAX`), as a distance from the end of all addresses.
+const MARKERS: u64 = 4095;
+
+/// The first address of the kernel's half, on all 64-bit processors.
+const KERNEL: u64 = 1 << 63;
+
+/// Images that samples lie in, each once.
+#[derive(Debug)]
+pub(super) struct SampledImages {
+    map: LiveMap,
+    /// Places where a sample was: a direct-mapped cache of the state of a process's mappings, and address.
+    seen: Vec<(u64, u64)>,
+    /// Numbers of images, which are not used again.
+    known: FxHashSet<u64>,
+}
+
+impl SampledImages {
+    pub(super) fn new() -> SampledImages {
+        SampledImages {
+            map: LiveMap::new(),
+            seen: vec![(0, 0); PLACES],
+            known: FxHashSet::default(),
+        }
+    }
+
+    /// Handles the next process event in time.
+    pub(super) fn handle(&mut self, event: &ProcessEvent<'_>) {
+        self.map.handle(event);
+        self.map.take_forgotten();
+    }
+
+    /// Handles the next sample in time; hands on each image that is met for the first time.
+    pub(super) fn sample(
+        &mut self,
+        sample: &Sample<'_>,
+        misc: Misc,
+        mut new: impl FnMut(MappedImage),
+    ) {
+        let Some(pid) = sample.pid().map(Pid) else {
+            return;
+        };
+        let generation = self.map.generation(pid);
+        if generation == 0 {
+            return;
+        }
+        let own = sample.ip().filter(|_| misc.cpu_mode() == CpuMode::User);
+        let callers = sample.callchain();
+        let callers = callers.iter().flat_map(rprof_records::Callchain::iter);
+        for address in own.into_iter().chain(callers) {
+            // The kernel's side, and what divides the two.
+            if address >= KERNEL || address >= MARKERS.wrapping_neg() {
+                continue;
+            }
+            let place = (generation, address / PLACE);
+            let slot = place.0.wrapping_mul(31).wrapping_add(place.1) as usize % PLACES;
+            let Some(seen) = self.seen.get_mut(slot) else {
+                continue;
+            };
+            if *seen == place {
+                continue;
+            }
+            *seen = place;
+            let Some(mapping) = self.map.find(pid, address).filter(|found| found.executable) else {
+                continue;
+            };
+            if self.known.len() >= MOST_KNOWN {
+                self.known.clear();
+            }
+            let serial = self.map.image_serial(mapping.backing);
+            if serial.is_some_and(|serial| self.known.insert(serial))
+                && let Some(image) = self.map.image(mapping.backing)
+            {
+                new(MappedImage {
+                    pid,
+                    range: mapping.start..mapping.end,
+                    image: image.clone(),
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{Attr, Endian, Mapped, RawBytes, SampleLayout, SampleType};
+
+    fn layout() -> SampleLayout {
+        let attr = Attr {
+            sample_type: SampleType::IP | SampleType::TID | SampleType::CALLCHAIN,
+            ..Attr::default()
+        };
+        SampleLayout::new(&attr, Endian::NATIVE)
+    }
+
+    /// Paths of the images that a sample is the first of.
+    fn new(
+        images: &mut SampledImages,
+        pid: i32,
+        ip: u64,
+        misc: Misc,
+        chain: &[u64],
+    ) -> Vec<String> {
+        let mut body = Vec::new();
+        body.extend(ip.to_ne_bytes());
+        body.extend(pid.to_ne_bytes());
+        body.extend(pid.to_ne_bytes());
+        body.extend((chain.len() as u64).to_ne_bytes());
+        body.extend(chain.iter().flat_map(|word| word.to_ne_bytes()));
+        let layout = layout();
+        let sample = Sample::parse(RawBytes::from(&body[..]), &layout).unwrap();
+        let mut found = Vec::new();
+        images.sample(&sample, misc, |image| {
+            assert_eq!(image.pid, Pid(pid));
+            found.push(String::from_utf8_lossy(&image.image.path).into_owned());
+        });
+        found
+    }
+
+    fn map(images: &mut SampledImages, pid: i32, start: u64, path: &str) {
+        images.handle(&ProcessEvent::Mapped(Mapped {
+            pid,
+            tid: pid,
+            start,
+            len: 0x10000,
+            file_offset: 0,
+            path: path.as_bytes().into(),
+            identity: None,
+            executable: true,
+            kernel: false,
+            prot_and_flags: None,
+            misc: Misc::USER,
+        }));
+    }
+
+    #[test]
+    fn each_image_in_a_stack_is_handed_on_once() {
+        let mut images = SampledImages::new();
+        map(&mut images, 1, 0x10_0000, "/a");
+        map(&mut images, 1, 0x20_0000, "/b");
+        map(&mut images, 1, 0x30_0000, "/c");
+        let user = u64::MAX - 511;
+        let chain = [
+            u64::MAX - 127,
+            0xffff_ffff_8000_0000,
+            user,
+            0x20_0010,
+            0x10_0010,
+        ];
+        assert_eq!(
+            new(&mut images, 1, 0xffff_ffff_8000_0000, Misc::KERNEL, &chain),
+            ["/b", "/a"]
+        );
+        assert_eq!(new(&mut images, 1, 0x20_0010, Misc::USER, &chain), [""; 0]);
+        assert_eq!(new(&mut images, 1, 0x30_0010, Misc::USER, &[]), ["/c"]);
+        // Of a process that is not known, and beyond what is mapped.
+        assert_eq!(new(&mut images, 2, 0x30_0010, Misc::USER, &[]), [""; 0]);
+        assert_eq!(new(&mut images, 1, 0x50_0010, Misc::USER, &[]), [""; 0]);
+        // The same address, of another image by now; and another process with an image that is known.
+        map(&mut images, 1, 0x30_0000, "/d");
+        map(&mut images, 2, 0x70_0000, "/b");
+        assert_eq!(new(&mut images, 1, 0x30_0010, Misc::USER, &[]), ["/d"]);
+        assert_eq!(new(&mut images, 2, 0x70_0010, Misc::USER, &[]), [""; 0]);
+    }
+}

@@ -1,0 +1,223 @@
+//! [`LateBoost`]: real-time scheduling of a receiver while it is late.
+
+use crate::clock::monotonic_ns;
+use crate::scheduling;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Nanoseconds for which a boost may last.
+const MOST: u64 = 300_000_000;
+
+/// Nanoseconds that must be left for a boost to begin.
+const LEAST: u64 = 30_000_000;
+
+/// A nanosecond of boost is earned in so many nanoseconds.
+const EARNED_IN: u64 = 4;
+
+/// Real-time scheduling of the calling thread while it is late, for a quarter of the time at most.
+///
+/// A nice value counts only among the threads of one scheduling group. Where each session has a group of its own
+/// (`sched_autogroup`), or each container, a profiler has the share of one group among all, however low its nice
+/// value is; and a receiver that does not get the CPU loses samples. SCHED_FIFO does not know groups. Since it takes
+/// the CPU from everything else, it is bounded, and used only while it is needed.
+///
+/// Does nothing where SCHED_FIFO is not allowed (CAP_SYS_NICE, `ulimit -r`).
+#[derive(Debug, Default)]
+pub struct LateBoost {
+    account: Account,
+    /// True if the scheduling stays as it is.
+    is_settled: bool,
+    boosted: Boosted,
+}
+
+impl LateBoost {
+    /// Prepares the boost of a receiver, which is an ordinary thread until it is late. With `realtime`, the priority of
+    /// its drain threads, it is a real-time thread from the first [`update`](Self::update) on.
+    pub fn new(realtime: Option<u8>) -> LateBoost {
+        let boost = LateBoost::default();
+        // Drain threads go first.
+        let priority = realtime.map_or(0, |drains| drains.saturating_sub(1).max(1));
+        boost.boosted.0.store(priority, Ordering::Relaxed);
+        boost
+    }
+
+    /// Returns whether the receiver is boosted since it was late.
+    pub fn is_on(&self) -> bool {
+        self.account.is_on
+    }
+
+    /// Returns the switch for threads that the receiver waits for.
+    pub fn boosted(&self) -> Boosted {
+        self.boosted.clone()
+    }
+
+    /// Begins or ends the boost of the calling thread. Costs next to nothing while it is neither late nor boosted.
+    pub fn update(&mut self, is_late: bool) {
+        if self.is_settled {
+            return;
+        }
+        let on = self.account.is_on;
+        let asked = self.boosted.0.load(Ordering::Relaxed);
+        if asked != 0 && !on {
+            self.is_settled = true;
+            // The session reports a refusal.
+            let _ = scheduling::make_realtime(asked);
+            return;
+        }
+        if !(is_late || on) {
+            return;
+        }
+        let will = self.account.update(is_late, monotonic_ns());
+        let (changed, priority) = match (on, will) {
+            (false, true) => (
+                scheduling::make_realtime(scheduling::LATE_RECEIVER),
+                scheduling::LATE_RECEIVER,
+            ),
+            (true, false) => (scheduling::make_ordinary(), 0),
+            _ => return,
+        };
+        match changed {
+            Ok(()) => self.boosted.0.store(priority, Ordering::Relaxed),
+            Err(_) => (self.is_settled, self.account.is_on) = (true, false),
+        }
+    }
+}
+
+thread_local! {
+    /// Priority that the thread has by [`Boosted::follow`]; `None` before the first time.
+    static FOLLOWED: Cell<Option<u8>> = const { Cell::new(None) };
+}
+
+/// Tells whether a receiver is boosted, to threads that work while it waits for them. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Boosted(Arc<AtomicU8>);
+
+impl Boosted {
+    /// Gives the calling thread the scheduling that the receiver has now. Call it before each piece of work: a boosted
+    /// receiver waits in vain for a thread that does not get a CPU.
+    pub fn follow(&self) {
+        let priority = self.0.load(Ordering::Relaxed);
+        let followed = FOLLOWED.replace(Some(priority));
+        if followed.is_none() {
+            scheduling::prefer_this_thread();
+        }
+        // Neither is to be had without rights, and then the receiver is not boosted either.
+        let _ = match (followed.unwrap_or(0), priority) {
+            (old, new) if old == new => Ok(()),
+            (_, 0) => scheduling::make_ordinary(),
+            (_, priority) => scheduling::make_realtime(priority),
+        };
+    }
+}
+
+/// Time for which a thread may be boosted, and whether it is.
+#[derive(Debug)]
+struct Account {
+    is_on: bool,
+    /// Nanoseconds of boost that are left.
+    left: u64,
+    /// Time of the last look.
+    seen_at: u64,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Account {
+            is_on: false,
+            left: MOST,
+            seen_at: 0,
+        }
+    }
+}
+
+impl Account {
+    /// Returns whether the thread is to be boosted from `now` on, in nanoseconds.
+    fn update(&mut self, is_late: bool, now: u64) -> bool {
+        let passed = now.saturating_sub(self.seen_at);
+        let spent = if self.is_on { passed } else { 0 };
+        self.left = (self.left + passed / EARNED_IN).min(MOST);
+        self.left = self.left.saturating_sub(spent);
+        self.seen_at = now;
+        let least = if self.is_on { 1 } else { LEAST };
+        self.is_on = is_late && self.left >= least;
+        self.is_on
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_late_thread_is_boosted_until_it_has_caught_up() {
+        let mut account = Account::default();
+        assert!(!account.update(false, 0));
+        assert!(account.update(true, MS));
+        assert!(account.update(true, 2 * MS));
+        assert!(!account.update(false, 3 * MS));
+        assert!(account.update(true, 4 * MS));
+    }
+
+    #[test]
+    fn a_thread_that_is_always_late_is_boosted_for_a_quarter_of_the_time() {
+        let mut account = Account::default();
+        let on = (0..100_000).filter(|ms| account.update(true, ms * MS));
+        let boosted = on.count();
+        assert!((24_900..=25_400).contains(&boosted), "{boosted}");
+        // However long it waits, it earns no more than one stretch.
+        let begin = 10_000_000;
+        let on = (begin..begin + 1000).filter(|ms| account.update(true, ms * MS));
+        let boosted = on.count();
+        assert!((300..=600).contains(&boosted), "{boosted}");
+    }
+
+    /// Runs on a thread of its own, whose scheduling changes.
+    fn on_a_thread(test: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(test).join().unwrap();
+    }
+
+    #[test]
+    fn helpers_follow_a_boost_where_it_is_allowed() {
+        on_a_thread(|| {
+            let mut boost = LateBoost::new(None);
+            let boosted = boost.boosted();
+            boost.update(false);
+            assert_eq!(scheduling::policy(), libc::SCHED_OTHER);
+            boost.update(true);
+            // Without the right to it nothing happens.
+            let policy = scheduling::policy();
+            let is_boosted = policy == (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
+            assert_eq!(is_boosted, !boost.is_settled);
+            let helper = boosted.clone();
+            on_a_thread(move || {
+                assert_eq!(scheduling::policy(), libc::SCHED_OTHER);
+                helper.follow();
+                assert_eq!(scheduling::policy(), policy);
+                helper.0.store(0, Ordering::Relaxed);
+                helper.follow();
+                assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
+            });
+            boosted.0.store(u8::from(is_boosted), Ordering::Relaxed);
+            boost.update(false);
+            assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
+            assert_eq!(boosted.0.load(Ordering::Relaxed), 0);
+        });
+    }
+
+    #[test]
+    fn a_receiver_of_real_time_threads_stays_one() {
+        on_a_thread(|| {
+            let mut boost = LateBoost::new(Some(1));
+            let allowed = scheduling::make_realtime(1).is_ok();
+            for is_late in [false, true, false] {
+                boost.update(is_late);
+                let is_realtime = scheduling::policy() & libc::SCHED_FIFO != 0;
+                assert_eq!(is_realtime, allowed);
+            }
+            assert_eq!(boost.boosted().0.load(Ordering::Relaxed), 1);
+        });
+    }
+}

@@ -1,0 +1,119 @@
+//! Files of programs that are watched are not kept in use: mounts can be taken away, and deleted files take no space.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::support::{Here, Running, c, measured, needs, wait_until};
+
+/// Mounts a file system, runs a program there, and takes the file system away at once. Prints the status of umount(8).
+const MOUNTED: &str = "
+    mkdir -p \"$1\" && mount -t tmpfs none \"$1\" && cp \"$2\" \"$1/app\" || exit 99
+    \"$1/app\" $3
+    umount \"$1\"; echo umount=$?
+    umount -l \"$1\" 2> /dev/null; :
+";
+
+/// Files below a folder that a process has open, or mapped; and folders.
+fn in_use_below(pid: u32, folder: &Path) -> Vec<PathBuf> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let links = ["fd", "map_files"].map(|list| std::fs::read_dir(process.join(list)));
+    let links = links.into_iter().flatten().flatten().flatten();
+    links
+        .filter_map(|link| std::fs::read_link(link.path()).ok())
+        .filter(|path| path.starts_with(folder))
+        .collect()
+}
+
+fn number(running: &Running) -> u32 {
+    running.pid().as_raw_nonzero().get() as u32
+}
+
+/// The functions of `shares.c` have their names, though the file system is gone that it was on.
+fn check_names(here: &Here, what: &str) -> Result<(), String> {
+    let report = here.report("--comm app");
+    let share = report.only().total_share("burn_seventy");
+    match share > 0.4 {
+        true => Ok(()),
+        false => Err(format!("{what}: {share}")),
+    }
+}
+
+#[test]
+fn mount_of_a_program_can_be_taken_away_while_its_parent_is_recorded() {
+    needs!(PerfEvents, Root);
+    for options in [
+        "",
+        "--call-graph fp",
+        "--call-graph none",
+        "--off-cpu",
+        "-a",
+        "--keep none",
+        "--keep all",
+    ] {
+        measured(|| {
+            let here = Here::new();
+            let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
+            let record = record.words("-- sh -c").arg(MOUNTED).arg("sh");
+            let record = record.arg(here.path("mounted")).arg(c("shares.c"));
+            record.arg("0.5").ok().prints("umount=0");
+            match options {
+                "--keep none" => Ok(()),
+                _ => check_names(&here, options),
+            }
+        });
+    }
+}
+
+#[test]
+fn mount_of_a_program_can_be_taken_away_beside_a_recording() {
+    needs!(PerfEvents, Root);
+    for command in [
+        "record -q -F 999 -e cpu-clock -a",
+        "record -q -F 999 -e cpu-clock -a --call-graph fp",
+        "top -q -F 999 -d 0.2 -n 1000 --format json",
+    ] {
+        let here = Here::new();
+        let rprof = here.rprof(command).start();
+        wait_until("it records", || {
+            let maps = std::fs::read_dir(format!("/proc/{}/task", number(&rprof)));
+            maps.is_ok_and(|threads| threads.count() > 2)
+        });
+        let folder = here.path("mounted");
+        for seconds in ["0.02", "0.5"] {
+            let neighbour = here.command("sh").arg("-c").arg(MOUNTED).arg("sh");
+            let neighbour = neighbour.arg(&folder).arg(c("shares.c")).arg(seconds);
+            neighbour.ok().prints("umount=0");
+        }
+        rprof.signal(Signal::INT);
+        rprof.end();
+    }
+}
+
+#[test]
+fn files_that_were_deleted_are_not_in_use_once_their_programs_have_ended() {
+    needs!(PerfEvents);
+    for command in [
+        "record -q -F 999 -e cpu-clock -o out.data",
+        "record -q -F 999 -e cpu-clock --off-cpu -o out.data",
+        "top -q -F 999 -e cpu-clock -d 0.2 -n 1000 --format json",
+    ] {
+        let here = Here::new();
+        let folder = here.path("programs");
+        std::fs::create_dir(&folder).unwrap();
+        here.copy(&c("shares.c"), "programs/one");
+        here.copy(&c("jit.c"), "programs/two");
+        let script =
+            "programs/one 0.4; programs/two dump 0.4 \"$1\"; rm -r programs; echo; sleep 60";
+        let rprof = here.rprof(command).words("-- sh -c").arg(script);
+        let mut rprof = rprof.arg("sh").arg(&folder).start();
+        // Another line tells when code was moved.
+        while !rprof.line().is_empty() {}
+        // What the kernel calls a path that was deleted begins as it did.
+        wait_until("no file of it is in use", || {
+            in_use_below(number(&rprof), &folder).is_empty()
+        });
+        rprof.signal(Signal::INT);
+        rprof.end();
+    }
+}

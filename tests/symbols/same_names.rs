@@ -1,0 +1,168 @@
+//! Functions of one name that are not one function, where names have no path.
+
+use std::path::Path;
+
+use crate::support::{Here, Language, Report, Row, c, generated, needs, rust};
+
+/// The rows of a function's name, with or without a place behind it, of a recording of `program`.
+fn rows(program: &Path, name: &str) -> Vec<Row> {
+    let here = Here::new();
+    here.record("-F 999 -e cpu-clock:u", program, "");
+    let report = Report::parse(&here.rprof("report --format json").ok());
+    let whole = report.only().weight;
+    let mut report = report;
+    let rows = report.events.remove(0).rows.into_iter();
+    rows.filter(|row| row.symbol == name || row.symbol.starts_with(&format!("{name} (")))
+        // A few samples may lie in a line without a function.
+        .filter(|row| row.own * 50 > whole)
+        .collect()
+}
+
+/// Asserts that there is one row for each of these places, in any order.
+fn assert_places(rows: &[Row], name: &str, places: &[&str]) {
+    let mut shown: Vec<&str> = rows.iter().map(|row| row.symbol.as_str()).collect();
+    shown.sort_unstable();
+    let mut expected: Vec<String> = places
+        .iter()
+        .map(|place| format!("{name} ({place})"))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(shown, expected);
+}
+
+const MODULES: &str = "
+mod parser {
+    #[inline(always)]
+    pub fn step(x: u64) -> u64 {
+        let mut y = x;
+        for i in 0..20u64 { y = (y ^ i).rotate_left(7).wrapping_mul(0x9E3779B97F4A7C15); }
+        y
+    }
+}
+mod render {
+    #[inline(always)]
+    pub fn step(x: u64) -> u64 {
+        let mut y = x;
+        for i in 0..40u64 { y = (y ^ i).rotate_left(9).wrapping_mul(0xC2B2AE3D27D4EB4F); }
+        y
+    }
+}
+#[inline(never)]
+fn parse_all(n: u64) -> u64 { (0..n).fold(1, |a, i| parser::step(a ^ i)) }
+#[inline(never)]
+fn render_all(n: u64) -> u64 { (0..n).fold(1, |a, i| render::step(a ^ i)) }
+fn main() { println!(\"{}\", parse_all(8_000_000) ^ render_all(4_000_000)); }
+";
+
+#[test]
+fn inlined_functions_of_two_modules_have_two_rows_with_line_tables() {
+    needs!(PerfEvents);
+    let flags = ["-Copt-level=3", "-Cdebuginfo=line-tables-only"];
+    let program = generated("modules", MODULES, Language::Rust, &flags);
+    let shown = rows(&program, "step");
+    assert_eq!(shown.len(), 2, "{shown:#?}");
+    for row in &shown {
+        let is_line = |line: u32| row.symbol == format!("step (modules.rs:{line})");
+        assert!((3..8).chain(12..17).any(is_line), "{row:?}");
+    }
+    // With what `cargo rprof` builds with, names have their path.
+    let flags = ["-Copt-level=3", "-Cdebuginfo=1"];
+    let program = generated("modules", MODULES, Language::Rust, &flags);
+    for name in ["modules::parser::step", "modules::render::step"] {
+        assert_eq!(rows(&program, name).len(), 1, "{name}");
+    }
+}
+
+const NAMESPACES: &str = "
+#include <cstdint>
+#define INLINE static inline __attribute__((always_inline))
+namespace parser {
+INLINE uint64_t step(uint64_t x) {
+    for (int i = 0; i < 20; i++) x = (x ^ i) * 0x9E3779B97F4A7C15ull;
+    return x;
+}
+}
+namespace { namespace render {
+INLINE uint64_t step(uint64_t x) {
+    for (int i = 0; i < 40; i++) x = (x ^ i) * 0xC2B2AE3D27D4EB4Full;
+    return x;
+}
+} }
+int main() {
+    uint64_t sum = 1;
+    for (int i = 0; i < 8000000; i++) sum = parser::step(sum ^ i);
+    for (int i = 0; i < 4000000; i++) sum ^= render::step(sum + i);
+    return sum == 42;
+}
+";
+
+#[test]
+fn inlined_static_functions_of_two_namespaces_have_two_rows() {
+    needs!(PerfEvents, Cxx);
+    for debug in ["-g", "-g1"] {
+        let program = generated("namespaces", NAMESPACES, Language::Cxx, &["-O2", debug]);
+        let shown = rows(&program, "step");
+        assert_places(&shown, "step", &["namespaces.cpp:5", "namespaces.cpp:11"]);
+    }
+}
+
+/// Names and lines of a function that two files have, which share nothing but a header.
+#[test]
+fn static_functions_of_two_files_have_two_rows() {
+    needs!(PerfEvents);
+    for attribute in ["noinline", "always_inline"] {
+        let here = Here::new();
+        for (file, rounds) in [("left", 20), ("right", 40)] {
+            let text = format!(
+                "#include <stdint.h>\n\
+                 static inline __attribute__(({attribute})) uint64_t step(uint64_t x) {{\n\
+                 for (int i = 0; i < {rounds}; i++) x = (x ^ i) * 0x9E3779B97F4A7C15ull;\n\
+                 return x;\n}}\n\
+                 uint64_t {file}(uint64_t x) {{\n\
+                 for (int i = 0; i < 5000000; i++) x ^= step(x + i);\nreturn x;\n}}\n"
+            );
+            std::fs::write(here.path(&format!("{file}.c")), text).expect("written");
+        }
+        let main = "unsigned long left(unsigned long), right(unsigned long);\n\
+                    int main(void) { return left(right(1)) == 42; }\n";
+        std::fs::write(here.path("main.c"), main).expect("written");
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        here.command(&compiler)
+            .words("-O2 -g -o program main.c left.c right.c")
+            .ok();
+        let shown = rows(&here.path("program"), "step");
+        assert_places(&shown, "step", &["left.c:2", "right.c:2"]);
+    }
+}
+
+/// Nothing stands behind a name that only one function has, however many copies of it there are.
+#[test]
+fn functions_of_one_name_each_have_no_place() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.2");
+    let own = here.rprof("report").ok().out();
+    assert!(!own.contains(".c:") && !own.contains(".h:"), "{own}");
+    let flags = ["-Cdebuginfo=1"];
+    here.record("-F 999 -g -e cpu-clock:u", &rust("names.rs", &flags), "0.1");
+    let own = here
+        .rprof("report --symbol names::* --symbol <names*")
+        .ok()
+        .out();
+    assert!(!own.contains(".rs:"), "{own}");
+}
+
+/// People who know the name need not know the place.
+#[test]
+fn a_name_without_its_place_chooses_all_functions_of_that_name() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let flags = ["-Copt-level=3", "-Cdebuginfo=line-tables-only"];
+    let program = generated("modules", MODULES, Language::Rust, &flags);
+    here.record("-F 999 -e cpu-clock:u", &program, "");
+    let report = here.rprof("report --format json --symbol step").ok();
+    assert_eq!(Report::parse(&report).only().rows.len(), 2, "{report}");
+    // To a comparison they are one, since lines change with every edit.
+    let diff = here.rprof("diff --all perf.data perf.data").ok().out();
+    assert!(diff.contains("step") && !diff.contains("step ("), "{diff}");
+}
