@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Running, c, measured, needs, wait_until};
 
@@ -31,7 +31,7 @@ fn number(running: &Running) -> u32 {
 
 /// The functions of `shares.c` have their names, though the file system is gone that it was on.
 fn check_names(here: &Here, what: &str) -> Result<(), String> {
-    let report = here.report("--comm app");
+    let report = here.report("--comm app --event cpu-clock");
     let share = report.only().total_share("burn_seventy");
     match share > 0.4 {
         true => Ok(()),
@@ -103,17 +103,20 @@ fn files_that_were_deleted_are_not_in_use_once_their_programs_have_ended() {
         std::fs::create_dir(&folder).unwrap();
         here.copy(&c("shares.c"), "programs/one");
         here.copy(&c("jit.c"), "programs/two");
-        let script =
-            "programs/one 0.4; programs/two dump 0.4 \"$1\"; rm -r programs; echo; sleep 60";
+        let script = "programs/one 0.4; programs/two dump 0.4 \"$1\"; rm -r programs; \
+            echo $$; exec sleep 60";
         let rprof = here.rprof(command).words("-- sh -c").arg(script);
         let mut rprof = rprof.arg("sh").arg(&folder).start();
-        // Another line tells when code was moved.
-        while !rprof.line().is_empty() {}
+        // Other lines tell when code was moved.
+        let command = std::iter::repeat_with(|| rprof.line().trim().parse::<i32>())
+            .find_map(Result::ok)
+            .and_then(Pid::from_raw)
+            .expect("a process");
         // What the kernel calls a path that was deleted begins as it did.
         wait_until("no file of it is in use", || {
             in_use_below(number(&rprof), &folder).is_empty()
         });
-        rprof.signal(Signal::INT);
+        kill_process(command, Signal::TERM).expect("it sleeps");
         rprof.end();
     }
 }

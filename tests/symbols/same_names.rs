@@ -160,8 +160,20 @@ fn a_name_without_its_place_chooses_all_functions_of_that_name() {
     let flags = ["-Copt-level=3", "-Cdebuginfo=line-tables-only"];
     let program = generated("modules", MODULES, Language::Rust, &flags);
     here.record("-F 999 -e cpu-clock:u", &program, "");
-    let report = here.rprof("report --format json --symbol step").ok();
-    assert_eq!(Report::parse(&report).only().rows.len(), 2, "{report}");
+    let report = here.report("--symbol step");
+    let chosen = report.only();
+    let of_the_name = chosen
+        .rows
+        .iter()
+        .filter(|row| row.symbol.starts_with("step ("));
+    let totals: Vec<u64> = of_the_name.map(|row| row.total).collect();
+    assert_eq!(totals.len(), 2, "{:?}", chosen.rows);
+    assert_eq!(
+        totals.iter().sum::<u64>(),
+        chosen.weight,
+        "{:?}",
+        chosen.rows
+    );
     // To a comparison they are one, since lines change with every edit.
     let diff = here.rprof("diff --all perf.data perf.data").ok().out();
     assert!(diff.contains("step") && !diff.contains("step ("), "{diff}");

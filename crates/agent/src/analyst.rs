@@ -186,6 +186,8 @@ fn symbolizer(names: Names, memory: u64) -> Symbolizer {
     Symbolizer::builder()
         .inlines(has_lines)
         .lines(has_lines)
+        // One name for a function in all windows, whatever was sampled in each.
+        .tells_apart(false)
         .locates(true)
         .releases_files(true)
         .memory(Memory::of_all(memory))

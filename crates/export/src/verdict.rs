@@ -337,7 +337,7 @@ fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
         .iter()
         .flatten()
         .find(|runtime| runtime.cuts_stacks().is_some())?;
-    let (mut all, mut by_runtime) = (0_u64, Vec::new());
+    let (mut all, mut by_runtime) = (0_u64, Vec::<(Runtime, u64)>::new());
     for sample in &profile.aggregated {
         let Some(root) = profile.stack(sample.stack).next() else {
             continue;
@@ -348,19 +348,17 @@ fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
         }
         all = all.saturating_add(sample.samples);
         let runtime = of_object[root.object.0 as usize].filter(|r| r.cuts_stacks().is_some());
-        if let Some(runtime) = runtime {
-            by_runtime.push((runtime, sample.samples));
+        let Some(runtime) = runtime else {
+            continue;
+        };
+        // There are some ten runtimes at most.
+        match by_runtime.iter_mut().find(|(other, _)| *other == runtime) {
+            Some((_, sum)) => *sum = sum.saturating_add(sample.samples),
+            None => by_runtime.push((runtime, sample.samples)),
         }
     }
-    let share = |runtime| {
-        let own = by_runtime.iter().filter(|(other, _)| *other == runtime);
-        own.fold(0_u64, |sum, (_, samples)| sum.saturating_add(*samples))
-    };
-    let most = by_runtime
-        .iter()
-        .map(|(runtime, _)| *runtime)
-        .max_by_key(|r| share(*r))?;
-    (share(most).saturating_mul(2) >= all).then_some(most)
+    let (most, share) = by_runtime.into_iter().max_by_key(|(_, sum)| *sum)?;
+    (share.saturating_mul(2) >= all).then_some(most)
 }
 
 /// Returns the findings on a profile: stacks, frames, losses, warnings. What is in order is left

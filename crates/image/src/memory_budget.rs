@@ -24,6 +24,7 @@ pub struct MemoryBudget(Arc<Counts>);
 struct Counts {
     most: u64,
     left: AtomicU64,
+    peak: AtomicU64,
     refused: AtomicU64,
 }
 
@@ -42,6 +43,7 @@ impl MemoryBudget {
         Self(Arc::new(Counts {
             most,
             left: AtomicU64::new(most),
+            peak: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }))
     }
@@ -58,15 +60,22 @@ impl MemoryBudget {
         self.0.most - self.0.left.load(Ordering::Relaxed)
     }
 
+    /// Returns the most bytes that were taken at a time.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.0.peak.load(Ordering::Relaxed)
+    }
+
     /// Takes some of it. `None` if there is not as much left.
     pub fn take(&self, bytes: u64) -> Option<MemoryLease> {
         let take = |left: u64| left.checked_sub(bytes);
         // The count says nothing of other memory.
         let order = Ordering::Relaxed;
-        if self.0.left.fetch_update(order, order, take).is_err() {
+        let Ok(left) = self.0.left.fetch_update(order, order, take) else {
             self.0.refused.fetch_add(1, order);
             return None;
-        }
+        };
+        self.0.peak.fetch_max(self.0.most - left + bytes, order);
         let budget = self.clone();
         Some(MemoryLease { budget, bytes })
     }
@@ -102,6 +111,20 @@ impl MemoryLease {
         };
         self.bytes += std::mem::take(&mut taken.bytes);
         true
+    }
+
+    /// Gives back what it has beyond this many bytes.
+    ///
+    /// ```
+    /// let budget = rprof_image::MemoryBudget::new(1 << 20);
+    /// let mut lease = budget.take(1 << 19).expect("there is as much");
+    /// lease.shrink_to(1 << 10);
+    /// assert_eq!(budget.taken(), 1 << 10);
+    /// ```
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        self.bytes -= surplus;
+        (self.budget.0.left).fetch_add(surplus, Ordering::Relaxed);
     }
 
     /// Keeps it for as long as the budget lasts.

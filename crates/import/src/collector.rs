@@ -373,7 +373,7 @@ impl<'o> Collector<'o> {
                 self.surplus
             ));
         }
-        self.memory.keep();
+        self.memory.keep(&self.builder);
         self.builder.set_callchains(self.is_deep);
         Ok(self.builder.finish_with_quality(Quality {
             warnings: self.warnings,

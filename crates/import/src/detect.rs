@@ -53,6 +53,9 @@ const REFUSED: [(&[u8], &str); 8] = [
     ),
 ];
 
+/// First bytes of recordings in perf's format, in both orders of bytes, and in its first version.
+const RECORDINGS: [&[u8]; 4] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP"];
+
 /// Returns what an input is by its first bytes; `None` if more of them are wanted. `at_end`: there are no more.
 pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     let is_all = at_end || start.len() >= MOST_START;
@@ -61,6 +64,10 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     }
     if let Some((_, why)) = REFUSED.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Some(Detected::Refused(why));
+    }
+    // Damaged or not, and whatever follows.
+    if RECORDINGS.iter().any(|magic| start.starts_with(magic)) {
+        return Some(Detected::Other);
     }
     let text = without_mark(start).trim_ascii_start();
     match text.first() {
@@ -127,6 +134,14 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
         let why = "is text of perf script that has neither times, events nor frames; have it print them: \
                    perf script -F comm,tid,time,event,ip,sym,dso";
         return Some(Detected::Refused(why));
+    }
+    if end == 0 && is_all {
+        // A line longer than all that is looked at: of these formats a folded stack alone may be that long.
+        let is_text = start.iter().all(|byte| *byte >= b' ' || *byte == b'\t');
+        return Some(match is_text && memchr::memchr(b';', start).is_some() {
+            true => Detected::Profile(Format::Folded),
+            false => Detected::Other,
+        });
     }
     Some(match stacks > 0 && stacks >= others {
         true => Detected::Profile(Format::Folded),
@@ -198,5 +213,11 @@ mod tests {
         );
         let endless = "# more\n".repeat(MOST_START / 7 + 1);
         assert_eq!(detect(endless.as_bytes(), false), Some(Detected::Other));
+        let (stack, word) = ("f;".repeat(MOST_START / 2), "f".repeat(MOST_START));
+        assert_eq!(
+            detect(stack.as_bytes(), false),
+            Some(Detected::Profile(Format::Folded))
+        );
+        assert_eq!(detect(word.as_bytes(), false), Some(Detected::Other));
     }
 }

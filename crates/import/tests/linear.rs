@@ -19,7 +19,7 @@ fn cost(format: Format, input: &[u8]) -> (u64, u64) {
     };
     let profile = read(format, input, Path::new("x"), &options).expect("it is right");
     assert!(profile.events.iter().any(|event| event.samples > 0));
-    (options.budget.memory(), options.budget.work())
+    (options.budget.peak(), options.budget.work())
 }
 
 /// Checks that twice as many parts take twice as much at most, beside what any input takes.

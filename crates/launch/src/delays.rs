@@ -17,8 +17,9 @@ use crate::target::TargetThread;
 /// Time to the second look, and the longest from one to the next.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Least pause between two looks, as a multiple of the time that a look takes: many threads take milliseconds.
-const LEAST_PAUSE: u32 = 100;
+/// Least pause between two looks, as a multiple of the time that a look takes: many threads take milliseconds. At most so long:
+/// a look may itself have waited for a CPU.
+const LEAST_PAUSE: (u32, Duration) = (100, Duration::from_secs(2));
 
 /// Most threads that are looked at, at some 10 us each.
 const MOST: usize = 512;
@@ -38,7 +39,7 @@ const MOST_IN_GROUPS: usize = 16;
 pub struct Delay {
     /// Time for which threads could run and had no CPU, all of them together.
     pub waiting: Duration,
-    /// Longest time for which one of the control groups had used up its quota of CPU time, or one above it had.
+    /// Part of it for which a control group had used up its quota of CPU time, of the one for which that was longest.
     pub throttled: Duration,
 }
 
@@ -68,16 +69,20 @@ struct Delays {
     before: HashSet<u32>,
     /// By thread: what it had when it was first seen, and last.
     threads: HashMap<u32, (Times, Times)>,
-    /// Of threads whose numbers others have by now.
+    /// Of threads that have ended, or were not seen again.
     ended: Times,
     looks: u32,
+    /// True once there were too many threads to look at all of them.
+    left_out: bool,
+    /// True once nobody looks any more.
+    is_stopped: bool,
     /// Of all that runs on this machine, in the beginning.
     machine: Option<Times>,
     mounts: Vec<Mount>,
     /// Control groups that processes were seen in, as /proc describes them.
     groups: HashSet<String>,
-    /// Files that tell of throttling, each with the time when it was first read.
-    throttled: Vec<(PathBuf, Duration)>,
+    /// Files that tell of throttling, each with what it said first and last: a group may be removed before the end.
+    throttled: Vec<(PathBuf, Duration, Duration)>,
 }
 
 /// Watches, from when it is made, for how long threads wait for a CPU.
@@ -98,6 +103,13 @@ impl DelayWatcher {
             _stop: keep_looking(&delays),
             delays,
         }
+    }
+
+    /// Looks for the last time: what happens from now on does not count.
+    pub fn stop(&self) {
+        let mut delays = lock(&self.delays);
+        delays.look();
+        delays.is_stopped = true;
     }
 
     /// Returns the time so far, of what `used` so much CPU time since the beginning; `None` where the kernel does not count
@@ -133,7 +145,7 @@ fn keep_looking(delays: &Arc<Mutex<Delays>>) -> Option<Sender<()>> {
             lock(&delays).look();
             interval = (interval * 2)
                 .min(longest)
-                .max(began.elapsed() * LEAST_PAUSE);
+                .max((began.elapsed() * LEAST_PAUSE.0).min(LEAST_PAUSE.1));
         }
     };
     let thread = std::thread::Builder::new().name("rprof-delays".into());
@@ -154,6 +166,8 @@ impl Delays {
             threads: HashMap::new(),
             ended: Times::default(),
             looks: 0,
+            left_out: false,
+            is_stopped: false,
             mounts: Mount::all(),
             groups: HashSet::new(),
             throttled: Vec::new(),
@@ -167,16 +181,26 @@ impl Delays {
             return;
         }
         for path in throttle_files(&text, &self.mounts) {
-            let is_known = self.throttled.iter().any(|(known, _)| *known == path);
+            let is_known = self.throttled.iter().any(|(known, ..)| *known == path);
             if let (false, Some(time)) = (is_known, throttled(&path)) {
-                self.throttled.push((path, time));
+                self.throttled.push((path, time, time));
             }
         }
         self.groups.insert(text);
     }
 
+    /// Reads again for how long each control group was throttled, where it still is there.
+    fn read_throttled(&mut self) {
+        for (path, _, last) in &mut self.throttled {
+            *last = throttled(path).unwrap_or(*last);
+        }
+    }
+
     /// Looks at all threads that are watched by now.
     fn look(&mut self) {
+        if self.is_stopped {
+            return;
+        }
         let follows = !matches!(self.watched, Delayed::Threads(_));
         let mut threads: Vec<TargetThread> = Vec::new();
         let mut pids: Vec<u32> = match &self.watched {
@@ -189,7 +213,10 @@ impl Delays {
         };
         let mut at = 0;
         while let Some(pid) = pids.get(at).copied().filter(|_| threads.len() < MOST) {
-            for tid in self.proc.thread_ids(pid) {
+            let tids = self.proc.thread_ids(pid);
+            let room = MOST - threads.len();
+            self.left_out |= tids.len() > room;
+            for tid in tids.into_iter().take(room) {
                 threads.push(TargetThread { pid, tid });
                 if follows {
                     let children = self.proc.children(pid, tid).into_iter();
@@ -198,19 +225,22 @@ impl Delays {
             }
             at += 1;
         }
+        self.left_out |= at < pids.len();
         let mut in_groups: Vec<u32> = threads.iter().map(|thread| thread.pid).collect();
         in_groups.dedup();
         for pid in in_groups.into_iter().take(MOST_IN_GROUPS) {
             self.look_at_groups(pid);
         }
+        self.read_throttled();
+        self.forget_all_but(&threads);
         for thread in threads {
             let Some(now) = (self.proc.thread_times(thread.pid, thread.tid)).map(Times::of) else {
                 continue;
             };
             // What there was before counts from now on; what was born since, from its birth.
-            let born = match self.looks {
-                0 => now,
-                _ => Times::default(),
+            let born = match self.looks == 0 || self.left_out {
+                true => now,
+                false => Times::default(),
             };
             let (first, last) = self.threads.entry(thread.tid).or_insert((born, born));
             if now.cpu < last.cpu || now.waiting < last.waiting {
@@ -221,6 +251,23 @@ impl Delays {
             *last = now;
         }
         self.looks = self.looks.saturating_add(1);
+    }
+
+    /// Sums up the threads that were not seen this time. The first of a command stays: its times may come later.
+    fn forget_all_but(&mut self, seen: &[TargetThread]) {
+        let seen: HashSet<u32> = seen.iter().map(|thread| thread.tid).collect();
+        let first = match self.watched {
+            Delayed::Command(pid) => Some(pid),
+            _ => None,
+        };
+        let ended = &mut self.ended;
+        self.threads.retain(|tid, (first_times, last)| {
+            let stays = seen.contains(tid) || Some(*tid) == first;
+            if !stays {
+                *ended = ended.plus(last.since(*first_times));
+            }
+            stays
+        });
     }
 
     fn estimate(&self, used: Duration) -> Option<Delay> {
@@ -237,17 +284,19 @@ impl Delays {
                 now.zip(self.machine).map(|(now, begin)| now.since(begin))
             }
         };
-        if self.threads.is_empty() && others.is_none() {
+        let saw_none = self.threads.is_empty() && self.ended == Times::default();
+        if saw_none && others.is_none() {
             return None;
         }
         let others = others.unwrap_or_default();
         let ratio = others.waiting.as_secs_f64() / others.cpu.as_secs_f64();
         let guessed = Duration::try_from_secs_f64(unseen.as_secs_f64() * ratio);
-        let throttled = (self.throttled.iter())
-            .filter_map(|(path, before)| throttled(path)?.checked_sub(*before));
+        let throttled = (self.throttled.iter()).map(|(_, first, last)| last.saturating_sub(*first));
+        let waiting = seen.waiting + guessed.unwrap_or_default();
         Some(Delay {
-            waiting: seen.waiting + guessed.unwrap_or_default(),
-            throttled: throttled.max().unwrap_or_default(),
+            waiting,
+            // The kernel adds up CPUs, and others of the group.
+            throttled: throttled.max().unwrap_or_default().min(waiting),
         })
     }
 }
@@ -410,6 +459,23 @@ mod tests {
         let delays = machine.watch(Delayed::Command(30));
         machine.schedstat(3000, 4000);
         assert_eq!(waiting(&delays, 100), Some(MS * 150));
+    }
+
+    #[test]
+    fn a_thread_that_there_was_no_room_for_counts_from_when_it_is_seen() {
+        let machine = Machine::new();
+        for tid in 0..MOST as u32 {
+            machine.thread(40, 40 + tid, 1, 1);
+        }
+        machine.thread(9000, 9000, 500, 500);
+        let mut delays = machine.watch(Delayed::Processes(vec![40, 9000]));
+        assert_eq!(delays.threads.len(), MOST);
+        fs::remove_dir_all(machine.0.path().join("40")).unwrap();
+        delays.look();
+        machine.thread(9000, 9000, 501, 503);
+        delays.look();
+        assert_eq!(delays.threads.len(), 1);
+        assert_eq!(waiting(&delays, 1), Some(MS * 3));
     }
 
     #[test]

@@ -429,7 +429,7 @@ impl<'f> Stacks<'f> {
             warnings.push(cut_stacks(self.deep));
         }
         self.builder.set_callchains(self.is_deep);
-        self.memory.keep();
+        self.memory.keep(&self.builder);
         // Of how the stacks were made, and of names that they lack, folded text says nothing.
         self.builder.finish_with_quality(Quality {
             warnings,

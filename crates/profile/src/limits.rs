@@ -38,9 +38,14 @@ impl ReadingBudget {
         }
     }
 
-    /// Returns the bytes of memory taken so far.
+    /// Returns the bytes of memory that are taken: of profiles that were read, and are being read.
     pub fn memory(&self) -> u64 {
         self.memory.taken()
+    }
+
+    /// Returns the most bytes of memory that were taken at a time.
+    pub fn peak(&self) -> u64 {
+        self.memory.peak()
     }
 
     /// Returns the work that was done so far, in bytes that were looked at again.
@@ -143,8 +148,9 @@ impl Reading {
     }
 
     /// Ends reading: the profile's memory stays taken for as long as the budget lasts.
-    pub fn keep(self) {
-        if let Some(lease) = self.lease {
+    pub fn keep(self, builder: &ProfileBuilder) {
+        if let Some(mut lease) = self.lease {
+            lease.shrink_to(builder.held_bytes());
             lease.keep();
         }
     }
@@ -165,7 +171,16 @@ mod tests {
             error.to_string().starts_with("it takes more than 1 MiB"),
             "{error}"
         );
-        first.keep();
+        // Of what was held, the profile alone stays, which is next to nothing here.
+        first.keep(&ProfileBuilder::new());
+        let rest = budget.memory();
+        assert!(rest < 64 << 10, "{rest}");
+        let mut long = ProfileBuilder::new();
+        let object = long.intern_object("x");
+        long.intern_function(Ok(&"n".repeat(600 << 10)), object);
+        let mut kept = Reading::new(&budget);
+        kept.hold_profile(&long).unwrap();
+        kept.keep(&long);
         assert!(Reading::new(&budget).hold(600 << 10).is_err());
         let mut third = Reading::new(&budget);
         third.hold(300 << 10).unwrap();

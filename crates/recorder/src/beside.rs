@@ -43,6 +43,11 @@ impl CountsBeside {
         self.session.enable().ok();
     }
 
+    /// Stops counting.
+    pub(crate) fn disable(&mut self) {
+        self.session.disable().ok();
+    }
+
     /// Ends counting; returns keys and values for the private section of the recording: the count of each event, with
     /// the share of the time for which it was taken, and time and memory of a command that has ended.
     pub(crate) fn finish(
@@ -50,7 +55,7 @@ impl CountsBeside {
         wall: Duration,
         usage: Option<ResourceUsage>,
     ) -> Vec<(String, String)> {
-        self.session.disable().ok();
+        self.disable();
         let table = self.session.read().table(Per::All);
         let mut notes = vec![("stat.wall.ns".to_owned(), wall.as_nanos().to_string())];
         if let Some(usage) = usage {

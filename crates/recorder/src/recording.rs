@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, DelayWatcher, Launcher, RunDelays, Target, WaitOutcome};
+use rprof_launch::{Child, DelayWatcher, Launcher, RunDelay, RunDelays, Target, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{Feature, WriteOptions};
 use rprof_processes::Pid;
@@ -67,6 +67,18 @@ pub struct Recording {
     accounts: Accounts,
     run_delays: Option<RunDelays>,
     delays: Option<DelayWatcher>,
+    stopped: Option<Stopped>,
+}
+
+/// What is measured when sampling stops, while what is watched goes on.
+#[derive(Debug)]
+struct Stopped {
+    /// CPU time that was used.
+    used: Option<Duration>,
+    run_delay: Option<RunDelay>,
+    duration: Duration,
+    /// Time for which samples were taken.
+    wall: Duration,
 }
 
 impl Recording {
@@ -311,6 +323,7 @@ impl Recording {
             accounts,
             run_delays: run_delays.flatten(),
             delays,
+            stopped: None,
         })
     }
 
@@ -395,6 +408,30 @@ impl Recording {
         }
     }
 
+    /// Stops sampling: what happens from now on until [`finish`](Self::finish) is none of the recording's.
+    pub fn stop_sampling(&mut self) {
+        if self.stopped.is_some() {
+            return;
+        }
+        self.pace.take();
+        self.stopped = Some(Stopped {
+            // Before sampling stops: what is watched goes on.
+            used: self.accounts.used(&self.session),
+            run_delay: run_delay::of(&self.session, self.run_delays.as_ref()),
+            duration: self.started.elapsed(),
+            wall: self.enabled.elapsed(),
+        });
+        self.live.end(self.session.clock().now_ns());
+        // An event that cannot be disabled is closed in the end.
+        self.session.disable().ok();
+        if let Some(counts) = &mut self.counts {
+            counts.disable();
+        }
+        if let Some(delays) = &self.delays {
+            delays.stop();
+        }
+    }
+
     /// Ends the recording and finishes the file. The command, if it still runs,
     /// goes on unwatched and can be [waited](Self::wait) for.
     ///
@@ -402,13 +439,17 @@ impl Recording {
     /// [`RecordError::Write`]; the summary tells what was recorded, with a file of
     /// 0 bytes, only when there is no error.
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
-        self.pace.take();
-        // Before: what is watched goes on when sampling has stopped.
-        let used = self.accounts.used(&self.session);
-        let run_delay = run_delay::of(&self.session, self.run_delays.as_ref());
-        self.live.end(self.session.clock().now_ns());
+        self.stop_sampling();
         let counts = self.session.stop();
-        let (duration, wall) = (self.started.elapsed(), self.enabled.elapsed());
+        let Some(stopped) = self.stopped.take() else {
+            return Err(RecordError::Thread(io::Error::other("finished already")));
+        };
+        let Stopped {
+            used,
+            run_delay,
+            duration,
+            wall,
+        } = stopped;
         let usage = self.session.child().and_then(Child::usage);
         let counted = self.counts.take().map(|counts| counts.finish(wall, usage));
         let Some(writer) = self.writer.take() else {

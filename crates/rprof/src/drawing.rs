@@ -19,7 +19,7 @@ use crate::cli::{
 };
 use crate::input::{Callee, analyse, open, read_merged, warn};
 use crate::messages::{Failure, say};
-use crate::named_input::is_input;
+use crate::named_input::is_input_or_no_command;
 use crate::nothing_found;
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
@@ -60,7 +60,7 @@ impl PictureSource {
     ) -> PictureSource {
         let are_files = !command.is_empty()
             && !target.is_for_recording_only()
-            && command.iter().all(|word| is_input(word));
+            && command.iter().all(|word| is_input_or_no_command(word));
         let files = match (input, command) {
             (_, command) if are_files => Some(command.iter().map(PathBuf::from).collect()),
             ([], []) => (!target.is_given()).then(|| vec![PathBuf::from(DEFAULT_INPUT)]),

@@ -52,6 +52,30 @@ pub(crate) fn is_input(word: &OsStr) -> bool {
     word == "-" || std::fs::metadata(word).is_ok_and(is_pipe) || is_recording(word)
 }
 
+/// Returns whether a word that stands where a command may be names an input, or a file that no command can be: readers
+/// tell what is wrong with it.
+pub(crate) fn is_input_or_no_command(word: &OsStr) -> bool {
+    is_input(word) || is_no_command(word)
+}
+
+/// Returns whether a word names a file that cannot be executed, while no program has its name.
+fn is_no_command(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    let can_be_executed = |meta: &Metadata| meta.permissions().mode() & 0o111 != 0;
+    let is_plain = std::fs::metadata(path).is_ok_and(|m| m.is_file() && !can_be_executed(&m));
+    // The system says what it lacks to be executed.
+    let is_script =
+        || matches!(look_at(path), Some(Ok(opened)) if opened.start().starts_with(b"#!"));
+    let is_program = || {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let is_name = !word.as_encoded_bytes().contains(&b'/');
+        is_name
+            && std::env::split_paths(&folders)
+                .any(|folder| std::fs::metadata(folder.join(word)).is_ok_and(|m| m.is_file()))
+    };
+    is_plain && !is_program() && !is_script()
+}
+
 /// Refuses a recording that is given as the command to record.
 pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
     match command.first() {

@@ -384,7 +384,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
         // The recording is over: the work of writing names is none of the profile's.
-        recording.session().disable().ok();
+        recording.stop_sampling();
         let command = recording.session().child().map(Child::pid);
         let runs = command.filter(|_| !matches!(end, StopReason::Exited(_)));
         runtimes.ask_jvms(runs.and_then(|pid| u32::try_from(pid).ok()), job.quiet);

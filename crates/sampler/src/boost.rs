@@ -2,9 +2,9 @@
 
 use crate::clock::monotonic_ns;
 use crate::scheduling;
-use std::cell::Cell;
-use std::sync::Arc;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Nanoseconds for which a boost may last.
 const MOST: u64 = 300_000_000;
@@ -38,7 +38,7 @@ impl LateBoost {
         let boost = LateBoost::default();
         // Drain threads go first.
         let priority = realtime.map_or(0, |drains| drains.saturating_sub(1).max(1));
-        boost.boosted.0.store(priority, Ordering::Relaxed);
+        boost.boosted.set(priority);
         boost
     }
 
@@ -58,7 +58,7 @@ impl LateBoost {
             return;
         }
         let on = self.account.is_on;
-        let asked = self.boosted.0.load(Ordering::Relaxed);
+        let asked = self.boosted.priority();
         if asked != 0 && !on {
             self.is_settled = true;
             // The session reports a refusal.
@@ -69,45 +69,112 @@ impl LateBoost {
             return;
         }
         let will = self.account.update(is_late, monotonic_ns());
-        let (changed, priority) = match (on, will) {
-            (false, true) => (
-                scheduling::make_realtime(scheduling::LATE_RECEIVER),
-                scheduling::LATE_RECEIVER,
-            ),
-            (true, false) => (scheduling::make_ordinary(), 0),
+        let changed = match (on, will) {
+            (false, true) => scheduling::make_realtime(scheduling::LATE_RECEIVER)
+                .map(|()| self.boosted.set(scheduling::LATE_RECEIVER)),
+            (true, false) => {
+                self.boosted.end();
+                scheduling::make_ordinary()
+            }
             _ => return,
         };
-        match changed {
-            Ok(()) => self.boosted.0.store(priority, Ordering::Relaxed),
-            Err(_) => (self.is_settled, self.account.is_on) = (true, false),
+        if changed.is_err() {
+            (self.is_settled, self.account.is_on) = (true, false);
         }
+    }
+
+    /// Ends the boost of the calling thread, if there is one, for good: what is left to do has time.
+    pub fn end(&mut self) {
+        self.update(false);
+        self.is_settled = true;
     }
 }
 
 thread_local! {
-    /// Priority that the thread has by [`Boosted::follow`]; `None` before the first time.
-    static FOLLOWED: Cell<Option<u8>> = const { Cell::new(None) };
+    /// What the thread has by [`Boosted::follow`]; `None` before the first time.
+    static FOLLOWED: RefCell<Option<Followed>> = const { RefCell::new(None) };
+}
+
+/// A thread that follows a receiver, until the thread ends.
+#[derive(Debug)]
+struct Followed {
+    boosted: Boosted,
+    tid: libc::pid_t,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        // While the lock is held by another thread, this one lives, and nobody else has its number.
+        let mut helpers = self.boosted.helpers();
+        helpers.retain(|(tid, _)| *tid != self.tid);
+    }
 }
 
 /// Tells whether a receiver is boosted, to threads that work while it waits for them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Boosted(Arc<AtomicU8>);
+pub struct Boosted(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Real-time priority of the receiver; 0 for none.
+    priority: AtomicU8,
+    /// Threads that follow it, each with the priority that it has.
+    helpers: Mutex<Vec<(libc::pid_t, u8)>>,
+}
 
 impl Boosted {
+    fn priority(&self) -> u8 {
+        self.0.priority.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, priority: u8) {
+        self.0.priority.store(priority, Ordering::Relaxed);
+    }
+
+    fn helpers(&self) -> MutexGuard<'_, Vec<(libc::pid_t, u8)>> {
+        (self.0.helpers.lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the boost of all threads that follow, in the middle of their work, which may take long.
+    fn end(&self) {
+        let mut helpers = self.helpers();
+        self.set(0);
+        for (tid, priority) in helpers.iter_mut().filter(|(_, priority)| *priority != 0) {
+            // A thread may lower what it was allowed to raise.
+            let _ = scheduling::make_thread_ordinary(*tid);
+            *priority = 0;
+        }
+    }
+
     /// Gives the calling thread the scheduling that the receiver has now. Call it before each piece of work: a boosted
     /// receiver waits in vain for a thread that does not get a CPU.
     pub fn follow(&self) {
-        let priority = self.0.load(Ordering::Relaxed);
-        let followed = FOLLOWED.replace(Some(priority));
-        if followed.is_none() {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        let is_first = FOLLOWED.with_borrow_mut(|followed| {
+            let is_first = followed.is_none();
+            followed.get_or_insert_with(|| Followed {
+                boosted: self.clone(),
+                tid,
+            });
+            is_first
+        });
+        if is_first {
             scheduling::prefer_this_thread();
         }
+        let mut helpers = self.helpers();
+        let at = helpers.iter().position(|(its, _)| *its == tid);
+        let at = at.unwrap_or_else(|| {
+            helpers.push((tid, 0));
+            helpers.len() - 1
+        });
+        let priority = self.priority();
         // Neither is to be had without rights, and then the receiver is not boosted either.
-        let _ = match (followed.unwrap_or(0), priority) {
+        let _ = match (helpers[at].1, priority) {
             (old, new) if old == new => Ok(()),
             (_, 0) => scheduling::make_ordinary(),
             (_, priority) => scheduling::make_realtime(priority),
         };
+        helpers[at].1 = priority;
     }
 }
 
@@ -148,6 +215,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     const MS: u64 = 1_000_000;
 
@@ -191,19 +259,28 @@ mod tests {
             let policy = scheduling::policy();
             let is_boosted = policy == (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
             assert_eq!(is_boosted, !boost.is_settled);
-            let helper = boosted.clone();
-            on_a_thread(move || {
+            let (helper, steps) = (boosted.clone(), Arc::new(Barrier::new(2)));
+            let its_steps = Arc::clone(&steps);
+            let thread = std::thread::spawn(move || {
                 assert_eq!(scheduling::policy(), libc::SCHED_OTHER);
                 helper.follow();
                 assert_eq!(scheduling::policy(), policy);
-                helper.0.store(0, Ordering::Relaxed);
+                its_steps.wait();
+                its_steps.wait();
+                // In the middle of its work.
+                assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
                 helper.follow();
                 assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
             });
-            boosted.0.store(u8::from(is_boosted), Ordering::Relaxed);
-            boost.update(false);
+            steps.wait();
+            boost.end();
+            steps.wait();
+            thread.join().unwrap();
             assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
-            assert_eq!(boosted.0.load(Ordering::Relaxed), 0);
+            assert_eq!(boosted.priority(), 0);
+            assert!(boosted.helpers().is_empty());
+            boost.update(true);
+            assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
         });
     }
 
@@ -211,13 +288,14 @@ mod tests {
     fn a_receiver_of_real_time_threads_stays_one() {
         on_a_thread(|| {
             let mut boost = LateBoost::new(Some(1));
-            let allowed = scheduling::make_realtime(1).is_ok();
+            let probe = std::thread::spawn(|| scheduling::make_realtime(1).is_ok());
+            let allowed = probe.join().unwrap();
             for is_late in [false, true, false] {
                 boost.update(is_late);
                 let is_realtime = scheduling::policy() & libc::SCHED_FIFO != 0;
                 assert_eq!(is_realtime, allowed);
             }
-            assert_eq!(boost.boosted().0.load(Ordering::Relaxed), 1);
+            assert_eq!(boost.boosted().priority(), 1);
         });
     }
 }

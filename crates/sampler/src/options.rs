@@ -183,11 +183,10 @@ pub struct DrainOptions {
     /// Nice value for the drain threads. Default: a low one where that is allowed.
     pub nice: Option<i32>,
     /// Run the drain threads under SCHED_FIFO (sched(7)) with this priority, 1 to 99, so that
-    /// nothing but a higher one keeps them waiting. Default: no.
+    /// nothing but a higher one keeps them waiting. Default: where that is allowed, each runs with a low one from when it finds
+    /// its ring half full until two seconds after; all the while where events with a fixed period have copies of stacks, which
+    /// come in bursts.
     pub realtime: Option<u8>,
-    /// Run a drain thread under SCHED_FIFO with a low priority once it found its ring half full, where that is allowed; from
-    /// the start where events with a fixed period have copies of stacks, which come in bursts. Default: yes.
-    pub realtime_when_late: bool,
 }
 
 /// Sample buffers that each CPU may have, however many there are.
@@ -251,7 +250,6 @@ impl Default for DrainOptions {
             pin: true,
             nice: None,
             realtime: None,
-            realtime_when_late: true,
         }
     }
 }

@@ -46,12 +46,18 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
 
 /// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)). Threads that it starts are ordinary ones.
 pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
-    set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
+    set_scheduler_of(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
 }
 
-/// Takes back [`make_realtime`].
+/// Takes back [`make_realtime`], but for the scheduling of threads that are started later: to let go of that takes
+/// CAP_SYS_NICE.
 pub(crate) fn make_ordinary() -> Result<(), Errno> {
-    set_scheduler(libc::SCHED_OTHER, 0)
+    make_thread_ordinary(0)
+}
+
+/// Takes back what another thread of this process has of [`make_realtime`].
+pub(crate) fn make_thread_ordinary(tid: libc::pid_t) -> Result<(), Errno> {
+    set_scheduler_of(tid, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)
 }
 
 /// Returns the scheduling policy of the calling thread.
@@ -61,12 +67,12 @@ pub(crate) fn policy() -> libc::c_int {
     unsafe { libc::sched_getscheduler(0) }
 }
 
-fn set_scheduler(policy: libc::c_int, priority: u8) -> Result<(), Errno> {
+fn set_scheduler_of(tid: libc::pid_t, policy: libc::c_int, priority: u8) -> Result<(), Errno> {
     let parameter = libc::sched_param {
         sched_priority: priority.into(),
     };
     // SAFETY: a valid parameter that the call only reads; 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameter) } {
+    match unsafe { libc::sched_setscheduler(tid, policy, &parameter) } {
         0 => Ok(()),
         _ => Err(errno::last()),
     }

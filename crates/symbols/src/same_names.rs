@@ -164,13 +164,11 @@ fn distinctions(entries: FxHashMap<FunctionEntry, Met>) -> FxHashMap<FunctionEnt
         return FxHashMap::default();
     }
     let files: FxHashSet<&str> = different.iter().map(|(file, _)| &**file).collect();
+    let ends = shortest_ends(&files);
     let texts: FxHashMap<&Place, Arc<str>> = (different.iter())
         .map(|place| {
             let (file, line) = *place;
-            (
-                *place,
-                format!(" ({}:{line})", shortest_end(file, &files)).into(),
-            )
+            (*place, format!(" ({}:{line})", ends[&**file]).into())
         })
         .collect();
     (places.iter())
@@ -241,21 +239,34 @@ impl Groups {
     }
 }
 
-/// Returns the shortest end of a path, in whole names, that no other of these paths has.
-fn shortest_end<'p>(path: &'p str, paths: &FxHashSet<&str>) -> &'p str {
-    let is_end = |other: &str, end: &str| {
-        let rest = other.strip_suffix(end);
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+/// Returns, by path, its shortest end in whole names that no other of these paths has; all of it where each end is another's.
+fn shortest_ends<'p>(paths: &FxHashSet<&'p str>) -> FxHashMap<&'p str, &'p str> {
+    // Those with the longest end in common are neighbours.
+    let mut sorted: Vec<(Vec<&str>, &'p str)> = (paths.iter())
+        .map(|path| (path.rsplit('/').collect(), *path))
+        .collect();
+    sorted.sort_unstable();
+    let common = |a: usize, b: Option<usize>| {
+        let names = |at: usize| sorted.get(at).map(|(names, _)| names.iter());
+        match (names(a), b.and_then(names)) {
+            (Some(a), Some(b)) => a.zip(b).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        }
     };
-    let ends = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
-    ends.chain([path])
-        .find(|end| {
-            !end.is_empty()
-                && paths
-                    .iter()
-                    .all(|other| *other == path || !is_end(other, end))
+    (0..sorted.len())
+        .map(|at| {
+            let (names, path) = &sorted[at];
+            let shared = common(at, at.checked_sub(1)).max(common(at, Some(at + 1)));
+            let bytes: usize = names
+                .iter()
+                .take(shared + 1)
+                .map(|name| name.len() + 1)
+                .sum();
+            let end = path.len().checked_sub(bytes.saturating_sub(1));
+            let end = end.and_then(|from| path.get(from..));
+            (*path, end.filter(|end| !end.is_empty()).unwrap_or(path))
         })
-        .unwrap_or(path)
+        .collect()
 }
 
 #[cfg(test)]
@@ -413,5 +424,10 @@ mod tests {
             .map(|n| ("f", (n % 7, n), 0, ("/s/a.c", n % 1000 + 1)))
             .collect();
         assert_eq!(shown(&all).len(), 20_000);
+        let files: Vec<String> = (0..20_000).map(|n| format!("/s/d{n}/mod.rs")).collect();
+        let all: Vec<_> = (files.iter().zip(0..))
+            .map(|(file, n)| ("f", (0, n), 0, (&**file, 3)))
+            .collect();
+        assert_eq!(shown(&all)[19_999], "f (d19999/mod.rs:3)");
     }
 }

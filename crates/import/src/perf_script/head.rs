@@ -76,12 +76,12 @@ impl<'t> Head<'t> {
         let mut rest = before.trim();
         // From the right, since a command may have blanks and digits in it.
         loop {
-            if let Some(left) = rest.strip_suffix(']')
-                && let Some((left, cpu)) = left.rsplit_once('[')
+            let word = word_at_end(rest);
+            if let Some(cpu) = (word.strip_prefix('[')).and_then(|word| word.strip_suffix(']'))
                 && let Ok(cpu) = cpu.parse()
             {
                 head.cpu = Some(cpu);
-                rest = left.trim_end();
+                rest = rest[..rest.len() - word.len()].trim_end();
                 continue;
             }
             let Some((left, word)) = last_word(rest) else {
@@ -142,9 +142,11 @@ impl<'t> Head<'t> {
         let mut from = 0;
         while let Some(at) = line[from..].find(':').map(|at| from + at) {
             from = at + 1;
-            let ends = line[from..].chars().next().is_none_or(char::is_whitespace);
-            let start = line[..at].rfind(char::is_whitespace).map_or(0, |at| at + 1);
-            if !ends || start == 0 {
+            if !ends_word(&line[from..]) {
+                continue;
+            }
+            let start = at - word_at_end(&line[..at]).len();
+            if start == 0 {
                 continue;
             }
             let mut before = line[..start].trim_end();
@@ -199,6 +201,16 @@ impl<'t> Head<'t> {
     }
 }
 
+/// Returns true if a word ends before this text.
+fn ends_word(behind: &str) -> bool {
+    behind.chars().next().is_none_or(char::is_whitespace)
+}
+
+/// Returns the word at the end of a text; empty if there is whitespace.
+fn word_at_end(text: &str) -> &str {
+    text.rsplit(char::is_whitespace).next().unwrap_or("")
+}
+
 /// Splits off the last word; `None` if there is one word at most.
 fn last_word(text: &str) -> Option<(&str, &str)> {
     let (left, word) = text.trim_end().rsplit_once(char::is_whitespace)?;
@@ -251,18 +263,12 @@ fn split_at_time(line: &str) -> Option<(&str, u64, &str)> {
     let mut from = 0;
     while let Some(colon) = line[from..].find(':').map(|at| from + at) {
         from = colon + 1;
-        if line[from..]
-            .chars()
-            .next()
-            .is_some_and(|c| !c.is_whitespace())
-        {
+        if !ends_word(&line[from..]) {
             continue;
         }
-        let word = line[..colon]
-            .rfind(char::is_whitespace)
-            .map_or(0, |at| at + 1);
-        if let Some(time) = time(&line[word..colon]) {
-            return Some((&line[..word], time, &line[from..]));
+        let word = word_at_end(&line[..colon]);
+        if let Some(time) = time(word) {
+            return Some((&line[..colon - word.len()], time, &line[from..]));
         }
     }
     None
@@ -286,6 +292,31 @@ fn time(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blanks_of_any_width_end_words() {
+        for blank in ["\u{a0}", "\u{3000}", "\u{85}"] {
+            let line = format!("foo{blank}bar: baz 1");
+            assert!(Line::parse(&line).is_some(), "{line}");
+            let line = format!("w 7{blank}1.5: 1 cycles: ");
+            let Some(Line::Sample(head)) = Line::parse(&line) else {
+                panic!("{line}");
+            };
+            assert_eq!((head.time, head.event), (Some(1_500_000_000), "cycles"));
+        }
+    }
+
+    /// Each of them would take minutes if a word were looked at once for each colon.
+    #[test]
+    fn long_lines_of_colons_and_brackets_are_read_in_one_pass() {
+        for part in [
+            ":", "a:b::c", ": ", "x: ", "] y: ", "[1] y: ", "a(b: ", "1/2 [0] ",
+        ] {
+            let line = part.repeat((1 << 20) / part.len());
+            assert!(Line::parse(&line).is_some());
+            assert!(Line::parse_as(&line, false).is_some());
+        }
+    }
 
     fn sample(line: &str) -> Head<'_> {
         match Line::parse(line) {

@@ -85,7 +85,9 @@ impl ProfileDiff {
         }
         let has_risen = match self.outcome {
             // No function is named, as all of them have risen.
-            Outcome::Uniform => self.whole.verdict == Verdict::Regressed,
+            Outcome::Uniform => {
+                self.whole.verdict == Verdict::Regressed && !self.is_allowed(&self.whole)
+            }
             _ => self.program_has(|whole| whole.verdict == Verdict::Regressed),
         };
         match (self.outcome, self.design) {

@@ -41,6 +41,11 @@ impl KernelFunctions {
         }
     }
 
+    /// Returns true while the list is being read.
+    pub(super) fn is_loading(&self) -> bool {
+        self.reading.is_some()
+    }
+
     /// Takes the list if it has been read.
     pub(super) fn take_if_ready(&mut self) {
         if self.reading.as_ref().is_some_and(JoinHandle::is_finished) {

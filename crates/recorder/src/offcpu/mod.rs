@@ -129,6 +129,8 @@ pub(crate) struct OffCpu {
     has_begun: bool,
     /// Threads that are to be looked at, as they may sleep, the next one last.
     sleepers: Vec<(i32, i32)>,
+    /// Looks at threads whose place in the kernel has no address yet.
+    unnamed_looks: Vec<sleepers::Look>,
     /// `None` where samples have no stack of the kernel.
     kernel_functions: Option<KernelFunctions>,
     /// Threads that sleep in a window, of which it is not known where, with their switches.
@@ -272,6 +274,7 @@ impl OffCpu {
             live,
             has_begun: watched.from_exec,
             sleepers: Vec::new(),
+            unnamed_looks: Vec::new(),
             kernel_functions: (fields.contains(SampleType::CALLCHAIN)
                 && !(taken.flags).contains(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL))
             .then(KernelFunctions::default),
@@ -507,6 +510,7 @@ impl OffCpu {
         if !self.has_begun {
             self.begin_if_due(u64::MAX);
         }
+        self.finish_looks();
         self.take_changes(None);
         self.change_if_due(end, output)?;
         let mut sums = self.sums.as_mut().map_or(Vec::new(), Sums::flush);

@@ -283,20 +283,32 @@ impl Pairing {
         self.threads.contains_key(&tid)
     }
 
-    /// Takes the stack of a thread that is unseen and waits, as it was at this time: a whole record.
+    /// Takes the stack of a thread that is unseen and waits, as it was at this time: a whole record. A second one of the
+    /// same time replaces the first.
     pub(super) fn found_waiting(&mut self, tid: i32, time: u64, record: Vec<u8>) {
         let gaps = self.cpus.gaps();
-        if let Some(thread) = self.threads.get_mut(&tid)
-            && matches!(thread.state, State::Unseen)
-        {
-            thread.was_seen = true;
-            thread.state = State::Off {
-                cause: Cause::Blocked,
-                stack: Some(record),
-                gaps,
-                looked_at: time,
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        match &mut thread.state {
+            // More is known of what was found then.
+            State::Off {
+                stack: Some(stack),
+                looked_at,
                 by_switch: false,
-            };
+                ..
+            } if *looked_at == time => *stack = record,
+            State::Unseen => {
+                thread.was_seen = true;
+                thread.state = State::Off {
+                    cause: Cause::Blocked,
+                    stack: Some(record),
+                    gaps,
+                    looked_at: time,
+                    by_switch: false,
+                };
+            }
+            _ => {}
         }
     }
 

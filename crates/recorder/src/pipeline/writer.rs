@@ -113,6 +113,7 @@ impl Writer {
                 self.tell(failure.is_some());
             }
         }
+        self.boost.end();
         failure = self.put_traces(failure.is_none()).err().or(failure);
         let mut thread_time = None;
         if failure.is_none() {

@@ -12,7 +12,7 @@ use super::{
     Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, HtmlArgs, RecordArgs, ReportArgs,
     STYLES, ScriptArgs, StatArgs, elsewhere, short_help, values,
 };
-use crate::named_input::is_input;
+use crate::named_input::is_input_or_no_command;
 
 impl Cli {
     /// Parses the arguments of this process. Wrong ones end it with exit status 2.
@@ -49,7 +49,10 @@ fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
             Command::Html(args) => args.command,
             _ => break,
         };
-        let files = words.iter().take_while(|word| is_input(word)).count();
+        let files = words
+            .iter()
+            .take_while(|word| is_input_or_no_command(word))
+            .count();
         let is_option = |word: &OsString| word.as_bytes().starts_with(b"-") && word.len() > 1;
         if files == 0 || !words.get(files).is_some_and(is_option) {
             break;

@@ -57,6 +57,9 @@ pub struct DrainCounts {
 /// record, then copies up to 64 KiB of stack into it, then publishes it.
 pub(super) const REMOTE_SLACK: u64 = 1_000_000;
 
+/// Nanoseconds for which a drain thread stays a real-time thread after it was late.
+const HURRY: u64 = 2_000_000_000;
+
 /// The thread that drains a ring.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DrainedFrom {
@@ -71,6 +74,8 @@ pub(super) enum DrainedFrom {
 pub(super) enum Urgency {
     /// It becomes a real-time thread once it is late.
     WhenLate,
+    /// It is a real-time thread since it was late, last at this time of the records' clock.
+    Late(u64),
     /// Its scheduling stays as it is.
     Settled,
 }
@@ -78,9 +83,9 @@ pub(super) enum Urgency {
 impl Urgency {
     /// Returns the urgency at the beginning.
     pub(super) fn new(options: &DrainOptions) -> Urgency {
-        match options.realtime.is_none() && options.realtime_when_late {
-            true => Urgency::WhenLate,
-            false => Urgency::Settled,
+        match options.realtime {
+            None => Urgency::WhenLate,
+            Some(_) => Urgency::Settled,
         }
     }
 }
@@ -232,14 +237,28 @@ impl Drainer {
     }
 
     /// Makes the calling thread, which drains this ring, a real-time thread if it comes so late that half of the ring is
-    /// full. Its nice value is no help against threads of other scheduling groups (`sched_autogroup`, control groups).
+    /// full, until it has been in time for a while. Its nice value is no help against threads of other scheduling groups
+    /// (`sched_autogroup`, control groups).
     fn hurry_if_late(&mut self) {
         let samples = &self.rings.samples;
-        if self.urgency == Urgency::WhenLate && samples.unread() >= samples.size() / 2 {
-            // Where it is not allowed, a larger ring is all that helps.
-            let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
-            self.urgency = Urgency::Settled;
-        }
+        let is_late = samples.unread() >= samples.size() / 2;
+        self.urgency = match self.urgency {
+            Urgency::WhenLate if is_late => {
+                match scheduling::make_realtime(scheduling::LATE_DRAIN) {
+                    Ok(()) => Urgency::Late(self.clock.now_ns()),
+                    // Where it is not allowed, a larger ring is all that helps.
+                    Err(_) => Urgency::Settled,
+                }
+            }
+            Urgency::Late(_) if is_late => Urgency::Late(self.clock.now_ns()),
+            Urgency::Late(at) if self.clock.now_ns().saturating_sub(at) > HURRY => {
+                match scheduling::make_ordinary() {
+                    Ok(()) => Urgency::WhenLate,
+                    Err(_) => Urgency::Settled,
+                }
+            }
+            same => same,
+        };
     }
 
     /// Drains both rings once.

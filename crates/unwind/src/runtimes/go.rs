@@ -306,7 +306,7 @@ fn follow<P: Modules + ?Sized>(
             return None;
         }
         frames.push(frame);
-        if Some(address) == direct {
+        if at == 0 && direct.is_some() {
             continue;
         }
         match goes_on(frame, table, module, modules) {
@@ -341,6 +341,10 @@ fn goes_on<P: Modules + ?Sized>(
         return Some(Some(Root::UndefinedReturnAddress));
     }
     let leads_on = match rule.rule.cfa {
+        // Code that has no frame makes no call, but for where goroutines begin.
+        Cfa::Register(RSP, 8) if table.is_go_code(svma) && is_goexit(frame.address, modules) => {
+            return Some(Some(Root::ExitFollows));
+        }
         Cfa::Register(RSP, offset) => offset > 8 && table.is_go_code(svma),
         Cfa::Register(RBP, 16) => {
             let saved = rule.saved();

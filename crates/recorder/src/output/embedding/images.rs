@@ -34,7 +34,7 @@ const MOST_KNOWN: usize = 4096;
 const LIMITS: (u64, u64) = (64 << 20, 128 << 20);
 const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 
-/// Most bytes of copies that are kept as they are: further ones are compressed at once.
+/// Most bytes of copies that are kept as they are: what would be more is compressed at once.
 const MOST_PLAIN: u64 = 64 << 20;
 
 /// Longest image that is copied after its process has ended. Longer ones would keep the file in use for milliseconds.
@@ -122,8 +122,8 @@ struct Wanted {
     all: bool,
     /// Longest that is copied.
     most: u64,
-    /// A copy is compressed at once.
-    compressed: bool,
+    /// A longer copy is compressed at once.
+    plain: u64,
 }
 
 impl KeptImages {
@@ -234,7 +234,7 @@ impl KeptImages {
         Wanted {
             all,
             most,
-            compressed: plain.sum::<u64>() > MOST_PLAIN - LONGEST_OF_ENDED,
+            plain: MOST_PLAIN.saturating_sub(plain.sum()),
         }
     }
 
@@ -280,7 +280,6 @@ impl KeptImages {
     }
 
     fn look_again(&mut self, calls: &PatientCalls) {
-        let wanted = self.wanted();
         let is_lasting = |known: &KnownImage| matches!(known.state, State::Lasting);
         let users: BTreeSet<u32> = (self.known.iter().filter(|known| is_lasting(known)))
             .map(|known| known.user)
@@ -294,10 +293,24 @@ impl KeptImages {
                 .map(|place| Arc::clone(&self.known[*place].source))
                 .collect();
             let lasting = Arc::clone(&self.lasting);
+            // Those that go together, as when all of a package is replaced, get what room there is.
+            let mut wanted = self.wanted();
+            let (_, most) = self.limits();
+            let mut room = most.saturating_sub(self.known.iter().map(KnownImage::copied).sum());
             let look = move || -> Vec<Option<State>> {
-                let gone = sources.iter().map(|source| match source.is_still_here() {
-                    true => None,
-                    false => Some(look_at_gone(source, wanted, &lasting)),
+                let gone = sources.iter().map(|source| {
+                    if source.is_still_here() {
+                        return None;
+                    }
+                    wanted.most = wanted.most.min(room);
+                    let state = look_at_gone(source, wanted, &lasting);
+                    if let State::Copied(copy) = &state {
+                        room -= copy.len.min(room);
+                        if matches!(copy.bytes, CopiedBytes::Plain(_)) {
+                            wanted.plain -= copy.len.min(wanted.plain);
+                        }
+                    }
+                    Some(state)
                 });
                 gone.collect()
             };
@@ -623,7 +636,7 @@ fn copy(file: &RegularFile, pid: Option<u32>, wanted: Wanted) -> State {
         None => len <= LONGEST_OF_ENDED,
     };
     let bytes = file.read_all_while(wanted.most, is_in_use).ok();
-    let copy = bytes.and_then(|bytes| ImageCopy::new(bytes, wanted.compressed));
+    let copy = bytes.and_then(|bytes| ImageCopy::new(bytes, len > wanted.plain));
     copy.map_or(State::Gone, |copy| State::Copied(Arc::new(copy)))
 }
 

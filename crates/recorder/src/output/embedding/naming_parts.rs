@@ -7,9 +7,17 @@ use object::elf::{
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, FileKind};
 
-/// Parts of the names of sections that are kept although they are loaded: unwinding information, and the tables by which Go names its
-/// functions.
-const KEPT: [&[u8]; 5] = [b"eh_frame", b"gopclntab", b"debug", b"note", b"interp"];
+/// Parts of the names of sections that are kept although they are loaded: unwinding information, the tables by which Go names its
+/// functions, and what names the entries of procedure linkage tables.
+const KEPT: [&[u8]; 7] = [
+    b"eh_frame",
+    b"gopclntab",
+    b"debug",
+    b"note",
+    b"interp",
+    b"plt",
+    b".rela.dyn",
+];
 
 /// `sh_type` stands behind `sh_name`, in all classes.
 const TYPE_AT: u64 = 4;
@@ -119,6 +127,10 @@ mod tests {
             assert!(section(&whole, name).is_some());
             assert_eq!(section(&part, name), section(&whole, name));
         }
+        // The linker makes those that are needed.
+        for name in [&b".plt"[..], b".plt.got", b".rela.plt", b".rela.dyn"] {
+            assert_eq!(section(&part, name), section(&whole, name));
+        }
         assert_eq!(section(&part, b".text"), Some(Vec::new()));
         let of_symbols = section(&whole, b".symtab").unwrap().len() as u64;
         assert!(left >= of_symbols);
@@ -148,6 +160,8 @@ mod tests {
         put(40, &64_u64.to_le_bytes());
         put(52, &[64, 0, 56, 0, 0, 0, 64, 0]);
         put(60, &60_000_u16.to_le_bytes());
+        // Names are in the first of them.
+        put(62, &1_u16.to_le_bytes());
         for number in 1..60_000 {
             let at = 64 + number * 64;
             put(at + 4, &SHT_PROGBITS.0.to_le_bytes());

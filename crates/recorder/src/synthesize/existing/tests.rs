@@ -140,5 +140,8 @@ fn what_vanishes_or_is_denied_is_counted() {
         ..Existing::default()
     };
     let told = refused.degradations().next().unwrap().to_string();
-    assert!(told.contains("2 processes") && told.contains("7"), "{told}");
+    assert!(
+        told.contains("2 running processes") && told.contains("7"),
+        "{told}"
+    );
 }

@@ -581,7 +581,7 @@ static OPTIONS: &[Row] = &[
         Instead("`rprof report --sort symbol` has rows by function, `--sort srcline` by line"),
     ),
     // async-profiler.
-    (RECORD, &["--wall", "--offcpu"], Same("off-cpu")),
+    (RECORD, &["--offcpu"], Same("off-cpu")),
     (
         &["report", "collapse", "export", "diff", "flamegraph", "html"],
         &["--offcpu"],
