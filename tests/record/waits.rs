@@ -473,14 +473,14 @@ fn waits_that_cannot_be_had_are_told() {
         let run = here.rprof("record --off-cpu").words(options).exits(2);
         run.says("--off-cpu");
     }
-    here.rprof("record -q -e cpu-clock -- true").ok();
+    here.record("-q -e cpu-clock", &c("shares.c"), "0.1");
     here.rprof("report --off-cpu")
         .exits(1)
         .says("`rprof record --off-cpu`");
     here.rprof("report --wall")
         .exits(2)
         .says("`rprof record --off-cpu`");
-    here.rprof("record -q --off-cpu -e page-faults -- sleep 0.01")
+    here.rprof("record -q --off-cpu -e page-faults -- sleep 0.1")
         .ok();
     here.rprof("report --wall").exits(2).says("-e cpu-clock");
 }

@@ -104,14 +104,12 @@ fn files_that_were_deleted_are_not_in_use_once_their_programs_have_ended() {
         here.copy(&c("shares.c"), "programs/one");
         here.copy(&c("jit.c"), "programs/two");
         let script = "programs/one 0.4; programs/two dump 0.4 \"$1\"; rm -r programs; \
-            echo $$; exec sleep 60";
+            echo $$ >pid; exec sleep 60";
         let rprof = here.rprof(command).words("-- sh -c").arg(script);
-        let mut rprof = rprof.arg("sh").arg(&folder).start();
-        // Other lines tell when code was moved.
-        let command = std::iter::repeat_with(|| rprof.line().trim().parse::<i32>())
-            .find_map(Result::ok)
-            .and_then(Pid::from_raw)
-            .expect("a process");
+        let rprof = rprof.arg("sh").arg(&folder).start();
+        let pid = || std::fs::read_to_string(here.path("pid")).ok()?.trim().parse().ok();
+        wait_until("the files are deleted", || pid().is_some());
+        let command = pid().and_then(Pid::from_raw).expect("a process");
         // What the kernel calls a path that was deleted begins as it did.
         wait_until("no file of it is in use", || {
             in_use_below(number(&rprof), &folder).is_empty()

@@ -160,7 +160,8 @@ fn a_name_without_its_place_chooses_all_functions_of_that_name() {
     let flags = ["-Copt-level=3", "-Cdebuginfo=line-tables-only"];
     let program = generated("modules", MODULES, Language::Rust, &flags);
     here.record("-F 999 -e cpu-clock:u", &program, "");
-    let report = here.report("--symbol step");
+    let report = here.rprof("report --format json --symbol step").ok();
+    let report = Report::parse(&report);
     let chosen = report.only();
     let of_the_name = chosen
         .rows
