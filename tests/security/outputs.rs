@@ -207,14 +207,14 @@ fn a_limit_on_the_size_of_files_ends_the_recording_and_not_the_command() {
 #[test]
 fn names_in_csv_are_no_formulas() {
     let here = Here::new();
-    let text = "=HYPERLINK(\"http://x\");+1;-1;@SUM(A1) 3\nmain;work 1\n";
+    let text = "=HYPERLINK(\"http://x\");+1;-1;@SUM(A1) 3\nmain;\u{ff1d}1;work 1\n";
     std::fs::write(here.path("x.folded"), text).unwrap();
     let csv = here.rprof("report -i x.folded --format csv").ok();
     let mut reader = csv::Reader::from_reader(csv.bytes());
     let headings = reader.headers().unwrap().clone();
     let symbol = headings.iter().position(|name| name == "symbol").unwrap();
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
-    assert_eq!(rows.len(), 6, "{csv}");
+    assert_eq!(rows.len(), 7, "{csv}");
     let mut names: Vec<&str> = rows.iter().map(|row| &row[symbol]).collect();
     names.sort_unstable();
     let expected = [
@@ -222,6 +222,7 @@ fn names_in_csv_are_no_formulas() {
         "'-1",
         "'=HYPERLINK(\"http://x\")",
         "'@SUM(A1)",
+        "'\u{ff1d}1",
         "main",
         "work",
     ];
