@@ -350,7 +350,7 @@ impl<'a> Sample<'a> {
         let endian = self.layout.endian;
         let word = |at| self.body.u64(at, endian).unwrap_or(0);
         let size = word(at);
-        size == 0 || size % 8 == 0 && word(at + 8 + size as usize) <= size
+        size == 0 || size.is_multiple_of(8) && word(at + 8 + size as usize) <= size
     }
 
     /// Bytes behind the last known field; not empty where the event had a field
