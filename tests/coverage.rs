@@ -1,4 +1,4 @@
-//! `docs/coverage.md` names tests that exist.
+//! `docs/coverage.md` and `docs/security.md` name tests that exist.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -93,6 +93,39 @@ fn each_row_of_the_coverage_names_tests_that_exist() {
             row.ends_with(&format!("| {count} |")),
             "{row}: there are {count}"
         );
+    }
+}
+
+/// Returns the tests that a page names as `` `path::name` ``.
+fn named_tests(text: &str) -> Vec<(&str, &str)> {
+    let spans = text
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    let named = spans.filter_map(|span| span.split_once("::"));
+    named.filter(|(path, _)| path.ends_with(".rs")).collect()
+}
+
+#[test]
+fn each_guarantee_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("docs/security.md")).expect("a page");
+    let tests = named_tests(&text);
+    assert!(tests.len() > 90, "{}", tests.len());
+    let is_missing = |(path, name): &&(&str, &str)| {
+        let source = fs::read_to_string(root.join(path)).unwrap_or_default();
+        !has_test(&source, name)
+    };
+    let missing: Vec<_> = tests.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    // Each row of a table of guarantees has a test.
+    let mut is_guarantee = false;
+    for line in text.lines() {
+        is_guarantee = match line {
+            "| guarantee | tests |" => true,
+            _ => is_guarantee && line.starts_with('|'),
+        };
+        let is_row = is_guarantee && !line.starts_with("|---") && line != "| guarantee | tests |";
+        assert!(!is_row || line.contains(".rs"), "{line}");
     }
 }
 

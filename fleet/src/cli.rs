@@ -169,7 +169,7 @@ pub enum Command {
         #[command(flatten)]
         time: Time,
     },
-    /// Ballista's scheduler. It asks nobody for a password: keep it where only friends reach it
+    /// Ballista's scheduler. It has no password: whoever reaches it, such as any local user, reads and writes files as the executors
     #[cfg(feature = "ballista")]
     Scheduler {
         /// Address to listen at

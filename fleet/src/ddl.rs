@@ -22,7 +22,7 @@ pub enum Dialect {
 /// # Errors
 /// None that a caller could cause.
 pub fn statements(dialect: Dialect, data: &str) -> Result<String, FleetError> {
-    let data = data.trim_end_matches('/').replace('\'', "''");
+    let data = literal(dialect, data.trim_end_matches('/'));
     let mut text = String::new();
     for table in Table::ALL {
         text += &match dialect {
@@ -33,6 +33,15 @@ pub fn statements(dialect: Dialect, data: &str) -> Result<String, FleetError> {
         text.push('\n');
     }
     Ok(text)
+}
+
+/// Returns text as it stands between the quotes of a string. ClickHouse and Spark read escape sequences there, so a backslash is doubled;
+/// Spark reads `''` as two strings that touch, without the quote. DuckDB knows no escape sequences (SQL:2016, 5.3).
+fn literal(dialect: Dialect, text: &str) -> String {
+    match dialect {
+        Dialect::Clickhouse | Dialect::Spark => text.replace('\\', r"\\").replace('\'', r"\'"),
+        Dialect::Duckdb => text.replace('\'', "''"),
+    }
 }
 
 /// Columns of tables that have one row for each thing, and the expression for those that are no key.
@@ -165,5 +174,26 @@ fn clickhouse_type(field: &Field) -> String {
     match field.is_nullable() {
         true => format!("Nullable({plain})"),
         false => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_do_not_end_their_string() {
+        let folder = r"/a\'; DROP TABLE samples; --";
+        for (dialect, quoted) in [
+            (
+                Dialect::Clickhouse,
+                r"'/a\\\'; DROP TABLE samples; --/samples/",
+            ),
+            (Dialect::Spark, r"'/a\\\'; DROP TABLE samples; --/samples'"),
+            (Dialect::Duckdb, r"'/a\''; DROP TABLE samples; --/samples/"),
+        ] {
+            let text = statements(dialect, folder).unwrap();
+            assert!(text.contains(quoted), "{text}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Blocks of ```` ```sh ```` are run, page by page, in one shell that ends at the first failure. A block of
 //! ```` ```text ```` holds lines of what the last command before it prints, whatever their figures and order.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::support::{Here, c, needs};
@@ -203,4 +204,42 @@ fn the_action_compares_two_commands_and_keeps_the_comment() {
     assert!(read("graph.svg").contains("</svg>"));
     assert!(read("comment.md").starts_with("<!-- rprof-gate gate -->\n**REGRESSED"));
     assert!(read("summary").contains("knob&#95;f"));
+}
+
+/// A program in place of rprof, which keeps its arguments and writes what `-o` names.
+const ARGUMENTS: &str = r#"#!/bin/sh
+[ "$1" = doctor ] && exit 0
+printf '<%s>' "$@" >>arguments
+while [ "$1" != -- ] && [ $# -gt 0 ]; do
+    [ "$1" = -o ] && echo x >"$2"
+    shift
+done
+"#;
+
+#[test]
+fn the_action_takes_options_as_words_and_no_output_of_two_lines() {
+    let here = Here::new();
+    std::fs::write(here.path("fake"), ARGUMENTS).unwrap();
+    std::fs::set_permissions(here.path("fake"), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(here.path("foo1"), "").unwrap();
+    let read = |name: &str| std::fs::read_to_string(here.path(name)).unwrap_or_default();
+    let action = |variable: &str, value: &str| {
+        for name in ["arguments", "output"] {
+            std::fs::remove_file(here.path(name)).ok();
+        }
+        here.command(repository().join(".ci/action"))
+            .env("INPUT_RPROF", "./fake")
+            .env("INPUT_COMMAND", "true")
+            .env(variable, value)
+            .env("RUNNER_ENVIRONMENT", "self-hosted")
+            .env("GITHUB_OUTPUT", "output")
+            .env("GITHUB_STEP_SUMMARY", "summary")
+    };
+    action("INPUT_OPTIONS", "--symbol foo* *\n-F 99").ok();
+    let arguments = read("arguments");
+    let words = "<--symbol><foo*><*><-F><99><--><sh><-c><true>";
+    assert!(arguments.contains(words), "{arguments}");
+    let run = action("INPUT_OUTPUT", "a.svg\nstatus=0").exits(1);
+    run.prints("::error::");
+    assert_eq!(read("arguments") + &read("output"), "");
 }

@@ -92,6 +92,10 @@ fn commands_fail_where_standard_output_is_closed() {
         "completions bash",
         "man",
         "stat --format json -o - -- true",
+        "--version",
+        "--help",
+        "report -h",
+        "help report",
     ] {
         let run = here.sh(&format!("{rprof} {command} >&-")).exits(1);
         run.says("cannot write to standard output: it is closed");

@@ -11,3 +11,4 @@ mod importers;
 mod mutated;
 mod neighbour;
 mod reader;
+mod silent_losses;

@@ -1,5 +1,6 @@
 //! Outputs into folders of others: links, devices, FIFOs, and what they can see of temporary files.
 
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
@@ -207,14 +208,14 @@ fn a_limit_on_the_size_of_files_ends_the_recording_and_not_the_command() {
 #[test]
 fn names_in_csv_are_no_formulas() {
     let here = Here::new();
-    let text = "=HYPERLINK(\"http://x\");+1;-1;@SUM(A1) 3\nmain;work 1\n";
+    let text = "=HYPERLINK(\"http://x\");+1;-1;@SUM(A1) 3\nmain;\u{ff1d}1;work 1\n";
     std::fs::write(here.path("x.folded"), text).unwrap();
     let csv = here.rprof("report -i x.folded --format csv").ok();
     let mut reader = csv::Reader::from_reader(csv.bytes());
     let headings = reader.headers().unwrap().clone();
     let symbol = headings.iter().position(|name| name == "symbol").unwrap();
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
-    assert_eq!(rows.len(), 6, "{csv}");
+    assert_eq!(rows.len(), 7, "{csv}");
     let mut names: Vec<&str> = rows.iter().map(|row| &row[symbol]).collect();
     names.sort_unstable();
     let expected = [
@@ -222,6 +223,7 @@ fn names_in_csv_are_no_formulas() {
         "'-1",
         "'=HYPERLINK(\"http://x\")",
         "'@SUM(A1)",
+        "'\u{ff1d}1",
         "main",
         "work",
     ];
@@ -251,4 +253,87 @@ fn wrong_arguments_are_shown_without_their_escape_sequences() {
             }
         }
     }
+}
+
+/// Files that hold addresses of the kernel are as private as recordings: they tell where the kernel lies in memory.
+#[test]
+fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let mode = |name: &str| {
+        let meta = std::fs::metadata(here.path(name)).expect("it was written");
+        meta.mode() & 0o7777
+    };
+    // Writes to a device, which is time in the kernel.
+    let command = "dd if=/dev/zero of=/dev/null bs=64k count=60000 2>/dev/null";
+    here.rprof("record -q -F 1999 -g -e cpu-clock -- sh -c")
+        .arg(command)
+        .ok();
+    let script = here.rprof("script -F ip").ok();
+    let has_kernel = script
+        .out()
+        .lines()
+        .any(|line| line.trim().starts_with("ffff"));
+    assert!(has_kernel, "no kernel stack in\n{script}");
+    // What stood there before was readable for everybody.
+    std::fs::write(here.path("x.pb.gz"), "old").expect("it can be written");
+    for name in ["x.pb.gz", "x.otlp.pb.gz"] {
+        here.rprof("export -o").arg(name).ok();
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+    // Names alone: the umask decides.
+    let umask = "umask 022; exec \"$0\" \"$@\"";
+    let rprof = |args: &str| {
+        let shell = here.sh(umask).arg(env!("CARGO_BIN_EXE_rprof"));
+        shell.words(args).ok()
+    };
+    for (name, command) in [
+        ("x.firefox.json.gz", "export"),
+        ("x.speedscope.json", "export"),
+        ("x.folded", "export"),
+        ("y.folded", "collapse"),
+        ("x.svg", "flamegraph"),
+        ("x.html", "html"),
+    ] {
+        rprof(&format!("{command} -o {name}"));
+        assert_eq!(mode(name), 0o644, "{name}");
+        let bytes = std::fs::read(here.path(name)).expect("it was written");
+        let mut text = Vec::new();
+        match bytes.starts_with(&[0x1f, 0x8b]) {
+            true => drop(
+                flate2::read::MultiGzDecoder::new(&bytes[..])
+                    .read_to_end(&mut text)
+                    .expect("it is gzip"),
+            ),
+            false => text = bytes,
+        }
+        // Addresses of kernels, in hexadecimal and in decimal digits.
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.contains("ffffffff8"), "{name}");
+        assert!(!text.contains("184467440"), "{name}");
+    }
+    // A page with instructions of the kernel has their addresses.
+    let page = rprof("html --annotate 5 -o code.html");
+    let text = std::fs::read(here.path("code.html")).expect("it was written");
+    assert!(!text.is_empty());
+    if here
+        .rprof("annotate --format json")
+        .run()
+        .out()
+        .contains("\"start\":184467440")
+    {
+        assert_eq!(mode("code.html"), 0o600, "{page}");
+    }
+}
+
+/// A user's own profile is shared as before.
+#[test]
+fn outputs_without_kernel_addresses_keep_the_umask() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.2");
+    let script = "umask 027; exec \"$0\" export -o x.pb.gz";
+    here.sh(script).arg(env!("CARGO_BIN_EXE_rprof")).ok();
+    let meta = std::fs::metadata(here.path("x.pb.gz")).expect("it was written");
+    assert_eq!(meta.mode() & 0o7777, 0o640);
 }

@@ -1,46 +1,35 @@
 //! Metrics as Prometheus text, on loopback.
 
+mod listener;
+
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use tiny_http::{Header, Response, Server};
-
 use crate::error::AgentError;
+use crate::metrics::listener::Listener;
 use crate::status::Status;
 
 /// Media type of the text format (Prometheus, "Exposition formats").
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Starts a thread that answers `GET /metrics` with the status of the moment.
+/// Starts a thread that answers `GET /metrics` with the current status.
 ///
 /// # Errors
 /// [`AgentError::Metrics`], [`AgentError::System`].
 pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Result<(), AgentError> {
-    let server = Server::http(address).map_err(|error| AgentError::Metrics {
+    let page = move |path: &str| {
+        // Prometheus adds configured parameters to the path.
+        let path = path.split('?').next();
+        let text = || text(&status.lock().unwrap_or_else(PoisonError::into_inner));
+        (path == Some("/metrics")).then(|| (TYPE, text()))
+    };
+    let listener = Listener::bind(address, page).map_err(|error| AgentError::Metrics {
         address: address.to_string(),
         why: error.to_string(),
     })?;
-    let answer = move || {
-        for request in server.incoming_requests() {
-            let is_metrics = request.url() == "/metrics";
-            let text = match is_metrics {
-                true => text(&status.lock().unwrap_or_else(PoisonError::into_inner)),
-                false => "only /metrics is here\n".to_owned(),
-            };
-            let mut response = Response::from_string(text);
-            if !is_metrics {
-                response = response.with_status_code(404);
-            }
-            if let Ok(header) = Header::from_bytes("content-type", TYPE) {
-                response = response.with_header(header);
-            }
-            // Who has gone need not be answered.
-            request.respond(response).ok();
-        }
-    };
     let thread = thread::Builder::new().name("metrics".to_owned());
-    thread.spawn(answer).map(drop).map_err(AgentError::System)
+    (thread.spawn(move || listener.run()).map(drop)).map_err(AgentError::System)
 }
 
 /// Returns a status as text of Prometheus.

@@ -87,8 +87,8 @@ pub fn analyse_with_code<'a>(
         let symbols = symbolize(&index, locations, heat, symbolizer, names, detailed);
         (index, parts, symbols)
     });
-    let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
-    let warnings = warnings(&index, symbolizer, unreadable.sum(), &options.filter);
+    let faults = parts.parts.iter().map(|part| part.resolved.faults).sum();
+    let warnings = warnings(&index, symbolizer, faults, &options.filter);
     let mut profile = assemble(&index, symbolizer, parts, symbols, options);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();

@@ -98,4 +98,4 @@ pub use code::{CodeImages, ObjectCode};
 pub use live::{LiveAnalysis, LiveView, LiveWriter, Moment, Span};
 pub use options::{Options, WaitOptions};
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
-pub use sideband_pass::{EventTally, Index};
+pub use sideband_pass::{EventTally, Index, UnknownRecords};

@@ -1,6 +1,8 @@
 //! Pass one: walks over record headers, and decodes the sideband.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
 
 use rprof_image::MemoryBudget;
 use rprof_jit::JitProcesses;
@@ -35,6 +37,8 @@ pub struct Index<'a> {
     pub samples_of_unknown_events: u64,
     /// Records other than samples that could not be read.
     pub unreadable: u64,
+    /// Records of types that this program does not know.
+    pub unknown: UnknownRecords,
     /// Pieces of AUX traces, and what is missing in them.
     pub aux: AuxTally,
     /// Damage at which reading ended early, if any.
@@ -70,6 +74,40 @@ pub struct EventTally {
     losses: Vec<Incident>,
     /// Records that say when the kernel throttled the event, up to the same number.
     throttles: Vec<Incident>,
+}
+
+/// Records of types that no table of the kernel, of perf or of simpleperf names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownRecords {
+    /// Number of records.
+    pub count: u64,
+    /// Their types, in order; the first few that were met.
+    types: BTreeSet<u32>,
+}
+
+impl UnknownRecords {
+    /// Most types that are named: a hostile file may have any number of them.
+    const MOST_TYPES: usize = 4;
+
+    fn add(&mut self, kind: RecordType) {
+        self.count += 1;
+        if self.types.len() < UnknownRecords::MOST_TYPES {
+            self.types.insert(kind.0);
+        }
+    }
+}
+
+impl fmt::Display for UnknownRecords {
+    /// Writes a sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types: Vec<String> = self.types.iter().map(u32::to_string).collect();
+        write!(
+            f,
+            "{} records are of unknown types ({}) and are left out: a newer recorder wrote them, or they are damaged samples",
+            self.count,
+            types.join(", ")
+        )
+    }
 }
 
 /// Most [`Incident`]s of a kind that are kept of an event.
@@ -177,6 +215,7 @@ impl<'a> Index<'a> {
             events: vec![EventTally::default(); data.events().list().len()],
             samples_of_unknown_events: 0,
             unreadable: 0,
+            unknown: UnknownRecords::default(),
             aux: AuxTally::default(),
             group_reads: GroupReadCollector::default(),
             deferred: DeferredCallchains::default(),
@@ -236,6 +275,7 @@ impl<'a> Index<'a> {
             events: pass.events,
             samples_of_unknown_events: pass.samples_of_unknown_events,
             unreadable: pass.unreadable,
+            unknown: pass.unknown,
             aux: pass.aux,
             damage,
             group_reads: pass.group_reads.finish(),
@@ -269,6 +309,7 @@ struct Pass<'a, F> {
     events: Vec<EventTally>,
     samples_of_unknown_events: u64,
     unreadable: u64,
+    unknown: UnknownRecords,
     aux: AuxTally,
     group_reads: GroupReadCollector,
     deferred: DeferredCallchains,
@@ -373,7 +414,12 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                     }
                 }
             }
-            _ => None,
+            kind => {
+                if !kind.is_known() {
+                    self.unknown.add(kind);
+                }
+                None
+            }
         }
     }
 }

@@ -1,17 +1,20 @@
 //! Warnings about a recording, shared by profiles and single samples.
 
+use rprof_perfdata::PerfData;
 use rprof_profile::Filter;
+use rprof_records::SampleType;
 use rprof_symbols::Symbolizer;
 
 use crate::comms::unknown_comms;
+use crate::sample_pass::results::SampleFaults;
 use crate::sideband_pass::Index;
 
-/// Returns the warnings about a recording, in sentences; `unreadable` is the number of samples
-/// that could not be read. Complete once the samples are symbolized.
+/// Returns the warnings about a recording, in sentences: everything in it that is not shown as it was recorded. All commands
+/// that read recordings print these. Complete once the samples are symbolized.
 pub(crate) fn warnings(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    unreadable: u64,
+    faults: SampleFaults,
     filter: &Filter,
 ) -> Vec<String> {
     let mut warnings = index.data.warnings().to_vec();
@@ -31,11 +34,20 @@ pub(crate) fn warnings(
         "samples belong to no event that the file describes and are left out",
     );
     count(index.unreadable, "records are damaged and left out");
-    count(unreadable, "samples are damaged and left out");
+    count(faults.unreadable, "samples are damaged and left out");
+    count(
+        faults.inconsistent,
+        "samples have fields that contradict their size: they are counted, and their stacks may be wrong",
+    );
     count(
         symbolizer.memory().refused(),
         "files, or parts of them, are not read, as they would take too much memory or time",
     );
+    if index.unknown.count > 0 {
+        warnings.push(index.unknown.to_string());
+    }
+    warnings.extend(samples_without_address(index));
+    warnings.extend(unknown_sections(index.data));
     if index.aux.has_gaps() {
         warnings.push(index.aux.to_string());
     }
@@ -44,4 +56,41 @@ pub(crate) fn warnings(
         warnings.push(format!("no thread of the recording is called {comm:?}"));
     }
     warnings
+}
+
+/// Returns a warning for each event whose samples do not tell what ran.
+fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
+    let addresses = SampleType::IP | SampleType::CALLCHAIN | SampleType::BRANCH_STACK;
+    let events = index.data.events().list().iter().zip(&index.events);
+    let without = events.filter(move |(event, tally)| {
+        tally.samples > 0 && !event.attr.sample_type.intersects(addresses)
+    });
+    without.map(|(event, tally)| {
+        let fields = match event.attr.sample_type.is_empty() {
+            true => "no fields at all",
+            false => "no address",
+        };
+        format!(
+            "{} samples of {} have {fields}, so that nothing tells what ran",
+            tally.samples, event.name
+        )
+    })
+}
+
+/// Returns a warning if the header has sections that no table of perf, of simpleperf or of rprof names.
+fn unknown_sections(data: &PerfData) -> Option<String> {
+    /// Most sections that are named.
+    const MOST: usize = 4;
+    let unknown = || {
+        let sections = data.features().iter().map(|(feature, _)| feature);
+        sections.filter(|feature| feature.name().is_none())
+    };
+    let numbers: Vec<String> = unknown().take(MOST).map(|one| one.0.to_string()).collect();
+    match unknown().count() {
+        0 => None,
+        n => Some(format!(
+            "{n} sections of the header are of unknown kinds ({}) and are not read: a newer recorder wrote them",
+            numbers.join(", ")
+        )),
+    }
 }

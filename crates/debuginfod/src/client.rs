@@ -124,10 +124,7 @@ impl Client {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    if matches!(
-                        error,
-                        Failure::Slow { .. } | Failure::Server { .. } | Failure::Redirect { .. }
-                    ) {
+                    if error.lasts() {
                         given_up.store(true, Ordering::Relaxed);
                     }
                     failure = Some(error);
@@ -213,10 +210,7 @@ impl Client {
             match download(url, path, file, &limits, &|_, _| {}) {
                 Ok(Some(bytes)) => return Some(bytes),
                 Ok(None) => {}
-                Err(Failure::Slow { .. } | Failure::Server { .. } | Failure::Redirect { .. }) => {
-                    given_up.store(true, Ordering::Relaxed);
-                }
-                Err(_) => {}
+                Err(error) => given_up.store(error.lasts(), Ordering::Relaxed),
             }
         }
         None

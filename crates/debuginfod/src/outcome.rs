@@ -48,6 +48,14 @@ pub enum Failure {
         /// Error of the connection or the protocol.
         error: String,
     },
+    /// The proxy in the environment cannot carry the request.
+    #[error("{url}: {error}")]
+    Proxy {
+        /// The server.
+        url: String,
+        /// Cause and remedy.
+        error: rprof_proxy::ProxyError,
+    },
     /// The server answered with an error.
     #[error("{url} answers with HTTP status {status}; try again later")]
     Status {
@@ -112,4 +120,17 @@ pub enum Failure {
         /// Cause.
         error: std::io::Error,
     },
+}
+
+impl Failure {
+    /// Returns true if further requests to the server would fail as well.
+    pub(crate) fn lasts(&self) -> bool {
+        matches!(
+            self,
+            Failure::Slow { .. }
+                | Failure::Server { .. }
+                | Failure::Redirect { .. }
+                | Failure::Proxy { .. }
+        )
+    }
 }

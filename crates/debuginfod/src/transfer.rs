@@ -5,6 +5,7 @@
 
 use crate::outcome::Failure;
 use crate::redirect::{Refused, follow};
+use rprof_proxy::proxy_for;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -212,7 +213,15 @@ impl Job {
         };
         let mut uri: Uri = (self.whole.parse()).map_err(|_| server_error("it is no address"))?;
         for _ in 0..=MAX_REDIRECTS {
-            let response = agent.get(&uri).call().map_err(|e| self.failure(&e))?;
+            let has_credentials = (uri.authority()).is_some_and(|it| it.as_str().contains('@'));
+            let proxy = proxy_for(&uri, has_credentials).map_err(|error| {
+                Some(Failure::Proxy {
+                    url: self.server.clone(),
+                    error,
+                })
+            })?;
+            let request = agent.get(&uri).config().proxy(proxy).build();
+            let response = request.call().map_err(|error| self.failure(&error))?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(response);
             }

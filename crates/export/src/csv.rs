@@ -1,7 +1,7 @@
 //! The top functions as CSV, with a line of headings.
 //!
-//! Spreadsheets take a cell that begins with `=`, `+`, `-` or `@` for a formula, which may send what is in
-//! other cells elsewhere. Names come from strangers, so one that begins so gets a quote in front.
+//! Spreadsheets evaluate a cell that begins with `=`, `+`, `-` or `@`, or with the full-width form of one, as a formula. A
+//! formula can send other cells to a server. Names come from strangers, so [`without_formula`] quotes such names.
 //! Source: OWASP, "CSV Injection".
 
 use std::borrow::Cow;
@@ -64,9 +64,15 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     csv.flush()
 }
 
-/// Returns a name that no spreadsheet takes for a formula.
+/// First characters of formulas. Spreadsheets with East Asian input methods accept the full-width signs (U+FF1D, U+FF0B,
+/// U+FF0D, U+FF20) as well.
+const FORMULA: [char; 11] = [
+    '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
+
+/// Returns a name that no spreadsheet evaluates as a formula: with a `'` in front if it begins like one.
 pub fn without_formula(name: &str) -> Cow<'_, str> {
-    match name.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    match name.starts_with(FORMULA) {
         true => Cow::Owned(format!("'{name}")),
         false => Cow::Borrowed(name),
     }
@@ -78,10 +84,12 @@ mod tests {
 
     #[test]
     fn names_are_no_formulas() {
-        for name in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"] {
+        let ascii = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx"];
+        let wide = ["\u{ff1d}1+1", "\u{ff0b}1", "\u{ff0d}1", "\u{ff20}SUM(A1)"];
+        for name in ascii.into_iter().chain(wide) {
             assert_eq!(without_formula(name), format!("'{name}"));
         }
-        for name in ["main", "[unknown]", "a=b", ""] {
+        for name in ["main", "[unknown]", "a=b", "a\u{ff1d}b", "\u{ff01}", ""] {
             assert!(matches!(without_formula(name), Cow::Borrowed(_)));
         }
     }

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::Profile;
+use rprof_profile::{FrameAddress, Object, ObjectKind, Profile, is_kernel_address};
 
 use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
@@ -23,6 +23,8 @@ pub struct Format {
     pub content: Content,
     /// True if the warnings of the profile are part of what is written for people to read.
     pub shows_warnings: bool,
+    /// Frames whose addresses are written.
+    pub addresses: WrittenAddresses,
     /// Writes it. A form has options of its own besides, if it has a module with more than this.
     pub write: fn(&Profile, &ReportOptions, &mut dyn Write) -> io::Result<()>,
 }
@@ -41,6 +43,18 @@ pub enum Content {
     Samples,
 }
 
+/// Frames whose addresses a form writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WrittenAddresses {
+    /// None: names alone.
+    None,
+    /// Frames in objects that are files, where an address is an offset.
+    OfFiles,
+    /// All frames. In the kernel, an address is one in memory.
+    All,
+}
+
 /// All forms: the reports, the default first, and then the others.
 pub const FORMATS: &[Format] = &[
     Format {
@@ -48,6 +62,7 @@ pub const FORMATS: &[Format] = &[
         help: "A table",
         content: Content::Functions,
         shows_warnings: true,
+        addresses: WrittenAddresses::None,
         write: table::write,
     },
     Format {
@@ -55,6 +70,7 @@ pub const FORMATS: &[Format] = &[
         help: "JSON, in a stable form",
         content: Content::Functions,
         shows_warnings: false,
+        addresses: WrittenAddresses::None,
         write: json::write,
     },
     Format {
@@ -62,6 +78,7 @@ pub const FORMATS: &[Format] = &[
         help: "CSV with headings",
         content: Content::Functions,
         shows_warnings: false,
+        addresses: WrittenAddresses::None,
         write: csv::write,
     },
     Format {
@@ -69,6 +86,7 @@ pub const FORMATS: &[Format] = &[
         help: "Markdown, for a comment or a page: the first 20 rows, unless -n says otherwise",
         content: Content::Functions,
         shows_warnings: true,
+        addresses: WrittenAddresses::None,
         write: markdown::write,
     },
     Format {
@@ -76,6 +94,7 @@ pub const FORMATS: &[Format] = &[
         help: "Folded stacks, a line for each",
         content: Content::Stacks,
         shows_warnings: false,
+        addresses: WrittenAddresses::None,
         write: |profile, options, out| match profile.main_event() {
             Some(event) => folded::write(profile, event, options.rows.weight, out),
             None => Ok(()),
@@ -86,6 +105,7 @@ pub const FORMATS: &[Format] = &[
         help: "A flame graph",
         content: Content::Stacks,
         shows_warnings: false,
+        addresses: WrittenAddresses::None,
         write: |profile, options, out| {
             let event = profile.main_event().ok_or(SvgError::NoSamples);
             let svg = SvgOptions {
@@ -105,6 +125,7 @@ pub const FORMATS: &[Format] = &[
         help: "pprof's profile.proto with gzip, for `go tool pprof`, Pyroscope, Parca",
         content: Content::Addresses,
         shows_warnings: false,
+        addresses: WrittenAddresses::All,
         write: pprof::write,
     },
     Format {
@@ -112,6 +133,7 @@ pub const FORMATS: &[Format] = &[
         help: "OpenTelemetry profiles with gzip, proto 1.10: experimental",
         content: Content::Addresses,
         shows_warnings: false,
+        addresses: WrittenAddresses::All,
         write: otlp::write,
     },
     Format {
@@ -119,6 +141,7 @@ pub const FORMATS: &[Format] = &[
         help: "The Firefox Profiler's JSON with gzip: each thread in order of time",
         content: Content::Samples,
         shows_warnings: false,
+        addresses: WrittenAddresses::OfFiles,
         write: firefox::write,
     },
     Format {
@@ -126,6 +149,7 @@ pub const FORMATS: &[Format] = &[
         help: "speedscope's JSON: each thread in order of time",
         content: Content::Samples,
         shows_warnings: false,
+        addresses: WrittenAddresses::None,
         write: speedscope::write,
     },
 ];
@@ -139,5 +163,161 @@ impl Format {
     /// Forms with this content, the default first.
     pub fn of(content: Content) -> impl Iterator<Item = &'static Format> {
         (FORMATS.iter()).filter(move |format| format.content == content)
+    }
+
+    /// Returns true if what is written of a profile holds addresses of the kernel in memory. They tell where the kernel lies, which it
+    /// hides from users without rights (`kernel.kptr_restrict`).
+    pub fn writes_kernel_addresses(&self, profile: &Profile) -> bool {
+        let is_written = |object: &Object| match self.addresses {
+            WrittenAddresses::None => false,
+            WrittenAddresses::OfFiles => object.kind == ObjectKind::File,
+            WrittenAddresses::All => true,
+        };
+        let mut frames = profile
+            .aggregated
+            .iter()
+            .flat_map(|entry| profile.frames(entry.stack));
+        self.addresses != WrittenAddresses::None
+            && profile.has_addresses()
+            && frames.any(|id| {
+                let frame = profile.frame(id);
+                let object = profile.object(profile.function(frame.function).object);
+                let is_kernel = |address: FrameAddress| {
+                    object.kind == ObjectKind::Kernel || is_kernel_address(address.address())
+                };
+                is_written(object) && frame.address.is_some_and(is_kernel)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use rprof_profile::{Frame, ProfileBuilder, Sample, WeightUnit};
+
+    use super::*;
+
+    const ADDRESS: u64 = 0xffff_ffff_8123_4567;
+
+    /// A profile of one stack whose leaf is at [`ADDRESS`], in an object of this kind.
+    fn profile(kind: ObjectKind) -> Profile {
+        let mut builder = ProfileBuilder::with_addresses().streams(true);
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let program = builder.intern_object("/bin/x");
+        let object = builder.add_object(Object {
+            name: "[code]".into(),
+            kind,
+            build_id: None,
+            runtime: None,
+        });
+        let functions = [("main", program), ("work", object)]
+            .map(|(name, object)| builder.intern_function(Ok(name), object));
+        let addresses = [0x1010, ADDRESS].map(FrameAddress::InstructionPointer);
+        let frames = [0, 1].map(|nth| {
+            builder.intern_frame(Frame {
+                address: Some(addresses[nth]),
+                ..Frame::of(functions[nth])
+            })
+        });
+        let stack = builder.intern_stack(&frames);
+        let thread = builder.intern_thread_name("x");
+        for time in [1, 2] {
+            builder.add_sample(Sample {
+                time,
+                cpu: None,
+                thread,
+                stack,
+                event,
+                weight: 1000,
+            });
+        }
+        builder.finish()
+    }
+
+    /// Returns whether bytes hold the address, as text or as protocol buffers have it.
+    fn holds_address(bytes: &[u8]) -> bool {
+        let mut unpacked = Vec::new();
+        let bytes = match bytes.starts_with(&[0x1f, 0x8b]) {
+            true => {
+                let mut reader = flate2::read::MultiGzDecoder::new(bytes);
+                reader.read_to_end(&mut unpacked).expect("it is gzip");
+                &unpacked
+            }
+            false => bytes,
+        };
+        let mut varint = Vec::new();
+        let mut rest = ADDRESS;
+        while rest > 0x7f {
+            varint.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        varint.push(rest as u8);
+        let texts = [
+            format!("{ADDRESS}"),
+            format!("{ADDRESS:x}"),
+            format!("{ADDRESS:X}"),
+        ];
+        let texts = texts.map(String::into_bytes);
+        let forms = texts.iter().chain([&varint]);
+        forms.into_iter().any(|form| {
+            let mut windows = bytes.windows(form.len());
+            windows.any(|window| window == &form[..])
+        })
+    }
+
+    #[test]
+    fn forms_that_hold_addresses_of_the_kernel_say_so() {
+        let mut held = Vec::new();
+        for kind in [ObjectKind::Kernel, ObjectKind::File] {
+            let profile = profile(kind);
+            for format in FORMATS {
+                let mut bytes = Vec::new();
+                (format.write)(&profile, &ReportOptions::default(), &mut bytes)
+                    .expect("memory takes it");
+                if holds_address(&bytes) {
+                    held.push((format.name, kind));
+                    assert!(format.writes_kernel_addresses(&profile), "{}", format.name);
+                }
+            }
+        }
+        assert_eq!(
+            held,
+            [
+                ("pprof", ObjectKind::Kernel),
+                ("otlp", ObjectKind::Kernel),
+                ("pprof", ObjectKind::File),
+                ("otlp", ObjectKind::File),
+                // Starts of symbols.
+                ("firefox", ObjectKind::File)
+            ]
+        );
+    }
+
+    #[test]
+    fn forms_of_names_alone_and_profiles_of_users_alone_hold_none() {
+        let kernel = profile(ObjectKind::Kernel);
+        let says: Vec<&str> = (FORMATS.iter())
+            .filter(|format| format.writes_kernel_addresses(&kernel))
+            .map(|format| format.name)
+            .collect();
+        assert_eq!(says, ["pprof", "otlp"]);
+        let mut builder = ProfileBuilder::with_addresses();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let object = builder.intern_object("/bin/x");
+        let main = builder.intern_function(Ok("main"), object);
+        let frame = builder.intern_frame(Frame {
+            address: Some(FrameAddress::InstructionPointer(0x1010)),
+            ..Frame::of(main)
+        });
+        let stack = builder.intern_stack(&[frame]);
+        let thread = builder.intern_thread_name("x");
+        builder.add_samples(event, thread, stack, 1, 1);
+        let user = builder.finish();
+        assert!(
+            FORMATS
+                .iter()
+                .all(|format| !format.writes_kernel_addresses(&user))
+        );
     }
 }

@@ -91,7 +91,7 @@ pub mod tree;
 pub mod verdict;
 pub mod wrap;
 
-pub use formats::{Content, FORMATS, Format};
+pub use formats::{Content, FORMATS, Format, WrittenAddresses};
 pub use names::{CleanName, CleanNames};
 pub use options::{ExportOptions, ReportOptions, SampleLabel};
 pub use parts::{Encoded, PartEncoder};

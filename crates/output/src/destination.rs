@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::OutputError;
 use crate::kind::{Kind, is_harmless_device};
-use crate::pending::PendingFile;
+use crate::pending::{PendingFile, Readers};
 use crate::{link, named_descriptor};
 
 /// Origin of the name of an output.
@@ -87,13 +87,21 @@ impl Destination {
         }
     }
 
-    /// Begins to write a result.
+    /// Begins to write a result that the umask says who may read.
     ///
     /// # Errors
     /// [`OutputError::Create`]: the folder is not there, or may not be written to.
     pub fn begin(self) -> Result<PendingFile, OutputError> {
+        self.begin_for(Readers::ByUmask)
+    }
+
+    /// Begins to write a result for these readers. A stream is as it stands.
+    ///
+    /// # Errors
+    /// Fails as [`begin`](Self::begin) does.
+    pub fn begin_for(self, readers: Readers) -> Result<PendingFile, OutputError> {
         match self {
-            Destination::File(path) => PendingFile::beside(&path),
+            Destination::File(path) => PendingFile::beside(&path, readers),
             Destination::Stream { file, path } => Ok(PendingFile::stream(file, path)),
         }
     }
@@ -105,7 +113,7 @@ impl Destination {
     /// [`OutputError::Create`].
     pub fn check(&self) -> Result<(), OutputError> {
         match self {
-            Destination::File(path) => PendingFile::beside(path).map(drop),
+            Destination::File(path) => PendingFile::beside(path, Readers::Owner).map(drop),
             Destination::Stream { .. } => Ok(()),
         }
     }

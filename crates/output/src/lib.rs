@@ -17,7 +17,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`destination`] | [`Destination`]: the table above |
-//! | [`pending`] | [`PendingFile`]: results, which appear under their name once they are whole |
+//! | [`pending`] | [`PendingFile`]: results, which appear under their name once they are whole; [`Readers`] |
 //! | [`recording_file`] | [`RecordingFile`]: recordings, which grow under their name, and keep the one before |
 //! | [`own_file`] | [`OwnFile`]: a file that this process made, whatever stands under its name by now |
 //! | [`unnamed_file`] | [`UnnamedFile`]: temporary files that no name leads to |
@@ -48,7 +48,7 @@ pub use folder::Folder;
 pub use kind::Kind;
 pub use named_descriptor::named_descriptor;
 pub use own_file::{OwnFile, Whereabouts};
-pub use pending::PendingFile;
+pub use pending::{PendingFile, Readers};
 pub use private_cache::PrivateCache;
 pub use recording_file::RecordingFile;
 pub use scratch::{ScratchFolder, remove_abandoned};

@@ -8,6 +8,26 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use crate::error::OutputError;
+use crate::recording_file::hand_to_sudo_user;
+
+/// Users who may read a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readers {
+    /// Those whom the umask allows: mode 0644 less the umask.
+    #[default]
+    ByUmask,
+    /// The owner alone: mode 0600. Under sudo the owner is the user who called it, as with recordings.
+    Owner,
+}
+
+impl Readers {
+    fn mode(self) -> u32 {
+        match self {
+            Readers::ByUmask => 0o644,
+            Readers::Owner => 0o600,
+        }
+    }
+}
 
 /// A result that is being written. Dropped before [`finish`](Self::finish), it leaves what stood under its
 /// name as it was; of a stream, what was written remains.
@@ -20,8 +40,8 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    /// Creates a temporary file in the folder of `path`, with mode 0644 less the umask.
-    pub(crate) fn beside(path: &Path) -> Result<PendingFile, OutputError> {
+    /// Creates a temporary file in the folder of `path`, for these readers.
+    pub(crate) fn beside(path: &Path, readers: Readers) -> Result<PendingFile, OutputError> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -29,7 +49,7 @@ impl PendingFile {
         let file = (tempfile::Builder::new().prefix(".rprof"))
             .make_in(folder, |path| {
                 (File::options().write(true).create_new(true))
-                    .mode(0o644)
+                    .mode(readers.mode())
                     .open(path)
             })
             .map_err(|source| OutputError::Create {
@@ -37,6 +57,9 @@ impl PendingFile {
                 source,
             })?;
         let (file, temporary) = file.into_parts();
+        if readers == Readers::Owner {
+            hand_to_sudo_user(&file);
+        }
         Ok(PendingFile {
             out: BufWriter::new(file),
             path: path.to_owned(),
@@ -81,6 +104,8 @@ impl Write for PendingFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -88,13 +113,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         std::fs::write(&path, "old").unwrap();
-        let mut half = PendingFile::beside(&path).unwrap();
+        let mut half = PendingFile::beside(&path, Readers::ByUmask).unwrap();
         half.write_all(b"half").unwrap();
         half.flush().unwrap();
         drop(half);
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        let mut whole = PendingFile::beside(&path).unwrap();
+        let mut whole = PendingFile::beside(&path, Readers::ByUmask).unwrap();
         whole.write_all(b"new").unwrap();
         whole.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
@@ -106,7 +131,7 @@ mod tests {
         let (precious, link) = (folder.path().join("precious"), folder.path().join("out"));
         std::fs::write(&precious, "precious").unwrap();
         std::os::unix::fs::symlink(&precious, &link).unwrap();
-        let mut file = PendingFile::beside(&link).unwrap();
+        let mut file = PendingFile::beside(&link, Readers::ByUmask).unwrap();
         file.write_all(b"new").unwrap();
         file.finish().unwrap();
         assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
@@ -115,11 +140,27 @@ mod tests {
 
     #[test]
     fn errors_name_no_temporary_file() {
-        let error = PendingFile::beside(Path::new("/no/such/folder/out")).unwrap_err();
+        let error =
+            PendingFile::beside(Path::new("/no/such/folder/out"), Readers::ByUmask).unwrap_err();
         let text = error.to_string();
         assert_eq!(
             text,
             "cannot create /no/such/folder/out: No such file or directory (os error 2)"
         );
+    }
+
+    #[test]
+    fn a_private_file_is_never_readable_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        // What stood there before was.
+        std::fs::write(&path, "old").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let mut file = PendingFile::beside(&path, Readers::Owner).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(mode(file.temporary.as_deref().unwrap()), 0o600);
+        file.finish().unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
     }
 }

@@ -223,7 +223,7 @@ fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
 
 /// A file that `sudo rprof` wrote belongs to the user who will read it. What
 /// sudo did not set, or what cannot be changed, leaves it as it is.
-fn hand_to_sudo_user(file: &File) {
+pub(crate) fn hand_to_sudo_user(file: &File) {
     let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     if let (Some(uid), Some(gid)) = (id("SUDO_UID"), id("SUDO_GID")) {
         std::os::unix::fs::fchown(file, Some(uid), Some(gid)).ok();

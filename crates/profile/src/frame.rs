@@ -116,6 +116,12 @@ pub struct Line {
     pub column: u32,
 }
 
+/// Returns true for addresses in the upper half of the address space, where kernels lie (x86-64, arm64 and riscv64: their
+/// `Documentation/arch/*/mm.rst`).
+pub fn is_kernel_address(address: u64) -> bool {
+    address >> 63 == 1
+}
+
 /// Address of a frame: an offset into the object's file, or the address in memory for objects
 /// without a file (the kernel, generated code, unmapped memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -74,7 +74,7 @@ pub use builder::{ProfileBuilder, SymbolTables};
 pub use filter::Filter;
 pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
-    StackPosition,
+    StackPosition, is_kernel_address,
 };
 pub use idle::IdleThreads;
 pub use merge::{callers_of, merge};

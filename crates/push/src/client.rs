@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ureq::http::Response;
+use rprof_proxy::proxy_for;
 use ureq::http::header::RETRY_AFTER;
+use ureq::http::{Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
@@ -56,7 +57,12 @@ impl Client {
         if !options.plain_http {
             options.credentials.check(&address)?;
         }
-        let agent = http_agent(options.patience, options.authorities.as_deref())?;
+        let agent = http_agent(
+            &address,
+            !options.credentials.is_empty(),
+            options.patience,
+            options.authorities.as_deref(),
+        )?;
         Ok(Client {
             address,
             agent,
@@ -173,15 +179,23 @@ impl Client {
     }
 }
 
-/// Makes an HTTP client that follows no redirects, since a request that goes elsewhere would take its credentials there, and that waits
-/// for an answer so long at most. `authorities` is a file of certificates (PEM) that are believed in place of the usual ones.
+/// Returns an HTTP client for the requests to one server. It follows no redirects, which would take credentials to another server.
+/// It connects directly or through the proxy that the environment names for `address` ([`proxy_for`]). `patience` limits a request
+/// and its answer. `authorities` is a file of certificates (PEM) that replace the usual ones.
 ///
 /// # Errors
-/// [`PushError::Read`], [`PushError::BadFile`].
-pub fn http_agent(patience: Duration, authorities: Option<&Path>) -> Result<Agent, PushError> {
+/// [`PushError::NotHttp`], [`PushError::Proxy`], [`PushError::Read`], [`PushError::BadFile`].
+pub fn http_agent(
+    address: &str,
+    has_credentials: bool,
+    patience: Duration,
+    authorities: Option<&Path>,
+) -> Result<Agent, PushError> {
+    let uri: Uri = (address.parse()).map_err(|_| PushError::NotHttp(address.to_owned()))?;
     let mut config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
+        .proxy(proxy_for(&uri, has_credentials)?)
         .timeout_global(Some(patience))
         .user_agent(concat!("rprof/", env!("CARGO_PKG_VERSION")));
     if let Some(path) = authorities {
@@ -210,4 +224,93 @@ pub fn http_agent(patience: Duration, authorities: Option<&Path>) -> Result<Agen
 /// Returns true for the errors that TLS hands on as errors of the connection: certificates that are not believed.
 fn is_certificate(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    /// Passes on the head of the request on each connection, and closes it.
+    fn listen(address: &str) -> (String, mpsc::Receiver<String>) {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+                sender.send(head.join("\n").to_lowercase()).ok();
+            }
+        });
+        (address, receiver)
+    }
+
+    fn client(server: &str, has_token: bool) -> Result<Client, PushError> {
+        let mut credentials = Credentials::default();
+        if has_token {
+            let token = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(token.path(), "s3cret").unwrap();
+            credentials.add_token(token.path()).unwrap();
+        }
+        Client::new(ClientOptions {
+            target: Target::Otlp,
+            server: server.to_owned(),
+            credentials,
+            plain_http: true,
+            authorities: None,
+            tenant: String::new(),
+            patience: Duration::from_secs(20),
+        })
+    }
+
+    #[test]
+    fn credentials_pass_proxies_under_encryption_only() {
+        let (proxy, seen) = listen("127.0.0.2");
+        let proxy = format!("http://{proxy}");
+        let name = "credentials_pass_proxies_under_encryption_only";
+        let variables = [
+            ("http_proxy", &*proxy),
+            ("https_proxy", &*proxy),
+            ("no_proxy", ""),
+            ("NO_PROXY", "direct.example"),
+        ];
+        if !rprof_testing::in_environment(module_path!(), name, &variables) {
+            // The proxy saw two requests of the other process: both name their host, and none a secret.
+            let seen: Vec<String> = seen.try_iter().collect();
+            assert_eq!(seen.len(), 2, "{seen:?}");
+            assert!(seen[0].starts_with("connect a.example:443 "), "{seen:?}");
+            assert!(seen[1].starts_with("connect 192.0.2.1:80 "), "{seen:?}");
+            assert!(!seen.concat().contains("authorization"), "{seen:?}");
+            return;
+        }
+        // This machine: directly, with credentials.
+        let (server, requests) = listen("127.0.0.1");
+        for host in [&*server, &server.replace("127.0.0.1", "localhost")] {
+            let answer = client(&format!("http://{host}"), true).unwrap().send(b"x");
+            assert!(matches!(answer, Answer::Later { .. }), "{answer:?}");
+            let request = requests.recv().unwrap();
+            assert!(
+                request.contains("authorization: bearer s3cret"),
+                "{request}"
+            );
+        }
+        // Another machine (RFC 5737), without encryption.
+        let Err(error) = client("http://192.0.2.1", true).map(drop) else {
+            panic!("credentials go to a proxy");
+        };
+        let message = error.to_string();
+        let parts = ["http_proxy", "https://", "192.0.2.1 to NO_PROXY"];
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        assert!(client("http://direct.example", true).is_ok());
+        // With encryption, and without credentials.
+        for (server, has_token) in [("https://a.example", true), ("http://192.0.2.1", false)] {
+            let answer = client(server, has_token).unwrap().send(b"x");
+            assert!(matches!(answer, Answer::Later { .. }), "{answer:?}");
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rprof_proxy::is_loopback;
 use ureq::http::Uri;
 use ureq::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
@@ -128,11 +128,10 @@ impl Credentials {
             .parse()
             .map_err(|_| PushError::NotHttp(address.to_owned()))?;
         let host = uri.host().unwrap_or_default();
-        let number = host.trim_start_matches('[').trim_end_matches(']');
-        let is_here =
-            host == "localhost" || number.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
         match uri.scheme_str() {
-            Some("http") if !self.is_empty() && !is_here => Err(PushError::Plain(host.to_owned())),
+            Some("http") if !self.is_empty() && !is_loopback(host) => {
+                Err(PushError::Plain(host.to_owned()))
+            }
             _ => Ok(()),
         }
     }

@@ -20,6 +20,9 @@ pub enum PushError {
         "credentials would go to {0} without encryption; give an https:// address, or --plain-http"
     )]
     Plain(String),
+    /// The proxy in the environment cannot carry the requests.
+    #[error(transparent)]
+    Proxy(#[from] rprof_proxy::ProxyError),
     /// A file with credentials or certificates could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {

@@ -110,10 +110,23 @@ record_types! {
 }
 
 impl RecordType {
+    /// Numbers that simpleperf defines for records of its own (its `record.h`).
+    const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
+
     /// Returns true if `perf` and not the kernel defines this number. Such records
     /// have no `sample_id` trailer.
     pub fn is_user(self) -> bool {
         self.0 >= 64
+    }
+
+    /// Returns true if simpleperf and no other tool defines this number.
+    pub fn is_simpleperf(self) -> bool {
+        RecordType::SIMPLEPERF.contains(&self.0)
+    }
+
+    /// Returns true if the meaning of such records is known: the kernel, `perf` or simpleperf defines the number.
+    pub fn is_known(self) -> bool {
+        self.name().is_some() || self.is_simpleperf()
     }
 }
 

@@ -90,6 +90,18 @@ impl SampleLayout {
         }
     }
 
+    /// Returns true if this crate knows all fields of a sample, and all parts of those whose parts differ.
+    pub(crate) fn has_known_fields(&self) -> bool {
+        /// Bits of `perf_event_attr.read_format` and `branch_sample_type` that are known.
+        const READ: u64 = (ReadFormat::LOST.bits() << 1) - 1;
+        const BRANCH: u64 = (BranchSampleType::COUNTERS.bits() << 1) - 1;
+        let is_known =
+            |field, bits: u64, known: u64| !self.sample_type.contains(field) || bits & !known == 0;
+        SampleType::all_known().contains(self.sample_type)
+            && is_known(SampleType::READ, self.read_format.bits(), READ)
+            && is_known(SampleType::BRANCH_STACK, self.branch.bits(), BRANCH)
+    }
+
     /// Returns the fields that a sample has.
     pub fn sample_type(&self) -> SampleType {
         self.sample_type

@@ -337,6 +337,22 @@ impl<'a> Sample<'a> {
         self.body.get(at + 8..at + 8 + len)
     }
 
+    /// Returns true if the fields can be as they stand: they fill the record, and a stack dump has a size in whole words that
+    /// is not exceeded by its valid part (`perf_output_sample_ustack` in the kernel). A size that is changed shifts all fields
+    /// behind it. True as well where an event has fields, or parts of fields, newer than this crate.
+    pub fn is_consistent(&self) -> bool {
+        if self.end != self.body.len() && self.layout.has_known_fields() {
+            return false;
+        }
+        let Some(at) = self.offset(F::StackUser) else {
+            return true;
+        };
+        let endian = self.layout.endian;
+        let word = |at| self.body.u64(at, endian).unwrap_or(0);
+        let size = word(at);
+        size == 0 || size.is_multiple_of(8) && word(at + 8 + size as usize) <= size
+    }
+
     /// Bytes behind the last known field; not empty where the event had a field
     /// newer than this crate.
     pub fn rest(&self) -> RawBytes<'a> {
@@ -417,6 +433,11 @@ impl SampleField {
 }
 
 impl SampleType {
+    /// All bits of known fields.
+    pub(crate) fn all_known() -> SampleType {
+        (VARIABLE.iter()).fold(SampleType::all_fixed(), |all, (_, bits)| all.union(*bits))
+    }
+
     /// All bits of fields that stand at fixed offsets.
     fn all_fixed() -> SampleType {
         SampleType::IDENTIFIER
@@ -428,5 +449,74 @@ impl SampleType {
             | SampleType::STREAM_ID
             | SampleType::CPU
             | SampleType::PERIOD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::Attr;
+    use crate::bytes::Endian;
+    use crate::encode::SampleFields;
+    use crate::header::Misc;
+
+    /// A sample with a stack dump and a field behind it, and its layout.
+    fn with_dump(endian: Endian, more: SampleType) -> (Vec<u8>, SampleLayout) {
+        let attr = Attr {
+            sample_type: SampleType::IP | SampleType::STACK_USER | SampleType::DATA_SRC | more,
+            sample_stack_user: 4096,
+            ..Attr::default()
+        };
+        let layout = SampleLayout::new(&attr, endian);
+        let fields = SampleFields {
+            ip: 1,
+            stack_user: vec![7; 4000],
+            stack_user_reserved: 4096,
+            ..SampleFields::default()
+        };
+        let mut record = Vec::new();
+        fields
+            .encode(Misc::USER, &layout, &mut record)
+            .expect("it fits");
+        (record.split_off(8), layout)
+    }
+
+    #[test]
+    fn a_stack_dump_with_another_size_is_not_consistent() {
+        for endian in [Endian::Little, Endian::Big] {
+            let (whole, layout) = with_dump(endian, SampleType::empty());
+            let is_consistent = |body: &[u8]| {
+                let sample = Sample::parse(RawBytes::from(body), &layout);
+                sample.map(|sample| sample.is_consistent()).ok()
+            };
+            assert_eq!(is_consistent(&whole), Some(true));
+            for (size, expected) in [
+                (0, Some(false)),
+                (1, Some(false)),
+                (4088, Some(false)),
+                (4095, Some(false)),
+                (u64::MAX, None),
+            ] {
+                let mut body = whole.clone();
+                body[8..16].copy_from_slice(&endian.put_u64(size));
+                assert_eq!(is_consistent(&body), expected, "{size}");
+            }
+            // More valid bytes than there are.
+            let mut body = whole.clone();
+            body[16 + 4096..][..8].copy_from_slice(&endian.put_u64(4104));
+            assert_eq!(is_consistent(&body), Some(false));
+            // Bytes behind the last field.
+            let longer = [&whole[..], &[0; 8]].concat();
+            assert_eq!(is_consistent(&longer), Some(false));
+        }
+    }
+
+    #[test]
+    fn fields_that_are_not_known_may_have_bytes_of_their_own() {
+        let newer = SampleType::from_bits_retain(1 << 40);
+        let (whole, layout) = with_dump(Endian::NATIVE, newer);
+        let longer = [&whole[..], &[0; 8]].concat();
+        let sample = Sample::parse(RawBytes::from(&longer[..]), &layout).expect("it fits");
+        assert!(sample.is_consistent() && sample.rest().len() == 8);
     }
 }

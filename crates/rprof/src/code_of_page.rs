@@ -10,7 +10,7 @@ use rprof_export::CleanNames;
 use rprof_export::clean::{brief, clean};
 use rprof_export::html::AnnotatedFunction;
 use rprof_perfdata::PerfData;
-use rprof_profile::{Profile, WeighBy, merge};
+use rprof_profile::{Profile, WeighBy, is_kernel_address, merge};
 use serde_json::Value;
 
 use crate::cli::HtmlArgs;
@@ -18,14 +18,22 @@ use crate::drawing::About;
 use crate::input::{Input, open_input};
 use crate::messages::{Failure, say};
 
+/// Annotated functions for a page.
+#[derive(Default)]
+pub(crate) struct CodeOfPage {
+    pub(crate) functions: Vec<AnnotatedFunction>,
+    /// True if some of them are the kernel's, at the addresses where the kernel lies in memory.
+    pub(crate) holds_kernel_addresses: bool,
+}
+
 /// Annotates as many functions as are asked for. Folded stacks have no code, and add nothing.
 ///
 /// # Errors
 ///
 /// Fails if a recording cannot be read once more; those from standard input cannot, which is wrong usage.
-pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<Vec<AnnotatedFunction>, Failure> {
+pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Failure> {
     let Some(most) = args.annotate.map(usize::from) else {
-        return Ok(Vec::new());
+        return Ok(CodeOfPage::default());
     };
     let quiet = args.sampling.quiet;
     let names = &args.filter.symbols;
@@ -57,7 +65,7 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<Vec<AnnotatedF
     }
     let profile = merge(profiles);
     let Some(event) = profile.main_event() else {
-        return Ok(Vec::new());
+        return Ok(CodeOfPage::default());
     };
     let annotator = Annotator {
         symbolizer: &with_lines,
@@ -101,7 +109,11 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<Vec<AnnotatedF
     for path in embedded.iter().filter(|_| !quiet) {
         say(format_args!("lines of {} are in the page", brief(path)));
     }
-    Ok(made)
+    let mut parts = functions.iter().flat_map(|function| &function.parts);
+    Ok(CodeOfPage {
+        functions: made,
+        holds_kernel_addresses: parts.any(|part| is_kernel_address(part.start)),
+    })
 }
 
 /// Annotates the functions with most self that have code here.

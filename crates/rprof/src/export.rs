@@ -97,6 +97,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     let name = path.as_deref().unwrap_or(Path::new("standard output"));
     let what = format!("writing {}", name.display());
     let line = WorkLine::new(quiet);
+    let output = output.private_if(format.writes_kernel_addresses(&profile));
     output.write(|out| {
         let mut out = CountedWriter::new(out, &line, what);
         write(args, format, &profile, &options, &mut out)

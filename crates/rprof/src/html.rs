@@ -89,6 +89,8 @@ impl Picture for Page<'_> {
         quiet: bool,
     ) -> Result<(), Failure> {
         let args = self.args;
+        let code = code_of_page::annotated(args, about)?;
+        let output = output.private_if(code.holds_kernel_addresses);
         let options = HtmlOptions {
             title: (args.title.clone()).unwrap_or_else(|| title(about, "Profile")),
             about: about.places.clone(),
@@ -96,7 +98,7 @@ impl Picture for Page<'_> {
             wording: remedies::of_finding,
             timeline: !args.no_timeline,
             max_size: args.max_size,
-            annotations: code_of_page::annotated(args, about)?,
+            annotations: code.functions,
         };
         let name = args.diff.as_ref().map(|path| path.display().to_string());
         let baseline = (self.old.as_ref().zip(name.as_deref()))

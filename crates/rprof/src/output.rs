@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_launch::standard_output_was_closed;
-use rprof_output::{Choice, Destination, OutputError};
+use rprof_output::{Choice, Destination, OutputError, Readers};
 
 use crate::messages::Failure;
 use crate::remedies;
@@ -33,6 +33,7 @@ pub(crate) fn cannot(error: OutputError) -> Failure {
 pub(crate) struct Output {
     /// Nothing for standard output.
     to: Option<(Destination, PathBuf)>,
+    readers: Readers,
 }
 
 impl Output {
@@ -45,13 +46,29 @@ impl Output {
     /// Does the same as [`prepare`](Self::prepare), for those who have a remedy of their own.
     pub(crate) fn checked(path: &Path) -> Result<Output, OutputError> {
         if path == Path::new("-") {
-            return Ok(Output { to: None });
+            return Ok(Output {
+                to: None,
+                readers: Readers::ByUmask,
+            });
         }
         let to = Destination::of(path, choice(path))?;
         to.check()?;
         Ok(Output {
             to: Some((to, path.to_owned())),
+            readers: Readers::ByUmask,
         })
+    }
+
+    /// Gives the file mode 0600, as recordings have it, if it holds addresses of the kernel. They tell where the kernel lies in
+    /// memory, which it hides from other users (`kernel.kptr_restrict`).
+    pub(crate) fn private_if(self, holds_kernel_addresses: bool) -> Output {
+        match holds_kernel_addresses {
+            true => Output {
+                readers: Readers::Owner,
+                ..self
+            },
+            false => self,
+        }
     }
 
     /// Path of the output, unless it is standard output.
@@ -71,7 +88,7 @@ impl Output {
             write(&mut out).map_err(|failure| failure.context(what()))?;
             return Ok(out.flush().with_context(what)?);
         };
-        let mut out = to.begin().map_err(cannot)?;
+        let mut out = to.begin_for(self.readers).map_err(cannot)?;
         let what = || format!("cannot write {}", path.display());
         write(&mut out).map_err(|failure| failure.context(what()))?;
         out.finish().map_err(cannot)

@@ -1,7 +1,8 @@
 //! Parts of a recording that no command here shows, with the command of perf that does.
 
-use rprof_perfdata::{Feature, PerfData};
-use rprof_records::{Attr, AttrFlags, BranchSampleType, EventKind, SampleType};
+use rprof_perfdata::{Event, Feature, PerfData};
+use rprof_records::words::data_source::MemoryOperation;
+use rprof_records::{Attr, AttrFlags, BranchSampleType, RecordType, Sample, SampleType};
 
 use crate::messages::say;
 
@@ -13,22 +14,32 @@ pub(crate) fn tell(data: &PerfData, quiet: bool) {
     let file = data.path().display().to_string();
     let events = data.events().list();
     let attrs: Vec<(&str, &Attr)> = events.iter().map(|e| (&*e.name, &e.attr)).collect();
-    let has_traces = data.features().has(Feature::AUXTRACE);
-    for (what, command) in unshown(&attrs, has_traces) {
+    let beside = Beside {
+        traces: data.features().has(Feature::AUXTRACE),
+        data_sources: holds_data_sources(data),
+    };
+    for (what, command) in unshown(&attrs, beside) {
         say(format_args!(
             "{file} holds {what}, which are not shown: `{command} -i {file}` does"
         ));
     }
 }
 
+/// Parts of a recording that its events do not tell of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Beside {
+    traces: bool,
+    data_sources: bool,
+}
+
 /// Returns what recordings of these events hold beside what is shown, and the command that shows it.
-fn unshown(events: &[(&str, &Attr)], has_traces: bool) -> Vec<(&'static str, &'static str)> {
+fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let has = |wanted: SampleType| {
         let mut attrs = events.iter().map(|(_, attr)| attr.sample_type);
         attrs.any(|fields| fields.intersects(wanted))
     };
-    if has_traces {
+    if beside.traces {
         found.push(("traces of the processor", "perf script --itrace=i1us"));
     }
     // Branches that are calls are stacks, which are shown.
@@ -44,7 +55,7 @@ fn unshown(events: &[(&str, &Attr)], has_traces: bool) -> Vec<(&'static str, &'s
             "perf report --branch-history",
         ));
     }
-    if attrs_with_data_sources(events) {
+    if beside.data_sources {
         found.push(("addresses and sources of data", "perf mem report"));
     }
     if has(SampleType::TRANSACTION) {
@@ -78,24 +89,55 @@ fn unshown(events: &[(&str, &Attr)], has_traces: bool) -> Vec<(&'static str, &'s
     found
 }
 
-/// Returns true if an event has addresses and sources of data. perf asks for both in each recording with copies of stacks
-/// (`--call-graph dwarf`), and only events of memory accesses fill them in; the kernel's own events have neither.
-fn attrs_with_data_sources(events: &[(&str, &Attr)]) -> bool {
-    const MEMORY: [&str; 3] = ["mem-", "ibs_op", "arm_spe"];
-    events.iter().any(|(name, attr)| {
-        let is_of_kernel = matches!(attr.kind, EventKind::SOFTWARE | EventKind::TRACEPOINT);
-        let is_of_memory = MEMORY.iter().any(|part| name.contains(part));
-        let is_wanted = !attr.sample_type.contains(SampleType::STACK_USER) || is_of_memory;
-        attr.sample_type.contains(SampleType::DATA_SRC) && !is_of_kernel && is_wanted
-    })
+/// Records in which data sources are looked for.
+const LOOKED_AT: usize = 100_000;
+
+/// Returns true if samples tell how memory was accessed. The field alone tells nothing: perf asks for it in each recording with
+/// stack dumps (`--call-graph dwarf`), and the kernel fills in `PERF_MEM_NA` where an event has none.
+fn holds_data_sources(data: &PerfData) -> bool {
+    let events = data.events();
+    let has_field = |event: &Event| event.attr.sample_type.contains(SampleType::DATA_SRC);
+    if !events.list().iter().any(has_field) {
+        return false;
+    }
+    let mut left = LOOKED_AT;
+    for block in data.blocks().map_while(Result::ok) {
+        for walked in block.walk() {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            if walked.record.kind != RecordType::SAMPLE {
+                continue;
+            }
+            let layout = events.layout_of(&walked.record);
+            let sample = layout.and_then(|layout| Sample::parse(walked.record.body, layout).ok());
+            let source = sample.and_then(|sample| sample.data_src());
+            let known = MemoryOperation::all() - MemoryOperation::NOT_AVAILABLE;
+            if source.is_some_and(|source| source.operation().intersects(known)) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+    use std::path::Path;
+
+    use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, RecordWriter};
+    use rprof_records::{Endian, Misc, SampleFields, SampleLayout};
+
     use super::*;
 
-    fn of(name: &str, attr: &Attr, has_traces: bool) -> Vec<&'static str> {
-        let found = unshown(&[(name, attr)], has_traces);
+    fn of(name: &str, attr: &Attr, traces: bool) -> Vec<&'static str> {
+        let beside = Beside {
+            traces,
+            data_sources: false,
+        };
+        let found = unshown(&[(name, attr)], beside);
         found.into_iter().map(|(_, command)| command).collect()
     }
 
@@ -122,22 +164,6 @@ mod tests {
         };
         assert_eq!(of("cycles", &stacks, false), [""; 0]);
         assert_eq!(
-            of("mem-loads", &fields(SampleType::DATA_SRC), false),
-            ["perf mem report"]
-        );
-        // As perf asks for it beside copies of stacks.
-        let dumps = fields(plain | SampleType::DATA_SRC | SampleType::STACK_USER);
-        assert_eq!(of("cycles", &dumps, false), [""; 0]);
-        assert_eq!(
-            of("cpu/mem-loads,ldlat=30/P", &dumps, false),
-            ["perf mem report"]
-        );
-        let clock = Attr {
-            kind: EventKind::SOFTWARE,
-            ..fields(plain | SampleType::DATA_SRC)
-        };
-        assert_eq!(of("cpu-clock", &clock, false), [""; 0]);
-        assert_eq!(
             of("sched:sched_wakeup", &fields(plain), false),
             ["perf sched latency"]
         );
@@ -153,5 +179,46 @@ mod tests {
             of("dummy", &switches, false),
             ["rprof script --show-switch-events"]
         );
+    }
+
+    /// Returns whether a recording with these data sources is said to have some.
+    fn is_told(sources: &[u64]) -> bool {
+        let attr = Attr {
+            sample_type: SampleType::IP | SampleType::ADDR | SampleType::DATA_SRC,
+            ..Attr::default()
+        };
+        let layout = SampleLayout::new(&attr, Endian::NATIVE);
+        let mut records = Vec::new();
+        for source in sources {
+            let sample = SampleFields {
+                data_src: *source,
+                ..SampleFields::default()
+            };
+            let written = sample.encode(Misc::USER, &layout, &mut records);
+            written.expect("it fits");
+        }
+        let events = vec![EventDescription {
+            attr,
+            name: "cycles".into(),
+            ids: Vec::new(),
+        }];
+        let mut bytes = Cursor::new(Vec::new());
+        let mut writer = FileWriter::create(&mut bytes, events).expect("memory takes it");
+        writer.write_records(&records).expect("memory takes it");
+        let written = writer.finish(FeatureSections::default());
+        written.expect("memory takes it");
+        let data = PerfData::read(&bytes.get_ref()[..], Path::new("x")).expect("it is right");
+        holds_data_sources(&data)
+    }
+
+    #[test]
+    fn data_sources_that_are_not_available_are_none() {
+        // `PERF_MEM_NA`, with and without the number of the level, as perf_event.h has it.
+        let none = [0x0005_0800_2100_0021, 0x5_0810_0021, 0x1, 0];
+        assert!(!is_told(&none));
+        assert!(!is_told(&[]));
+        // A load that the first cache had: `PERF_MEM_OP_LOAD`, `PERF_MEM_LVL_L1 | PERF_MEM_LVL_HIT`.
+        let load = 0x2 | (0x8 | 0x2) << 5;
+        assert!(is_told(&[none[0], load]));
     }
 }

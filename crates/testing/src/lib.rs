@@ -5,6 +5,7 @@
 //!   its binary ends. With `RPROF_REQUIRE_TOOLS=1` a skip is a failure.
 //! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names; [`recordings`]: all of them.
 //! - [`compile()`]: programs that are compiled once.
+//! - [`in_environment`]: a test once more, in a process with other environment variables.
 //! - [`Random`]: one generator of pseudo-random numbers, the same on every machine.
 //! - [`Tether`]: processes that do not outlive the test that started them.
 //! - [`Setting`]: settings of the machine that are restored, whatever ends the test.
@@ -13,6 +14,7 @@
 
 mod captures;
 mod compile;
+mod environment;
 mod need;
 mod random;
 mod setting;
@@ -22,6 +24,7 @@ mod warden;
 
 pub use captures::{corpus, corpus_file, recordings};
 pub use compile::compile;
+pub use environment::in_environment;
 pub use need::{Need, go, has, oracles, pprof};
 pub use random::Random;
 pub use setting::Setting;

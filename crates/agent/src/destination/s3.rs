@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rprof_proxy::is_loopback;
 use rprof_push::{http_agent, retry_after};
 use rusty_s3::actions::S3Action;
 use rusty_s3::{Credentials, UrlStyle};
@@ -60,15 +61,10 @@ impl Bucket {
             .parse::<ureq::http::Uri>()
             .map_err(|error| format!("endpoint = {endpoint:?}: {error}"))?;
         let host = parsed.host().unwrap_or_default();
-        let is_here = host == "localhost"
-            || host
-                .trim_matches(['[', ']'])
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|ip| ip.is_loopback());
         match parsed.scheme_str() {
             Some("https") => {}
             // Signatures hide the key, but who listens sees all profiles, and could alter them.
-            Some("http") if is_here || to.plain_http => {}
+            Some("http") if is_loopback(host) || to.plain_http => {}
             Some("http") => {
                 return Err(format!(
                     "endpoint = {endpoint:?}: give an https:// address, or plain-http = true"
@@ -88,7 +84,10 @@ impl Bucket {
             .map_err(|error| format!("url = {url:?}: {error}"))?;
         let credentials = to.credentials_file.clone().unwrap_or_default();
         read_credentials(&credentials)?;
-        let agent = http_agent(to.timeout(), to.ca_file.as_deref()).map_err(|e| e.to_string())?;
+        // The host may be that of the bucket, and a signature is a credential.
+        let address = bucket.base_url().as_str();
+        let agent = http_agent(address, true, to.timeout(), to.ca_file.as_deref())
+            .map_err(|error| error.to_string())?;
         Ok(Bucket {
             bucket,
             prefix: prefix.trim_matches('/').to_owned(),
@@ -265,5 +264,42 @@ mod tests {
             assert!(error.contains(words), "{rest}: {error}");
         }
         assert!(new("url = \"s3://a\"\nendpoint = \"http://127.0.0.1:1\"").is_ok());
+    }
+
+    #[test]
+    fn signed_requests_pass_proxies_under_encryption_only() {
+        let name = "signed_requests_pass_proxies_under_encryption_only";
+        let variables = [
+            ("http_proxy", "http://127.0.0.2:1"),
+            ("https_proxy", "http://127.0.0.2:1"),
+            ("no_proxy", "direct.example"),
+        ];
+        if !rprof_testing::in_environment(module_path!(), name, &variables) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        fs::write(&path, "aws_access_key_id=K\naws_secret_access_key=s3cret\n").unwrap();
+        let proxy = |endpoint: &str| {
+            let text = format!(
+                "url = \"s3://b\"\nplain-http = true\ncredentials-file = {path:?}\n{endpoint}"
+            );
+            let bucket = Bucket::new(&to(&text))?;
+            Ok::<_, String>(bucket.agent.config().proxy().map(|it| it.host().to_owned()))
+        };
+        let error = proxy("endpoint = \"http://store.example:9000\"").unwrap_err();
+        assert!(error.contains("http_proxy"), "{error}");
+        for direct in [
+            "http://127.0.0.1:1",
+            "http://localhost:1",
+            "http://direct.example",
+        ] {
+            assert_eq!(
+                proxy(&format!("endpoint = {direct:?}")),
+                Ok(None),
+                "{direct}"
+            );
+        }
+        assert_eq!(proxy(""), Ok(Some("127.0.0.2".into())));
     }
 }

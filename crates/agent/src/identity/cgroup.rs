@@ -18,31 +18,41 @@ pub struct CgroupFacts {
     pub container_id: Option<String>,
     /// Uid of the pod, with `-` between its parts.
     pub pod: Option<String>,
-    /// Innermost service of systemd, such as `nginx.service`.
+    /// Service of systemd, such as `nginx.service`; for the sessions and units of a user `user@UID.service`.
     pub unit: Option<String>,
 }
 
 impl CgroupFacts {
-    /// Reads a path, `/a/b`. What it says of a container counts from the innermost part outward, since containers are started in
-    /// containers.
+    /// Reads a path, `/a/b`, from the outermost part inward. Names are believed only where root or a container runtime made
+    /// them: a control group may be delegated, and its owner names the groups in it at will. Therefore
+    ///
+    /// - everything in the slice of a user is `user@UID.service`, whatever units and containers the path names further in;
+    /// - the outermost service is the unit;
+    /// - the outermost container is the container, and the pod is outside of it.
     ///
     /// ```
     /// use rprof_agent::identity::CgroupFacts;
     ///
     /// let facts = CgroupFacts::of_path("/system.slice/nginx.service");
     /// assert_eq!(facts.unit.as_deref(), Some("nginx.service"));
+    /// let facts = CgroupFacts::of_path("/user.slice/user-7.slice/user@7.service/nginx.service");
+    /// assert_eq!(facts.unit.as_deref(), Some("user@7.service"));
     /// ```
     pub fn of_path(path: &str) -> CgroupFacts {
         let mut facts = CgroupFacts::default();
-        for part in path.rsplit('/') {
-            if facts.container_id.is_none() {
-                facts.container_id = container_id(part);
+        for part in path.split('/') {
+            if let Some(uid) = user(part).filter(|_| facts.is_empty()) {
+                facts.unit = Some(format!("user@{uid}.service"));
+                break;
             }
             if facts.pod.is_none() {
                 facts.pod = pod_uid(part);
             }
-            // What a container's own systemd runs is further in than the container.
-            if facts.unit.is_none() && facts.container_id.is_none() && is_service(part) {
+            facts.container_id = container_id(part);
+            if facts.container_id.is_some() {
+                break;
+            }
+            if facts.unit.is_none() && part.ends_with(".service") {
                 facts.unit = Some(part.to_owned());
             }
         }
@@ -68,6 +78,12 @@ impl CgroupFacts {
             }
         }
         (best.0, best.1.to_owned())
+    }
+
+    /// Returns true if the group is in the slice of a user, who chooses names of programs and environments as well.
+    pub fn is_of_user(&self) -> bool {
+        let unit = self.unit.as_deref();
+        unit.is_some_and(|unit| user(unit).is_some())
     }
 
     /// Returns true if the path told nothing.
@@ -111,9 +127,12 @@ fn pod_uid(part: &str) -> Option<String> {
     is_uid.then_some(uid)
 }
 
-/// Managers of users are units that others run in.
-fn is_service(part: &str) -> bool {
-    part.ends_with(".service") && !part.starts_with("user@")
+/// Returns the uid in `user-1000.slice` or `user@1000.service` (systemd.special(7), user@.service(5)).
+fn user(part: &str) -> Option<&str> {
+    let slice = || part.strip_prefix("user-")?.strip_suffix(".slice");
+    let manager = || part.strip_prefix("user@")?.strip_suffix(".service");
+    let uid = slice().or_else(manager)?;
+    (!uid.is_empty() && uid.bytes().all(|b| b.is_ascii_digit())).then_some(uid)
 }
 
 #[cfg(test)]
@@ -139,9 +158,6 @@ mod tests {
             format!("/system.slice/docker-{ID}.scope"),
             format!("/machine.slice/libpod-{ID}.scope"),
             format!("/machine.slice/libpod-{ID}.scope/container"),
-            format!(
-                "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope/container"
-            ),
             format!("/ecs/0123456789abcdef0123456789abcdef/{ID}"),
             format!("/default/{ID}"),
             format!("/../../docker/{ID}"),
@@ -164,9 +180,74 @@ mod tests {
         }
         let fargate = "0123456789abcdef0123456789abcdef-1234567890";
         assert_eq!(of(&format!("/ecs/x/{fargate}")).0.as_deref(), Some(fargate));
-        // A container in a container: the inner one.
-        let inner = ID.replace('3', "4");
-        assert_eq!(of(&format!("/docker/{ID}/docker/{inner}")).0, Some(inner));
+        // With the driver cgroupfs, containers are in the group of their runtime.
+        let in_service = of(&format!("/system.slice/docker.service/docker/{ID}"));
+        assert_eq!(in_service, (id, None, Some("docker.service".into())));
+    }
+
+    #[test]
+    fn names_in_a_user_slice_are_that_users() {
+        let flat = UID.replace('-', "_");
+        let user = "/user.slice/user-1000.slice";
+        for path in [
+            user.to_owned(),
+            format!("{user}/session-3.scope"),
+            format!("{user}/session-3.scope/nginx.service"),
+            format!("{user}/user@1000.service/init.scope"),
+            format!("{user}/user@1000.service/app.slice/nginx.service"),
+            format!("{user}/user@1000.service/system.slice/nginx.service"),
+            format!("{user}/user@1000.service/user-0.slice/user@0.service"),
+            format!("{user}/user@1000.service/user.slice/libpod-{ID}.scope/container"),
+            format!("{user}/user@1000.service/app.slice/docker-{ID}.scope"),
+            format!("{user}/user@1000.service/docker/{ID}"),
+            format!("{user}/user@1000.service/kubepods/burstable/pod{UID}/{ID}"),
+            format!(
+                "{user}/user@1000.service/kubepods.slice/kubepods-pod{flat}.slice/crio-{ID}.scope"
+            ),
+            "/user@1000.service/app.slice/nginx.service".to_owned(),
+        ] {
+            let user = Some("user@1000.service".to_owned());
+            assert_eq!(of(&path), (None, None, user), "{path}");
+            assert!(CgroupFacts::of_path(&path).is_of_user(), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_in_a_delegated_group_are_not_believed() {
+        let other = ID.replace('3', "4");
+        let unit = |name: &str| (None, None, Some(name.to_owned()));
+        let container = || (Some(ID.to_owned()), None, None);
+        for (path, facts) in [
+            ("/system.slice/a.service/nginx.service", unit("a.service")),
+            (
+                "/system.slice/a.service/system.slice/nginx.service",
+                unit("a.service"),
+            ),
+            (
+                "/system.slice/a.service/user-7.slice/user@7.service",
+                unit("a.service"),
+            ),
+            (
+                "/machine.slice/systemd-nspawn@x.service/payload/nginx.service",
+                unit("systemd-nspawn@x.service"),
+            ),
+            (
+                &format!("/system.slice/docker-{ID}.scope/system.slice/nginx.service"),
+                container(),
+            ),
+            (&format!("/docker/{ID}/docker/{other}"), container()),
+            (
+                &format!("/docker/{ID}/kubepods/pod{UID}/{other}"),
+                container(),
+            ),
+            (
+                &format!("/docker/{ID}/user.slice/user-7.slice"),
+                container(),
+            ),
+        ] {
+            assert_eq!(of(path), facts, "{path}");
+            assert!(!CgroupFacts::of_path(path).is_of_user(), "{path}");
+        }
     }
 
     #[test]
@@ -174,8 +255,8 @@ mod tests {
         for path in [
             "/",
             "/init.scope",
-            "/user.slice/user-1000.slice/session-3.scope",
-            "/user.slice/user-1000.slice/user@1000.service/init.scope",
+            "/user.slice",
+            "/user.slice/user-x.slice",
             &format!("/machine.slice/libpod-conmon-{ID}.scope"),
             &format!("/system.slice/crio-conmon-{ID}.scope"),
             "/docker/buildkit",
@@ -194,8 +275,8 @@ mod tests {
             Some("getty@tty1.service")
         );
         assert_eq!(
-            unit("/user.slice/user-1.slice/user@1.service/app.slice/pipewire.service").as_deref(),
-            Some("pipewire.service")
+            unit("/custom.slice/custom-a.slice/a.service").as_deref(),
+            Some("a.service")
         );
     }
 

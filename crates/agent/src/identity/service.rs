@@ -71,8 +71,9 @@ impl Rule {
     }
 }
 
-/// Returns whose time that of a process is. The service is named by the first rule that matches, then by its environment where that
-/// is read, by its unit, by its program, by its name. The version is that of the rule or the environment, else `build_id`.
+/// Maps a process to its workload. The first of these names the service: a matching rule, the environment where that is read, the
+/// unit, the program, the name of the process. The version is that of the rule or the environment, else `build_id`. A process of a
+/// user's sessions or units does not name itself: its environment does not count.
 pub fn identity_of(
     rules: &[Rule],
     facts: &Facts,
@@ -81,7 +82,10 @@ pub fn identity_of(
     build_id: Option<&str>,
 ) -> Identity {
     let rule = rules.iter().find(|rule| rule.matches(facts, comm, pod));
-    let (env_service, env_version) = (&facts.from_env.0, &facts.from_env.1);
+    let (env_service, env_version) = match facts.cgroup.is_of_user() {
+        true => (None, None),
+        false => (facts.from_env.0.as_deref(), facts.from_env.1.as_deref()),
+    };
     let unit = facts.cgroup.unit.as_deref();
     // A program without a file is called as whoever made it liked, each time another way.
     let exe = facts
@@ -91,14 +95,14 @@ pub fn identity_of(
     let program = exe.map(file_name);
     let service = rule
         .map(|rule| &*rule.service)
-        .or(env_service.as_deref())
+        .or(env_service)
         .or(unit.map(|unit| unit.strip_suffix(".service").unwrap_or(unit)))
         .or(program)
         .or(facts.is_kernel.then_some(KERNEL))
         .unwrap_or(comm);
     let version = rule
         .and_then(|rule| rule.version.as_deref())
-        .or(env_version.as_deref())
+        .or(env_version)
         .or(build_id);
     let clean = |text: &str| CleanName::new(text).into_owned();
     Identity {
@@ -199,6 +203,23 @@ mod tests {
             ..Rule::default()
         };
         assert_eq!(of(&[in_pod], &facts).service, "by-pod");
+    }
+
+    #[test]
+    fn processes_of_a_user_do_not_name_themselves() {
+        let path = "/user.slice/user-7.slice/user@7.service/app.slice/web.service";
+        let mut facts = Facts {
+            cgroup: CgroupFacts::of_path(path),
+            from_env: (Some("web".into()), Some("2".into())),
+            ..facts()
+        };
+        let identity = identity_of(&[], &facts, "web", None, Some("abcd"));
+        assert_eq!(identity.service, "user@7");
+        assert_eq!(identity.version.as_deref(), Some("abcd"));
+        facts.cgroup = CgroupFacts::of_path("/system.slice/a.service");
+        let identity = identity_of(&[], &facts, "web", None, Some("abcd"));
+        assert_eq!(identity.service, "web");
+        assert_eq!(identity.version.as_deref(), Some("2"));
     }
 
     #[test]

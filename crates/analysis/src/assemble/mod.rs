@@ -116,7 +116,8 @@ pub(crate) fn assemble(
         recorded: quality.recorded,
         throttled: quality.throttled,
         damaged: index.damage.is_some()
-            || index.unreadable > 0
+            || index.unreadable + index.samples_of_unknown_events > 0
+            || parts.iter().any(|part| part.resolved.faults.unreadable > 0)
             || !index.data.warnings().is_empty(),
         cpu_time: CpuTime::from_notes(&notes),
         counted: counted(&notes),

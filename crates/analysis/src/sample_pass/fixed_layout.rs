@@ -35,6 +35,8 @@ pub(crate) struct ParsedSample<'a> {
     pub(crate) ip: u64,
     /// The callchain, if it has an address.
     pub(crate) chain: Option<&'a [[u8; 8]]>,
+    /// True if the fields fill the record.
+    pub(crate) is_consistent: bool,
 }
 
 /// Returns the weight of samples without a period: the event's fixed period, or 1 if it was opened
@@ -94,12 +96,15 @@ impl FixedLayoutParser {
         let fixed = body.get(..self.fixed_len)?;
         let word = |at: usize| Some(u64::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
         let half = |at: usize| Some(i32::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
+        let mut end = self.fixed_len;
         let chain = match self.chain {
             Some(at) => {
                 let (count, rest) = body.get(at..)?.split_first_chunk::<8>()?;
                 let (words, _) = rest.as_chunks::<8>();
                 let count = usize::try_from(u64::from_ne_bytes(*count)).ok()?;
-                let words = match words.get(..count)? {
+                let words = words.get(..count)?;
+                end += 8 * (1 + count);
+                let words = match words {
                     [addresses @ .., marker, _cookie]
                         if u64::from_ne_bytes(*marker) == ContextMarker::USER_DEFERRED.0 =>
                     {
@@ -123,6 +128,7 @@ impl FixedLayoutParser {
             weight: self.period.and_then(word).unwrap_or(self.weight),
             ip: self.ip.and_then(word).unwrap_or(0),
             chain,
+            is_consistent: end == body.len(),
         })
     }
 }
@@ -174,14 +180,16 @@ mod tests {
                 let misc = rprof_records::Misc::USER;
                 sample.encode(misc, &event.layout, &mut record).unwrap();
                 let body = &record[8..];
-                for len in 0..=body.len() {
-                    let body = &body[..len];
+                let longer = [body, &[0; 8]].concat();
+                for len in 0..=longer.len() {
+                    let body = &longer[..len];
                     let all = Sample::parse(RawBytes::from(body), &event.layout).ok();
                     let read = quick.read(body);
                     assert_eq!(read.is_some(), all.is_some(), "{fields:?} {len}");
                     let (Some(read), Some(all)) = (read, all) else {
                         continue;
                     };
+                    assert_eq!(read.is_consistent, all.is_consistent());
                     assert_eq!(read.pid, all.pid().unwrap_or(-1));
                     assert_eq!(read.tid, all.tid().unwrap_or(-1));
                     assert_eq!(read.time, all.time());

@@ -6,6 +6,33 @@ use crate::sample_pass::aggregate_table::{Aggregate, AggregateTable, SampleGroup
 use crate::sample_pass::compact_rows::BlockRows;
 use crate::sample_pass::stacks::{Locations, StackTable};
 
+/// Numbers of samples with faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SampleFaults {
+    /// Samples that could not be parsed, and are left out.
+    pub(crate) unreadable: u64,
+    /// Samples whose fields contradict their size ([`Sample::is_consistent`]); they are counted.
+    ///
+    /// [`Sample::is_consistent`]: rprof_records::Sample::is_consistent
+    pub(crate) inconsistent: u64,
+}
+
+impl std::ops::AddAssign for SampleFaults {
+    fn add_assign(&mut self, more: SampleFaults) {
+        self.unreadable += more.unreadable;
+        self.inconsistent += more.inconsistent;
+    }
+}
+
+impl std::iter::Sum for SampleFaults {
+    fn sum<I: Iterator<Item = SampleFaults>>(all: I) -> SampleFaults {
+        all.fold(SampleFaults::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
+}
+
 /// Result of one worker, or of all; linear in distinct stacks.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerOutput {
@@ -15,8 +42,8 @@ pub(crate) struct WorkerOutput {
     pub(crate) contexts: SampleGroups,
     /// Totals by aggregate key; empty after [`merge`](Self::merge).
     pub(crate) counts: AggregateTable,
-    /// Number of samples that could not be parsed.
-    pub(crate) unreadable: u64,
+    /// Samples with faults.
+    pub(crate) faults: SampleFaults,
     /// Times in nanoseconds of the first and the last sample accepted.
     pub(crate) time: Option<(u64, u64)>,
     /// True if any sample had a callchain.
@@ -60,7 +87,7 @@ impl WorkerOutput {
             },
             ..*row
         }));
-        self.unreadable += other.unreadable;
+        self.faults += other.faults;
         self.caches += other.caches;
         self.has_callchains |= other.has_callchains;
         self.time = match (self.time, other.time) {

@@ -173,9 +173,10 @@ impl<'a> Worker<'a> {
         }
         let described = &events.list()[event];
         let Ok(sample) = Sample::parse(record.body, &described.layout) else {
-            self.out.unreadable += 1;
+            self.out.faults.unreadable += 1;
             return;
         };
+        self.out.faults.inconsistent += u64::from(!sample.is_consistent());
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(u64::MAX);
         let (thread_state, moment) = (self.thread_states).state_at(
@@ -323,9 +324,10 @@ impl<'a> Worker<'a> {
     {
         let index = self.shared.index;
         let Some(sample) = parser.read(body) else {
-            self.out.unreadable += 1;
+            self.out.faults.unreadable += 1;
             return;
         };
+        self.out.faults.inconsistent += u64::from(!sample.is_consistent);
         let (pid, tid) = (sample.pid, sample.tid);
         let time = sample.time.unwrap_or(u64::MAX);
         let (thread_state, moment) = (self.thread_states).state_at(

@@ -1,6 +1,7 @@
 //! Records and addresses, found again in the index of pass one.
 
 use rprof_processes::{Pid, SpaceId};
+use rprof_profile::is_kernel_address;
 use rprof_records::{CpuMode, RawBytes, RawRecord, Sample};
 
 use crate::groups::{RecordPosition, SampleRow};
@@ -34,11 +35,6 @@ pub(super) fn lookup_time(sample: &Sample<'_>) -> u64 {
     sample.time().unwrap_or(u64::MAX)
 }
 
-/// Returns true if an address is in the kernel's half of memory.
-pub(super) fn is_kernel(address: u64) -> bool {
-    address >> 63 == 1
-}
-
 /// Returns the location of an address of a process outside of callchains. The address itself
 /// decides between kernel and user, since kernel code accesses user memory.
 pub(super) fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
@@ -52,7 +48,7 @@ pub(super) fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Lo
         time,
         runtimes: &index.runtimes,
     };
-    let mode = match is_kernel(address) {
+    let mode = match is_kernel_address(address) {
         true => CpuMode::Kernel,
         false => CpuMode::User,
     };

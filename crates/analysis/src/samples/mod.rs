@@ -17,15 +17,15 @@ mod trace;
 mod view;
 
 use rprof_perfdata::PerfData;
-use rprof_profile::Filter;
 use rprof_profile::intern::Values;
+use rprof_profile::{Filter, is_kernel_address};
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
 use crate::options::{PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
-use crate::samples::lookup::{is_kernel, locate, lookup_time, sample_of};
+use crate::samples::lookup::{locate, lookup_time, sample_of};
 use crate::samples::store::SampleStore;
 use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
@@ -94,7 +94,7 @@ impl<'a> Samples<'a> {
             };
             wanted.accepts_leaf(leaf) && (!wanted.has_focus() || is_focused())
         });
-        let mut warnings = warnings(&index, symbolizer, resolved.unreadable, filter);
+        let mut warnings = warnings(&index, symbolizer, resolved.faults, filter);
         if index.flood_from.is_some() {
             warnings.push(
                 "the recording has more samples than its length allows for: those at its end are \
@@ -185,7 +185,7 @@ fn further_locations(
             && let Some(raw) = sample.raw()
         {
             format.functions(&raw.to_cow(), &mut |address| {
-                if is_kernel(address) {
+                if is_kernel_address(address) {
                     add(address);
                 }
             });

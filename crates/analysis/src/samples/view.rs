@@ -1,11 +1,12 @@
 //! [`SampleView`]: one sample.
 
+use rprof_profile::is_kernel_address;
 use rprof_records::{Misc, Sample};
 use rprof_tracepoint::KernelNames;
 
 use crate::groups::SampleRow;
 use crate::samples::frame::SampleFrame;
-use crate::samples::lookup::{is_kernel, locate, lookup_time, sample_of};
+use crate::samples::lookup::{locate, lookup_time, sample_of};
 use crate::samples::store::SampleStore;
 
 /// One sample.
@@ -123,7 +124,7 @@ struct TraceNames<'v, 's> {
 
 impl KernelNames for TraceNames<'_, '_> {
     fn kernel_function(&self, address: u64) -> Option<(&str, u64)> {
-        is_kernel(address).then_some(())?;
+        is_kernel_address(address).then_some(())?;
         let frame = self.view.locate(self.sample, address)?;
         let name = frame.function.name.as_ref().ok()?;
         Some((name, frame.offset))

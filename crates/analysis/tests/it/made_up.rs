@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use rprof_analysis::{Options, analyse};
-use rprof_perfdata::{EventDescription, PerfData};
+use rprof_analysis::{Options, Samples, analyse};
+use rprof_perfdata::{EventDescription, Feature, FeatureSections, PerfData, Walk};
 use rprof_profile::{Filter, Profile};
 use rprof_records::{
-    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Record, RecordType,
-    SampleFields, SampleId, SampleLayout, SampleType, Task, put_record,
+    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, RawBytes, Record,
+    RecordType, RegisterValues, Sample, SampleFields, SampleId, SampleLayout, SampleType, Task,
+    put_record,
 };
 use rprof_symbols::{Reason, Symbolizer};
 
@@ -442,5 +443,161 @@ fn losses_are_those_of_what_filters_want() {
             ..all()
         }),
         (8, 2)
+    );
+}
+
+/// Warnings on a recording of one event with these fields and records, by both readers of samples.
+fn warnings_on(attr: &Attr, records: &[u8], features: FeatureSections) -> Vec<String> {
+    let events = vec![EventDescription {
+        attr: attr.clone(),
+        name: "cpu-clock".into(),
+        ids: vec![1],
+    }];
+    let data = crate::common::file_with(events, records, features);
+    let symbolizer = Symbolizer::builder().build();
+    let profile = analyse(&data, &symbolizer, &Options::default());
+    let samples = Samples::read(&data, &symbolizer, &Filter::default());
+    assert_eq!(profile.quality.warnings, samples.warnings());
+    profile.quality.warnings
+}
+
+/// Records of a made recording, each as bytes.
+fn records_of(bytes: &[u8]) -> Vec<Vec<u8>> {
+    Walk::new(bytes, 0, Endian::NATIVE)
+        .map(|walked| walked.bytes.to_vec())
+        .collect()
+}
+
+#[test]
+fn records_of_unknown_types_are_told() {
+    let mut made = Made::default();
+    for time in 0..9 {
+        made.sample(1, time, 7, &[ContextMarker::USER.0, 0x1010]);
+    }
+    assert_eq!(
+        warnings_on(&attr(0), &made.records, FeatureSections::default()),
+        [""; 0]
+    );
+    let mut records = records_of(&made.records);
+    let types = [0, 63, 87, 255, 0x7fff_ffff, u32::MAX];
+    for (record, kind) in records.iter_mut().zip(types) {
+        record[..4].copy_from_slice(&u32::to_ne_bytes(kind));
+    }
+    let warnings = warnings_on(&attr(0), &records.concat(), FeatureSections::default());
+    assert_eq!(
+        warnings,
+        [
+            "6 records are of unknown types (0, 63, 87, 255) and are left out: a newer recorder wrote them, or they are \
+             damaged samples"
+        ]
+    );
+}
+
+#[test]
+fn a_record_without_a_size_is_told_with_its_offset() {
+    let mut made = Made::default();
+    for time in 0..3 {
+        made.sample(1, time, 7, &[ContextMarker::USER.0, 0x1010]);
+    }
+    let mut records = records_of(&made.records);
+    records[1][6..8].fill(0);
+    let warnings = warnings_on(&attr(0), &records.concat(), FeatureSections::default());
+    let [warning] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert!(warning.contains("damaged at byte"), "{warning}");
+}
+
+#[test]
+fn fields_that_contradict_the_size_of_a_sample_are_told() {
+    let mut made = Made::default();
+    for time in 0..3 {
+        made.sample(1, time, 7, &[ContextMarker::USER.0, 0x1010, 0x1020]);
+    }
+    // One address less than there are.
+    let mut records = records_of(&made.records);
+    let count = records[1].len() - 4 * 8;
+    records[1][count..count + 8].copy_from_slice(&2u64.to_ne_bytes());
+    let inconsistent = "1 samples have fields that contradict their size: they are counted, and their stacks may be wrong";
+    assert_eq!(
+        warnings_on(&attr(0), &records.concat(), FeatureSections::default()),
+        [inconsistent]
+    );
+
+    let copies = Attr {
+        sample_type: SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::REGS_USER
+            | SampleType::STACK_USER,
+        sample_regs_user: 1,
+        sample_stack_user: 4096,
+        ..attr(0)
+    };
+    let layout = SampleLayout::new(&copies, Endian::NATIVE);
+    let sample = SampleFields {
+        stack_user: vec![0; 4096],
+        stack_user_reserved: 4096,
+        regs_user: RegisterValues {
+            abi: 2,
+            values: vec![0],
+        },
+        ..SampleFields::default()
+    };
+    let mut whole = Vec::new();
+    sample.encode(Misc::USER, &layout, &mut whole).unwrap();
+    assert_eq!(
+        warnings_on(&copies, &whole, FeatureSections::default()),
+        [""; 0]
+    );
+    for size in [1u64, 4088] {
+        let mut record = whole.clone();
+        let at = layout_of_dump(&whole, &layout);
+        record[at..at + 8].copy_from_slice(&size.to_ne_bytes());
+        assert_eq!(
+            warnings_on(&copies, &record, FeatureSections::default()),
+            [inconsistent]
+        );
+    }
+}
+
+/// Returns where a record has the size of its stack dump.
+fn layout_of_dump(record: &[u8], layout: &SampleLayout) -> usize {
+    let sample = Sample::parse(RawBytes::from(&record[8..]), layout).unwrap();
+    8 + sample.stack_user_offset().unwrap()
+}
+
+#[test]
+fn samples_without_fields_are_told() {
+    let mut made = Made::default();
+    made.sample(1, 1, 7, &[ContextMarker::USER.0, 0x1010]);
+    for (fields, told) in [
+        (SampleType::empty(), "no fields at all"),
+        (SampleType::TID | SampleType::TIME, "no address"),
+    ] {
+        let attr = Attr {
+            sample_type: fields,
+            ..attr(0)
+        };
+        let warnings = warnings_on(&attr, &made.records, FeatureSections::default());
+        let expected =
+            format!("1 samples of cpu-clock have {told}, so that nothing tells what ran");
+        assert!(warnings.contains(&expected), "{warnings:?}");
+    }
+}
+
+#[test]
+fn sections_of_unknown_kinds_are_told() {
+    let mut made = Made::default();
+    made.sample(1, 1, 7, &[ContextMarker::USER.0, 0x1010]);
+    let mut features = FeatureSections::default();
+    for number in [40, 99] {
+        features.insert(Feature(number), vec![1; 8]);
+    }
+    assert_eq!(
+        warnings_on(&attr(0), &made.records, features),
+        [
+            "2 sections of the header are of unknown kinds (40, 99) and are not read: a newer recorder wrote them"
+        ]
     );
 }

@@ -390,3 +390,22 @@ fn a_cache_that_cannot_be_written_is_said() {
     assert!(matches!(failure, Failure::Cache { .. }), "{failure}");
     assert!(failure.to_string().contains("DEBUGINFOD_CACHE_PATH"));
 }
+
+#[test]
+fn proxies_are_used_for_other_machines_only() {
+    let name = "proxies_are_used_for_other_machines_only";
+    // Where nobody listens.
+    let variables = [("http_proxy", "http://127.0.0.2:1"), ("no_proxy", "x")];
+    if !rprof_testing::in_environment(module_path!(), name, &variables) {
+        return;
+    }
+    let server = Server::new(|_, stream| reply(stream, "200 OK", RIGHT));
+    let (path, outcome) = Asker::new(&[&server.url]).ask();
+    assert!(path.is_some(), "{outcome:?}");
+    let failure = Asker::new(&["http://192.0.2.1:1"]).fails();
+    assert!(matches!(failure, Failure::Server { .. }), "{failure}");
+    let failure = Asker::new(&["http://me:s3cret@192.0.2.1:1"]).fails();
+    assert!(matches!(failure, Failure::Proxy { .. }), "{failure}");
+    let message = failure.to_string();
+    assert!(message.contains("http_proxy") && message.contains("192.0.2.1 to NO_PROXY"));
+}

@@ -20,10 +20,6 @@ pub struct RecordAt<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Records with these numbers are simpleperf's own. Their sizes have 32 bits:
-/// where others have `misc` they have the upper half (its `record.h`).
-const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
-
 /// simpleperf's own record of tracepoint formats.
 const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
 
@@ -150,7 +146,8 @@ impl<'a> Iterator for Walk<'a> {
         };
         let mut size = usize::from(header.size);
         let mut misc = header.misc;
-        if SIMPLEPERF.contains(&header.kind.0) {
+        // Sizes of simpleperf's own records have 32 bits: the upper half stands in `misc` (its `record.h`).
+        if header.kind.is_simpleperf() {
             size |= usize::from(misc.0) << 16;
             misc = Misc(0);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rprof_perfdata::{PerfData, UserRecord};
-use rprof_records::RecordType;
+use rprof_records::{RecordType, Sample};
 
 use crate::made;
 
@@ -111,4 +111,42 @@ fn traces_of_captures_are_written_back_to_the_byte() {
         }
     }
     assert!(infos == 1 && traces > 1, "{infos}, {traces}");
+}
+
+/// What readers report as unknown or inconsistent is so seldom in recordings of real tools that it is worth a warning.
+#[test]
+fn records_of_captures_are_known_and_their_samples_consistent() {
+    let mut found = Vec::new();
+    for path in rprof_testing::recordings() {
+        let Ok(data) = PerfData::open(&path) else {
+            continue;
+        };
+        let (mut unknown, mut inconsistent) = (0, 0);
+        for block in data.blocks().map_while(Result::ok) {
+            for walked in block.walk() {
+                let record = &walked.record;
+                unknown += u64::from(!record.kind.is_known());
+                if record.kind == RecordType::SAMPLE
+                    && let Some(layout) = data.events().layout_of(record)
+                    && let Ok(sample) = Sample::parse(record.body, layout)
+                {
+                    inconsistent += u64::from(!sample.is_consistent());
+                }
+            }
+        }
+        let sections = data.features().iter().map(|(feature, _)| feature);
+        let sections = sections.filter(|feature| feature.name().is_none()).count();
+        if (unknown, inconsistent, sections) != (0, 0, 0) {
+            let name = path.file_name().unwrap_or_default();
+            found.push((
+                name.to_string_lossy().into_owned(),
+                unknown,
+                inconsistent,
+                sections,
+            ));
+        }
+    }
+    // Those that a fuzzer made are what they are.
+    found.retain(|(name, ..)| !name.starts_with("poc-") && !name.starts_with("clusterfuzz-"));
+    assert_eq!(found, []);
 }

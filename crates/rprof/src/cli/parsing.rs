@@ -13,6 +13,7 @@ use super::{
     STYLES, ScriptArgs, StatArgs, elsewhere, short_help, values,
 };
 use crate::named_input::is_input_or_no_command;
+use crate::output::check_standard_output;
 
 impl Cli {
     /// Parses the arguments of this process. Wrong ones end it with exit status 2.
@@ -21,10 +22,16 @@ impl Cli {
         parse(files_last(arguments.clone())).unwrap_or_else(|error| {
             // clap shows arguments as they are, and `*` may have put names of files by strangers among them.
             let inert = |arg: &OsString| brief(&arg.to_string_lossy()).into();
-            parse(arguments.iter().map(inert).collect())
+            let error = parse(arguments.iter().map(inert).collect())
                 .err()
-                .unwrap_or(error)
-                .exit()
+                .unwrap_or(error);
+            // Help and versions go to standard output, and clap does not know that it is closed.
+            if !error.use_stderr()
+                && let Err(failure) = check_standard_output()
+            {
+                std::process::exit(failure.report().map_or(0, i32::from));
+            }
+            error.exit()
         })
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Cursor;
 use std::path::Path;
 
-use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
+use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, RecordWriter};
 use rprof_records::{Attr, Mmap2, MmapIdentity};
 
 /// Code that a process maps; `pgoff` is its offset in the file.
@@ -39,9 +39,18 @@ pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
 
 /// A recording of these events with these records.
 pub(crate) fn file_of_events(events: Vec<EventDescription>, records: &[u8]) -> PerfData {
+    file_with(events, records, FeatureSections::default())
+}
+
+/// A recording of these events with these records, and with these sections of the header.
+pub(crate) fn file_with(
+    events: Vec<EventDescription>,
+    records: &[u8],
+    features: FeatureSections,
+) -> PerfData {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = FileWriter::create(&mut bytes, events).unwrap();
     writer.write_records(records).unwrap();
-    writer.finish(Default::default()).unwrap();
+    writer.finish(features).unwrap();
     PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
 }

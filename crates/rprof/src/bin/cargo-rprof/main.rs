@@ -117,6 +117,11 @@ fn execute(command: &mut Command) -> Error {
 }
 
 fn print(text: &[u8]) -> Result<(), Error> {
+    if rprof_launch::standard_output_was_closed() {
+        return Err(Error::msg(
+            "cannot write to standard output: it is closed (`>&-`)",
+        ));
+    }
     match std::io::stdout().lock().write_all(text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),

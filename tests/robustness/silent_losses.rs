@@ -1,0 +1,164 @@
+//! Parts of a recording that cannot be shown: every command that reads recordings tells of them, in every format.
+
+use rprof_records::RecordType;
+
+use super::bomb::rewrite;
+use crate::support::{Here, c, needs};
+
+/// Commands, each with a place for the name of a recording.
+const COMMANDS: [&str; 17] = [
+    "report -i FILE",
+    "report --format markdown -i FILE",
+    "report --format json -i FILE",
+    "report --format csv -i FILE",
+    "script -i FILE",
+    "collapse -i FILE",
+    "diff FILE FILE",
+    "diff --format json FILE FILE",
+    "annotate -i FILE burn_seventy",
+    "annotate --format json -i FILE burn_seventy",
+    "export --format pprof -o - -i FILE",
+    "export --format otlp -o - -i FILE",
+    "export --format firefox -o - -i FILE",
+    "export --format speedscope -o - -i FILE",
+    "export --format folded -o - -i FILE",
+    "flamegraph -o x.svg -i FILE",
+    "html -o x.html -i FILE",
+];
+
+/// Checks that all commands tell this, on standard error or in what people read, and that JSON has it.
+fn is_told(here: &Here, file: &str, told: &str) {
+    for command in COMMANDS {
+        let run = here.rprof(&command.replace("FILE", file)).ok();
+        // Tables begin with comments. All else is for machines.
+        let is_for_people = command == COMMANDS[0] || command == COMMANDS[1];
+        let text = match is_for_people {
+            true => run.out(),
+            false => run.err(),
+        };
+        // Lines are wrapped on terminals only. Markdown escapes characters.
+        assert!(text.replace('\\', "").contains(told), "{told:?} in\n{run}");
+    }
+    let json = here
+        .rprof(&format!("report --format json -i {file}"))
+        .ok()
+        .out();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let warnings = json.to_string();
+    assert!(warnings.contains(told), "{told:?} in {warnings}");
+}
+
+/// Records `shares.c`, with these options.
+fn recording(options: &str) -> Here {
+    let here = Here::new();
+    here.record(options, &c("shares.c"), "0.2");
+    here
+}
+
+/// Writes `x.data` with the samples changed: `change` gets the number of each.
+fn with_samples(here: &Here, mut change: impl FnMut(usize, &mut Vec<u8>)) {
+    rewrite(here, "x.data", |data, write, _| {
+        let mut nth = 0;
+        for block in data.blocks() {
+            for walked in block.expect("it is whole").walk() {
+                let mut bytes = walked.bytes.to_vec();
+                if walked.record.kind == RecordType::SAMPLE {
+                    change(nth, &mut bytes);
+                    nth += 1;
+                }
+                write(&bytes);
+            }
+        }
+    });
+}
+
+#[test]
+fn records_of_unknown_types_are_told_by_every_command() {
+    needs!(PerfEvents);
+    let here = recording("-F 999 -g");
+    for kind in [0, 63, 87, 255, 0x7fff_ffff, u32::MAX] {
+        with_samples(&here, |nth, bytes| {
+            if nth == 3 {
+                bytes[..4].copy_from_slice(&u32::to_ne_bytes(kind));
+            }
+        });
+        is_told(
+            &here,
+            "x.data",
+            &format!("1 records are of unknown types ({kind}) and are left out"),
+        );
+    }
+}
+
+#[test]
+fn sizes_that_lie_are_told_by_every_command() {
+    needs!(PerfEvents);
+    let here = recording("-F 999 -g");
+    // A word behind the last field.
+    with_samples(&here, |nth, bytes| {
+        if nth == 3 {
+            let size = bytes.len() as u16 + 8;
+            bytes.extend([0; 8]);
+            bytes[6..8].copy_from_slice(&size.to_ne_bytes());
+        }
+    });
+    is_told(
+        &here,
+        "x.data",
+        "1 samples have fields that contradict their size",
+    );
+}
+
+#[test]
+fn a_record_without_a_size_is_told_by_every_command() {
+    needs!(PerfEvents);
+    let here = recording("-F 999 -g");
+    with_samples(&here, |nth, bytes| {
+        if nth == 60 {
+            bytes[6..8].fill(0);
+        }
+    });
+    is_told(&here, "x.data", "damaged at byte");
+}
+
+#[test]
+fn sections_of_unknown_kinds_are_told_by_every_command() {
+    needs!(PerfEvents);
+    let here = recording("-F 999 -g");
+    rewrite(&here, "x.data", |data, write, features| {
+        features.insert(rprof_perfdata::Feature(99), vec![1; 8]);
+        write(&super::bomb::records(data).0);
+    });
+    is_told(
+        &here,
+        "x.data",
+        "1 sections of the header are of unknown kinds (99)",
+    );
+}
+
+/// Samples without fields are at no address, so that they have no function to annotate.
+#[test]
+fn samples_without_fields_are_told() {
+    needs!(PerfEvents);
+    let here = recording("-F 999");
+    let mut bytes = std::fs::read(here.path("perf.data")).expect("a recording");
+    let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    // The attr of the first event; its `sample_type` stands behind type, size, config and period.
+    let (size, at, len) = (word(16), word(24) as usize, word(32));
+    for nth in 0..len / size {
+        let at = at + (nth * size) as usize + 24;
+        bytes[at..at + 8].fill(0);
+    }
+    std::fs::write(here.path("x.data"), bytes).expect("it can be written");
+    for command in [
+        "report --format json",
+        "report --format csv",
+        "script",
+        "collapse",
+    ] {
+        let run = here.rprof(command).words("-i x.data").ok();
+        run.says("have no fields at all, so that nothing tells what ran");
+    }
+    let run = here.rprof("report -i x.data").ok();
+    run.prints("have no fields at all, so that nothing tells what ran");
+}
