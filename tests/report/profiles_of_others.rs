@@ -31,8 +31,11 @@ fn sums(report: &Report, function: &str) -> (u64, u64) {
     rows.fold((0, 0), |sum, row| (sum.0 + row.own, sum.1 + row.total))
 }
 
+/// Function, and its figures: flat and cumulative.
+type Figure = (&'static str, u64, u64);
+
 /// Figures as `go tool pprof -top -nodefraction=0` prints them: flat and cumulative.
-const FIGURES: [(&str, &str, u64, &[(&str, u64, u64)]); 8] = [
+const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
     (
         "go_cpu.pb.gz",
         "cpu",

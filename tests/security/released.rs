@@ -107,7 +107,13 @@ fn files_that_were_deleted_are_not_in_use_once_their_programs_have_ended() {
             echo $$ >pid; exec sleep 60";
         let rprof = here.rprof(command).words("-- sh -c").arg(script);
         let rprof = rprof.arg("sh").arg(&folder).start();
-        let pid = || std::fs::read_to_string(here.path("pid")).ok()?.trim().parse().ok();
+        let pid = || {
+            std::fs::read_to_string(here.path("pid"))
+                .ok()?
+                .trim()
+                .parse()
+                .ok()
+        };
         wait_until("the files are deleted", || pid().is_some());
         let command = pid().and_then(Pid::from_raw).expect("a process");
         // What the kernel calls a path that was deleted begins as it did.

@@ -121,7 +121,7 @@ fn static_functions_of_two_files_have_two_rows() {
                  uint64_t {file}(uint64_t x) {{\n\
                  for (int i = 0; i < 5000000; i++) x ^= step(x + i);\nreturn x;\n}}\n"
             );
-            std::fs::write(here.path(&format!("{file}.c")), text).expect("written");
+            std::fs::write(here.path(format!("{file}.c")), text).expect("written");
         }
         let main = "unsigned long left(unsigned long), right(unsigned long);\n\
                     int main(void) { return left(right(1)) == 42; }\n";

@@ -1,6 +1,8 @@
 //! Cost of reading is linear: an input twice as large, in events, threads, functions, lines, stacks or samples, takes at most twice
 //! the memory and twice the work. Both are counted by the budget, so that no clock is involved.
 
+#![allow(clippy::print_stdout)]
+
 use std::fmt::Write;
 use std::path::Path;
 

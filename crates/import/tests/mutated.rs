@@ -3,6 +3,8 @@
 //! The inputs are small profiles of other tools (`fixtures/profiles`), the corpus of the fuzz target, and the texts below. A
 //! seed is fixed, so that a failure is repeated by the next run. The target's own checks run as well (`fuzz/targets/import.rs`).
 
+#![allow(clippy::print_stdout)]
+
 use std::fs;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -284,15 +284,12 @@ mod tests {
     /// Line of functions that symbols name.
     const NAMED: u32 = 1234;
 
-    /// Answers, each of one function: name, unit and offset, line of the declaration, and where it was met.
-    fn shown(answers: &[(&str, (u32, u32), u32, (&str, u32))]) -> Vec<String> {
+    /// Answer of one function: name, unit and offset, line of the declaration, and where it was met.
+    type Answer<'a> = (&'a str, (u32, u32), u32, (&'a str, u32));
+
+    fn shown(answers: &[Answer<'_>]) -> Vec<String> {
         let make = |with_lines: bool| -> Vec<Option<Found>> {
-            let found = |(name, (unit, offset), start_line, (file, at)): &(
-                &str,
-                (u32, u32),
-                u32,
-                (&str, u32),
-            )| Found {
+            let found = |(name, (unit, offset), start_line, (file, at)): &Answer<'_>| Found {
                 frames: vec![FoundFrame {
                     name: Some((*name).into()),
                     start_line: *start_line,

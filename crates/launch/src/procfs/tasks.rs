@@ -302,12 +302,12 @@ mod tests {
         let folder = folder.path();
         let us = std::process::id();
         for id in ["1", "7", "70"] {
-            std::fs::create_dir_all(folder.join(id).join("task").join(id)).unwrap();
-            std::fs::write(folder.join(id).join("task").join(id).join("comm"), id).unwrap();
+            fs::create_dir_all(folder.join(id).join("task").join(id)).unwrap();
+            fs::write(folder.join(id).join("task").join(id).join("comm"), id).unwrap();
         }
         let proc = |own: &str| {
             let link = folder.join("self");
-            let _ = std::fs::remove_file(&link);
+            let _ = fs::remove_file(&link);
             std::os::unix::fs::symlink(own, &link).unwrap();
             Procfs::new(folder)
         };
