@@ -473,7 +473,7 @@ fn waits_that_cannot_be_had_are_told() {
         let run = here.rprof("record --off-cpu").words(options).exits(2);
         run.says("--off-cpu");
     }
-    here.record("-q -e cpu-clock", &c("shares.c"), "0.1");
+    here.record("-e cpu-clock", &c("shares.c"), "0.1");
     here.rprof("report --off-cpu")
         .exits(1)
         .says("`rprof record --off-cpu`");

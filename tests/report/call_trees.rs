@@ -6,23 +6,20 @@ use serde_json::Value;
 
 use crate::support::{Here, c, folded, needs};
 
-/// Weights by name of the functions next to a row, of its tree.
+/// Weights by name of the functions next to the rows of a function, of their trees: several objects may have one of its name.
 fn next_to(report: &Value, symbol: &str) -> BTreeMap<String, u64> {
     let rows = report["events"][0]["rows"].as_array().expect("rows");
-    let is_it = |row: &&Value| row["symbol"] == symbol;
-    let row = rows
-        .iter()
-        .find(is_it)
-        .unwrap_or_else(|| panic!("{symbol} in {report:#}"));
-    let tree = row["tree"]
-        .as_array()
-        .unwrap_or_else(|| panic!("a tree in {row:#}"));
-    let next = tree.iter().filter(|node| node["depth"] == 1);
-    next.map(|node| {
-        let name = node["symbol"].as_str().expect("a name").to_owned();
-        (name, node["weight"].as_u64().expect("a weight"))
-    })
-    .collect()
+    let mut sums = BTreeMap::new();
+    for row in rows.iter().filter(|row| row["symbol"] == symbol) {
+        let tree = row["tree"]
+            .as_array()
+            .unwrap_or_else(|| panic!("a tree in {row:#}"));
+        for node in tree.iter().filter(|node| node["depth"] == 1) {
+            let name = node["symbol"].as_str().expect("a name").to_owned();
+            *sums.entry(name).or_default() += node["weight"].as_u64().expect("a weight");
+        }
+    }
+    sums
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::{Here, c, c_with, cxx, needs, pprof};
+use crate::support::{Here, Report, c, c_with, cxx, needs, pprof};
 
 /// Time in each function itself and with what it called, in nanoseconds, by name.
 type Shares = BTreeMap<String, (u64, u64)>;
@@ -43,7 +43,8 @@ fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
 
 /// What rprof prints as such.
 fn by_report(here: &Here) -> Shares {
-    let report = here.report("");
+    // Exports have inlined calls, also those of libraries whose debug information is installed.
+    let report = Report::parse(&here.rprof("report --format json").ok());
     let mut shares = Shares::new();
     for row in &report.only().rows {
         let (own, total) = shares.entry(row.symbol.clone()).or_default();

@@ -170,8 +170,8 @@ impl<'t> FoldedLine<'t> {
 
 /// Splits off the count behind the last space or tab.
 fn split_count(line: &str) -> Option<(&str, Count)> {
-    let (stack, number) = line.rsplit_once([' ', '\t'])?;
-    Some((stack.trim_end(), Count::parse(number)?))
+    let at = memchr::memrchr2(b' ', b'\t', line.as_bytes())?;
+    Some((line[..at].trim_end(), Count::parse(&line[at + 1..])?))
 }
 
 /// Returns whether a line of bytes is a folded stack; `None` for a blank line or a comment.
@@ -465,7 +465,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
             return Ok(any.then_some(is_whole));
         }
         any = true;
-        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let end = memchr::memchr(b'\n', chunk);
         let part = &chunk[..end.unwrap_or(chunk.len())];
         is_whole &= line.len() + part.len() <= LONGEST_LINE;
         if is_whole {

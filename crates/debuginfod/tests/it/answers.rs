@@ -273,7 +273,7 @@ fn redirects_are_followed_some_times() {
         "/there" => reply(stream, "200 OK", RIGHT),
         _ => write!(
             stream,
-            "HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n"
+            "HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         ),
     });
     let (path, outcome) = Asker::new(&[&has.url]).ask();
@@ -281,7 +281,7 @@ fn redirects_are_followed_some_times() {
     let circle = Server::new(|path, stream| {
         write!(
             stream,
-            "HTTP/1.1 302 Found\r\nLocation: {path}x\r\nContent-Length: 0\r\n\r\n"
+            "HTTP/1.1 302 Found\r\nLocation: {path}x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         )
     });
     let failure = Asker::new(&[&circle.url]).fails();
@@ -297,7 +297,7 @@ fn redirects_are_followed_some_times() {
         let server = Server::new(move |_, stream| {
             write!(
                 stream,
-                "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"
+                "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             )
         });
         Asker::new(&[&server.url]).fails();
@@ -311,7 +311,7 @@ fn redirects_to_another_server_are_not_followed_but_told() {
     let server = Server::new(move |path, stream| {
         write!(
             stream,
-            "HTTP/1.1 302 Found\r\nLocation: {to}{path}\r\nContent-Length: 0\r\n\r\n"
+            "HTTP/1.1 302 Found\r\nLocation: {to}{path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         )
     });
     let failure = Asker::new(&[&server.url]).fails();

@@ -132,7 +132,7 @@ fn each_state_between_equal_and_more_has_words_of_its_own() {
             "inconclusive",
         ),
         (
-            -0.33,
+            -0.3325,
             0.5,
             "LESS, INCONCLUSIVE ABOUT 33.33 %: the program takes -33 % [",
             "inconclusive",
