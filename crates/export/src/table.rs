@@ -279,6 +279,9 @@ fn last_folder(path: &str) -> &str {
     slashes.nth(1).map_or(path, |at| &path[at + 1..])
 }
 
+/// Blanks that are written at a time.
+const BLANKS: [u8; 64] = [b' '; 64];
+
 /// Writes a column of names; the last one is not filled up.
 pub(crate) fn put_column(
     out: &mut dyn Write,
@@ -286,10 +289,18 @@ pub(crate) fn put_column(
     width: usize,
     last: bool,
 ) -> io::Result<()> {
-    match last {
-        true => write!(out, "  {text}"),
-        false => write!(out, "  {text:<width$}"),
+    write!(out, "  {text}")?;
+    // Formatting would write blank by blank.
+    let mut blanks = match last {
+        true => 0,
+        false => width.saturating_sub(text.chars().count()),
+    };
+    while blanks > 0 {
+        let count = blanks.min(BLANKS.len());
+        out.write_all(&BLANKS[..count])?;
+        blanks -= count;
     }
+    Ok(())
 }
 
 /// Returns a share in eight characters, coloured as perf does it: red from 5 %, green from 0.5 %.

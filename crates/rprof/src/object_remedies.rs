@@ -4,10 +4,14 @@ use rprof_profile::{Reason, Runtime};
 
 use crate::packages::{Owner, owner_of};
 
-/// Returns what helps against unnamed functions of an object, where more is known than the reason says.
-pub(crate) fn of_object(object: &str, reason: Reason) -> Option<String> {
+/// Share of self, in percent, from which on all lists of packages are searched for an object.
+const SEARCHED: f64 = 5.0;
+
+/// Returns what helps against unnamed functions of an object, where more is known than the reason says. `own` is their share of
+/// self in percent.
+pub(crate) fn of_object(object: &str, reason: Reason, own: f64) -> Option<String> {
     match reason {
-        Reason::Stripped | Reason::NoSymbolAtAddress => Some(match owner_of(object)? {
+        Reason::Stripped | Reason::NoSymbolAtAddress => Some(match owner_of(object, own >= SEARCHED)? {
             Owner::Dpkg(package) => format!(
                 "It is of package {package}: install its debug symbols ({package}-dbgsym, from the debug \
                  archive), or have them downloaded with `--debuginfod`."
@@ -125,7 +129,7 @@ mod tests {
             assert!(for_names_of(runtime).contains(flag), "{flag}");
         }
         // A program with a compiler of its own is no Node.js.
-        let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap).unwrap_or_default();
+        let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap, 50.0).unwrap_or_default();
         assert!(
             !text.contains("node ") && text.contains("perf map"),
             "{text}"

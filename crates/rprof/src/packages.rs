@@ -26,32 +26,34 @@ static KNOWN: Mutex<BTreeMap<String, Option<Owner>>> = Mutex::new(BTreeMap::new(
 /// Most objects whose owners are kept.
 const MOST_KNOWN: usize = 1000;
 
-/// Returns who owns an object, if it is a file of a package.
-pub(crate) fn owner_of(object: &str) -> Option<Owner> {
+/// Returns the owner of an object, if it is a file of a package. Unless `in_all`, packages with another name than the object's are not
+/// searched: all lists take some 30 ms.
+pub(crate) fn owner_of(object: &str, in_all: bool) -> Option<Owner> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(owner) = known.get(object) {
         return owner.clone();
     }
-    let owner = look_up(object);
-    if known.len() < MOST_KNOWN {
+    let owner = look_up(object, in_all);
+    if known.len() < MOST_KNOWN && (in_all || owner.is_some()) {
         known.insert(object.to_owned(), owner.clone());
     }
     owner
 }
 
-fn look_up(object: &str) -> Option<Owner> {
+fn look_up(object: &str, in_all: bool) -> Option<Owner> {
     if !object.starts_with('/') {
         return None;
     }
     let dpkg = Path::new("/var/lib/dpkg/info");
     if dpkg.is_dir() {
-        return package_of(dpkg, object).map(Owner::Dpkg);
+        return package_of(dpkg, object, in_all).map(Owner::Dpkg);
     }
     let is_installed = object.starts_with("/usr/") || object.starts_with("/lib");
     let has_rpm = ["/usr/lib/sysimage/rpm", "/var/lib/rpm"]
         .iter()
         .any(|p| Path::new(p).is_dir());
-    (is_installed && has_rpm).then(|| Owner::Rpm(asked(Path::new("/usr/bin/rpm"), object)))
+    (in_all && is_installed && has_rpm)
+        .then(|| Owner::Rpm(asked(Path::new("/usr/bin/rpm"), object)))
 }
 
 /// Longest that `rpm` may take.
@@ -119,8 +121,8 @@ const LIKELY: usize = 12;
 /// Returns the package whose list of files has a path; `folder` is dpkg's `info`.
 ///
 /// Packages may have the path from before `/lib` became a link to `/usr/lib`. There are a thousand lists, of some 10 MB, so those of
-/// packages with a similar name are read first.
-fn package_of(folder: &Path, object: &str) -> Option<String> {
+/// packages with a similar name are read first, and the others if `in_all`.
+fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     let real = std::fs::canonicalize(object).ok();
     let real = real.as_deref().and_then(Path::to_str).unwrap_or(object);
     let may_be = |path: &str| {
@@ -157,6 +159,9 @@ fn package_of(folder: &Path, object: &str) -> Option<String> {
     let mut has = |list: &&String| wanted.is_in(&folder.join(list), &mut text);
     if let Some(list) = likely.iter().find(&mut has) {
         return Some(package_name(list).to_owned());
+    }
+    if !in_all {
+        return None;
     }
     // Of several packages, which is an error of theirs, always the same one.
     let first = AtomicUsize::new(usize::MAX);
@@ -252,11 +257,11 @@ mod tests {
         write("other.list", "/.\n/usr\n/usr/lib/libzz.so.1\n");
         write("zlib1g:amd64.list", "/.\n/lib/nowhere/libz.so.1\n");
         write("zlib1g:amd64.md5sums", "/usr/lib/libq.so.1\n");
-        let of = |object| package_of(folder.path(), object);
+        let of = |object| package_of(folder.path(), object, true);
         assert_eq!(of("/usr/lib/nowhere/libz.so.1"), Some("zlib1g".into()));
         assert_eq!(of("/lib/nowhere/libz.so.1"), Some("zlib1g".into()));
         assert_eq!(of("/usr/lib/libq.so.1"), None);
-        assert_eq!(owner_of("[kernel.kallsyms]"), None);
+        assert_eq!(owner_of("[kernel.kallsyms]", true), None);
     }
 
     #[test]
@@ -271,7 +276,7 @@ mod tests {
             b"/usr/bin/\xff\n/usr/bin/x\n",
         )
         .unwrap();
-        let of = |object: &str| package_of(folder.path(), object);
+        let of = |object: &str| package_of(folder.path(), object, true);
         for number in 0..100 {
             let package = Some(format!("p{number:02}"));
             assert_eq!(of(&format!("/usr/bin/tool{number}")), package);

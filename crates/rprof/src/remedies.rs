@@ -161,7 +161,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             own,
             ..
         } if *own >= 1.0 => {
-            return match object_remedies::of_object(object, *reason) {
+            return match object_remedies::of_object(object, *reason, *own) {
                 Some(remedy) => format!("{}. {remedy}", finding.statement()),
                 None => finding.to_string(),
             };

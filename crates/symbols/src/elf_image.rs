@@ -1,7 +1,7 @@
 //! [`ElfImage`]: an ELF image together with the files that complete it.
 
 use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
-use crate::dwarf::{DebugInfo, DwarfFile, NoRoom, SplitFiles};
+use crate::dwarf::{DebugInfo, DwarfFile, DwarfQuery, NoRoom, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols, is_by_rustc};
 use crate::frames::Frames;
 use crate::located::ImageFunctions;
@@ -36,7 +36,8 @@ pub(crate) struct ElfImage<D> {
     shared: OnceLock<Option<SharedFile>>,
     split: OnceLock<SplitFiles>,
     functions: OnceLock<Option<ImageFunctions>>,
-    answers: AnswerStore,
+    /// Answers without lines, and with them.
+    answers: [AnswerStore; 2],
     /// True if a file that would complete it is not read, as it is too long.
     is_too_long: AtomicBool,
 }
@@ -97,7 +98,7 @@ impl<D: Pages> ElfImage<D> {
             shared: OnceLock::new(),
             split: OnceLock::new(),
             functions: OnceLock::new(),
-            answers: AnswerStore::default(),
+            answers: Default::default(),
             is_too_long: AtomicBool::new(false),
         }
     }
@@ -192,9 +193,9 @@ impl<D: Pages> ElfImage<D> {
         self.functions.get_or_init(read).as_ref()
     }
 
-    /// Returns what is stored of answers for this image.
-    pub(crate) fn answers(&self) -> &AnswerStore {
-        &self.answers
+    /// Returns the store of answers to such a query for this image.
+    pub(crate) fn answers(&self, query: DwarfQuery) -> &AnswerStore {
+        &self.answers[usize::from(query.lines)]
     }
 
     /// Returns the bytes of the image.
@@ -211,7 +212,9 @@ impl<D: Pages> ElfImage<D> {
     /// Returns true for an image by rustc without debug information, whose inlined calls nobody can tell.
     pub(crate) fn hides_inlined_calls(&self, places: &DebugFiles) -> bool {
         let is_readable = || (self.debug_info(places)).is_some_and(|debug| debug.has_entries());
-        is_by_rustc(self.image.bytes()) && !self.answers.has_answers() && !is_readable()
+        is_by_rustc(self.image.bytes())
+            && !self.answers.iter().any(AnswerStore::has_answers)
+            && !is_readable()
     }
 
     /// Returns the debug information of the image, from the image itself or its debug file.

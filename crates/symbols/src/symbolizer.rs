@@ -12,7 +12,7 @@ pub use function_bounds::{FunctionBounds, KernelPrefetch, PartialLookup};
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
-use crate::dwarf::{DwarfQuery, Found};
+use crate::dwarf::{DebugInfo, DwarfQuery, Found};
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux, VmlinuxError};
 use crate::located::LocatedNames;
@@ -305,17 +305,14 @@ impl Symbolizer {
             true => image.debug_info(places),
             false => None,
         };
-        let found = debug.as_ref().map(|debug| match &self.answer_cache {
-            Some(cache) => (image.answers()).resolve(
-                cache,
-                &places.memory,
-                debug,
-                &sorted,
-                query,
-                self.threads,
-            ),
-            None => debug.resolve(&sorted, query, self.threads),
-        });
+        let answers = |debug: &DebugInfo<'_>, svmas: &[u64], query| match &self.answer_cache {
+            Some(cache) => {
+                let (memory, store) = (&places.memory, image.answers(query));
+                store.resolve(cache, memory, debug, svmas, query, self.threads)
+            }
+            None => debug.resolve(svmas, query, self.threads),
+        };
+        let found = debug.as_ref().map(|debug| answers(debug, &sorted, query));
         let mut found = found.unwrap_or_default();
         if let (Some(debug), true, true) = (&debug, query.inlines, self.tells_apart) {
             let is_named = |svma, found: &Found| {
@@ -330,7 +327,7 @@ impl Symbolizer {
                 ..query
             };
             same_names::tell_apart(&sorted, &mut found, is_named, |svmas| {
-                debug.resolve(svmas, with_lines, self.threads)
+                answers(debug, svmas, with_lines)
             });
         }
         let mut names = Reconciler::new(self.style, &found, self.threads);
