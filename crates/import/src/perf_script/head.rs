@@ -30,6 +30,9 @@ pub(super) enum Line<'t> {
     Record,
 }
 
+/// Columns that perf gives a period, at least.
+const PERIOD_COLUMNS: usize = 10;
+
 /// Prefix of perf's record names.
 const RECORD: &str = "PERF_RECORD_";
 
@@ -151,11 +154,16 @@ impl<'t> Head<'t> {
             }
             let mut before = line[..start].trim_end();
             let mut period = None;
-            // Of two numbers, the second is the period.
+            // Of two numbers, the second is the period, unless it has too few columns: the first is part of the command's name
+            // then, as in `pool 2 17`.
             if let Some((left, word)) = last_word(before)
                 && let Ok(number) = word.parse::<u64>()
                 && let Some((_, word)) = last_word(left)
-                && (ids(word).is_some() || word.starts_with('[') || is_misc(word))
+                && (word.starts_with('[')
+                    || is_misc(word)
+                    || ids(word).is_some_and(|(pid, _)| {
+                        pid.is_some() || before.len() - left.len() > PERIOD_COLUMNS
+                    }))
             {
                 (before, period) = (left, Some(number));
             }
@@ -353,6 +361,30 @@ mod tests {
         assert_eq!(
             rest,
             "ffffffff81000000 native_write+0x4 ([kernel.kallsyms])"
+        );
+    }
+
+    #[test]
+    fn a_number_at_the_end_of_a_command_is_no_thread() {
+        let of = |line| {
+            let head = sample(line);
+            (head.comm, head.tid, head.period)
+        };
+        assert_eq!(
+            of("my pool 2 23773 cycles: "),
+            ("my pool 2", Some(23773), None)
+        );
+        assert_eq!(
+            of("my pool 2 23773       1001 cycles: "),
+            ("my pool 2", Some(23773), Some(1001))
+        );
+        assert_eq!(
+            of("my pool 2 1/23773 1001 cycles: "),
+            ("my pool 2", Some(23773), Some(1001))
+        );
+        assert_eq!(
+            of("w 23773 1234567890123 cycles: "),
+            ("w", Some(23773), Some(1_234_567_890_123))
         );
     }
 
