@@ -253,16 +253,18 @@ impl Delays {
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// Sums up the threads that were not seen this time. The first of a command stays: its times may come later.
+    /// Sums up the threads that were not seen this time and are gone: lists of children may miss one. The first of a command stays:
+    /// its times may come later.
     fn forget_all_but(&mut self, seen: &[TargetThread]) {
         let seen: HashSet<u32> = seen.iter().map(|thread| thread.tid).collect();
         let first = match self.watched {
             Delayed::Command(pid) => Some(pid),
             _ => None,
         };
-        let ended = &mut self.ended;
+        let (ended, proc) = (&mut self.ended, &self.proc);
         self.threads.retain(|tid, (first_times, last)| {
-            let stays = seen.contains(tid) || Some(*tid) == first;
+            let is_there = || proc.thread_times(*tid, *tid).is_some();
+            let stays = seen.contains(tid) || Some(*tid) == first || is_there();
             if !stays {
                 *ended = ended.plus(last.since(*first_times));
             }

@@ -434,7 +434,7 @@ mod tests {
                 ("w", Some(17), None, false, None, "cpu-clock:ppp"),
             ),
             (
-                "w 17   1001 cpu-clock:ppp: ",
+                "w 17       1001 cpu-clock:ppp: ",
                 ("w", Some(17), None, false, Some(1001), "cpu-clock:ppp"),
             ),
             (
