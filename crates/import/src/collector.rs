@@ -24,7 +24,7 @@ pub(crate) struct Collector<'o> {
     /// Conditions of the filter on threads, and those on CPU and time.
     of_thread: Filter,
     of_moment: Filter,
-    /// Whether the filter wants each event.
+    /// Flag of each event: true if its samples pass the event filter.
     events: Vec<bool>,
     /// Samples of events beyond the limit.
     surplus: u64,

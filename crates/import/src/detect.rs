@@ -5,7 +5,7 @@ use rprof_profile::folded::is_stack;
 use crate::perf_script::{Evidence, evidence, is_padded_thread};
 use crate::{Format, gperftools, pprof};
 
-/// What an input is, by its first bytes.
+/// Format of an input, detected from its first bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Detected {

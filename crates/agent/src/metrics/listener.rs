@@ -42,7 +42,7 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
     /// Binds an address.
     ///
     /// # Errors
-    /// Those of bind(2) and listen(2).
+    /// Returns the errors of bind(2) and listen(2).
     pub(super) fn bind(address: SocketAddr, page: P) -> io::Result<Listener<P>> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;

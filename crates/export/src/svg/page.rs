@@ -32,7 +32,7 @@ const SIDE: usize = 10;
 /// Fill of frames that a search found: darker than any frame of any palette, so that it is told from all.
 pub(super) const FOUND: Rgb = [0x38, 0x00, 0x60];
 
-/// What is added to inferno's style: the button for searching is as dark as all else, and what stands over frames or other text
+/// Additions to inferno's style sheet: the button for searching is as dark as all else, and what stands over frames or other text
 /// is legible.
 const STYLE: &str = "#search { opacity:1; text-decoration:underline; }
 #frames .found > text { fill:white; }

@@ -26,12 +26,12 @@ objects! {
         libs: List<Library> = "libs",
         shared: Shared = "shared",
         threads: Option<Box<List<Thread>>> = "threads",
-        /// Of speedscope.
+        /// Key of speedscope files.
         schema: String = "$schema",
         profiles: Option<Box<List<Timeline>>> = "profiles",
         exporter: String = "exporter",
         name: String = "name",
-        /// Of a profile of V8's.
+        /// Key of V8 CPU profiles (`.cpuprofile`).
         nodes: List<Nothing> = "nodes",
         /// Of a Chrome trace.
         trace_events: List<Nothing> = "traceEvents",
