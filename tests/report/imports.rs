@@ -56,11 +56,16 @@ fn functions_without_a_name_have_none_in_our_own_exports_either() {
     let stripped = c_with("shares.c", &["-s"]);
     here.record("-F 999 -g -e cpu-clock:u", &stripped, "0.2");
     let own = |report: &Report| -> BTreeMap<(String, String), u64> {
-        let rows = report.only().rows.iter();
-        rows.map(|row| ((row.symbol.clone(), row.object.clone()), row.own))
-            .collect()
+        let mut own: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for row in &report.only().rows {
+            *own.entry((row.symbol.clone(), row.object.clone()))
+                .or_default() += row.own;
+        }
+        own
     };
-    let recorded = own(&here.report("--no-located"));
+    // With inlined calls, as exports have them: the dynamic linker may have debug symbols.
+    let report = here.rprof("report --format json --no-located").ok();
+    let recorded = own(&Report::parse(&report));
     let unnamed = ("[unknown]".to_owned(), stripped.display().to_string());
     assert!(recorded[&unnamed] > 0, "{recorded:#?}");
     for file in ["x.pb.gz", "x.firefox.json.gz"] {
