@@ -16,7 +16,7 @@ use super::waits::WaitArgs;
 /// Draws a flame graph of a recording, or of a command that it records first.
 ///
 /// Records a COMMAND with call stacks and returns its exit status: in CI, run `rprof flamegraph --
-/// make`. Records -p, -a or another target until Ctrl-C or for --duration.
+/// make`. With -p, -a or another target, records until Ctrl-C or for --duration.
 #[derive(Debug, Args)]
 pub(crate) struct FlamegraphArgs {
     /// SVG file to write; `-` is standard output

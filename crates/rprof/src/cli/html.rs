@@ -15,8 +15,8 @@ use super::waits::WaitArgs;
 ///
 /// The page needs only a browser: no server, no network. It has a timeline by thread, process and
 /// CPU, flame graphs, functions with callers and callees, filters, search, and links to the current
-/// view. Records -p, -a or another target until Ctrl-C or for --duration; returns the exit status
-/// of a COMMAND.
+/// view. With -p, -a or another target, records until Ctrl-C or for --duration. Returns the exit
+/// status of a COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct HtmlArgs {
     /// HTML file to write; `-` is standard output

@@ -94,7 +94,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ca_file: Option<PathBuf>,
 
-    /// Allow sending credentials to other machines unencrypted
+    /// Allow unencrypted credentials to other machines
     #[arg(long)]
     pub(crate) plain_http: bool,
 }

@@ -98,7 +98,7 @@ pub(crate) struct SamplingArgs {
     #[arg(short = 'F', long, value_name = "N", value_parser = values::frequency, conflicts_with = "count")]
     pub(crate) freq: Option<Frequency>,
 
-    /// Fail, instead of lowering -F, if it exceeds the kernel's limit
+    /// Fail if -F exceeds the kernel's limit, instead of lowering it
     #[arg(long)]
     pub(crate) strict_freq: bool,
 

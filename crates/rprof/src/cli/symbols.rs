@@ -40,7 +40,7 @@ pub(crate) struct SymbolArgs {
     #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vmlinux: Option<PathBuf>,
 
-    /// Memory limit for decompressed input files, with K, M or G
+    /// Memory limit for reading and decompressing files, with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
     pub(crate) memory: Option<u64>,
 

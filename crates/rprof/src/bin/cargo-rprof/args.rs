@@ -31,7 +31,7 @@ pub(crate) struct CargoArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 
-    /// Package with the program [default: by working directory]
+    /// Package with the program [default: by the working directory]
     #[arg(short, long, value_name = "SPEC", help_heading = "Package")]
     pub(crate) package: Option<String>,
 
