@@ -97,7 +97,7 @@ fn a_metric_brings_the_events_that_it_is_made_of() {
         .ok();
     both.says("page-faults").says("CPUs used");
     let wrong = here.rprof("stat -M speed -- true").exits(2);
-    wrong.says("there are cpus, ipc, clock");
+    wrong.says("available: cpus, ipc, clock");
 }
 
 #[test]
