@@ -1,15 +1,15 @@
-//! The time on the wall, for the names of files.
+//! Wall clock timestamps for file names.
 
 use std::time::{Duration, SystemTime};
 
-/// A moment, and what the clock on the wall shows then.
+/// A moment in local time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalTime {
     moment: SystemTime,
 }
 
 impl LocalTime {
-    /// Now.
+    /// Returns the current time.
     pub(super) fn now() -> LocalTime {
         LocalTime {
             moment: SystemTime::now(),
@@ -24,8 +24,8 @@ impl LocalTime {
         }
     }
 
-    /// `YYYYMMDDHHMMSSCC` in the user's time zone, CC being hundredths: the form in
-    /// which perf names the files of --switch-output.
+    /// Returns `YYYYMMDDHHMMSSCC` in the user's time zone, with hundredths of a second in `CC`.
+    /// perf names the files of --switch-output like this.
     pub(super) fn stamp(self) -> String {
         let since = (self.moment.duration_since(SystemTime::UNIX_EPOCH)).unwrap_or_default();
         let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! [`FileEmbedder`]: which event concerns which kind of file.
+//! [`FileEmbedder`]: passes each event to the embedding of images or runtimes.
 
 use rprof_image::PatientCalls;
 use rprof_perfdata::EmbeddedFile;
@@ -11,16 +11,16 @@ use super::runtimes::Runtimes;
 use super::selection::Embedding;
 use crate::mapped_files::MappedImage;
 
-/// Build-id of a file that a record names by device and inode.
+/// Build-id of a file whose record has device and inode.
 #[derive(Debug)]
 pub(super) struct Identified {
     pub(super) identity: MmapIdentity,
-    /// Path as recorded.
+    /// Path in the record.
     pub(super) path: Vec<u8>,
     pub(super) identification: Identification,
 }
 
-/// Copies files while they are there, and embeds in the recording those that will not be found.
+/// Copies files while they exist, and embeds the ones that reports would not find.
 #[derive(Debug)]
 pub(super) struct FileEmbedder {
     embedding: Embedding,
@@ -41,8 +41,8 @@ impl FileEmbedder {
         }
     }
 
-    /// Looks at the files that an event speaks of. Returns what was learned of the build-id, if it is a mapping
-    /// whose record names the file by device and inode.
+    /// Inspects the files of an event. Returns the result for the build-id, if it is a mapping
+    /// whose record has device and inode.
     pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) -> Option<Identified> {
         match event {
             ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {
@@ -83,13 +83,13 @@ impl FileEmbedder {
         (self.images).handle_sampled(map, &self.calls, &mut self.notices);
     }
 
-    /// Looks again for files that were not there before, and at those that may have gone.
+    /// Checks for new and disappeared files.
     pub(super) fn round(&mut self) {
         self.runtimes.round(&self.calls, &mut self.notices);
         self.images.round(&self.calls);
     }
 
-    /// Returns the files that are to be embedded in the recording's file that ends now, which has so many samples.
+    /// Returns the files to embed in the current output file, which has `samples` samples.
     pub(super) fn files(&mut self, samples: u64) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&self.calls, &mut self.notices);
         let mut hand = |file| files.push(file);
@@ -97,7 +97,7 @@ impl FileEmbedder {
         files
     }
 
-    /// Returns what was embedded, or could not be, and the number of files that did not answer.
+    /// Returns the notices, and the number of files that timed out.
     pub(super) fn into_notices(self) -> (Vec<Notice>, u64) {
         (self.notices.into_vec(), self.calls.refused())
     }
