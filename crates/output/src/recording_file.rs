@@ -55,8 +55,8 @@ impl RecordingFile {
     /// `PATH.old`, so a link's target is never modified. Writes to `/dev/null` directly. Under sudo
     /// the calling user becomes the owner.
     ///
+    /// # Errors
     /// [`OutputError`]; existing files keep their names.
-    /// [`OutputError`]: nothing was changed.
     pub fn create(path: &Path) -> Result<RecordingFile, OutputError> {
         if path == Path::new("/dev/null")
             && let Destination::Stream { file, path } = Destination::of(path, Choice::Typed)?

@@ -29,7 +29,6 @@ impl Backlog {
         &self.boosted
     }
 
-    /// Returns true if the writer thread is behind.
     pub(crate) fn is_long(&self) -> bool {
         self.batches.len() >= self.many
     }

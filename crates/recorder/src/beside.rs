@@ -43,7 +43,6 @@ impl CountsBeside {
         self.session.enable().ok();
     }
 
-    /// Stops counting.
     pub(crate) fn disable(&mut self) {
         self.session.disable().ok();
     }

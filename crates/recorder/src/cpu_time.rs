@@ -122,7 +122,6 @@ pub(crate) fn with_delays(
     }
 }
 
-/// Returns the sampled CPUs.
 fn watched_cpus(session: &Session) -> &[u32] {
     session.watched_cpus().unwrap_or(session.cpus())
 }

@@ -77,14 +77,12 @@ impl ReachedLimits {
         self.0.iter().map(|(limit, times)| (*limit, *times))
     }
 
-    /// Adds to the count of a limit.
     pub(crate) fn add(&mut self, limit: Limit, times: u64) {
         if times > 0 {
             *self.0.entry(limit).or_default() += times;
         }
     }
 
-    /// Adds the counts of another part of the recorder.
     pub(crate) fn extend(&mut self, others: &ReachedLimits) {
         others
             .iter()

@@ -27,7 +27,6 @@ impl MappedImage {
         }
     }
 
-    /// Returns the description for opening the file.
     pub(crate) fn file(&self) -> MappedFile<'_> {
         let image = &self.image;
         MappedFile {

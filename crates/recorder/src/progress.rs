@@ -46,12 +46,10 @@ pub(crate) struct LiveCounts {
 }
 
 impl LiveCounts {
-    /// Publishes the start time of the recording.
     pub(crate) fn begin(&self, time: u64) {
         self.begun.store(time, Ordering::SeqCst);
     }
 
-    /// Publishes the end time of the recording.
     pub(crate) fn end(&self, time: u64) {
         self.ended.store(time, Ordering::SeqCst);
     }

@@ -32,7 +32,6 @@ struct Kept {
     chunks: VecDeque<Chunk>,
     /// Records of the unfinished chunk.
     bytes: Vec<u8>,
-    /// Bytes in `chunks`.
     len: usize,
     interval: u64,
 }
@@ -119,7 +118,6 @@ impl RecentRecords {
 }
 
 impl Kept {
-    /// Returns the layout for synthesized records.
     fn layout(&self) -> SampleLayout {
         match self.described.list().first() {
             Some(event) => event.layout.clone(),

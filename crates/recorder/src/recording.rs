@@ -72,11 +72,9 @@ pub struct Recording {
 /// Measurements at the end of sampling. The target may run on.
 #[derive(Debug)]
 struct Stopped {
-    /// CPU time used by the target.
     used: Option<Duration>,
     run_delay: Option<RunDelay>,
     duration: Duration,
-    /// Duration of sampling.
     wall: Duration,
 }
 

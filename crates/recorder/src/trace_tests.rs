@@ -97,7 +97,6 @@ fn written(
         let record = Record::Aux {
             offset: piece.offset,
             size: piece.bytes.len() as u64,
-            // The last one is truncated because the AUX area was full.
             flags: u64::from(nth + 1 == pieces.len()),
         };
         let time = 1000 + nth as u64;
@@ -167,7 +166,6 @@ fn the_trace_of_each_cpu_is_read_back_whole() {
                         if let Ok(Record::Aux { offset, size, .. }) =
                             Record::decode(&walked.record, None)
                         {
-                            // The AUX record follows its trace.
                             told.push((offset, size, traces.values().map(Vec::len).sum::<usize>()));
                         }
                     }

@@ -117,7 +117,6 @@ fn put_formats(out: &mut Vec<u8>, formats: &BTreeMap<&str, Vec<u8>>) {
     }
 }
 
-/// Appends bytes after their 64-bit length.
 fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend((bytes.len() as u64).to_ne_bytes());
     out.extend(bytes);

@@ -35,7 +35,6 @@ pub(crate) struct Boundaries {
 }
 
 impl Boundaries {
-    /// Creates the state for these CPUs.
     pub(super) fn new(cpus: &[u32]) -> Boundaries {
         let most = cpus.iter().max().map_or(0, |most| *most as usize + 1);
         Boundaries {
@@ -58,29 +57,24 @@ impl Boundaries {
         queue.push_back((now(), change));
     }
 
-    /// Takes all queued changes.
     pub(super) fn take(&self) -> VecDeque<(u64, Change)> {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Sets the threads whose switches are counted.
     pub(super) fn set_sleepers(&self, tids: Vec<i32>) {
         *self.sleepers.lock().unwrap_or_else(PoisonError::into_inner) = tids;
     }
 
-    /// Returns the threads whose switches are counted.
     pub(super) fn sleepers(&self) -> Vec<i32> {
         (self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)).clone()
     }
 
-    /// Counts a switch on a CPU.
     pub(super) fn count_switch(&self, cpu: u32) {
         if let Some(count) = self.switches.get(cpu as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts a wakeup on a CPU.
     pub(super) fn count_wakeup(&self, cpu: u32) {
         if let Some(count) = self.wakeups.get(cpu as usize) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +87,6 @@ impl Boundaries {
         self.wakeups.iter().map(load).max().unwrap_or(0)
     }
 
-    /// Returns the switch count of each CPU.
     pub(super) fn switches(&self) -> Vec<u64> {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.switches.iter().map(load).collect()

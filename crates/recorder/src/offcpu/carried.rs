@@ -40,7 +40,6 @@ struct Carried {
 #[derive(Debug, Default)]
 pub(super) struct Sleeping {
     carried: FxHashMap<i32, Carried>,
-    /// Threads in an unknown wait.
     unknown: Vec<Unknown>,
     /// Last counted thread; the next turn begins after it.
     turn: i32,

@@ -13,12 +13,9 @@ const WITHIN_SWITCH: u64 = 5_000;
 /// Maximum number of CPUs of a kernel, which bounds the memory.
 const MOST_CPUS: usize = 1 << 16;
 
-/// State of a CPU.
 #[derive(Debug, Default)]
 struct Cpu {
-    /// Time of its last record.
     last: u64,
-    /// Thread that runs on it.
     current: Option<i32>,
     /// Switch sample of the leaving thread: thread, time, record.
     leaving: Option<(i32, u64, Vec<u8>)>,
@@ -34,7 +31,6 @@ pub(super) struct Departure {
     pub(super) stack: Option<Vec<u8>>,
 }
 
-/// CPUs by number.
 #[derive(Debug, Default)]
 pub(super) struct Cpus {
     cpus: Vec<Cpu>,
@@ -47,7 +43,6 @@ impl Cpus {
         self.gaps
     }
 
-    /// Updates the time of a CPU's last record.
     pub(super) fn seen(&mut self, number: u32, time: u64) {
         self.cpu(number, time);
     }
@@ -63,7 +58,6 @@ impl Cpus {
         }
     }
 
-    /// Handles a switch-out.
     pub(super) fn left(&mut self, at: Moment) -> Departure {
         let (mut began, mut stack) = (at.time, None);
         if let Some(cpu) = self.cpu(at.cpu, at.time) {
@@ -103,7 +97,6 @@ impl Cpus {
         switch.map_or(at.time, |(_, began, _)| began.min(at.time))
     }
 
-    /// Sets the thread that runs on a CPU.
     pub(super) fn ran(&mut self, at: Moment) {
         if let Some(cpu) = self.cpu(at.cpu, at.time) {
             cpu.current = Some(at.tid);

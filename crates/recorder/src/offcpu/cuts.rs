@@ -92,7 +92,6 @@ impl Cuts {
         }
     }
 
-    /// Removes a thread that exited.
     pub(super) fn forget(&mut self, tid: i32) {
         self.0.remove(&(tid, false));
         self.0.remove(&(tid, true));

@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 
 use rprof_launch::procfs::KernelPlace;
 
-/// Function in kallsyms.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Function {
     name: Box<str>,
@@ -25,7 +24,6 @@ pub(super) struct KernelFunctions {
 }
 
 impl KernelFunctions {
-    /// Starts to read the list, unless it was started before.
     pub(super) fn load(&mut self) {
         if self.reading.is_some() || !self.functions.is_empty() {
             return;
@@ -34,14 +32,12 @@ impl KernelFunctions {
         self.reading = thread.spawn(running).ok();
     }
 
-    /// Waits until the list is read.
     pub(super) fn wait(&mut self) {
         if let Some(reading) = self.reading.take() {
             self.functions = reading.join().unwrap_or_default();
         }
     }
 
-    /// Returns true while the list is being read.
     pub(super) fn is_loading(&self) -> bool {
         self.reading.is_some()
     }
@@ -66,7 +62,6 @@ impl KernelFunctions {
     }
 }
 
-/// Reads the list of the running kernel.
 fn running() -> Vec<Function> {
     let Ok(list) = std::fs::File::open("/proc/kallsyms") else {
         return Vec::new();

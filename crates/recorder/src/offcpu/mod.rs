@@ -90,13 +90,9 @@ const FLUSH: u64 = 500_000_000;
 struct Watched {
     /// Attached threads, which existed before.
     attached: Vec<(i32, i32)>,
-    /// Clock of the records.
     clock: Clock,
-    /// True if whole CPUs are recorded.
     by_cpu: bool,
-    /// True if a cgroup is recorded.
     by_group: bool,
-    /// True if new threads are recorded as well.
     inherits: bool,
     /// True if the recording starts at the command's exec instead of a given time.
     from_exec: bool,
@@ -113,16 +109,13 @@ pub(crate) struct OffCpu {
     /// `None` if samples still have raw stacks, which cannot be compared.
     sums: Option<Sums>,
     watched: Watched,
-    /// Reads wakeups, if they are recorded.
     wakes: Option<WakeupReader>,
-    /// Ids of the switch event.
     ids: FxHashSet<u64>,
     any_id: u64,
     /// An id of the sideband event.
     sideband_id: u64,
     /// Layout of the switch event's samples after unwinding.
     taken: SampleLayout,
-    /// Layout of wait samples.
     written: SampleLayout,
     layouts: Arc<Layouts>,
     live: Arc<LiveCounts>,
@@ -137,12 +130,10 @@ pub(crate) struct OffCpu {
     unknown: Vec<carried::Unknown>,
     /// Threads inspected at the end of the last window: switch count and synthesized switch sample.
     looks: FxHashMap<i32, (u64, Vec<u8>)>,
-    /// Clock of the records.
     clock: Clock,
     boundaries: Arc<Boundaries>,
     /// Pending changes, by record time.
     changes: VecDeque<(u64, boundaries::Change)>,
-    /// Time of the last record.
     last: u64,
     /// Time of the next check for idle sums.
     next_flush: u64,
@@ -246,7 +237,6 @@ impl OffCpu {
         Ok(())
     }
 
-    /// Creates the state for the switch event, whose unwound attr is `taken`.
     fn new(
         event: &EventIds,
         taken: &Attr,

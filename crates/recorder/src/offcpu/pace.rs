@@ -108,7 +108,6 @@ impl Drop for Pace {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // The thread returns nothing.
             let _ = thread.join();
         }
     }
@@ -159,7 +158,6 @@ struct Pacer {
     stopped: Receiver<()>,
     /// Budget as a share of a CPU's time.
     budget: f64,
-    /// Cost of a switch in seconds.
     cost: f64,
     samples: bool,
     rate: Rate,
@@ -202,7 +200,6 @@ impl Pacer {
             let (window, gap) = lengths(self.part(), control, random());
             self.wait(gap)?;
             self.drain_for(window);
-            // The writer has read the switches of the previous window by now.
             self.rate.look(self.boundaries.switches(), passed);
             let started = Instant::now();
             self.events.resume();
@@ -254,7 +251,6 @@ impl Pacer {
         self.fast_drain.begin_until(now.saturating_add(time));
     }
 
-    /// Reads the switch counts of sleeping threads.
     fn count_sleepers(&self) -> Vec<Reading> {
         let proc = Procfs::default();
         let count = |tid: i32| {

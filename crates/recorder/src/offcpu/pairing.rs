@@ -41,7 +41,6 @@ const JUST_COMING: u64 = 1_000_000;
 /// discarded.
 const GAPS_IN_WAIT: u64 = 20;
 
-/// Recorded CPUs.
 #[derive(Debug, Default)]
 struct Watched {
     cpus: FxHashSet<u32>,
@@ -65,12 +64,10 @@ pub(super) struct Pairing {
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
     pub(super) cuts: Cuts,
-    /// True if wakeups are recorded.
     pub(super) records_wakeups: bool,
 }
 
 impl Pairing {
-    /// Creates the state without threads.
     pub(super) fn new(by_cpu: bool) -> Pairing {
         Pairing {
             by_cpu,
@@ -100,7 +97,6 @@ impl Pairing {
         cpu.filter(|cpu| *cpu != u32::MAX).unwrap_or(at.cpu)
     }
 
-    /// Returns the times so far.
     pub(super) fn time(&self) -> &ThreadTime {
         &self.time
     }
@@ -181,7 +177,6 @@ impl Pairing {
         }
     }
 
-    /// Handles a switch-in. Returns the wait that ends.
     pub(super) fn switched_in(&mut self, at: Moment) -> Option<Wait> {
         if self.is_in_gap() {
             return None;
@@ -276,12 +271,10 @@ impl Pairing {
         !self.is_in_gap() && thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
     }
 
-    /// Returns true for a thread with any record.
     pub(super) fn has_seen(&self, tid: i32) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.was_seen)
     }
 
-    /// Returns true for a recorded thread.
     pub(super) fn knows(&self, tid: i32) -> bool {
         self.threads.contains_key(&tid)
     }
@@ -331,7 +324,6 @@ impl Pairing {
         self.open_slice(tid, time);
     }
 
-    /// Handles an EXIT.
     pub(super) fn ended(&mut self, pid: i32, tid: i32, time: u64) {
         self.cuts.forget(tid);
         if self.is_in_gap() {
@@ -439,7 +431,6 @@ impl Pairing {
         if let Some(before) = self.threads.get(&tid)
             && !matches!(before.state, State::Ended)
         {
-            // Its EXIT was lost.
             let at = Moment {
                 pid,
                 tid,

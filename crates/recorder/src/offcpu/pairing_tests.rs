@@ -38,7 +38,6 @@ fn sums(pairing: &Pairing) -> (u64, u64, u64, u64) {
 fn a_wait_has_the_stack_with_which_the_thread_left() {
     let mut pairing = running();
     leave(&mut pairing, at(7, 0, 10), b"read", false);
-    // It continues on another CPU.
     let wait = pairing.switched_in(at(7, 1, 50)).unwrap();
     assert_eq!((wait.from, wait.to, wait.cpu), (10, 50, 1));
     assert_eq!(
@@ -109,7 +108,6 @@ fn lost_switches_make_no_waits() {
     // Two switch-ins: a switch-out was lost.
     assert_eq!(pairing.switched_in(at(7, 0, 40)), None);
     assert_eq!(sums(&pairing), (10, 5, 0, 25));
-    // It exits while it seems to wait.
     leave(&mut pairing, at(7, 0, 50), b"third", false);
     pairing.ended(1, 7, 60);
     assert_eq!(sums(&pairing), (20, 5, 0, 35));
@@ -144,7 +142,6 @@ fn the_first_record_tells_what_was_before_it() {
     assert_eq!(sums(&pairing), (20 + 30 + 10, 50, 0, 0));
     let waits = pairing.finish(200);
     let waits: Vec<_> = waits.iter().map(|w| (w.tid, w.from, w.to)).collect();
-    // 11 slept all the time.
     assert_eq!(waits, [(8, 120, 200), (11, 100, 200)]);
     assert_eq!(sums(&pairing), (60 + 50 + 70, 50 + 80 + 100, 0, 0));
     assert_eq!(pairing.time().total().as_nanos(), 4 * 100 + 10);
@@ -202,8 +199,6 @@ fn a_wait_with_a_gap_in_it_is_not_believed() {
 
 #[test]
 fn a_switch_is_one_moment_however_long_its_recording_takes() {
-    // Two threads hand over to each other. Each runs for 2 us; the sample takes 3 us, and the
-    // switch 2 us.
     let mut pairing = running();
     pairing.forked(1, 8, 0);
     let mut time = 0;
@@ -271,7 +266,6 @@ fn what_ran_where_records_were_lost_is_unknown() {
     pairing.switched_in(at(8, 0, 5));
     pairing.sampled(at(8, 0, 10));
     pairing.lost(0, 50);
-    // It may sleep until the end.
     assert_eq!(pairing.finish(1000).len(), 0);
     let (on, blocked, runnable, unknown) = sums(&pairing);
     // 8 ran until the loss; 7 still runs.
@@ -331,7 +325,6 @@ fn time_is_accounted_for_once() {
         let known = pairing.time();
         assert_eq!(sum, known.blocked + known.runnable);
         assert_eq!(waits.len() as u64, known.waits);
-        // Five tids, each used by one thread at a time.
         assert!(known.total().as_nanos() as u64 <= 5 * time);
     }
 }
@@ -350,7 +343,6 @@ fn end(wait: &Wait) -> (WaitEnd, u64) {
 fn a_wait_tells_who_ended_it() {
     let mut pairing = running();
     assert!(!pairing.woken(99, 1, wake(8, 5)), "nobody watches it");
-    // A wakeup of a running thread ends no wait.
     pairing.woken(7, 1, wake(8, 5));
     leave(&mut pairing, at(7, 0, 5 * US), b"lock", false);
     assert!(pairing.woken(7, 1, wake(9, 7 * US)));
@@ -358,7 +350,6 @@ fn a_wait_tells_who_ended_it() {
     let wait = pairing.switched_in(at(7, 0, 10 * US)).unwrap();
     assert_eq!(end(&wait), (WaitEnd::Thread { pid: 1, tid: 9 }, 3 * US));
     assert_eq!(sums(&pairing), (5 * US, 2 * US, 3 * US, 0));
-    // The next wait needs its own wakeup.
     leave(&mut pairing, at(7, 0, 20 * US), b"lock", false);
     let wait = pairing.switched_in(at(7, 0, 30 * US)).unwrap();
     assert_eq!(end(&wait), (WaitEnd::Unknown, 0));
@@ -378,7 +369,6 @@ fn a_wake_up_may_be_told_while_the_switch_still_is() {
     let wait = pairing.switched_in(at(7, 0, 18 * US)).unwrap();
     assert_eq!((wait.from, wait.to), (10 * US, 18 * US));
     assert_eq!(end(&wait), (WaitEnd::Thread { pid: 1, tid: 9 }, 6 * US));
-    // An earlier wakeup does not end this wait.
     pairing.woken(7, 1, wake(9, 20 * US));
     leave(&mut pairing, at(7, 0, 30 * US), b"lock", false);
     let wait = pairing.switched_in(at(7, 0, 40 * US)).unwrap();

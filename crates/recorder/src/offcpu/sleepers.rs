@@ -20,14 +20,12 @@ const ROUND: Duration = Duration::from_millis(10);
 /// Maximum number of inspected threads. One or two take 0.1 ms.
 const MOST: usize = 4_000;
 
-/// Result of inspecting a sleeping thread.
 #[derive(Debug)]
 pub(super) struct Look {
     pid: i32,
     tid: i32,
     /// Time of the inspection, on the records' clock.
     time: u64,
-    /// Switch count of the thread.
     switches: u64,
     /// Kernel functions in which it sleeps, innermost first; empty if unknown.
     places: Vec<KernelPlace>,
@@ -113,7 +111,6 @@ impl OffCpu {
         });
     }
 
-    /// Sets the threads to inspect.
     pub(super) fn set_sleepers(&mut self, mut threads: Vec<(i32, i32)>) {
         threads.truncate(MOST);
         threads.reverse();

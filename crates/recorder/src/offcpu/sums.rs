@@ -17,14 +17,12 @@ const MOST: usize = 1 << 15;
 /// One or more waits with the same stack, written as one record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitSum {
-    /// The last wait.
     pub(super) wait: Wait,
     /// Sum of the weights in nanoseconds.
     pub(super) ns: u64,
 }
 
 impl WaitSum {
-    /// Creates a sum of one wait.
     pub(super) fn of(wait: Wait) -> WaitSum {
         WaitSum {
             ns: wait.weight,
@@ -40,7 +38,6 @@ struct Entry {
     is_recent: bool,
 }
 
-/// Sums waits.
 #[derive(Debug)]
 pub(super) struct Sums {
     /// Minimum nanoseconds for a record.
@@ -122,7 +119,6 @@ impl Sums {
         in_order(self.entries.extract_if(is_its).map(|(_, entry)| entry.sum))
     }
 
-    /// Removes and returns all sums.
     pub(super) fn flush(&mut self) -> Vec<WaitSum> {
         in_order(self.entries.drain().map(|(_, entry)| entry.sum))
     }

@@ -7,7 +7,6 @@ use super::wakeups::Wakeup;
 /// already left its run queue.
 const JUST_LEAVING: u64 = 1_000;
 
-/// State of a thread.
 #[derive(Debug)]
 pub(super) enum State {
     /// It existed at the start of the recording, and has no record since.
@@ -16,7 +15,6 @@ pub(super) enum State {
     Unknown,
     /// It runs; `by_sample` if a sample showed this instead of a switch.
     On { by_sample: bool },
-    /// It waits.
     Off {
         cause: Cause,
         stack: Option<Vec<u8>>,
@@ -31,7 +29,6 @@ pub(super) enum State {
     Ended,
 }
 
-/// A recorded thread.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) pid: i32,

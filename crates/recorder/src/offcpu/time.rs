@@ -44,7 +44,6 @@ pub struct ThreadTime {
 }
 
 impl ThreadTime {
-    /// Adds a wait.
     pub(super) fn add(&mut self, wait: &Wait) {
         match wait.cause {
             Cause::Blocked => {

@@ -4,7 +4,6 @@ use rprof_records::WaitEnd;
 
 use super::wakeups::Wakeup;
 
-/// A thread on a CPU at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) pid: i32,
@@ -16,9 +15,7 @@ pub(super) struct Moment {
 /// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
-    /// The thread is blocked.
     Blocked,
-    /// The thread is runnable.
     Runnable,
 }
 
@@ -54,7 +51,6 @@ impl Wait {
         }
     }
 
-    /// Returns what ended it.
     pub(super) fn end(&self) -> WaitEnd {
         self.wake.map_or(WaitEnd::Unknown, |wake| wake.by)
     }

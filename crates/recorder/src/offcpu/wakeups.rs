@@ -28,15 +28,12 @@ const MOST_UNWATCHED: usize = 4_096;
 /// Nanoseconds until the name of such a waker is read again.
 const NAME_HOLDS: u64 = 100_000_000;
 
-/// A wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wakeup {
     pub(super) by: WaitEnd,
-    /// Its time, on the records' clock.
     pub(super) at: u64,
 }
 
-/// Reads wakeups.
 #[derive(Debug)]
 pub(super) struct WakeupReader {
     ids: FxHashSet<u64>,
@@ -47,7 +44,6 @@ pub(super) struct WakeupReader {
     unwatched: FxHashMap<i32, (u64, Option<Vec<u8>>)>,
 }
 
-/// Offsets in the payload.
 #[derive(Debug)]
 struct PayloadOffsets {
     /// Woken thread, 32 bits.
@@ -68,12 +64,10 @@ impl WakeupReader {
         })
     }
 
-    /// Returns true if wakeups can be read.
     pub(super) fn can_read(&self) -> bool {
         self.offsets.is_some()
     }
 
-    /// Returns true for the sample of a wakeup.
     pub(super) fn is_wakeup(&self, raw: &RawRecord<'_>) -> bool {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
@@ -146,7 +140,6 @@ impl PayloadOffsets {
 }
 
 impl OffCpu {
-    /// Returns true if wakeups are recorded and can be read.
     pub(crate) fn reads_wakeups(&self) -> bool {
         self.wakes.as_ref().is_some_and(WakeupReader::can_read)
     }

@@ -41,7 +41,6 @@ struct Slice {
     /// Time on CPUs and unknown time.
     time: ThreadTime,
     waits: Vec<Wait>,
-    /// Number of switch-outs.
     switches: u64,
 }
 
@@ -54,12 +53,10 @@ impl Window {
         })
     }
 
-    /// Counts a switch of a thread.
     pub(super) fn count_switch(&mut self, tid: i32) {
         self.slice(tid).switches += 1;
     }
 
-    /// Returns the switch count of a thread.
     pub(super) fn switches_of(&self, tid: i32) -> u64 {
         self.slices.get(&tid).map_or(0, |slice| slice.switches)
     }

@@ -12,7 +12,6 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// A synthetic switch.
 #[derive(Clone, Copy)]
 struct Switch {
     time: u64,
@@ -116,7 +115,6 @@ fn a_million_short_waits_beside_long_ones_keep_their_share() {
     let long = thread(3, &[(b"long", 20, SECOND)], US, &mut random);
     let mut pairing = Pairing::new(false);
     let all = short.into_iter().chain(long).collect();
-    // 1 of 16.
     let sums = record(all, (12 * MS, 192 * MS), &mut random, &mut pairing);
     let of_thread = |tid: i32| -> u64 {
         let its = sums.iter().filter(|((its, _), _)| *its == tid);
@@ -153,7 +151,6 @@ fn stacks_of_one_thread_keep_their_shares() {
     }
     let unknown = sums[&(2, Vec::new())] as f64;
     assert!(unknown < 0.02 * 16e9, "{unknown}");
-    // 1.35 s on CPUs.
     let on = pairing.time().on_cpu as f64;
     assert!((on / 1.35e9 - 1.0).abs() < 0.04, "{on}");
 }
@@ -184,7 +181,6 @@ fn all_is_exact_before_windows_and_behind_them() {
     pairing.ended(1, 8, 230);
     pairing.forked(1, 9, 300);
     let waits = pairing.change(Change::Resume, 340);
-    // 40 of 80, extrapolated to 240.
     assert_eq!(
         (waits.len(), waits[0].weight, waits[0].stack.as_deref()),
         (1, 120, Some(&b"read"[..]))

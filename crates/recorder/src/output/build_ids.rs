@@ -25,14 +25,12 @@ const MOST_BYTES: usize = 8 << 20;
 pub(crate) struct BuildIds {
     /// By path, the first identity in its records, if any.
     user: BTreeMap<Vec<u8>, Option<MmapIdentity>>,
-    /// Total bytes of the paths.
     bytes: usize,
     /// Number of mappings whose paths were dropped.
     left_out: u64,
 }
 
 impl BuildIds {
-    /// Adds a mapping.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>) {
         let ProcessEvent::Mapped(m) = event else {
             return;

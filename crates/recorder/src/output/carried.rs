@@ -17,13 +17,9 @@ const PROG_UNLOAD: u16 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct CarriedRecords {
     live: LiveMap<Records>,
-    /// NAMESPACES records by process, verbatim.
     namespaces: BTreeMap<i32, Arc<[u8]>>,
-    /// KSYMBOL records by address, verbatim.
     kernel_symbols: BTreeMap<u64, Box<[u8]>>,
-    /// BPF_EVENT records by program id, verbatim.
     programs: BTreeMap<u32, Box<[u8]>>,
-    /// CGROUP records by id, verbatim.
     cgroups: BTreeMap<u64, Box<[u8]>>,
 }
 

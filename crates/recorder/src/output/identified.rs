@@ -20,12 +20,11 @@ const IDENTITY_AT: usize = Header::SIZE + 4 + 4 + 8 + 8 + 8;
 #[derive(Debug, Default)]
 pub(super) struct IdentifiedFiles {
     known: HashMap<MmapIdentity, BuildId>,
-    /// Files that were mapped since the recording's present file began.
+    /// Files mapped since the current output file began.
     mapped: BTreeSet<Key>,
     record: Vec<u8>,
 }
 
-/// Device, inode and generation.
 type Key = (u32, u32, u64, u64);
 
 fn key(identity: &MmapIdentity) -> Option<Key> {
@@ -50,7 +49,6 @@ fn identity((major, minor, inode, generation): Key) -> MmapIdentity {
 }
 
 impl IdentifiedFiles {
-    /// Adds a build-id.
     pub(super) fn add(&mut self, identity: MmapIdentity, build_id: BuildId) {
         if self.known.len() < MOST || self.known.contains_key(&identity) {
             self.known.insert(identity, build_id);
@@ -65,7 +63,6 @@ impl IdentifiedFiles {
         }
     }
 
-    /// Adds a mapping of the current output file.
     pub(super) fn handle(&mut self, mapped: &Mapped<'_>) {
         let key = mapped.identity.as_ref().and_then(key);
         if let Some(key) = key

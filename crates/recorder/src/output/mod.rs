@@ -94,7 +94,6 @@ pub(crate) struct OutputConfig {
     pub(crate) command: Option<Pid>,
     /// Maximum bytes of records in the recording.
     pub(crate) max_bytes: Option<u64>,
-    /// Files to embed.
     pub(crate) embedding: Embedding,
     /// True if stacks are unwound: then the unwinder reports sampled images.
     pub(crate) unwinds: bool,
@@ -102,7 +101,6 @@ pub(crate) struct OutputConfig {
     /// True in overwrite mode: samples arrive after later sideband. Then no round ends, and readers
     /// sort all records.
     pub(crate) overwrites: bool,
-    /// Clock of the records.
     pub(crate) clock: Clock,
     /// True if each file begins with the existing cgroups.
     pub(crate) cgroups: bool,
@@ -116,7 +114,6 @@ pub(crate) struct OutputConfig {
 pub(crate) struct RotatingOutput {
     pub(crate) config: OutputConfig,
     sink: Option<Sink>,
-    /// The current file; `None` for a stream, an unnamed file, or a writer of the caller.
     file: Option<RecordingFile>,
     /// Path of the recording. The current file may have another name if this one is occupied.
     path: Option<PathBuf>,
@@ -125,13 +122,10 @@ pub(crate) struct RotatingOutput {
     embedder: EmbeddingThread,
     /// Finds sampled images, unless the unwinder does.
     sampled: Option<SampledImages>,
-    /// Embedded files of this and earlier files.
     embedded: Vec<EmbeddedName>,
     /// Limits reached in earlier files.
     limits: ReachedLimits,
-    /// Counts of this file.
     tally: Tally,
-    /// Counts of earlier files.
     before: Tally,
     bytes_before: u64,
     finished: VecDeque<(PathBuf, OwnFile)>,
@@ -141,7 +135,6 @@ pub(crate) struct RotatingOutput {
     last_name: Option<PathBuf>,
     /// `None` without rotation.
     carried: Option<CarriedRecords>,
-    /// Processes started by the command.
     processes: Option<LiveProcesses>,
     live: Arc<LiveCounts>,
     /// Record time at which this file ends.
@@ -153,13 +146,11 @@ pub(crate) struct RotatingOutput {
 /// Result of all files of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
-    /// Length of the last file in bytes.
     pub(crate) file_bytes: u64,
     /// Remaining files with rotation.
     pub(crate) files: Vec<PathBuf>,
     /// Files that other programs renamed, deleted or replaced.
     pub(crate) moved: Vec<(PathBuf, Whereabouts)>,
-    /// Embedded files.
     pub(crate) embedded: Vec<EmbeddedName>,
     /// Messages for the user about embedded files and failures to embed.
     pub(crate) notices: Vec<Notice>,
@@ -259,7 +250,6 @@ impl RotatingOutput {
         }
     }
 
-    /// Returns true once the byte limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
@@ -285,7 +275,6 @@ impl RotatingOutput {
         sink.checkpoint()
     }
 
-    /// Publishes the counts to other threads.
     pub(crate) fn publish(&self) {
         let bytes = self.sink.as_ref().map_or(0, Sink::len);
         let (now, before, live) = (&self.tally, &self.before, &self.live);
@@ -344,7 +333,6 @@ impl RotatingOutput {
         limits
     }
 
-    /// Finishes the last file with these notes.
     pub(crate) fn finish(mut self, notes: &[(String, String)]) -> io::Result<Finished> {
         let file_bytes = self.finish_file(notes)?;
         match self.config.rotation {
@@ -394,14 +382,12 @@ impl RotatingOutput {
         (self.config.max_bytes).is_some_and(|most| self.bytes_before + bytes + more > most)
     }
 
-    /// Takes the build-ids that were read meanwhile.
     fn take_identified(&mut self) {
         while let Some((identity, build_id)) = self.embedder.next_identified() {
             self.identified.add(identity, build_id);
         }
     }
 
-    /// Stores the identity of a mapped file.
     fn handle_identity(&mut self, event: &ProcessEvent<'_>) {
         self.build_ids.handle(event);
         if let ProcessEvent::Mapped(mapped) = event {
@@ -410,7 +396,6 @@ impl RotatingOutput {
         }
     }
 
-    /// Finds the images of a sample.
     fn follow_images(&mut self, raw: &RawRecord<'_>) {
         if let Some(sampled) = &mut self.sampled
             && let Ok(sample) = Sample::parse(raw.body, &self.config.layouts.samples)

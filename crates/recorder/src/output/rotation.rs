@@ -31,12 +31,10 @@ impl RotatingOutput {
             || rotation.bytes.is_some_and(|most| bytes >= most)
     }
 
-    /// Finishes this file and begins the next.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
         let Some(path) = self.path.clone() else {
             return Ok(());
         };
-        // From now on, a switch request is for the next file.
         self.live.switch.store(0, Ordering::Relaxed);
         let notes = [self.tally.notes(), self.config.notes.clone()].concat();
         self.bytes_before += self.sink.as_ref().map_or(0, Sink::len);
@@ -67,7 +65,6 @@ impl RotatingOutput {
         self.sink()?.write_records(&living)
     }
 
-    /// Writes the end of the file.
     pub(super) fn finish_file(&mut self, notes: &[(String, String)]) -> io::Result<u64> {
         let mut features = self.config.features.clone();
         self.limits = self.limits();

@@ -13,9 +13,7 @@ use super::custom_writer::CustomWriter;
 pub(crate) enum Sink {
     /// A file that is valid at every checkpoint.
     File(GrowingWriter<File>),
-    /// A stream in pipe mode.
     Stream(PipeWriter<File>),
-    /// A writer of the caller.
     Custom(Box<dyn CustomWriter>),
 }
 

@@ -27,17 +27,14 @@ pub(crate) struct Tally {
     pub(crate) throttled: FxHashMap<u64, u64>,
     /// Pieces of traces, and gaps.
     pub(crate) trace: AuxTally,
-    /// Threads and processes created.
     pub(crate) born: u64,
     /// Time of the first sample, or start of the first wait.
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
-    /// Time of the last record.
     pub(crate) last: u64,
 }
 
 impl Tally {
-    /// Counts a sample.
     pub(crate) fn count_sample(&mut self, time: u64) {
         self.samples += 1;
         self.sampled_at(time);
@@ -56,7 +53,6 @@ impl Tally {
         self.last = self.last.max(time);
     }
 
-    /// Counts any other record.
     pub(crate) fn count_other(
         &mut self,
         released: &Released<'_>,

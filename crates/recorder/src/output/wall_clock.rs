@@ -9,7 +9,6 @@ pub(super) struct LocalTime {
 }
 
 impl LocalTime {
-    /// Returns the current time.
     pub(super) fn now() -> LocalTime {
         LocalTime {
             moment: SystemTime::now(),

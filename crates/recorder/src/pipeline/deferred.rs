@@ -43,7 +43,6 @@ pub(crate) struct DeferralQueue {
     layouts: Arc<Layouts>,
     records: VecDeque<DeferredRecord>,
     bytes: usize,
-    /// Maximum waiting bytes.
     most_bytes: usize,
 }
 
@@ -114,7 +113,6 @@ impl DeferralQueue {
                 let may_wait = self.bytes <= self.most_bytes;
                 let before = first.bytes.len();
                 let is_settled = settler.settle(now, may_wait, &mut first.bytes);
-                // It may have grown.
                 self.bytes = (self.bytes + first.bytes.len()).saturating_sub(before);
                 if !is_settled {
                     return Ok(first.time);

@@ -39,7 +39,6 @@ pub(super) struct FloodFilter {
     rejected: u64,
 }
 
-/// A process that wrote records.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     left: Allowance,
@@ -109,7 +108,6 @@ impl FloodFilter {
         passes
     }
 
-    /// Returns the number of dropped records.
     pub(super) fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -199,7 +197,6 @@ mod tests {
         }
         assert!(passes(&mut filter, &name(7), Misc::COMM_EXEC, 0));
         assert_eq!(names(&mut filter, 8, 1000, 0), 1000);
-        // The allowance refills over time.
         let a_second = (PROCESS.a_second / LEAST) as usize;
         assert_eq!(names(&mut filter, 7, most, 1_000_000_000), a_second);
     }

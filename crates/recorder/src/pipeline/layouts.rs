@@ -13,7 +13,6 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// Returns the layout of a ring's records.
     pub(crate) fn of(&self, stream: Stream) -> &SampleLayout {
         match stream {
             Stream::Samples => &self.samples,

@@ -40,14 +40,12 @@ pub struct Merge {
     flood: FloodFilter,
     /// Nanoseconds subtracted from inexact watermarks.
     slack: u64,
-    /// Watermark of each CPU.
     watermarks: Vec<u64>,
     /// Index of each CPU in `watermarks`; its rings start at twice the index.
     places: FxHashMap<u32, usize>,
     /// Numbers of the uncopied batches of each ring, oldest first; some may be finished already.
     /// The last entry holds batches sent by no CPU.
     rings: Vec<VecDeque<usize>>,
-    /// Maximum pending bytes.
     most_pending: usize,
     /// Batches with pending records, in order of arrival.
     held: VecDeque<HeldBatch>,
@@ -56,7 +54,6 @@ pub struct Merge {
     /// Finished batches, to be recycled.
     done: Vec<Batch>,
     pending: WaitingRecords,
-    /// Bytes of the pending records.
     pending_bytes: usize,
     /// Maximum that `pending_bytes` reached.
     high_water: usize,
@@ -68,7 +65,6 @@ pub struct Merge {
     damaged: u64,
 }
 
-/// A batch with pending records.
 #[derive(Debug)]
 struct HeldBatch {
     batch: Batch,

@@ -7,19 +7,16 @@
 
 use std::collections::VecDeque;
 
-/// A waiting record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitingRecord {
     /// Sort key: time, then sideband before samples, then CPU, then arrival.
     pub(super) key: Key,
-    /// Number of its batch.
     pub(super) batch: usize,
     /// Offset in the batch; the next field is the length.
     pub(super) start: u32,
     pub(super) len: u16,
 }
 
-/// Sort key of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) time: u64,
@@ -36,7 +33,6 @@ impl Key {
     }
 }
 
-/// Waiting records of each ring, in order of arrival.
 #[derive(Debug)]
 pub(super) struct WaitingRecords {
     rings: Vec<WaitingRing>,
@@ -44,7 +40,6 @@ pub(super) struct WaitingRecords {
     ready: Vec<WaitingRecord>,
 }
 
-/// Waiting records of one ring.
 #[derive(Clone, Debug, Default)]
 struct WaitingRing {
     records: VecDeque<WaitingRecord>,
@@ -53,7 +48,6 @@ struct WaitingRing {
 }
 
 impl WaitingRecords {
-    /// Creates queues for `rings` rings.
     pub(super) fn new(rings: usize) -> WaitingRecords {
         WaitingRecords {
             rings: vec![WaitingRing::default(); rings],
@@ -61,7 +55,6 @@ impl WaitingRecords {
         }
     }
 
-    /// Adds a record to a ring.
     pub(super) fn push(&mut self, ring: usize, record: WaitingRecord) {
         if let Some(ring) = self.rings.get_mut(ring) {
             let last = ring.records.back();
@@ -70,7 +63,6 @@ impl WaitingRecords {
         }
     }
 
-    /// Returns the latest time of all records.
     pub(super) fn newest(&self) -> Option<u64> {
         let all = self.rings.iter().flat_map(|ring| &ring.records);
         all.map(|record| record.key.time).max()

@@ -25,7 +25,6 @@ use crate::unwind::{RecordAction, StackTally, Unwinding};
 /// Minimum time between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// State of the writer thread.
 pub(crate) struct Writer {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
@@ -57,16 +56,12 @@ pub(crate) struct Writer {
 /// Result of the writer thread, after the last batch.
 pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
-    /// Results of unwinding, if rprof unwound stacks.
     pub(crate) stacks: Option<StackTally>,
-    /// Time of the threads, if switches were recorded.
     pub(crate) thread_time: Option<ThreadTime>,
     /// Limits reached in merging and unwinding.
     pub(crate) limits: ReachedLimits,
-    /// Samples rejected by the filter.
     pub(crate) rejected: u64,
     pub(crate) late: u64,
-    /// Maximum bytes that waited to be merged.
     pub(crate) most_pending: usize,
     pub(crate) damaged_bytes: u64,
     /// The first write error. Earlier records are in the file.
@@ -94,7 +89,6 @@ impl Writer {
                 self.merge.push(batch);
             }
             let was_good = failure.is_none() && !self.output.is_full();
-            // Traces come first: the records in these batches refer to them.
             failure = self.put_traces(failure.is_none()).err().or(failure);
             let wrote = self.release(failure.is_none());
             for batch in self.merge.take_done() {

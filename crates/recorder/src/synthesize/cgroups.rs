@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use rprof_launch::Cgroup;
 use rprof_records::{Misc, Record, SampleId, SampleLayout};
 
-/// Maximum number of cgroups.
 const MOST: usize = 20_000;
 
 /// Appends a CGROUP record for each group of the `perf_event` controller's hierarchy, at time 0 as

@@ -35,7 +35,6 @@ pub(super) fn append_ip_only(sample: &Sample<'_>, misc: Misc, chain: &mut Vec<u6
     }
 }
 
-/// Appends the unwound user part.
 pub(super) fn append_frames(frames: &[Frame], chain: &mut Vec<u64>) {
     chain.push(ContextMarker::USER.0);
     chain.extend(frames.iter().map(|frame| frame.address));

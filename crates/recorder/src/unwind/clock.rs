@@ -73,7 +73,6 @@ impl SampleClock {
         !self.is_over.get()
     }
 
-    /// Returns the deadline of the sample.
     pub(super) fn until(&self) -> Instant {
         if let Some((_, until)) = self.times.get() {
             return until;

@@ -194,7 +194,6 @@ impl Unwinding {
         }
     }
 
-    /// Rechecks cut points of one process.
     fn recheck(&mut self, looks: &[DueLook]) {
         let memory = looks.first().and_then(|look| self.memory.stacks(look.pid));
         let Some(memory) = memory else {

@@ -12,7 +12,6 @@ pub(super) const MOST_FRAMES: usize = 7_500;
 pub(super) struct Cut {
     pub(super) pid: Pid,
     pub(super) thread: u64,
-    /// Time of the sample.
     pub(super) time: u64,
     /// Stack slot of the next return address.
     pub(super) slot: u64,
@@ -25,13 +24,10 @@ pub(super) struct DeferredSample {
     pub(super) thread: u64,
     pub(super) cut_point: CutPoint,
     pub(super) time: u64,
-    /// Index of its event's layout.
     pub(super) layout: usize,
-    /// Number of frames so far.
     pub(super) frames: usize,
     pub(super) cause: TruncationReason,
     pub(super) witnesses: Witnesses,
-    /// Image of the outermost frame.
     pub(super) image: Option<ImageId>,
     /// Callers known when its thread ended; the inner `None` means unknown.
     pub(super) settled: Option<Option<Vec<u64>>>,
@@ -64,11 +60,9 @@ impl Witnesses {
     }
 }
 
-/// Waiting samples, in record order.
 pub(super) type DeferredSamples = VecDeque<DeferredSample>;
 
 impl DeferredSample {
-    /// Sets the image of the outermost frame.
     pub(super) fn in_image(self, image: Option<ImageId>) -> DeferredSample {
         DeferredSample { image, ..self }
     }

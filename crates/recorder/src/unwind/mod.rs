@@ -94,7 +94,6 @@ struct Layout {
     unwound: SampleLayout,
     /// Registers in a sample, `sample_regs_user`.
     registers: u64,
-    /// Maximum bytes of a stack dump, `sample_stack_user`.
     stack: u32,
 }
 
@@ -164,7 +163,6 @@ impl Unwinding {
         })
     }
 
-    /// Returns the counted results.
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
     }
@@ -174,7 +172,6 @@ impl Unwinding {
         self.tables.take_sampled()
     }
 
-    /// Returns the limits that were reached.
     pub(crate) fn limits(&self) -> ReachedLimits {
         let mut limits = self.tables.limits();
         limits.add(Limit::Mappings, self.map.refused());
@@ -300,7 +297,6 @@ impl Unwinding {
     ) -> (Misc, Option<DeferredSample>) {
         chain::kernel_part(sample, &mut self.chain);
         let Some(registers) = sample.regs_user().filter(|r| r.abi != 0) else {
-            // A kernel thread, or a thread that is starting or exiting.
             self.tally.kernel_only += 1;
             return (misc, None);
         };

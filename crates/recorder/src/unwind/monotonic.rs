@@ -12,7 +12,6 @@ pub(super) struct MonotonicTimes {
     clock: Clock,
     /// Nanoseconds by which CLOCK_MONOTONIC is ahead of the clock.
     ahead: i128,
-    /// CLOCK_MONOTONIC time of the last measurement.
     measured: u64,
 }
 

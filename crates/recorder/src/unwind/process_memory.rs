@@ -21,7 +21,6 @@ use crate::backlog::Backlog;
 /// Size of a read in bytes; reads are aligned to it.
 pub(super) const PAGE: usize = 4 << 10;
 
-/// Number of stack pages read together: callers are on the following pages.
 const AHEAD: usize = 8;
 
 /// Maximum number of pages per system call.
@@ -62,16 +61,13 @@ const HASTE: Duration = Duration::from_millis(5);
 
 type Page = Box<[u8; PAGE]>;
 
-/// A process with open memory.
 #[derive(Clone, Debug)]
 struct Process {
-    /// User of the process.
     user: u32,
     file: Arc<File>,
     reader: Arc<Reader>,
 }
 
-/// The reading thread.
 #[derive(Debug)]
 struct Reader {
     calls: PatientCalls,
@@ -90,7 +86,6 @@ pub(crate) struct ProcessMemories {
     reader: Arc<Reader>,
 }
 
-/// A cached code page.
 #[derive(Debug)]
 struct CodePage {
     pid: Pid,
@@ -103,12 +98,10 @@ struct CodePage {
     bytes: Result<Option<Page>, NotInTime>,
 }
 
-/// Returns the cache index of a code page.
 fn place_of(pid: Pid, start: u64) -> usize {
     ((start / PAGE as u64) ^ u64::from(pid.0.cast_unsigned())) as usize % CODE_PAGES
 }
 
-/// Reading memory timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotInTime;
 
@@ -385,7 +378,6 @@ pub(super) struct StackLink<'a> {
 }
 
 impl<'a> StackLink<'a> {
-    /// Reads the word.
     pub(super) fn read(
         dump: &'a StackDump<'a>,
         at: u64,
@@ -410,7 +402,6 @@ impl Memory for StackLink<'_> {
 
 impl Memory for StackMemory {
     fn read_u64(&self, avma: u64) -> Option<u64> {
-        // Stack words are aligned.
         if !avma.is_multiple_of(8) {
             return None;
         }

@@ -13,16 +13,13 @@ use super::chain;
 use super::deferred_sample::MOST_FRAMES;
 use super::{ProcessCode, Unwinding};
 
-/// Stack of a sleeping thread.
 #[derive(Debug)]
 pub(crate) struct SleepingStack {
     /// User addresses after their marker, leaf first.
     pub(crate) chain: Vec<u64>,
-    /// True if it reaches the root.
     pub(crate) is_complete: bool,
     /// Time of the read, on CLOCK_MONOTONIC.
     pub(crate) read_at: u64,
-    /// Switch count of the thread.
     pub(crate) switches: u64,
 }
 

@@ -49,7 +49,6 @@ pub(crate) struct Tables {
     slots: Vec<Slot>,
     /// Memory limit of the tables in bytes.
     most_bytes: usize,
-    /// Tables of JIT code.
     pub(super) jit: JitUnwindTables,
     openers: Openers,
     /// Images found in a stack for the first time.
@@ -59,7 +58,6 @@ pub(crate) struct Tables {
     dropped: u64,
 }
 
-/// Table of an image, if it has one.
 #[derive(Debug, Default)]
 struct Slot {
     table: Table,
@@ -159,7 +157,6 @@ impl Counts {
     }
 }
 
-/// Request to open an image.
 struct Request {
     table: Table,
     image: MappedImage,
@@ -308,7 +305,6 @@ impl Tables {
         }
     }
 
-    /// Returns the limits that were reached.
     pub(crate) fn limits(&self) -> ReachedLimits {
         let counts = &self.openers.counts;
         let mut limits = ReachedLimits::default();
@@ -415,7 +411,6 @@ impl Request {
     }
 }
 
-/// Returns the image of a mapping of a process.
 fn mapped_image(map: &LiveMap, mapping: &LiveMapping, pid: Pid) -> Option<MappedImage> {
     Some(MappedImage {
         pid,
@@ -431,7 +426,6 @@ fn open(mapped: &MappedImage, counts: &Counts) -> Result<UnwindTable, NoTable> {
             let image = vdso_image().ok_or(unusable)?;
             UnwindTable::parse(&image).map_err(|_| unusable)
         }
-        // A memfd may contain an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
             let file = match mapped.file().open() {
                 Ok(file) => file,
@@ -531,7 +525,6 @@ mod tests {
         assert_eq!(memory(&tables, place(1)), None);
         assert_eq!(memory(&tables, place(2)), of_libc);
         assert!(tables.limits().iter().eq([(Limit::UnwindTables, 1)]));
-        // It is built again on demand.
         assert!(has(&mut tables, &map, 1));
         // Unmapped images have no table.
         tables.forget(&[ImageId(place(1) as u32)]);
@@ -546,10 +539,8 @@ mod tests {
         let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         tables.extend_to(map.image_bound());
         let mapping = map.find(pid, 1 << 20).unwrap();
-        // No thread opens images yet.
         let found = tables.get(&map, mapping, pid, Instant::now);
         assert_eq!(found.err(), Some(TooSlow));
-        // Later samples find it.
         assert!(has(&mut tables, &map, 1));
     }
 }

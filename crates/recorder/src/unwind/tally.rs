@@ -8,7 +8,6 @@ use rprof_unwind::{TruncationReason, UnwindOutcome};
 /// Maximum number of pairs of cause and image name; further stacks count under [`OTHERS`].
 const MOST_NAMES: usize = 1024;
 
-/// Replaces the name of an image.
 const OTHERS: &str = "[others]";
 
 /// Reason why a stack is truncated.

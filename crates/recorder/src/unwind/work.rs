@@ -65,7 +65,6 @@ impl TimeBudget {
         Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))
     }
 
-    /// Returns the minimum time of a sample.
     pub(super) fn of_any() -> Duration {
         Duration::from_nanos(FOR_ANY)
     }

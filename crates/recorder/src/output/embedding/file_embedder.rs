@@ -15,7 +15,6 @@ use crate::mapped_files::MappedImage;
 #[derive(Debug)]
 pub(super) struct Identified {
     pub(super) identity: MmapIdentity,
-    /// Path in the record.
     pub(super) path: Vec<u8>,
     pub(super) identification: Identification,
 }
@@ -78,12 +77,10 @@ impl FileEmbedder {
         }
     }
 
-    /// Handles the first sample in an image.
     pub(super) fn handle_sampled(&mut self, map: MappedImage) {
         (self.images).handle_sampled(map, &self.calls, &mut self.notices);
     }
 
-    /// Checks for new and disappeared files.
     pub(super) fn round(&mut self) {
         self.runtimes.round(&self.calls, &mut self.notices);
         self.images.round(&self.calls);

@@ -60,7 +60,6 @@ pub(super) struct KeptImages {
     last_user: Option<(Pid, u32)>,
     lasting: Arc<LastingPlaces>,
     rounds: u32,
-    /// Number of images beyond the maximum.
     left_out: usize,
 }
 
@@ -73,7 +72,6 @@ pub(super) enum Identification {
     NotOpened,
 }
 
-/// A sampled image.
 #[derive(Debug)]
 struct KnownImage {
     source: Arc<ImageSource>,
@@ -88,7 +86,7 @@ struct ImageSource {
     map: MappedImage,
     /// Device and inode of the file from `stat`; `None` if it was not opened.
     file: Option<(u64, u64)>,
-    /// Build-id of the record, or as it was read.
+    /// Build-id from the record or from the file.
     build_id: Option<BuildId>,
 }
 
@@ -96,7 +94,6 @@ struct ImageSource {
 enum State {
     /// Its path names it, and probably will do so later.
     Lasting,
-    /// It was copied.
     Copied(Arc<ImageCopy>),
     /// It is too long to copy, with its length in bytes.
     TooLong(u64),
@@ -106,7 +103,6 @@ enum State {
 
 #[derive(Debug)]
 struct ImageCopy {
-    /// Length in bytes.
     len: u64,
     bytes: CopiedBytes,
 }
@@ -122,7 +118,6 @@ enum CopiedBytes {
 struct Wanted {
     /// Copy images even if their paths are expected to last.
     all: bool,
-    /// Maximum bytes of a copy.
     most: u64,
     /// Copies beyond this length are compressed at once.
     plain: u64,
@@ -586,7 +581,6 @@ fn look_at(
         Err(OpenError::NoSuchFile) if located(&map.image).is_none() => {
             return unopened(map, State::Gone);
         }
-        // Assume that it is in place.
         Err(_) => return unopened(map, State::Lasting),
     };
     if !is_elf(&file) {

@@ -61,7 +61,6 @@ pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
 struct Part {
     start: u64,
     len: u64,
-    /// Offset of its header.
     header: u64,
     endian: Endianness,
 }

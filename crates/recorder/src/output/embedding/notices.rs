@@ -31,7 +31,7 @@ pub enum Notice {
         path: PathBuf,
         /// Length in bytes.
         bytes: u64,
-        /// Number of others.
+        /// Number of further images.
         others: usize,
     },
     /// Programs or libraries disappeared before they could be copied.

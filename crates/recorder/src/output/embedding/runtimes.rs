@@ -60,7 +60,6 @@ pub(super) struct Runtimes {
     /// True if jitdumps keep their machine code, as far as space allows.
     with_code: bool,
     living: BTreeMap<i32, Runtime>,
-    /// Files of ended processes.
     ended: Vec<EmbeddedFile<'static>>,
     round: u32,
     reading: Reading,
@@ -102,11 +101,9 @@ impl Reading {
 #[derive(Debug)]
 struct Runtime {
     since: u64,
-    /// User of the process.
     user: u32,
     /// `None` once a file of it timed out.
     files: Option<LiveFiles>,
-    /// Copies by path.
     copies: BTreeMap<PathBuf, Copied>,
     /// Rounds between two checks.
     wait: u32,
@@ -202,7 +199,6 @@ impl Runtimes {
         }
     }
 
-    /// Returns all files to embed.
     pub(super) fn files(
         &mut self,
         calls: &PatientCalls,
@@ -302,7 +298,6 @@ impl Runtimes {
         has_changed
     }
 
-    /// Returns the remaining space for copies.
     fn room(&self) -> Room {
         let copies = self
             .living
@@ -335,12 +330,10 @@ fn has_ended(proc: &Procfs, pid: i32) -> bool {
     proc.stat(pid).is_none_or(|stat| stat.has_ended) && proc.thread_ids(pid).len() <= 1
 }
 
-/// Reason for checking files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     /// A periodic check: copy what has grown enough.
     IfGrown,
-    /// The last check.
     AtEnd,
 }
 
@@ -356,7 +349,6 @@ impl Runtime {
         }
     }
 
-    /// Returns the embedded copies of its files.
     fn embedded(
         &self,
         pid: i32,
@@ -425,7 +417,6 @@ enum Found {
     Nothing,
     /// It has grown, but not enough for another copy.
     Changed,
-    /// It may not be used.
     Refused(NotEmbedded),
     /// It was copied, or copying failed.
     Packed {

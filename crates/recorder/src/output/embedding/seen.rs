@@ -24,7 +24,6 @@ pub(super) struct SeenMappings {
     /// Processes that may generate code, with a number that changes on exec.
     runtimes: HashMap<i32, u64>,
     next_runtime: u64,
-    /// Number of files by process.
     by_process: HashMap<i32, u32>,
     hasher: RandomState,
     left_out: u64,
@@ -33,7 +32,6 @@ pub(super) struct SeenMappings {
 }
 
 impl SeenMappings {
-    /// Returns true if a mapping must be handled.
     pub(super) fn is_new(&mut self, map: &Mapped<'_>) -> bool {
         let jit = JitMapping::of(&map.path);
         // A library is one file for all processes; a runtime's mappings are its own.

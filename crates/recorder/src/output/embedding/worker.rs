@@ -50,9 +50,8 @@ pub(crate) struct EmbeddingThread {
     identified: Option<Receiver<Identified>>,
     begin: Instant,
     waiting: Allowance,
-    /// Events that were not looked at.
     missed: u64,
-    /// Files without what was to be embedded in them.
+    /// Number of output files without embedded files because of a timeout.
     late: u64,
 }
 
@@ -110,7 +109,6 @@ impl EmbeddingThread {
         }
     }
 
-    /// Sends a job; counts a dropped one.
     fn send(&mut self, job: Job) -> bool {
         let (embedding, identified) = (self.embedding, &mut self.identified);
         let jobs = self.jobs.get_or_insert_with(|| {
@@ -139,7 +137,6 @@ impl EmbeddingThread {
         None
     }
 
-    /// Waits for space in the queue, within the time limit.
     fn wait(&mut self, job: Job) -> bool {
         if self.backlog.is_long() {
             return false;
@@ -159,7 +156,6 @@ impl EmbeddingThread {
         )
     }
 
-    /// Checks for new files.
     pub(crate) fn round(&mut self) {
         if let Some(jobs) = &self.jobs {
             // If the queue is full, the check waits for the next round.

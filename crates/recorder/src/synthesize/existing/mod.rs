@@ -123,7 +123,6 @@ pub fn read(session: &Session) -> Existing {
 /// Choice of processes to read.
 #[derive(Clone, Debug)]
 enum Scope {
-    /// All processes.
     All,
     /// These and, with `inherit`, their descendants created since the time `since` after boot.
     These {
@@ -137,7 +136,6 @@ struct Reading {
     proc: Procfs,
     maps: TimedMaps<MapsReader>,
     layout: SampleLayout,
-    /// Clock of the records.
     clock: Clock,
     /// True if namespaces are recorded for each thread.
     namespaces: bool,
@@ -216,7 +214,6 @@ impl Reading {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.found.refused.push(pid);
             }
-            // The process ended.
             Err(_) => self.found.vanished += 1,
         }
         for mapping in &mappings {
@@ -257,7 +254,6 @@ impl Reading {
         }
     }
 
-    /// Records a thread's namespaces, if requested.
     fn namespaces_of(&mut self, pid: u32, tid: u32, time: u64) {
         let links = self.namespaces.then(|| self.proc.namespaces(tid)).flatten();
         if let Some(links) = links {

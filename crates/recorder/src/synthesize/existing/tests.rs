@@ -104,7 +104,6 @@ fn what_was_started_since_is_read_as_well() {
             |record: &Record<'_>| matches!(record, Record::Comm(comm) if &*comm.name == b"sleep");
         records.iter().any(|(record, ..)| is_it(record))
     };
-    // Until the grandchild exists.
     let patience = Instant::now() + Duration::from_secs(60);
     while !sleeps(&reading(Procfs::default()).run(&these(&[me], true))) {
         assert!(Instant::now() < patience, "the grandchild is not found");

@@ -19,11 +19,9 @@ const LIMIT: Duration = Duration::from_secs(2);
 const MOST_OF_USER: usize = 2;
 const MOST_HANGING: usize = 8;
 
-/// Mappings of a process.
 #[derive(Debug)]
 pub(super) struct ReadMappings {
     pub(super) mappings: Vec<ExistingMapping>,
-    /// Result of [`MapsReader::read`].
     pub(super) result: io::Result<()>,
     /// True if build-ids are missing because of a timeout.
     pub(super) is_hanging: bool,
@@ -31,7 +29,6 @@ pub(super) struct ReadMappings {
 
 /// Reader of mappings, for the thread.
 pub(super) trait ReadMaps: Send + 'static {
-    /// Appends the mappings of a process.
     fn read(
         &mut self,
         pid: u32,
@@ -54,7 +51,6 @@ impl ReadMaps for MapsReader {
     }
 }
 
-/// Reads mappings of one process after another.
 #[derive(Debug)]
 pub(super) struct TimedMaps<R> {
     /// Creates the reader of a thread.
