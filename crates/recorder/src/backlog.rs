@@ -3,12 +3,12 @@
 use crossbeam_channel::Receiver;
 use rprof_sampler::{Batch, Boosted};
 
-/// The queue of batches for the writer thread. While it is long, the writer must not block: the
-/// rings would fill up and lose samples.
+/// Queue of batches for the writer thread. While it is long, the writer must not block, or the
+/// rings lose samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Backlog {
     batches: Receiver<Batch>,
-    /// Queue length at which the writer thread is behind.
+    /// Length from which the queue is long.
     many: usize,
     boosted: Boosted,
 }

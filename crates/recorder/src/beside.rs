@@ -47,8 +47,8 @@ impl CountsBeside {
         self.session.disable().ok();
     }
 
-    /// Ends counting. Returns notes for the file's private section: the count of each event with
-    /// its counted share of the time, and time and memory of a command that ended.
+    /// Ends counting. Returns notes for the file: each event's count and counted share of the time,
+    /// and the command's CPU times and memory.
     pub(crate) fn finish(
         mut self,
         wall: Duration,

@@ -24,8 +24,8 @@ const LEAST_OF_SYSTEM: Duration = Duration::from_secs(1);
 
 /// Kernel statistics of the target's CPU time since the start of a recording.
 ///
-/// The sampled clock event counts as well, but it misses the end of a thread after its events are
-/// removed. That is a tenth of the time of short processes. So the larger value is used.
+/// The clock event counts too, but misses the end of each thread: a tenth of the time of short
+/// processes. So the larger value is used.
 #[derive(Debug)]
 pub(crate) enum Accounts {
     /// A command that started with the recording.
@@ -77,8 +77,8 @@ impl Accounts {
         }
     }
 
-    /// Returns the CPU time of processes in `unfinished` that the command started and that outlive
-    /// it. Returns 0 while the command runs: then the sampled clock counts them.
+    /// Returns the CPU time of the processes in `unfinished`, which the command left running.
+    /// Returns 0 while the command runs, because the clock event counts them then.
     fn left_behind(&self, session: &Session, unfinished: &[i32]) -> Duration {
         match (self, session.child()) {
             (Accounts::Command, Some(child)) if child.usage().is_some() => (unfinished.iter())
@@ -126,8 +126,8 @@ fn watched_cpus(session: &Session) -> &[u32] {
     session.watched_cpus().unwrap_or(session.cpus())
 }
 
-/// Returns the CPU time of a finished recording; `None` for cgroups, or if no clock was sampled.
-/// `used` is the result of [`Accounts::used`] before sampling stopped.
+/// Returns the CPU time of a finished recording; `None` for cgroups or without a clock event.
+/// `used` is [`Accounts::used`] before sampling stopped.
 pub(crate) fn measured(
     session: &Session,
     (accounts, used): (&Accounts, Option<Duration>),
@@ -155,9 +155,9 @@ pub(crate) fn measured(
 
 /// Returns the CPU time from the events' final counts; `None` if no clock was sampled.
 ///
-/// A clock event counts the running nanoseconds of its threads, also of ended threads, regardless
-/// of samples. So its count is the used CPU time, and samples times period is the sampled time. The
-/// two differ for short threads, because each thread begins a new period.
+/// A clock event counts the running time of its threads, including ended ones. So its count is the
+/// used CPU time, and samples times period is the sampled time. They differ for short threads: each
+/// begins a new period.
 fn of_counts(
     events: &[EventIds],
     counts: &FinalCounts,

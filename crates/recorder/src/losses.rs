@@ -60,7 +60,7 @@ impl LossAdvice {
     }
 }
 
-/// Returns three quarters of the rate at which samples were kept.
+/// Returns three quarters of the rate that caused no losses.
 fn lower_rate(event: &EventIds, lost: u64, all: u64) -> SuggestedRate {
     let kept = all.saturating_sub(lost).max(1) as f64 / all.max(1) as f64 * 0.75;
     let rate = event.attr.period_or_freq;
@@ -71,7 +71,7 @@ fn lower_rate(event: &EventIds, lost: u64, all: u64) -> SuggestedRate {
     SuggestedRate::Period(period.max(rate.saturating_mul(2)))
 }
 
-/// Returns a larger ring size in bytes, and the `kernel.perf_event_mlock_kb` that it needs if the user's
+/// Returns a larger ring size in bytes, and the `kernel.perf_event_mlock_kb` for it if the user's
 /// limit is too low.
 fn larger_ring(ring: usize, cpus: usize, steps: &[Degradation]) -> (Option<usize>, Option<usize>) {
     let fair = (MOST_OF_ALL / cpus.max(1)).clamp(1, LARGEST);

@@ -34,8 +34,8 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
     }
 }
 
-/// Adds the clock's resolution, and one instant on this clock and on the wall clock. perf does so
-/// if the user names a clock.
+/// Adds the clock's resolution, and one instant on it and on the wall clock, as perf does with a
+/// named clock.
 pub fn describe_clock(features: &mut FeatureSections, clock: Clock) {
     features.insert_words(Feature::CLOCKID, &[clock.resolution_ns()]);
     // Read the wall clock between two readings of the clock.
@@ -74,8 +74,8 @@ fn total_memory() -> Option<u64> {
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Reads the first page of a /proc file, which contains the first CPU. The kernel takes long to
-/// write all CPUs.
+/// Reads the first page of a /proc file, with the first CPU. Generating all CPUs takes the kernel
+/// long.
 fn head(path: &str) -> Option<String> {
     let mut bytes = vec![0; 4096];
     let read = File::open(path).ok()?.read(&mut bytes).ok()?;

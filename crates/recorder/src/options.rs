@@ -94,15 +94,15 @@ pub enum Output {
 }
 
 impl Output {
-    /// Passes the records to a writer instead of a file: sorted by time and with stacks unwound,
-    /// exactly as in a file. The caller can analyse a recording while it runs.
+    /// Passes the records to a writer instead of a file: sorted by time and unwound, as in a file.
+    /// So the caller can analyse a running recording.
     ///
-    /// `create` is called once, before the first record, with the events of the records (attr, name
-    /// and ids) and the header features. The writer then runs on a thread of its own. It receives
-    /// each record once no CPU can send an earlier one. About every 100 ms it gets a
+    /// `create` is called once, before the first record, with the events of the records (attr,
+    /// name, ids) and the header features. The writer runs on its own thread. It gets each record
+    /// once no CPU can send an earlier one, and about every 100 ms a
     /// [checkpoint](RecordWriter::checkpoint) after a FINISHED_ROUND record.
     /// [`Recording::finish`](crate::Recording::finish) finishes it. It returns results through
-    /// shared state such as a channel. An error of the writer ends the recording.
+    /// shared state such as a channel. Its errors end the recording.
     ///
     /// # Examples
     /// ```no_run
@@ -167,22 +167,22 @@ pub struct RecordOptions {
     pub max_bytes: Option<u64>,
     /// Unwind user registers and stack bytes to callchains before writing.
     pub unwind: bool,
-    /// Memory for unwind tables in bytes, over all images. The least recently used tables are
-    /// dropped, and built again on demand. Default: 96 MiB.
+    /// Memory for the unwind tables of all images, in bytes. The least recently used ones are
+    /// dropped and built again on demand. Default: 96 MiB.
     pub unwind_memory: usize,
     /// Files to embed in the recording for reports.
     pub embedding: Embedding,
     /// Events to count in addition to sampling, for the file's notes; `None` for none.
     pub counted: Option<Vec<Event>>,
-    /// Shortest wait written as a sample of its own, if switches are recorded. Shorter waits with
-    /// the same thread and stack are summed until they reach it. Default: 1 ms.
+    /// Shortest wait with its own sample, if switches are recorded. Shorter waits with the same
+    /// thread and stack are summed. Default: 1 ms.
     pub least_wait: Duration,
-    /// Longest time for which samples stay in the buffers; `None` to handle each batch at once. A
-    /// pause saves wake-ups, which cost more CPU time than the samples of a quiet system. Keep it
-    /// short: each CPU has buffers of 2 MiB.
+    /// Maximum delay of samples in buffers; `None` to handle each batch at once. It saves wake-ups,
+    /// which cost more CPU time than the samples of a quiet system. Keep it short: a CPU's buffers
+    /// hold 2 MiB.
     pub pause: Option<Duration>,
-    /// Maximum share of CPU time, from 0 to 1, for recording switches. If they cost more, rprof
-    /// records them in time windows. From 1 on it records all switches. Default: 0.02.
+    /// Maximum share of CPU time for recording switches, from 0 to 1. Beyond it, rprof records them
+    /// only in time windows. From 1 on it records all. Default: 0.02.
     pub switch_budget: f64,
     /// Receives a byte when [`Recording::writer`](crate::Recording::writer) changes.
     pub notify: Option<UnixStream>,

@@ -17,7 +17,7 @@ const CHUNK: usize = 256 << 10;
 /// The last records of a recording, limited by a number of intervals and by bytes. Clones share the
 /// data.
 ///
-/// A [writer](Self::writer) adds records. Names and mappings of dropped records are kept, so that a
+/// A [writer](Self::writer) adds records. Names and mappings of dropped records stay, so that a
 /// [snapshot](Self::snapshot) is self-contained.
 #[derive(Clone, Debug)]
 pub struct RecentRecords(Arc<Mutex<Kept>>);

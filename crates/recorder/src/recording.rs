@@ -430,8 +430,8 @@ impl Recording {
         }
     }
 
-    /// Ends the recording and finishes the file. A running command continues without sampling;
-    /// [`wait_for_command`](Self::wait_for_command) waits for it.
+    /// Ends the recording and finishes the file. A command may run on without sampling:
+    /// [`wait_for_command`](Self::wait_for_command).
     ///
     /// # Errors
     /// [`RecordError::Write`]; [`RecordError::Thread`] if the writer thread panicked or the

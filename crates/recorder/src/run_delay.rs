@@ -1,5 +1,5 @@
-//! Time that threads waited for a CPU, from scheduler statistics. It includes the delay after a
-//! wake-up, which SWITCH records count as part of the preceding wait.
+//! Time that threads waited for a CPU, from scheduler statistics, including the delay after a
+//! wake-up. SWITCH records count that delay as part of the wait before it.
 
 use rprof_launch::{RunDelay, RunDelays, Target};
 use rprof_sampler::Session;

@@ -61,10 +61,9 @@ pub struct Summary {
     pub waits: u64,
     /// Time of the threads, if switches were recorded.
     pub thread_time: Option<ThreadTime>,
-    /// Time that threads waited for a CPU, from the scheduler's statistics, if switches were
-    /// recorded. For attached targets it covers the threads that ran from the beginning to the end;
-    /// for a command, its first thread. `None` if the kernel does not count it or there is no such
-    /// thread.
+    /// Time that threads waited for a CPU, from scheduler statistics, if switches were recorded: of
+    /// attached threads that ran from beginning to end, or of the command's first thread. `None` if
+    /// the kernel does not count it or there is no such thread.
     pub run_delay: Option<RunDelay>,
     /// Processes that the command started and that still run; they are no longer recorded.
     pub left_running: Vec<i32>,

@@ -6,8 +6,8 @@ use rprof_sampler::{EventCount, EventIds, FinalCounts, Role};
 
 use crate::output::Tally;
 
-/// Throttling by the kernel. It pauses an event until the next tick after too many samples in one
-/// tick (`perf_event_max_sample_rate`). It also lowers that limit if samples take more than
+/// Throttling by the kernel, which pauses an event until the next tick after too many samples
+/// (`perf_event_max_sample_rate`). It lowers that limit if samples take more than
 /// `perf_cpu_time_max_percent` of the CPU time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttling {

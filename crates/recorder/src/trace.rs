@@ -1,10 +1,9 @@
-//! AUX traces in a recording: one AUXTRACE_INFO record at the start of each file, and one AUXTRACE
-//! record per piece.
+//! AUX traces in a recording: an AUXTRACE_INFO record at the start of each file, and AUXTRACE
+//! records for the pieces.
 //!
-//! The settings in AUXTRACE_INFO are the ones that perf's decoders expect
-//! (`tools/perf/arch/*/util/`: `intel-pt.c`, `intel-bts.c`, `arm-spe.c`). Records have
-//! CLOCK_MONOTONIC times and traces have timestamps of the processor's counter. The settings give
-//! no conversion between the two.
+//! perf's decoders define the settings in AUXTRACE_INFO (`tools/perf/arch/*/util/`: `intel-pt.c`,
+//! `intel-bts.c`, `arm-spe.c`). Records have CLOCK_MONOTONIC times, and traces the processor's
+//! timestamps. The settings give no conversion.
 
 use std::io;
 use std::path::Path;
@@ -15,8 +14,8 @@ use rprof_perfdata::user_records::{Auxtrace, AuxtraceInfo};
 use rprof_records::{Endian, EventKind};
 use rprof_sampler::TracePiece;
 
-/// Bytes of a trace in one AUXTRACE record. It must fit into the 64 KiB limit of a file that is
-/// valid at every moment. As a multiple of 24 (BTS) and 64 (SPE) bytes it cuts no entry.
+/// Trace bytes per AUXTRACE record: below the 64 KiB limit of a file that is valid at every moment.
+/// A multiple of 24 (BTS) and 64 (SPE) bytes cuts no entry.
 const RECORD: usize = 298 * 192;
 
 /// Encodes the AUXTRACE_INFO record of a tracing unit whose PMU has type `kind`.

@@ -14,9 +14,9 @@
 //!   u64 len, bytes             saved_cmdlines
 //! ```
 //!
-//! The layout is perf's (`tools/perf/util/trace-event-info.c`), with the formats of the recorded
-//! tracepoints only. kallsyms is empty, as in perf. saved_cmdlines is empty too, unlike in perf:
-//! COMM records name the recorded threads, and the names of other threads are private.
+//! The layout is perf's (`tools/perf/util/trace-event-info.c`), with recorded tracepoints only.
+//! kallsyms is empty, as in perf. Unlike in perf, saved_cmdlines is empty too: COMM records name
+//! the recorded threads, and other names are private.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +27,7 @@ use rprof_records::EventKind;
 use rprof_sampler::{EventIds, Role};
 use rustix::param::page_size;
 
-/// The system whose formats have a section of their own.
+/// The system with a separate list of formats.
 const FTRACE: &str = "ftrace";
 
 /// Builds the section for tracepoints given as (system, name), in any order and with duplicates.
@@ -60,8 +60,8 @@ pub(crate) fn add(features: &mut FeatureSections, events: &[EventIds]) -> io::Re
     Ok(())
 }
 
-/// Returns system and name of the tracepoint with this id. They usually are the event's name,
-/// unless the user renamed the event or gave a number.
+/// Returns system and name of the tracepoint with this id. The event's name usually has them,
+/// unless the user gave another name or a number.
 fn tracepoint(tracefs: &Tracefs, called: &str, id: u64) -> Option<(String, String)> {
     let mut words = called.split([':', '/']);
     let (system, name) = (words.next()?, words.next().unwrap_or_default());

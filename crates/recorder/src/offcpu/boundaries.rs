@@ -26,7 +26,7 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 pub(crate) struct Boundaries {
     queue: Mutex<VecDeque<(u64, Change)>>,
-    /// Threads whose switches are counted at the end of each window.
+    /// Threads to count at the end of each window.
     sleepers: Mutex<Vec<i32>>,
     /// Switches read so far, by CPU number.
     switches: Vec<AtomicU64>,
@@ -49,9 +49,8 @@ impl Boundaries {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a change with the time from `now`. Later records are written only after `now`
-    /// returned. So a reader that has such a record and then calls [`take`](Self::take) gets the
-    /// change.
+    /// Queues a change at the time from `now`. Records with later times are written after this, so
+    /// their reader finds the change with [`take`](Self::take).
     pub(super) fn tell(&self, change: Change, now: impl FnOnce() -> u64) {
         let mut queue = self.lock();
         queue.push_back((now(), change));

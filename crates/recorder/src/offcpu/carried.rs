@@ -1,8 +1,7 @@
 //! [`Carried`]: stacks of threads that sleep from one window to the next.
 //!
-//! The kernel counts the switches of each thread. If it counted only the recorded switches since
-//! the last count, the thread is still in the same wait, and its stack is known. Otherwise it may
-//! be inspected.
+//! If the kernel's switch count of a thread grew only by its recorded switches, the thread is in
+//! the same wait as before, with a known stack. Otherwise the thread may be inspected.
 
 use rustc_hash::FxHashMap;
 
@@ -46,8 +45,7 @@ pub(super) struct Sleeping {
 }
 
 impl Pairing {
-    /// Handles counts at the end of a window: a thread without switches since the last count is
-    /// still in the same wait.
+    /// Handles counts at the end of a window, and keeps the waits of threads that did not switch.
     pub(super) fn carry(&mut self, readings: &[Reading]) {
         let mut carried = std::mem::take(&mut self.sleeping.carried);
         self.sleeping.unknown.clear();
@@ -99,8 +97,7 @@ impl Pairing {
         }
     }
 
-    /// Returns the process of a counted thread, unless it is known to be in the same wait as
-    /// before.
+    /// Returns a counted thread's process, unless the thread is still in its earlier wait.
     pub(super) fn pid_to_look_at(&self, reading: &Reading) -> Option<i32> {
         let carried = self.sleeping.carried.get(&reading.tid);
         let is_known = carried.is_some_and(|its| its.switches == reading.switches);

@@ -2,12 +2,12 @@
 
 use super::wait::Moment;
 
-/// Maximum nanoseconds from the sample of a switch to its record. Both are written with interrupts
-/// off, but a virtual machine may be paused in between.
+/// Maximum nanoseconds from a switch's sample to its record. Both are written with interrupts off,
+/// but a virtual machine may pause in between.
 const SAMPLE_BEFORE_SWITCH: u64 = 100_000_000;
 
-/// Maximum nanoseconds from a switch-out record to the next thread's switch-in record, if nothing
-/// ran in between. The kernel switches stacks and events in that time, with interrupts off.
+/// Maximum nanoseconds from a switch-out to a direct switch-in. The kernel switches stacks and
+/// events in between, with interrupts off.
 const WITHIN_SWITCH: u64 = 5_000;
 
 /// Maximum number of CPUs of a kernel, which bounds the memory.
@@ -80,9 +80,8 @@ impl Cpus {
         }
     }
 
-    /// Handles a switch-in. Returns its start: the time at which the previous thread began to
-    /// leave, if the two follow directly. So a switch is one moment, as in the kernel's clocks of
-    /// threads.
+    /// Handles a switch-in. Returns its time, or the start of a directly preceding switch-out. So a
+    /// switch is one moment, as in the kernel's thread clocks.
     pub(super) fn came(&mut self, at: Moment) -> u64 {
         let Some(cpu) = self.cpu(at.cpu, at.time) else {
             return at.time;

@@ -1,14 +1,12 @@
 //! [`Cuts`]: estimates stacks for waits that began before a window.
 //!
-//! A wait that began before its window has no stack, because its switch-out was in the gap. A wait
-//! that the window's end cuts does have one. Windows are independent of the program. So over many
-//! windows, both kinds spend the same time in each place. The waits without a stack are divided
-//! among the places of the thread's other cut waits, weighted by their time. A single wait stays
-//! uncertain, but the sums are unbiased.
+//! A wait that began before its window has no stack: its switch-out was in the gap. A wait cut by
+//! the window's end has one. Windows are independent of the program, so on average both kinds spend
+//! the same time in each place. The unknown waits are divided among the places of the thread's cut
+//! waits, by time. Single waits stay uncertain, but sums are unbiased.
 //!
-//! Waits that span a whole window are a separate kind, because long waits are more frequent among
-//! them. If one could not be inspected in time, it is divided among the places of the others of
-//! this kind.
+//! Waits that span a whole window are a separate kind, because more of them are long. One without
+//! an inspection is divided among the others of this kind.
 
 use std::collections::VecDeque;
 
@@ -59,8 +57,8 @@ impl Cuts {
         });
     }
 
-    /// Divides the first wait of a thread in a window, if it began earlier and has no stack. The
-    /// sum of the weights is unchanged.
+    /// Divides a thread's first wait in a window, if it began earlier and has no stack. The sum of
+    /// the weights is unchanged.
     pub(super) fn divide(&self, tid: i32, waits: &mut Vec<Wait>, began: u64, ended: u64) {
         let is_unknown = |wait: &&Wait| wait.from == began && wait.stack.is_none();
         let Some(first) = waits.first().filter(is_unknown) else {

@@ -1,7 +1,7 @@
 //! [`KernelFunctions`]: addresses of the kernel's functions, by name.
 //!
-//! /proc gives function names of a sleeping thread, but a callchain needs addresses. Reading all of
-//! `/proc/kallsyms` takes some 50 ms, so a separate thread reads it.
+//! /proc names the functions of a sleeping thread, but a callchain needs addresses. A separate
+//! thread reads `/proc/kallsyms`, which takes some 50 ms.
 
 use std::io::BufRead;
 use std::thread::JoinHandle;

@@ -7,15 +7,15 @@
 //!                                                              +--> ThreadTime
 //! ```
 //!
-//! Input records are sorted by time and have final stacks. A wait is written at its end, as a
-//! sample whose period is its length in nanoseconds. A reader only needs to sum periods.
+//! Input records are sorted by time and have final stacks. A wait is written at its end as a
+//! sample. Its period is its length in nanoseconds, so readers only sum periods.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `pairing` | pairs switches out and in to waits |
 //! | `thread` | state of a thread |
 //! | `sleepers` | stacks of threads that were asleep at the start |
-//! | `kernel_functions` | addresses of the kernel functions in which they sleep |
+//! | `kernel_functions` | addresses of kernel functions in their stacks |
 //! | `cpus` | state of each CPU |
 //! | `cuts` | stacks for waits that began before a window |
 //! | `pace` | limits the cost of recording switches with time windows |
@@ -82,7 +82,7 @@ pub(crate) const EVENT_NAME: &str = "offcpu-time";
 /// `PERF_COUNT_SW_BPF_OUTPUT`, the config of perf's event of this name.
 const BPF_OUTPUT: u64 = 10;
 
-/// Nanoseconds after which an unchanged sum is written.
+/// Nanoseconds until an unchanged sum is written.
 const FLUSH: u64 = 500_000_000;
 
 /// Recorded threads, and the start of the recording.
@@ -122,7 +122,7 @@ pub(crate) struct OffCpu {
     has_begun: bool,
     /// Threads to inspect that may be asleep, the next one last.
     sleepers: Vec<(i32, i32)>,
-    /// Inspected threads whose kernel functions have no address yet.
+    /// Inspected threads without addresses of their kernel functions.
     unnamed_looks: Vec<sleepers::Look>,
     /// `None` if samples have no kernel stack.
     kernel_functions: Option<KernelFunctions>,
@@ -140,8 +140,8 @@ pub(crate) struct OffCpu {
     bytes: Vec<u8>,
 }
 
-/// Returns the attr of wait samples for the unwound attr `switches`. If wakers are recorded, the
-/// address field is a [`WaitEnd`](rprof_records::WaitEnd).
+/// Returns the attr of wait samples for the unwound attr `switches`. With wakers, the address field
+/// is a [`WaitEnd`](rprof_records::WaitEnd).
 pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
     let mut attr = switches.clone();
     (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
@@ -153,8 +153,8 @@ pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
 }
 
 impl OffCpu {
-    /// Starts with a session's switch event; `None` if it has none. `least` is the shortest wait
-    /// that gets a sample of its own.
+    /// Starts with a session's switch event, if it has one. `least` is the shortest wait with its
+    /// own sample.
     pub(crate) fn of(
         session: &Session,
         rewriting: Rewriting,
@@ -205,8 +205,8 @@ impl OffCpu {
         &self.boundaries
     }
 
-    /// Fetches changes before the next records are handled. At the end of a window, sleeping
-    /// threads are inspected at once: they may wake before its records are handled.
+    /// Fetches changes. At the end of a window it inspects sleeping threads at once, because they
+    /// may wake before its records are handled.
     pub(crate) fn take_changes(&mut self, unwinding: Option<&mut Unwinding>) {
         let changes = self.boundaries.take();
         if let Some(unwinding) = unwinding {
@@ -379,8 +379,8 @@ impl OffCpu {
         output.put(released, event)
     }
 
-    /// Returns true for a thread outside the recorded cgroup: it has no switch or sample. The
-    /// kernel records process events of all CPUs.
+    /// Returns true for a thread outside the recorded cgroup, which has no switch or sample.
+    /// Process events arrive for all threads.
     fn is_outside(&self, tid: i32) -> bool {
         self.watched.by_group && !self.pairing.has_seen(tid)
     }

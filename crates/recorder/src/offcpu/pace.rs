@@ -1,9 +1,9 @@
 //! [`Pace`]: limits the cost of recording switches.
 //!
-//! Recording a switch costs its CPU some microseconds, and a workload may switch at any rate. If
-//! the cost exceeds the budget, switches are recorded only in windows. The measured rate sets the
-//! share of time in windows. The gaps have random lengths, so that no program runs in step with
-//! them. [`windows`](super::windows) extrapolates the results.
+//! Recording a switch costs some microseconds, and a workload may switch at any rate. If the cost
+//! exceeds the budget, switches are recorded only in windows, for a share of time that depends on
+//! the rate. Gaps have random lengths, so that no program runs in step with them.
+//! [`windows`](super::windows) extrapolates the results.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -30,11 +30,11 @@ const SHORTEST: Duration = Duration::from_millis(2);
 /// Maximum time from one window to the next, with windows of minimum length.
 const LONGEST_PERIOD: Duration = Duration::from_secs(2);
 
-/// Cost at which windows begin, as a multiple of the budget; they end below the budget.
+/// Cost, as a multiple of the budget, that starts windows. They end below the budget.
 const TOO_MUCH: f64 = 2.0;
 
-/// Credit in CPU seconds for bursts before windows begin: the switches of a starting program are
-/// worth recording. Unused budget refills the credit up to this maximum.
+/// Maximum credit in CPU seconds before windows begin, for bursts as at program start. Unused
+/// budget refills it.
 const BURST: f64 = 0.02;
 
 /// Time of frequent draining after a window.
@@ -46,8 +46,8 @@ const CONTROL: f64 = 0.1;
 /// Cost in CPU seconds of a switch with a sample, and with a SWITCH record alone.
 const COST: (f64, f64) = (6e-6, 1.2e-6);
 
-/// Maximum wakeups per second on one CPU, of any threads: some 5 % of its time. Beyond it, wakeups
-/// are no longer recorded. Averaged over [`WAKEUPS_OVER`].
+/// Maximum wakeups per second on one CPU: some 5 % of its time. Beyond it, wakeups are not recorded
+/// any more. Averaged over [`WAKEUPS_OVER`].
 const MOST_WAKEUPS: f64 = 100_000.0;
 
 /// Minimum time to average wakeups.
@@ -64,9 +64,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Limits the cost of a session's switches to the share `budget` of a CPU's time. `None` if no
-    /// switches are recorded, if there is no limit, if the thread cannot be started, or if the
-    /// records' clock cannot be read.
+    /// Limits the cost of a session's switches to a share of a CPU's time. Returns `None` without
+    /// switches or limit, if the thread cannot be started, or if the records' clock cannot be read.
     pub(crate) fn begin(
         session: &Session,
         boundaries: &Arc<Boundaries>,
@@ -242,9 +241,9 @@ impl Pacer {
         }
     }
 
-    /// Requests frequent draining in the window that begins, and for a while after it. If possible,
-    /// the writer does it from an idle CPU, because a drain thread preempts the workload. Sleeping
-    /// threads must be inspected before they wake.
+    /// Requests frequent draining during the new window and shortly after it. The writer drains if
+    /// possible, from an idle CPU, because a drain thread preempts the workload. Sleeping threads
+    /// must be inspected before they wake.
     fn drain_for(&self, window: Duration) {
         let time = u64::try_from((window + BEHIND).as_nanos()).unwrap_or(u64::MAX);
         let now = rprof_sampler::monotonic_ns();
@@ -276,7 +275,7 @@ impl Pacer {
         self.boundaries.tell(change, || self.clock.now_ns());
     }
 
-    /// Returns the share of time in which switches can be recorded; more than 1 below the budget.
+    /// Returns the affordable share of time for recording; more than 1 below the budget.
     fn part(&self) -> f64 {
         let (busiest, all) = self.rate.rates();
         let of_cpu = self.budget / (busiest * self.cost).max(1e-9);
@@ -288,7 +287,7 @@ impl Pacer {
 }
 
 /// Returns the lengths of a window and of the gap before it. `part` is the share of time in
-/// windows, `control` the time for starting and stopping, and `random` is from 0 to 1.
+/// windows, `control` the time to start and stop one, and `random` is from 0 to 1.
 fn lengths(part: f64, control: Duration, random: f64) -> (Duration, Duration) {
     let part = part.clamp(1e-4, 1.0);
     let shortest = SHORTEST.max(control.div_f64(CONTROL));

@@ -13,11 +13,11 @@
 //!
 //! All wakeups by threads are recorded. A missing wakeup was made by an interrupt on an idle CPU.
 //!
-//! A switch counts as one moment, which begins with the sample of the leaving thread. Recording it
-//! takes longer than anything else in a thread that switches often, and must not count as a wait.
+//! A switch is one moment, which begins with the sample of the leaving thread. Recording it may
+//! take longer than the thread ran, and must not count as a wait.
 //!
-//! The first record of an existing thread tells its earlier state. A switch-in means it was
-//! off-CPU; a switch-out, an exit or a sample means it was running.
+//! A thread's first record tells its earlier state. A switch-in means it was off-CPU; a switch-out,
+//! an exit or a sample means it was running.
 
 use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,7 +31,7 @@ use super::wait::{Cause, Moment, Wait};
 use super::wakeups::Wakeup;
 use super::windows::Window;
 
-/// Nanoseconds after a switch-out in which kernel samples may still belong to the leaving thread.
+/// Nanoseconds after a switch-out when kernel samples may still belong to the leaving thread.
 const STILL_SWITCHING: u64 = 50_000;
 
 /// Maximum nanoseconds from a sample to a later switch-in of the same thread.
@@ -53,12 +53,12 @@ struct Watched {
 pub(super) struct Pairing {
     pub(super) threads: FxHashMap<i32, Thread>,
     pub(super) cpus: Cpus,
-    /// True if whole CPUs are recorded. Then a switch-out follows a thread's exit, and threads
-    /// without any record are not counted.
+    /// True if whole CPUs are recorded. Then a switch-out follows each exit, and threads without
+    /// records do not count.
     pub(super) by_cpu: bool,
     pub(super) time: ThreadTime,
-    /// Recorded CPUs, if not all. Switches arrive from all CPUs; only time on these CPUs, and waits
-    /// that began there, count.
+    /// Recorded CPUs, if not all. Switches arrive from all CPUs, but only time and waits on these
+    /// count.
     watched: Option<Watched>,
     /// The current or last window, if switches are recorded in windows.
     pub(super) window: Option<Window>,
@@ -279,8 +279,8 @@ impl Pairing {
         self.threads.contains_key(&tid)
     }
 
-    /// Sets the stack of a sleeping thread without records, inspected at `time`, as a whole record.
-    /// A second call with the same time replaces the first.
+    /// Sets the stack of a sleeping thread without records, inspected at `time`. A second record of
+    /// the same time replaces the first.
     pub(super) fn found_waiting(&mut self, tid: i32, time: u64, record: Vec<u8>) {
         let gaps = self.cpus.gaps();
         let Some(thread) = self.threads.get_mut(&tid) else {
@@ -508,8 +508,7 @@ impl Pairing {
     }
 
     /// Counts the time since the last change as waiting. Returns the wait, unless too much of it
-    /// was lost. `is_recorded` is true if a wakeup by a thread would have a record, except for
-    /// losses.
+    /// was lost. `is_recorded` is true if a thread's wakeup would have a record, except for losses.
     pub(super) fn waited_until(&mut self, at: Moment, is_recorded: bool) -> Option<Wait> {
         let (from, is_known) = self.since(at)?;
         let wake = (self.threads.get(&at.tid)).and_then(Thread::ended_by);

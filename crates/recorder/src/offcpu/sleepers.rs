@@ -1,7 +1,7 @@
 //! Stacks of threads that were asleep at the start of the recording, read from their processes.
 //!
-//! The kernel stack comes from /proc (`KernelPlace`), and the user stack from process memory. Each
-//! needs its own permissions, so either may be missing.
+//! Kernel stacks come from /proc (`KernelPlace`), user stacks from process memory. Each needs its
+//! own permissions.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::carried::Reading;
 use super::kernel_functions::KernelFunctions;
 use crate::unwind::{SleepingStack, Unwinding};
 
-/// Time for inspections in one round, in which all records wait.
+/// Time limit of inspections in one round, while all records wait.
 const ROUND: Duration = Duration::from_millis(10);
 
 /// Maximum number of inspected threads. One or two take 0.1 ms.
@@ -27,7 +27,7 @@ pub(super) struct Look {
     /// Time of the inspection, on the records' clock.
     time: u64,
     switches: u64,
-    /// Kernel functions in which it sleeps, innermost first; empty if unknown.
+    /// Kernel stack, innermost function first; empty if unknown.
     places: Vec<KernelPlace>,
     /// User callchain after its marker, leaf first; empty if unknown.
     chain: Vec<u64>,
@@ -36,8 +36,8 @@ pub(super) struct Look {
 }
 
 impl OffCpu {
-    /// Inspects sleeping threads in unknown places, within the time limit: threads from before the
-    /// recording, and threads that fell asleep between windows.
+    /// Inspects threads that sleep in unknown places since before the recording or a gap, within a
+    /// time limit.
     pub(crate) fn look_at_sleepers(&mut self, mut unwinding: Option<&mut Unwinding>) {
         if let Some(functions) = &mut self.kernel_functions {
             functions.take_if_ready();
@@ -127,8 +127,7 @@ impl OffCpu {
         self.name_kernel_places();
     }
 
-    /// Adds kernel stacks to inspections that were made before the list of kernel functions was
-    /// read.
+    /// Adds kernel stacks to inspections from before the list of kernel functions was ready.
     fn name_kernel_places(&mut self) {
         let is_loading = (self.kernel_functions.as_ref()).is_some_and(KernelFunctions::is_loading);
         if is_loading {

@@ -1,9 +1,8 @@
 //! [`Sums`]: sums of short waits with the same stack.
 //!
 //! A wait of a microsecond is not worth a record, but a million of them are. So short waits with
-//! the same thread, stack, cause and waker are summed until they reach a limit. Then the last of
-//! them is written with the sum. A long wait is written at once. This is exact: for each stack, the
-//! written sum equals the sum of all waits.
+//! the same thread, stack, cause and waker are summed up to a limit, and then written as one
+//! record. Long waits are written at once. For each stack, the written sum is exact.
 
 use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -42,15 +41,15 @@ struct Entry {
 pub(super) struct Sums {
     /// Minimum nanoseconds for a record.
     least: u64,
-    /// Offset in a record at which the stack begins.
+    /// Offset of the stack in a record.
     stack_at: usize,
     /// Sums by the hash of thread, cause, waker and stack.
     entries: FxHashMap<u64, Entry>,
 }
 
 impl Sums {
-    /// Starts without sums. `least` is the minimum in nanoseconds for a record, and `stack_at` the
-    /// offset of the stack in samples.
+    /// `least` is the minimum in nanoseconds for a record, and `stack_at` the offset of the stack
+    /// in samples.
     pub(super) fn new(least: u64, stack_at: usize) -> Sums {
         Sums {
             least,

@@ -3,8 +3,8 @@
 use super::wait::Cause;
 use super::wakeups::Wakeup;
 
-/// Maximum nanoseconds from a wakeup to the sample of the switch whose wait it ends. The thread has
-/// already left its run queue.
+/// Maximum nanoseconds from a wakeup to an even later switch sample of the woken thread, which has
+/// left its run queue.
 const JUST_LEAVING: u64 = 1_000;
 
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use super::wait::{Cause, Wait};
 /// Time of all recorded threads in nanoseconds, summed: two threads that wait for a second wait for
 /// two.
 ///
-/// From the start to the end of a thread's recording, each nanosecond is in one of
-/// [`on_cpu`](Self::on_cpu), [`blocked`](Self::blocked), [`runnable`](Self::runnable),
-/// [`unknown`](Self::unknown) and [`elsewhere`](Self::elsewhere).
+/// Each nanosecond of a recorded thread is in one of [`on_cpu`](Self::on_cpu),
+/// [`blocked`](Self::blocked), [`runnable`](Self::runnable), [`unknown`](Self::unknown) and
+/// [`elsewhere`](Self::elsewhere).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadTime {
@@ -23,23 +23,20 @@ pub struct ThreadTime {
     pub runnable: u64,
     /// Unknown time, because switches were lost.
     pub unknown: u64,
-    /// Time on unrecorded CPUs and in waits that began there; 0 if all CPUs are recorded. Not part
-    /// of [`total`](Self::total).
+    /// Time on unrecorded CPUs and in waits that began there. Not part of [`total`](Self::total).
     pub elsewhere: u64,
     /// Number of waits, including the ones open at the end.
     pub waits: u64,
-    /// Waiting time without a stack: of new threads, of waits from before the recording, and of all
-    /// waits if the kernel stack is inaccessible. Part of `blocked` and `runnable`.
+    /// Waiting time without a stack: new threads, waits from before the recording, or no access to
+    /// kernel stacks. Part of `blocked` and `runnable`.
     pub without_stack: u64,
     /// Switches that must have happened but were lost.
     pub lost_switches: u64,
-    /// Number of windows, if there were too many switches to record all; else 0. Times in the gaps
-    /// are extrapolated from the window before.
+    /// Number of windows; 0 if all switches were recorded. Times in gaps are extrapolated.
     pub windows: u64,
     /// Wall time between windows.
     pub paused: u64,
-    /// Record time at which wakers stopped being recorded, because the machine has too many
-    /// wakeups.
+    /// Record time of the end of waker recording, if there were too many wakeups.
     pub wakers_until: Option<u64>,
 }
 

@@ -91,8 +91,8 @@ impl WakeupReader {
         Some((i32::from_ne_bytes(woken), by))
     }
 
-    /// Returns the name of an unrecorded waker if it changed since the last call. `read` returns
-    /// the current name, so call this soon after the wakeup.
+    /// Returns an unrecorded waker's name if it changed. `read` returns the current name, so call
+    /// this soon after the wakeup.
     pub(super) fn new_name(
         &mut self,
         tid: i32,

@@ -5,10 +5,10 @@
 //!             Begin     Pause       Resume    Pause    Resume    Settle
 //! ```
 //!
-//! A window is extrapolated to the gap after it. Each thread's waits, cut at the window's bounds,
-//! and its time on CPUs are scaled by that factor. So the estimates are unbiased for waits of any
-//! length, and each thread's time counts exactly once. A thread that exits in a gap is extrapolated
-//! only to its exit. If a thread has too little time in a window, its time in the gap is unknown.
+//! A window is extrapolated to the gap after it, by scaling each thread's CPU time and waits, cut
+//! at the window's bounds. So estimates are unbiased for waits of any length, and each thread's
+//! time counts once. An exited thread is extrapolated to its exit. A thread with too little time in
+//! a window has unknown time in the gap.
 
 use rustc_hash::FxHashMap;
 
@@ -72,7 +72,7 @@ impl Window {
 }
 
 impl Slice {
-    /// Extrapolates the slice and adds it to `time`. The thread existed until `until`, and the
+    /// Extrapolates the slice of a thread that existed until `until`, and adds it to `time`. The
     /// window ended at `ended`. Returns its waits.
     fn settle(self, window: &Window, ended: u64, until: u64, time: &mut ThreadTime) -> Vec<Wait> {
         let here = ended.min(until).saturating_sub(self.began);
@@ -163,8 +163,8 @@ impl Pairing {
         }
     }
 
-    /// Ends the window and the gap after it, if there is one. All time up to its end must be
-    /// counted. Returns the extrapolated waits.
+    /// Ends the window and the gap after it. All time up to its end must be counted. Returns the
+    /// extrapolated waits.
     pub(super) fn end_window(&mut self, time: u64) -> Vec<Wait> {
         let mut waits = Vec::new();
         let Some(mut window) = self.window.take() else {
@@ -191,8 +191,8 @@ impl Pairing {
         waits
     }
 
-    /// Counts the time of all threads up to `time`. If `goes_on`, their states continue; else they
-    /// become unseen. Returns the waits, unless the window keeps them.
+    /// Counts the time of all threads up to `time`. If not `goes_on`, their states become unseen.
+    /// Returns the waits, unless the window keeps them.
     pub(super) fn close(&mut self, time: u64, goes_on: bool) -> Vec<Wait> {
         let mut tids: Vec<i32> = self.threads.keys().copied().collect();
         tids.sort_unstable();

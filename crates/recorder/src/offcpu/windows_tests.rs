@@ -20,8 +20,8 @@ struct Switch {
     leaves: Option<&'static [u8]>,
 }
 
-/// Generates the switches of a thread: for each stack a number and length of waits, in random
-/// order, with `work` between them.
+/// Generates a thread's switches: numbers and lengths of waits by stack, in random order, with
+/// `work` between them.
 fn thread(
     tid: i32,
     kinds: &[(&'static [u8], u64, u64)],
@@ -56,8 +56,8 @@ fn thread(
     switches
 }
 
-/// Feeds a pairing with the switches in windows, and repeats windows with `period`. Returns the
-/// written sums by thread and stack.
+/// Feeds a pairing with switches in windows that repeat with `period`. Returns the written sums by
+/// thread and stack.
 fn record(
     mut switches: Vec<Switch>,
     (window, period): (u64, u64),

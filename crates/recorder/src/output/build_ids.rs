@@ -50,8 +50,8 @@ impl BuildIds {
         self.left_out
     }
 
-    /// Returns entries for the kernel, its modules, the vdso and all mapped files. Opens files that
-    /// are not in `identified`, if they are unchanged.
+    /// Returns entries for the kernel, its modules, the vdso and all mapped files. Opens unchanged
+    /// files that are not in `identified`.
     pub(super) fn entries(&self, identified: &IdentifiedFiles) -> Vec<BuildIdEntry> {
         let entry = |misc, path: &[u8], build_id: &[u8]| BuildIdEntry {
             misc,

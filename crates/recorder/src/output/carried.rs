@@ -1,7 +1,7 @@
 //! [`CarriedRecords`]: records that a new file begins with, so that each file is self-contained.
 //!
-//! Names and mappings of live processes are synthesized from the live process map. One-time records
-//! of processes, the kernel and cgroups are kept verbatim. The size is bounded by the live objects.
+//! Names and mappings come from the live process map. One-time records of processes, the kernel and
+//! cgroups are kept verbatim, while their objects live.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

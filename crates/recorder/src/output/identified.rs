@@ -1,9 +1,9 @@
 //! [`IdentifiedFiles`]: build-ids of mapped files, read by the recorder itself.
 //!
-//! The kernel can put build-ids into MMAP2 records (`attr.build_id`), but then it also marks the
-//! records of other listeners, which crashes perf 6.1. So the embedding thread reads build-ids
-//! while the files are mapped. The writer uses the results without waiting. A result that is too
-//! late for its mapping's record goes to the table at the end of the file.
+//! The kernel can put build-ids into MMAP2 records (`attr.build_id`), but then it marks records of
+//! other listeners too, which crashes perf 6.1. So the embedding thread reads them while the files
+//! are mapped, and the writer never waits for it. Late results go to the table at the end of the
+//! file.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -55,7 +55,7 @@ impl IdentifiedFiles {
         }
     }
 
-    /// Returns a file's build-id, if it is known.
+    /// Returns a file's known build-id.
     pub(super) fn get(&self, identity: &MmapIdentity) -> Option<BuildId> {
         match identity {
             MmapIdentity::BuildId(id) => Some(*id),
@@ -72,7 +72,7 @@ impl IdentifiedFiles {
         }
     }
 
-    /// Returns the mapping record with the build-id instead of device and inode, if it is known.
+    /// Returns the mapping record with the known build-id instead of device and inode.
     pub(super) fn with_build_id(&mut self, record: &[u8], mapped: &Mapped<'_>) -> Option<&[u8]> {
         let inode = mapped.identity.filter(|identity| key(identity).is_some())?;
         let build_id = self.known.get(&inode)?.as_bytes();

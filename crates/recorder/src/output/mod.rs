@@ -5,8 +5,8 @@
 //!   perf.data: header, CarriedRecords, the records that follow ... --rotation--> ...
 //! ```
 //!
-//! A rotation falls between two records, which remain sorted across files. A rotation by time
-//! divides the records exactly at that time.
+//! A rotation falls between two records, so all records stay sorted across files. A rotation by
+//! time divides them exactly at that time.
 //!
 //! | module | contents |
 //! |---|---|
@@ -207,8 +207,8 @@ impl RotatingOutput {
         self.sink()?.write_records(&made_up)
     }
 
-    /// Writes a piece of a trace, before the records that refer to it. Drops the piece and all
-    /// later records if it exceeds the byte limit.
+    /// Writes a piece of a trace, before the records that refer to it. Beyond the byte limit, drops
+    /// it and all later records.
     pub(crate) fn put_trace(&mut self, piece: &TracePiece) -> io::Result<()> {
         if self.would_be_full(piece.bytes.len() as u64) {
             self.full = true;
@@ -234,7 +234,7 @@ impl RotatingOutput {
         }
     }
 
-    /// Handles the first sample in an image, whose file may disappear soon.
+    /// Handles the first sample in an image.
     pub(crate) fn handle_sampled(&mut self, image: MappedImage) {
         if !self.full {
             self.embedder.handle_sampled(image);
@@ -254,8 +254,8 @@ impl RotatingOutput {
         self.full
     }
 
-    /// Ends a round: readers may then sort and release its records. The records so far survive if
-    /// this process is killed.
+    /// Ends a round: readers may sort and release its records. They survive if this process is
+    /// killed.
     pub(crate) fn end_round(&mut self) -> io::Result<()> {
         self.embedder.round();
         if self.config.overwrites {
@@ -285,8 +285,8 @@ impl RotatingOutput {
         (live.bytes).store(self.bytes_before + bytes, Ordering::Relaxed);
     }
 
-    /// Sets the total number of samples lost on a CPU; `id` is the event's id there. Writes a LOST
-    /// record for losses without one, which happen if the ring stays full to the end.
+    /// Sets the number of samples lost on a CPU; `id` is the event's id there. Writes a LOST record
+    /// for losses without one: the ring stayed full to the end.
     pub(crate) fn settle_lost(&mut self, cpu: u32, id: u64, lost: u64) -> io::Result<()> {
         let told = self.tally.lost_on(cpu) + self.before.lost_on(cpu);
         let untold = lost.saturating_sub(told);

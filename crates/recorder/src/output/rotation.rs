@@ -86,9 +86,8 @@ impl RotatingOutput {
         }
     }
 
-    /// Creates a file with the recording's name. If another program has created a file there, such
-    /// as a second recorder with the same output, that file stays. Then the new file gets a
-    /// timestamped name at once.
+    /// Creates a file with the recording's name. If that is occupied, for example by another
+    /// recorder with the same output, the new file gets a timestamped name at once.
     fn next_file(&mut self, path: &Path) -> io::Result<RecordingFile> {
         let mut name = path.to_owned();
         loop {
@@ -106,8 +105,8 @@ impl RotatingOutput {
         }
     }
 
-    /// Gives a finished file its timestamped name, and removes the oldest if there are too many. A
-    /// file that another program renamed, deleted or replaced is left alone and reported.
+    /// Gives a finished file its timestamped name, and removes the oldest beyond the maximum.
+    /// Leaves alone and reports files that other programs renamed, deleted or replaced.
     pub(super) fn put_aside(&mut self) -> io::Result<()> {
         let (Some(file), Some(path)) = (&self.file, &self.path) else {
             return Ok(());
@@ -131,7 +130,7 @@ impl RotatingOutput {
                     self.tell_if_moved();
                     break;
                 }
-                // The name was taken in the meantime; try the next one.
+                // Another program took the name; try the next one.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.last_name = Some(to);
                 }
@@ -161,8 +160,8 @@ impl RotatingOutput {
 /// Maximum number of externally moved files reported.
 const MOST_MOVED: usize = 16;
 
-/// Returns a free name for a file that ends now: `PATH.YYYYMMDDHHMMSSCC`, as in perf. It sorts
-/// after `last`, the name of the previous file, even if files in between were removed.
+/// Returns a free name `PATH.YYYYMMDDHHMMSSCC`, as in perf, for a file that ends now. It sorts
+/// after `last`, the previous name, even if files in between were removed.
 fn stamped(path: &Path, last: Option<&Path>) -> PathBuf {
     let mut time = wall_clock::LocalTime::now();
     loop {

@@ -23,8 +23,8 @@ impl LocalTime {
         }
     }
 
-    /// Returns `YYYYMMDDHHMMSSCC` in the user's time zone, with hundredths of a second in `CC`.
-    /// perf names the files of --switch-output like this.
+    /// Returns `YYYYMMDDHHMMSSCC` in the user's time zone (`CC`: hundredths of a second), as in
+    /// perf's --switch-output.
     pub(super) fn stamp(self) -> String {
         let since = (self.moment.duration_since(SystemTime::UNIX_EPOCH)).unwrap_or_default();
         let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or(0);

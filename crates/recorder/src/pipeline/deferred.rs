@@ -32,8 +32,7 @@ pub(crate) trait Settle {
     fn begin_round(&mut self);
 
     /// Completes the earliest deferred sample, `record`. Returns false if it needs later records,
-    /// allowed only if `may_wait` is true. All records before `now` were handled; [`u64::MAX`]
-    /// means the end.
+    /// only if `may_wait`. All records before `now` were handled; [`u64::MAX`] means the end.
     fn settle(&mut self, now: u64, may_wait: bool, record: &mut Vec<u8>) -> bool;
 }
 
@@ -92,8 +91,8 @@ impl DeferralQueue {
         Ok(())
     }
 
-    /// Writes all records that need not wait any more, or that exceed the limit. All records before
-    /// `now` must be pushed. Returns the time up to which the output is complete.
+    /// Writes all records that need not wait, or that exceed the limit, after all records before
+    /// `now` were pushed. Returns the time up to which the output is complete.
     ///
     /// # Errors
     /// Errors of writing.
@@ -192,8 +191,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any choice of deferred samples and flushes: all records come out once, sorted, and
-        /// the deferred ones completed. No record follows that is earlier than a promised time.
+        /// For any choice of deferred samples and flushes, all records come out once, sorted and
+        /// completed, and never before a promised time.
         #[test]
         fn order_is_kept(
             deferred in proptest::collection::vec(any::<bool>(), 0..100),

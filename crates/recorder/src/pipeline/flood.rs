@@ -1,10 +1,9 @@
 //! [`FloodFilter`]: drops COMM and mapping records of processes that flood them.
 //!
-//! A loop of `mmap` or `prctl(PR_SET_NAME)` writes hundreds of thousands of records per second.
-//! Sorting, decoding and writing them would delay all samples. So each process has a byte
-//! allowance. A process and its descendants share another one, because a process could fork when
-//! its own is used up. FORK, EXIT and exec records always pass: the process map needs them, and
-//! they cost the process more than the recorder.
+//! A loop of `mmap` or `prctl(PR_SET_NAME)` writes hundreds of thousands of records per second,
+//! which would delay all samples. So each process has a byte allowance. It shares another one with
+//! its descendants, because it could fork when its own is used up. FORK, EXIT and exec records
+//! always pass: the process map needs them, and they cost the process more than the recorder.
 
 use rprof_image::{Allowance, Rate};
 use rprof_records::{Endian, Misc, RawRecord, RecordType};

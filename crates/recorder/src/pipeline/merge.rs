@@ -1,7 +1,7 @@
 //! Merges the batches of all CPUs into one order by time.
 //!
 //! The records of one CPU arrive sorted, but CPUs send at different times. A record may be released
-//! once no CPU can send an earlier one. The watermarks tell when:
+//! once no CPU can send an earlier one, according to the watermarks:
 //!
 //! ```text
 //!   CPU 0  ---a----c---------|  watermark 9      released: everything before
@@ -17,19 +17,19 @@ use rustc_hash::FxHashMap;
 use super::flood::FloodFilter;
 use super::waiting::{Key, WaitingRecord, WaitingRecords};
 
-/// Maximum pending bytes on up to 32 CPUs; beyond it, the oldest records are released regardless of
-/// watermarks. Reached only if a drain thread does not run for seconds.
+/// Maximum pending bytes on up to 32 CPUs. Beyond it, the oldest records are released regardless of
+/// watermarks. It needs a drain thread that stops for seconds.
 const MOST_PENDING: usize = 64 << 20;
 
-/// Maximum pending bytes per CPU on larger machines. 256 busy CPUs send 1.3 GB per second, so one
-/// that lags by 100 ms makes 130 MB wait.
+/// Maximum pending bytes per CPU on larger machines. 256 busy CPUs send 1.3 GB per second, so a lag
+/// of 100 ms makes 130 MB wait.
 const PENDING_OF_CPU: usize = 2 << 20;
 
 /// Bytes per CPU to push before the next release.
 const MUCH_OF_CPU: usize = 512 << 10;
 
-/// Maximum number of batches per ring held without a copy. Further batches are copied, so that the
-/// drain thread gets its buffers back even if another CPU sends nothing for long.
+/// Maximum uncopied batches per ring. Further ones are copied, so that the drain thread gets its
+/// buffers back while another CPU lags.
 const MOST_HELD: usize = 4;
 
 /// Merges batches by (time, sideband first, CPU, sequence).
@@ -43,8 +43,8 @@ pub struct Merge {
     watermarks: Vec<u64>,
     /// Index of each CPU in `watermarks`; its rings start at twice the index.
     places: FxHashMap<u32, usize>,
-    /// Numbers of the uncopied batches of each ring, oldest first; some may be finished already.
-    /// The last entry holds batches sent by no CPU.
+    /// Numbers of the uncopied batches of each ring, oldest first; some may be finished. The last
+    /// entry is for batches of no CPU.
     rings: Vec<VecDeque<usize>>,
     most_pending: usize,
     /// Batches with pending records, in order of arrival.
@@ -88,7 +88,7 @@ pub struct Released<'a> {
 
 impl Merge {
     /// Creates a merge for these CPUs, with the record layouts of their rings. `slack` is the
-    /// maximum error of watermarks in nanoseconds; 0 if they are exact.
+    /// maximum error of watermarks in nanoseconds.
     pub fn new(cpus: &[u32], samples: SampleLayout, sideband: SampleLayout, slack: u64) -> Merge {
         Merge {
             samples,
@@ -348,8 +348,8 @@ mod tests {
     }
 
     proptest! {
-        /// However each stream is cut into batches, and in whatever order they arrive, every record
-        /// comes out once, sorted, and none is late.
+        /// For any batches in any order of arrival, every record comes out once, sorted and not
+        /// late.
         #[test]
         fn order_does_not_depend_on_batches(
             streams in proptest::collection::vec(

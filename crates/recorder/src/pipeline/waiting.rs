@@ -1,9 +1,9 @@
 //! [`WaitingRecords`]: queues of records that are not yet merged.
 //!
-//! While one CPU sends nothing, the records of all others wait: on 256 CPUs 25,000 in 100 ms. A
-//! release concerns only a few, and its cost must not grow with the rest. The records of one ring
-//! arrive sorted, so each ring has a queue. A release takes the due records from the front of each
-//! queue and merges these sorted runs in nearly linear time.
+//! While one CPU sends nothing, all others' records wait: on 256 CPUs 25,000 in 100 ms. A release
+//! concerns only a few, and must not cost more for the rest. Each ring's records arrive sorted, so
+//! each ring has a queue. A release takes the due records from the front of each, and merges these
+//! sorted runs in nearly linear time.
 
 use std::collections::VecDeque;
 

@@ -47,7 +47,7 @@ pub(crate) struct Writer {
     pub(crate) pause: Option<Duration>,
     /// Raises the thread's priority while it is late.
     pub(crate) boost: LateBoost,
-    /// Queue length at which the thread is late. A boost ends at a quarter of it.
+    /// Queue length from which the thread is late. A boost ends at a quarter of it.
     pub(crate) late: usize,
     /// Receives a byte when the recording should end.
     pub(crate) notify: Option<UnixStream>,
@@ -70,7 +70,7 @@ pub(crate) struct Written {
 
 impl Writer {
     /// Handles batches until the channel is closed. After a write error it discards them, so that
-    /// drain threads are not blocked.
+    /// drain threads do not block.
     pub(crate) fn run(mut self) -> Written {
         let mut failure = self.output.begin().err();
         let mut round = Instant::now();
@@ -81,8 +81,7 @@ impl Writer {
             };
             self.boost.update(self.batches.len() >= late);
             self.merge.push(batch);
-            // Take in the waiting batches before a release, but not a whole long backlog: it may
-            // exceed the limit of the merge.
+            // Take in waiting batches before a release, but not more than the merge may hold.
             while !self.merge.has_much()
                 && let Ok(batch) = self.batches.try_recv()
             {
@@ -151,10 +150,10 @@ impl Writer {
     }
 
     /// Receives the next batch. During fast draining on few CPUs, this thread drains the rings
-    /// itself, because drain threads would preempt the workload. On many CPUs each drain thread
-    /// sends a batch every few milliseconds, and a wake-up for each costs more than handling the
-    /// batches. So this thread polls the channel at the drain interval, or at the configured pause.
-    /// The end of the recording wakes it.
+    /// itself, because drain threads would preempt the workload. On many CPUs drain threads send
+    /// batches every few milliseconds, and wake-ups would cost more than the batches. So this
+    /// thread polls at the drain interval or the configured pause. The end of the recording wakes
+    /// it.
     fn next(&self) -> Result<Batch, RecvError> {
         loop {
             let pause = self.fast_drain.poll_interval().or(self.pause);

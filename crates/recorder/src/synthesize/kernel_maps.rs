@@ -1,7 +1,7 @@
 //! Synthesizes mappings of the kernel and its modules.
 //!
-//! The kernel records no mappings of its own. A recorder synthesizes them at the start, with time 0
-//! and pid -1, as perf does.
+//! The kernel records no mappings of its own. Recorders synthesize them with time 0 and pid -1, as
+//! perf does.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -49,8 +49,8 @@ fn put(layout: &SampleLayout, start: u64, len: u64, pgoff: u64, path: &str, out:
     record.encode(Misc::KERNEL, layout, &id, out).ok();
 }
 
-/// Returns `_text`, else `_stext`, with its address. They are near the beginning of the file, and
-/// reading all of it takes longer than some programs run.
+/// Returns `_text`, else `_stext`, with its address. Both are near the beginning, and reading the
+/// whole file takes longer than some programs run.
 fn first_text_symbol() -> Option<(&'static str, u64)> {
     let list = BufReader::with_capacity(4096, File::open("/proc/kallsyms").ok()?);
     let mut stext = None;

@@ -3,9 +3,9 @@
 use rprof_records::{ContextMarker, CpuMode, Misc, Sample};
 use rprof_unwind::Frame;
 
-/// Sets the bit of a SAMPLE whose user stack ends before its root. The kernel leaves it unused in
-/// samples (in other records it is `PERF_RECORD_MISC_MMAP_DATA`, `COMM_EXEC` and so on). Readers
-/// use only the CPU mode.
+/// Marks a SAMPLE with a truncated user stack. The kernel does not use this bit in samples (in
+/// other records it is `PERF_RECORD_MISC_MMAP_DATA`, `COMM_EXEC` and so on), and readers use only
+/// the CPU mode.
 pub(super) fn truncated(misc: Misc) -> Misc {
     Misc(misc.0 | Misc::TRUNCATED_STACK.0)
 }

@@ -24,7 +24,7 @@ pub(super) struct SampleClock {
     /// Start of the first expensive step, and the deadline.
     times: Cell<Option<(Instant, Instant)>>,
     is_over: Cell<bool>,
-    /// User whose files the writer waited for.
+    /// Owner of the files that the writer waited for.
     user: Cell<Option<u32>>,
     cut_short: u64,
 }

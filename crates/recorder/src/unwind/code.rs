@@ -102,7 +102,7 @@ impl Modules for ProcessCode<'_> {
 
 impl ProcessCode<'_> {
     /// Returns true if the call before `caller`'s return address may have called `function`. A
-    /// direct call (x86-64 `call rel32`) to another function did not, unless its target is a jump.
+    /// direct call (x86-64 `call rel32`) to another function did not, unless it hits a jump.
     pub(super) fn may_call(&self, caller: &Frame, function: u64) -> bool {
         let mut call = [0; 5];
         let at = caller.address.wrapping_sub(5);
@@ -126,8 +126,8 @@ impl ProcessCode<'_> {
 }
 
 impl CodeLookup for ProcessCode<'_> {
-    /// Returns the start of a frame's function, with [`TOP`] set if the frame made no call. Callers
-    /// of an interrupted function tell nothing about a function that called others.
+    /// Returns the start of a frame's function, with [`TOP`] set if the frame made no call. An
+    /// interrupted function may have other callers than one that called others.
     fn function_of(&self, frame: &Frame) -> Option<u64> {
         let module = self.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);

@@ -1,17 +1,16 @@
 //! Completes stacks that are deeper than their dump.
 //!
-//! A sample whose dump ends before the root is deferred, with all records after it. It waits until
-//! its callers are observed at another time, or nothing more can be learned.
-//! [`rprof_unwind::DeepStackCompleter`] has the rule. There are two kinds of observations. One is a
-//! stack of the thread that reaches the root. The other, for large dumps, is process memory, read
-//! when the sample arrives. It is valid if the outermost frames of the dump are still in it.
-//! Draining is fast while there are deep stacks, so memory is read soon after the sample.
+//! A sample with a dump that ends before the root is deferred, with all records after it. It waits
+//! until its callers are observed at another time, or nothing more can be learned
+//! ([`rprof_unwind::DeepStackCompleter`] has the rule). One kind of observation is a stack of the
+//! thread that reaches the root. The other, for large dumps, is process memory, if the outermost
+//! frames of the dump are still in it. Fast draining makes that likely.
 //!
 //! Two kinds of dumps end early although the stack is not deep. One ends at a *hole*, an untouched
-//! page inside a large array. The kernel's copy does not fault pages in. Reading the page maps the
-//! shared zero page, so later dumps reach across it. Earlier ones stay truncated if they are short.
-//! The other kind is a dump of a signal handler's own stack (`sigaltstack`): the interrupted frames
-//! are on another stack.
+//! page inside a large array: the kernel's copy does not fault pages in. Reading the page maps the
+//! shared zero page, so later dumps reach across it. Earlier short ones stay truncated. The other
+//! kind is a dump of a signal handler's own stack (`sigaltstack`): the interrupted frames are on
+//! another one.
 
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
@@ -33,11 +32,11 @@ const FAST_DRAIN: u64 = 1_000_000_000;
 /// Maximum number of cut points rechecked in one round.
 const MOST_LOOKS: usize = 64;
 
-/// Minimum `sample_stack_user` at which process memory is read beyond the dump. In programs with
-/// known stacks, short dumps gave wrong results: callers near the leaf change all the time.
+/// Minimum `sample_stack_user` for reading process memory beyond the dump. With shorter dumps,
+/// programs with known stacks gave wrong results: callers near the leaf change all the time.
 pub(super) const LARGE: u32 = 32 << 10;
 
-/// Cut point whose callers are due for a recheck.
+/// Cut point that is due for a recheck of its callers.
 struct DueLook {
     pid: Pid,
     thread: u64,
@@ -59,8 +58,8 @@ impl Unwinding {
         self.completer.observe(thread, sighting, &code);
     }
 
-    /// Registers a stack whose dump ended before the root. Also reads process memory if the event's
-    /// dumps are [`LARGE`]. Returns `None` if nothing more can be learned about it.
+    /// Registers a stack with a truncated dump. If dumps are [`LARGE`], also reads process memory.
+    /// Returns `None` if nothing more can be learned about it.
     pub(super) fn hold(
         &mut self,
         cut: &Cut,
@@ -106,9 +105,9 @@ impl Unwinding {
         })
     }
 
-    /// Reads the pages at which a dump ended early, so that the kernel finds them the next time.
-    /// Does this once per dump end of a thread: a second time it is the end of the mapping. Returns
-    /// true if the dump ended early.
+    /// Reads the pages after a dump that ended early, so that the kernel finds them the next time.
+    /// Tries each dump end of a thread once: after that it is the end of the mapping. Returns true
+    /// if the dump ended early.
     fn fill_hole(&mut self, cut: &Cut, dump: &StackDump<'_>, asked: u32) -> bool {
         let (end, full) = (dump.end(), dump.start().saturating_add(asked.into()));
         let is_hole = (end..full).contains(&cut.slot);
@@ -122,8 +121,8 @@ impl Unwinding {
         true
     }
 
-    /// Unwinds the stack beyond the cut in process memory. Returns true if it exceeds the frames of
-    /// a record, so that no observation helps.
+    /// Unwinds the stack beyond the cut in process memory. Returns true if the stack exceeds a
+    /// record, so that no observation helps.
     fn look(
         &mut self,
         cut: &Cut,
@@ -162,9 +161,9 @@ impl Unwinding {
         self.read_on(cut, cut_point, registers, &both, begun)
     }
 
-    /// Rechecks in process memory whether the callers of deferred samples are still in place. Reads
-    /// the pages of a process together: stacks of a thread share most pages, and the hand-over to
-    /// the reading thread costs as much as a read.
+    /// Rechecks in process memory whether callers of deferred samples are still in place. Reads a
+    /// process's pages together: its stacks share most pages, and the hand-over to the reading
+    /// thread costs as much as a read.
     fn look_again(&mut self) {
         let now = rprof_sampler::monotonic_ns();
         let mut due: Vec<DueLook> = Vec::new();
@@ -347,8 +346,8 @@ fn slots_of<'a>(frames: &'a [Frame], witnesses: &'a Witnesses) -> impl Iterator<
     slots.filter(|slot| *slot != 0).chain(witnesses.slots())
 }
 
-/// Returns whether the frames' return addresses are in memory; `None` if it cannot be read. Reads
-/// the pages of the witnesses too, in the same call.
+/// Returns whether frames' return addresses are in memory; `None` if it is unreadable. Reads the
+/// witnesses' pages in the same call.
 fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Option<bool> {
     memory.prefetch(slots_of(frames, witnesses));
     let mut all = frames.iter().filter(|frame| frame.slot != 0);
@@ -361,8 +360,8 @@ fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Opti
 struct DumpAndMemory<'a> {
     dump: &'a StackDump<'a>,
     memory: &'a StackMemory,
-    /// True if callers may be on another stack, for example of a signal handler's interrupted code.
-    /// That stack may also be below the dump.
+    /// True if callers may be on another stack, for example interrupted by a signal. It may be
+    /// below the dump.
     has_other_stack: bool,
 }
 

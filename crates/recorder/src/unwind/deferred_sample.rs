@@ -33,7 +33,7 @@ pub(super) struct DeferredSample {
     pub(super) settled: Option<Option<Vec<u64>>>,
 }
 
-/// Number of outermost frames whose return addresses must match between dump and process memory.
+/// Number of outermost frames that must match between dump and process memory.
 const WITNESSES: usize = 2;
 
 /// Stack slots near the end of a dump and their values. If memory differs, the calls have changed.

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! Records arrive sorted by time, so the map matches each sample. Stack bytes are not written to
-//! the file. If they end before the root, the sample waits for later observations of the same
-//! thread or of the process's memory: see `deep`.
+//! the file. If they end before the root, the sample waits for more observations: see `deep`.
 
 mod chain;
 mod clock;
@@ -74,7 +73,7 @@ pub(crate) struct Unwinding {
     completer: DeepStackCompleter,
     /// Samples that wait for outer frames, in order.
     deferred: DeferredSamples,
-    /// By thread, the last stack dump end whose next page was read.
+    /// By thread, the last dump end with a read of the page after it.
     filled: FxHashMap<u64, u64>,
     bases: StackBases,
     fast_drain: FastDrain,
@@ -110,9 +109,9 @@ pub(crate) enum RecordAction {
 }
 
 impl Unwinding {
-    /// Creates the unwinder for samples of these events. Their times are from `clock`, samples keep
-    /// the user registers in `kept_registers`, and tables use at most `memory` bytes. Returns
-    /// `None` if no event has user registers and stack, or if the architecture is unsupported.
+    /// Creates the unwinder for samples of these events, with times of `clock`. Samples keep the
+    /// user registers in `kept_registers`, and tables use at most `memory` bytes. Returns `None` if
+    /// no event has user registers and stack, or if the architecture is unsupported.
     pub(crate) fn new(
         events: &[EventIds],
         bases: &StackBases,
@@ -184,8 +183,8 @@ impl Unwinding {
         limits
     }
 
-    /// Handles the next record; `event` is its decoded form if it is a process event. A replacement
-    /// is written to `unwound`.
+    /// Handles the next record; `event` is its decoded form for a process event. A replacement is
+    /// in `unwound`.
     pub(crate) fn handle(
         &mut self,
         released: &Released<'_>,

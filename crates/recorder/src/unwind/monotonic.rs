@@ -2,8 +2,8 @@
 
 use rprof_sampler::Clock;
 
-/// Nanoseconds between measurements of the clocks' offset. CLOCK_MONOTONIC_RAW drifts at most some
-/// hundred microseconds per second (adjtimex(2)); the wall clock may be set.
+/// Nanoseconds between measurements of the clocks' offset. CLOCK_MONOTONIC_RAW drifts by at most
+/// some hundred microseconds per second (adjtimex(2)), and the wall clock may be set.
 const REFRESH: u64 = 100_000_000;
 
 /// Converts times of the samples' clock to CLOCK_MONOTONIC, which jitdumps and memory reads use.

@@ -1,8 +1,8 @@
 //! Reads memory of running processes: JIT code, and stacks beyond a short dump.
 //!
-//! A page may belong to a file whose server never responds (FUSE, a network, `userfaultfd`). So a
-//! separate thread reads memory, with a time limit for each user. It reads many pages at a time,
-//! because the hand-over takes longer than the read.
+//! A file-backed page may never arrive (FUSE, a network, `userfaultfd`). So a separate thread reads
+//! memory, with a time limit per user. It reads many pages at a time, because the hand-over takes
+//! longer than the read.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -33,7 +33,7 @@ const MOST_PAGES: u32 = 256;
 /// Maximum number of pages read for all stacks of a process that are inspected together.
 const MOST_PAGES_TOGETHER: u32 = 4 * MOST_PAGES;
 
-/// Maximum number of processes whose memory stays open.
+/// Maximum number of processes with open memory.
 const MOST_OPEN: usize = 16;
 
 /// Number of cached code pages; a power of two.
@@ -77,7 +77,7 @@ struct Reader {
 /// Current memory of processes, through `/proc/PID/mem`.
 #[derive(Debug)]
 pub(crate) struct ProcessMemories {
-    /// Processes whose memory is open or was refused, most recently used first.
+    /// Processes with opened or refused memory, most recently used first.
     open: RefCell<Vec<(Pid, Option<Process>)>>,
     /// Direct-mapped cache of code pages.
     code: RefCell<Vec<Option<CodePage>>>,
@@ -269,8 +269,8 @@ impl ProcessMemories {
         Ok(len)
     }
 
-    /// Reads a code page, together with the process's outdated pages that were used. The stacks of
-    /// a program share code, and each separate read takes as long.
+    /// Reads a code page, together with the process's outdated pages in use. Stacks of a program
+    /// share code, and each read takes as long.
     fn read_code(&self, pages: &mut [Option<CodePage>], process: &Process, pid: Pid, start: u64) {
         let is_stale =
             |page: &&CodePage| page.pid == pid && page.is_used && page.read < self.time.get();

@@ -1,8 +1,8 @@
 //! Unwinds stacks of sleeping threads from process memory.
 //!
-//! The stack of a blocked thread does not change. /proc gives its stack pointer and instruction
-//! pointer (proc_pid_syscall(5)), and no other register. The stack ends at a frame that needs an
-//! unsaved register. The result is valid if the thread did not switch meanwhile.
+//! The stack of a blocked thread does not change. /proc gives its stack and instruction pointer
+//! (proc_pid_syscall(5)), but no other register. A frame that needs an unsaved one ends the stack.
+//! The result is valid unless the thread switched meanwhile.
 
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;

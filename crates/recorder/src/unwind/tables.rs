@@ -1,9 +1,8 @@
 //! Unwind tables of mapped images. Each image is opened once, while it is mapped.
 //!
-//! Files chosen by other users may be long, slow to read, or hang. So separate threads open them,
-//! and the writer thread waits only within the sample's [time budget](super::work). If the tables
-//! exceed their memory limit, the least recently used ones are dropped. Tables of unmapped images
-//! are dropped at once.
+//! Files of other users may be long, slow to read, or hang. So separate threads open them, and the
+//! writer thread waits within the sample's [time budget](super::work). Beyond the memory limit, the
+//! least recently used tables are dropped. Tables of unmapped images are dropped at once.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,9 +19,8 @@ use rprof_unwind::UnwindTable;
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::MappedImage;
 
-/// Minimum bytes of a mapping whose image is opened when it is mapped. Building a table takes time
-/// for each function (38 ms for rustc's compiler). Meanwhile samples would wait and process memory
-/// would change.
+/// Minimum bytes of a mapping to open its image at once. Building a table takes time for each
+/// function (38 ms for rustc's compiler), while samples wait and process memory changes.
 const LARGE: u64 = 8 << 20;
 
 /// Maximum number of images in the queue.
@@ -37,7 +35,7 @@ const MOST_THREADS: usize = 16;
 /// Maximum number of threads that open images of one user's processes.
 const MOST_OF_USER: usize = 2;
 
-/// Time after which a thread that opens an image counts as hanging.
+/// Time limit for opening an image; then the thread counts as hanging.
 const HANGS: Duration = Duration::from_millis(250);
 
 /// Number of samples between two memory counts: tables grow while they are used.
@@ -111,7 +109,7 @@ struct Queue {
     begin: Instant,
 }
 
-/// Time at which a thread began to open its image, in ms; 0 while idle.
+/// Start time of a thread's current image, in ms; 0 while idle.
 #[derive(Debug, Default)]
 struct Busy(AtomicU64);
 
@@ -124,7 +122,7 @@ struct Counts {
     unopened: AtomicU64,
     /// Refused requests, because other images of the same user are slow.
     put_off: AtomicU64,
-    /// Processes whose images are being opened, one per busy thread.
+    /// Processes with images being opened, one per busy thread.
     opening: Mutex<Vec<Pid>>,
 }
 

@@ -40,8 +40,8 @@ impl FileEmbedder {
         }
     }
 
-    /// Inspects the files of an event. Returns the result for the build-id, if it is a mapping
-    /// whose record has device and inode.
+    /// Inspects the files of an event. Returns the build-id result of a mapping with device and
+    /// inode.
     pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) -> Option<Identified> {
         match event {
             ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {

@@ -1,7 +1,7 @@
 //! [`KeptImages`]: copies of programs and libraries that reports cannot find by path.
 //!
-//! No file is held open, because that would keep file systems busy and deleted files on disk. A
-//! sampled image is opened only while it is inspected. It is copied at once if it may disappear.
+//! Holding files open would keep file systems busy and deleted files on disk. So a sampled image is
+//! opened only for inspection, and copied at once if it may disappear.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -243,8 +243,8 @@ impl KeptImages {
         }
     }
 
-    /// Adds an image. If the copies exceed their limit, drops the newest ones of the user with the
-    /// most bytes. So no user gets space at the cost of smaller ones.
+    /// Adds an image. Beyond the limit of copies, drops the newest ones of the user with the most
+    /// bytes, so that no user displaces smaller ones.
     fn add(&mut self, new: KnownImage) {
         self.known.push(new);
         let (_, most) = self.limits();
@@ -323,8 +323,8 @@ impl KeptImages {
         }
     }
 
-    /// Passes on the images that their paths no longer name, or all of them with
-    /// [`Embedding::All`]. `samples` is the number of samples in the file.
+    /// Passes on the images that their paths no longer name; with [`Embedding::All`] all images.
+    /// `samples` is the number of samples in the file.
     pub(super) fn files(
         &mut self,
         samples: u64,
@@ -466,8 +466,8 @@ impl ImageSource {
             return true;
         }
         match (self.build_id, self.map.image.identity) {
-            // A file with the same build-id is the same build. If it cannot be opened, assume that
-            // it is unchanged.
+            // The same build-id means the same build. A file that cannot be opened counts as
+            // unchanged.
             (Some(build_id), _) => match here.open() {
                 Ok(file) => FileIdentity::BuildId(build_id).is(&file),
                 Err(_) => self.file.is_none(),
@@ -535,8 +535,8 @@ impl ImageSource {
     }
 }
 
-/// Inspects the file of an image, and copies it unless its path is expected to last. Returns `None`
-/// if it is no ELF file.
+/// Inspects an image, and copies it unless its path is expected to last. Returns `None` for other
+/// files than ELF.
 ///
 /// # Errors
 /// The notice that its process may not read it.

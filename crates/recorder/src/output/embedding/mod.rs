@@ -6,10 +6,10 @@
 //!                                 --> a section of the recording, which perf skips
 //! ```
 //!
-//! A file in a process's own mount namespace disappears with the process, and so does a deleted
-//! file. A perf map in `/tmp` may belong to a later process with the same pid. So rprof copies them
-//! during the recording. It holds no file open, because that would keep mounts busy and deleted
-//! files on disk. All sizes are limited, and each omission becomes a [`Notice`].
+//! A deleted file, or one in a process's own mount namespace, disappears with the process. A perf
+//! map in `/tmp` may be replaced by a later process with the same pid. So rprof copies them during
+//! the recording. It holds no file open, because that keeps mounts busy and deleted files on disk.
+//! All sizes are limited, and omissions become [`Notice`]s.
 
 mod file_embedder;
 mod images;

@@ -7,8 +7,8 @@ use object::elf::{
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, FileKind};
 
-/// Substrings in the names of loaded sections that are kept: unwind information, Go's function
-/// tables, and sections for naming PLT entries.
+/// Substrings of the names of loaded sections to keep: unwind information, Go's function tables,
+/// and PLT names.
 const KEPT: [&[u8]; 7] = [
     b"eh_frame",
     b"gopclntab",
@@ -22,8 +22,8 @@ const KEPT: [&[u8]; 7] = [
 /// `sh_type` follows `sh_name`, in all ELF classes.
 const TYPE_AT: u64 = 4;
 
-/// Overwrites code and data with zeros, which compress to nothing. Keeps symbols, unwind
-/// information, debug information and notes at their offsets. Returns the number of bytes kept.
+/// Overwrites code and data with zeros, which compress to nothing. Keeps symbols, unwind and debug
+/// information and notes at their offsets. Returns the number of bytes kept.
 pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
     let parts = match FileKind::parse(&*bytes) {
         Ok(FileKind::Elf64) => parts_without_names::<FileHeader64<Endianness>>(bytes),

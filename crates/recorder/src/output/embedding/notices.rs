@@ -24,8 +24,8 @@ pub enum Notice {
         /// Number of images without code, because they have few samples.
         without_code: usize,
     },
-    /// A program or library is not at its path from here, and it or all of them together are too
-    /// long to embed.
+    /// A program or library that its path does not name from here is too long to embed, alone or
+    /// with the others.
     ImageTooLong {
         /// Path as its process saw it.
         path: PathBuf,

@@ -1,7 +1,7 @@
 //! [`Runtimes`]: copies of perf maps and jitdumps.
 //!
-//! The files are copied while their processes live, and again when they have grown. A last copy is
-//! made when the process or the recording ends, if they still exist. No file stays open in between.
+//! Files are copied while their processes live, again after growth, and a last time at the end of
+//! the process or the recording. No file stays open in between.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ const MOST_BYTES: usize = 64 << 20;
 /// Maximum bytes after decompression, which readers must handle.
 const MOST_EXPANDED: u64 = 512 << 20;
 
-/// Limits on reading in bytes (burst, and average per second): per process, which may exec again
-/// and again, and in total.
+/// Limits on bytes read (burst, and per second): per process, which may exec repeatedly, and in
+/// total.
 const OF_ONE: Rate = Rate {
     most: 512 << 20,
     a_second: 2 << 20,
@@ -45,9 +45,8 @@ const OF_ALL: Rate = Rate {
     a_second: 16 << 20,
 };
 
-/// A file is copied again once it has grown by this fraction (1 in 4), or at each change if it is
-/// short. Later growth is lost if the file disappears with its process. The total work is some five
-/// times one copy.
+/// A file is copied again after growth by this fraction (1 in 4), or at each change if it is short.
+/// Later growth may be lost with the process. The total work is some five copies.
 const GROWN: u64 = 4;
 const SHORT: u64 = 64 << 10;
 
@@ -426,8 +425,8 @@ enum Found {
     },
 }
 
-/// Copies a file if it has changed enough since the copy `before`, and has at most `most` bytes. A
-/// jitdump keeps its machine code if there is space.
+/// Copies a file of at most `most` bytes if it has changed enough since `before`. A jitdump keeps
+/// its machine code if there is space.
 fn look_at(
     files: &mut LiveFiles,
     number: usize,
@@ -471,8 +470,8 @@ fn look_at(
     }
 }
 
-/// Reads and compresses a jitdump without its machine code, which is most of it. Names, lines and
-/// stacks do not need the code.
+/// Reads and compresses a jitdump. Drops the machine code, its largest part: names, lines and
+/// stacks do not need it.
 fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmbedded> {
     let bytes = file.read().map_err(unusable)?;
     let pack = |bytes: &[u8]| {

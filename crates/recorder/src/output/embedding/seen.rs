@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use rprof_jit::JitMapping;
 use rprof_records::{Mapped, MmapIdentity};
 
-/// Maximum number of mappings. At the limit all are forgotten, and inspected again when they
-/// reappear. One process cannot use up the space of others.
+/// Maximum number of mappings. At the limit all are forgotten, so that one process cannot use up
+/// the space of others.
 const MOST_SEEN: usize = 1 << 17;
 
 /// Maximum number of files per process. No known program has a tenth of that.
@@ -71,8 +71,8 @@ impl SeenMappings {
         self.hasher.hash_one((path, identity, runtime))
     }
 
-    /// Forgets a file that could not be opened, so that it is tried again through the next process
-    /// that maps it. The first process may have ended.
+    /// Forgets a file that could not be opened, so that the next process that maps it gives another
+    /// chance.
     pub(super) fn retry(&mut self, path: &[u8], identity: Option<MmapIdentity>) {
         if JitMapping::of(path).is_some() {
             return;

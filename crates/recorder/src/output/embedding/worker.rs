@@ -2,9 +2,8 @@
 //!
 //! All samples wait for the writer thread, and files may be long, many, or slow. So the writer only
 //! sends events, and requests the files at the end of an output file with a time limit. Calls that
-//! may hang run on [threads that can be abandoned](rprof_image::PatientCalls), so that one hanging
-//! file does not delay others. The thread also reads build-ids, which the writer takes when they
-//! are available.
+//! may hang run on [abandonable threads](rprof_image::PatientCalls), so that a hanging file does
+//! not delay others. The thread also reads build-ids for the writer.
 
 use std::time::{Duration, Instant};
 
@@ -25,8 +24,8 @@ use crate::mapped_files::MappedImage;
 /// Maximum number of queued events. Each has a path of up to 4 KiB.
 const MOST_WAITING: usize = 1024;
 
-/// Time in nanoseconds for which the writer waits for a full queue: at the start of a system-wide
-/// recording, thousands of mappings arrive at once.
+/// Nanoseconds for which the writer waits for a full queue: a system-wide recording starts with
+/// thousands of mappings.
 const WAITING: Rate = Rate {
     most: 1_000_000_000,
     a_second: 20_000_000,
@@ -102,7 +101,7 @@ impl EmbeddingThread {
         }
     }
 
-    /// Handles the first sample in an image, whose file may be needed.
+    /// Handles the first sample in an image.
     pub(crate) fn handle_sampled(&mut self, map: MappedImage) {
         if self.late == 0 && self.embedding == Embedding::Unreachable {
             self.send(Job::Sampled(Box::new(map)));
@@ -124,8 +123,8 @@ impl EmbeddingThread {
         is_sent
     }
 
-    /// Takes the next available build-id. A file that could not be opened is tried again when
-    /// another process maps it.
+    /// Takes the next available build-id. Unopened files are tried again when another process maps
+    /// them.
     pub(crate) fn next_identified(&mut self) -> Option<(MmapIdentity, BuildId)> {
         while let Ok(answer) = self.identified.as_ref()?.try_recv() {
             match answer.identification {

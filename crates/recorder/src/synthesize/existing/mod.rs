@@ -1,7 +1,7 @@
 //! Synthesizes records for processes that existed before the recording.
 //!
-//! The kernel records only new processes, names and mappings. The existing ones are read from /proc
-//! and converted to the same records, while the processes run:
+//! The kernel records only new processes, names and mappings. Existing ones are read from /proc
+//! into the same records, while the processes run:
 //!
 //! ```text
 //!   sideband on --> stamp, read process A --> stamp, read process B --> ... --> sampling on
@@ -10,17 +10,15 @@
 //!       | is read below   | and so goes before what was read, whichever it was that was read
 //! ```
 //!
-//! - A record gets the time at which reading of its process began. A later change has a later
-//!   record. An earlier change is in the data read. An exec meanwhile discards the data and records
-//!   its own mappings.
-//! - The kernel's records are enabled before sampling, so each sample has its mapping.
-//! - A process forked meanwhile gets its parent's mappings by a FORK record, which may precede
-//!   their synthesized records. So processes created meanwhile are read too, repeatedly until there
-//!   are no new ones.
+//! - A record gets the start time of its process's reading. Later changes have later records, and
+//!   earlier ones are in the data. An exec meanwhile discards the data and records its own
+//!   mappings.
+//! - The kernel's records begin before sampling, so each sample has its mapping.
+//! - A FORK record meanwhile may precede the parent's synthesized mappings. So new processes are
+//!   read too, until there are no more.
 //!
-//! The merge handles these records like records of another CPU, so the file is sorted. FORK records
-//! carry `PERF_RECORD_MISC_FORK_EXEC`, as perf's synthesized ones do: the child has its own
-//! mappings, not copies.
+//! The merge treats these records as another CPU's, so the file is sorted. FORK records have
+//! `PERF_RECORD_MISC_FORK_EXEC`, as in perf: the child has its own mappings, not copies.
 
 mod timed_maps;
 
@@ -87,8 +85,8 @@ impl Existing {
     }
 }
 
-/// Reads the existing processes of a session's target: all processes for whole CPUs; for a command
-/// only its namespaces, if requested. Call it after the session is created and before it starts.
+/// Reads the existing processes of a session's target: all for whole CPUs; for a command only its
+/// namespaces, if requested. Call it between creation and start of the session.
 pub fn read(session: &Session) -> Existing {
     let of_role = |event: &&rprof_sampler::EventIds| event.role == Role::Sideband;
     let Some(sideband) = session.events().iter().find(of_role) else {

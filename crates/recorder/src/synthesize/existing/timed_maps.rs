@@ -1,8 +1,8 @@
 //! [`TimedMaps`]: reads mappings of processes with a time limit.
 //!
 //! The kernel reads a file to get its build-id. A file server in user space (FUSE) or on the
-//! network may never respond, and only `SIGKILL` ends that wait. So a thread reads the mappings. On
-//! a timeout it is abandoned, and another thread reads the process without build-ids.
+//! network may never respond, and only `SIGKILL` ends that wait. So a thread reads mappings. After
+//! a timeout another one reads the process without build-ids.
 
 use std::collections::HashMap;
 use std::io;
