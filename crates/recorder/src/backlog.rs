@@ -8,7 +8,6 @@ use rprof_sampler::{Batch, Boosted};
 #[derive(Clone, Debug)]
 pub(crate) struct Backlog {
     batches: Receiver<Batch>,
-    /// Length from which the queue is long.
     many: usize,
     boosted: Boosted,
 }

@@ -38,7 +38,6 @@ impl CountsBeside {
         self.session.start().ok();
     }
 
-    /// Starts counting after a delay.
     pub(crate) fn enable(&mut self) {
         self.session.enable().ok();
     }

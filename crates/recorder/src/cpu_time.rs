@@ -34,7 +34,6 @@ pub(crate) enum Accounts {
     Attached(CpuTimeWatcher),
     /// Whole CPUs, with their busy time at the start.
     Cpus(Duration),
-    /// No statistics match the target.
     None,
 }
 
@@ -105,7 +104,6 @@ pub(crate) fn watch_delays(session: &Session) -> Option<DelayWatcher> {
     Some(DelayWatcher::begin(watched))
 }
 
-/// Adds the measured waiting and throttled times to the CPU time.
 pub(crate) fn with_delays(
     time: CpuTime,
     session: &Session,

@@ -21,7 +21,6 @@ pub(crate) struct Rewriting {
 }
 
 impl Rewriting {
-    /// Returns the attr of an event's samples after unwinding.
     pub(crate) fn unwound(&self, attr: &Attr) -> Attr {
         match self.unwinds && is_to_unwind(attr) {
             true => attr.unwound(self.kept_registers),
@@ -29,7 +28,6 @@ impl Rewriting {
         }
     }
 
-    /// Describes events as written to the file.
     pub(crate) fn describe(&self, events: &[EventIds]) -> Vec<EventDescription> {
         let describe = |event: &EventIds| {
             let attr = self.unwound(&event.attr);

@@ -89,7 +89,6 @@ impl ReachedLimits {
             .for_each(|(limit, times)| self.add(limit, times));
     }
 
-    /// Returns keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note =
             |(limit, times): (Limit, u64)| (format!("limit.{}", limit.key()), times.to_string());

@@ -29,7 +29,6 @@ pub struct LossAdvice {
 }
 
 impl LossAdvice {
-    /// Returns suggestions after `lost` of `all` samples were lost.
     pub(crate) fn of(session: &Session, lost: u64, all: u64) -> LossAdvice {
         let (ring, _) = session.ring_bytes();
         let events = session.events().iter();
@@ -60,7 +59,7 @@ impl LossAdvice {
     }
 }
 
-/// Returns three quarters of the rate that caused no losses.
+/// Returns three quarters of the rate of kept samples.
 fn lower_rate(event: &EventIds, lost: u64, all: u64) -> SuggestedRate {
     let kept = all.saturating_sub(lost).max(1) as f64 / all.max(1) as f64 * 0.75;
     let rate = event.attr.period_or_freq;

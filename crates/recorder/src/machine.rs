@@ -67,7 +67,6 @@ fn cpu_model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Returns the memory in KiB.
 fn total_memory() -> Option<u64> {
     let info = head("/proc/meminfo")?;
     let line = info.lines().find(|l| l.starts_with("MemTotal:"))?;

@@ -34,7 +34,6 @@ pub(crate) struct LiveCounts {
     pub(crate) samples: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) bytes: AtomicU64,
-    /// A [`WriterState`].
     pub(crate) state: AtomicU8,
     /// Time of the first record of the next file; 0 if no switch was requested.
     pub(crate) switch: AtomicU64,

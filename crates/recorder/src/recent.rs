@@ -30,7 +30,6 @@ struct Kept {
     described: Events,
     carried: CarriedRecords,
     chunks: VecDeque<Chunk>,
-    /// Records of the unfinished chunk.
     bytes: Vec<u8>,
     len: usize,
     interval: u64,
@@ -111,7 +110,6 @@ impl RecentRecords {
         }
     }
 
-    /// Locks the records and ignores poisoning: each record is complete.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

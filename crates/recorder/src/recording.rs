@@ -57,10 +57,8 @@ pub struct Recording {
     writer: Option<JoinHandle<Written>>,
     live: Arc<LiveCounts>,
     path: PathBuf,
-    /// State of the recording if writing fails from now on.
     remains: Remains,
     started: Instant,
-    /// Start of sampling.
     enabled: Instant,
     counts: Option<CountsBeside>,
     accounts: Accounts,

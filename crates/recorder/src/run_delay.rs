@@ -35,7 +35,6 @@ pub(crate) fn is_whole(session: &Session, delay: &RunDelay, time: &ThreadTime) -
     *session.target() != Target::Command || time.threads == delay.threads
 }
 
-/// Returns keys and values for the file's private section.
 pub(crate) fn notes(delay: &RunDelay) -> Vec<(String, String)> {
     vec![
         ("run-delay.threads".into(), delay.threads.to_string()),

@@ -46,7 +46,6 @@ impl Throttling {
         Throttling::with_limit(tally, events, counts, seconds, limit)
     }
 
-    /// Evaluates the counts with a limit of `limit` samples per second and CPU.
     fn with_limit(
         tally: &Tally,
         events: &[EventIds],

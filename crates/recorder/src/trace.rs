@@ -35,7 +35,6 @@ pub(crate) fn info(unit: TraceUnit, kind: EventKind, by_cpu: bool) -> io::Result
     Ok(out)
 }
 
-/// Returns the settings of a unit, in the order of perf's enum.
 fn settings(unit: TraceUnit, kind: EventKind, pmu: Option<&Pmu>, by_cpu: bool) -> Vec<u64> {
     let number = u64::from(kind.0);
     // TIME_SHIFT, TIME_MULT, TIME_ZERO, CAP_USER_TIME_ZERO.

@@ -40,7 +40,6 @@ pub fn tracing_data(events: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     build(&tracefs, events).map_err(io::Error::other)
 }
 
-/// Adds the section if there are tracepoints among the events.
 pub(crate) fn add(features: &mut FeatureSections, events: &[EventIds]) -> io::Result<()> {
     let mut events = (events.iter())
         .filter(|event| event.attr.kind == EventKind::TRACEPOINT && event.role != Role::Wakeups)

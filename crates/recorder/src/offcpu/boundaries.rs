@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::carried::Reading;
 
-/// Change in the recording of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// A window begins; all switches were recorded before.
@@ -14,11 +13,9 @@ pub(super) enum Change {
     /// A window ends, and recording pauses. Contains the kernel's switch counts of sleeping
     /// threads.
     Pause(Vec<Reading>),
-    /// A window begins after a gap.
     Resume,
     /// A window ends, and all switches are recorded from now on.
     Settle(Vec<Reading>),
-    /// Wakeups are no longer recorded.
     NoWakeups,
 }
 
@@ -28,9 +25,7 @@ pub(crate) struct Boundaries {
     queue: Mutex<VecDeque<(u64, Change)>>,
     /// Threads to count at the end of each window.
     sleepers: Mutex<Vec<i32>>,
-    /// Switches read so far, by CPU number.
     switches: Vec<AtomicU64>,
-    /// Wakeups read so far, by CPU number.
     wakeups: Vec<AtomicU64>,
 }
 

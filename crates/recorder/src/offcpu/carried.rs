@@ -15,7 +15,6 @@ const MOST_COUNTED: usize = 256;
 /// Maximum switches in a window of a thread that may sleep long.
 const FEW_SWITCHES: u64 = 2;
 
-/// Switch count of a thread, from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) tid: i32,
@@ -27,7 +26,6 @@ pub(super) struct Reading {
 /// Thread in an unknown wait: process, thread, switch count.
 pub(super) type Unknown = (i32, i32, u64);
 
-/// The current wait of a sleeping thread.
 #[derive(Debug)]
 struct Carried {
     switches: u64,
@@ -35,7 +33,6 @@ struct Carried {
     stack: Vec<u8>,
 }
 
-/// Waits of sleeping threads.
 #[derive(Debug, Default)]
 pub(super) struct Sleeping {
     carried: FxHashMap<i32, Carried>,
@@ -105,12 +102,10 @@ impl Pairing {
         Some(thread.pid)
     }
 
-    /// Takes the threads in unknown waits, to inspect them.
     pub(super) fn take_unknown(&mut self) -> Vec<Unknown> {
         std::mem::take(&mut self.sleeping.unknown)
     }
 
-    /// Sets the stack of an inspected thread with this switch count, as a whole record.
     pub(super) fn looked_at(&mut self, (_, tid, switches): Unknown, stack: Vec<u8>) {
         if !self.threads.contains_key(&tid) {
             return;
@@ -127,7 +122,6 @@ impl Pairing {
         self.sleeping.carried.insert(tid, carried);
     }
 
-    /// Returns the threads to count in the next window.
     pub(super) fn next_to_count(&mut self) -> Vec<i32> {
         let Some(window) = &self.window else {
             return Vec::new();

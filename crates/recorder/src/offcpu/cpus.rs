@@ -23,7 +23,6 @@ struct Cpu {
     switch: Option<(i32, u64, u64)>,
 }
 
-/// Start of a switch-out, and its sample if there is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Departure {
     /// Time of the sample, or of the switch record without a sample.
@@ -38,7 +37,6 @@ pub(super) struct Cpus {
 }
 
 impl Cpus {
-    /// Returns the total lost nanoseconds of all CPUs.
     pub(super) fn gaps(&self) -> u64 {
         self.gaps
     }
@@ -47,7 +45,6 @@ impl Cpus {
         self.cpu(number, time);
     }
 
-    /// Stores the sample of a thread that is about to leave its CPU.
     pub(super) fn leaving(&mut self, at: Moment, record: &[u8]) {
         if let Some(cpu) = self.cpu(at.cpu, at.time) {
             let mut bytes = cpu.leaving.take().map_or(Vec::new(), |(.., bytes)| bytes);
@@ -73,7 +70,6 @@ impl Cpus {
         Departure { began, stack }
     }
 
-    /// Handles a switch-out of the idle task.
     pub(super) fn idle_left(&mut self, number: u32, time: u64) {
         if let Some(cpu) = self.cpu(number, time) {
             (cpu.leaving, cpu.switch) = (None, Some((0, time, time)));
@@ -113,7 +109,6 @@ impl Cpus {
         Some((cpu.current.take()?, began))
     }
 
-    /// Forgets the current thread of each CPU.
     pub(super) fn forget(&mut self) {
         for cpu in &mut self.cpus {
             (cpu.current, cpu.leaving, cpu.switch) = (None, None, None);

@@ -20,7 +20,6 @@ const OF_THREAD: usize = 8;
 /// Maximum number of threads, for each of the two kinds.
 const THREADS: usize = 4_096;
 
-/// Wait cut by the end of a window.
 #[derive(Debug)]
 struct Cut {
     cause: Cause,
@@ -34,7 +33,6 @@ struct Cut {
 pub(super) struct Cuts(FxHashMap<(i32, bool), VecDeque<Cut>>);
 
 impl Cuts {
-    /// Stores the cut wait of a thread in a window, if it has a stack.
     pub(super) fn learn(&mut self, tid: i32, waits: &[Wait], began: u64, ended: u64) {
         let Some(last) = waits.last() else {
             return;

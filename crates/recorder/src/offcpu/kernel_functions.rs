@@ -42,7 +42,6 @@ impl KernelFunctions {
         self.reading.is_some()
     }
 
-    /// Takes the list if it has been read.
     pub(super) fn take_if_ready(&mut self) {
         if self.reading.as_ref().is_some_and(JoinHandle::is_finished) {
             self.wait();

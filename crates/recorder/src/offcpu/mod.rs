@@ -85,7 +85,6 @@ const BPF_OUTPUT: u64 = 10;
 /// Nanoseconds until an unchanged sum is written.
 const FLUSH: u64 = 500_000_000;
 
-/// Recorded threads, and the start of the recording.
 #[derive(Clone, Debug)]
 struct Watched {
     /// Attached threads, which existed before.
@@ -102,7 +101,6 @@ struct Watched {
     least: u64,
 }
 
-/// Converts context switches to waits.
 #[derive(Debug)]
 pub(crate) struct OffCpu {
     pairing: Pairing,
@@ -112,7 +110,6 @@ pub(crate) struct OffCpu {
     wakes: Option<WakeupReader>,
     ids: FxHashSet<u64>,
     any_id: u64,
-    /// An id of the sideband event.
     sideband_id: u64,
     /// Layout of the switch event's samples after unwinding.
     taken: SampleLayout,
@@ -120,7 +117,6 @@ pub(crate) struct OffCpu {
     layouts: Arc<Layouts>,
     live: Arc<LiveCounts>,
     has_begun: bool,
-    /// Threads to inspect that may be asleep, the next one last.
     sleepers: Vec<(i32, i32)>,
     /// Inspected threads without addresses of their kernel functions.
     unnamed_looks: Vec<sleepers::Look>,
@@ -132,10 +128,8 @@ pub(crate) struct OffCpu {
     looks: FxHashMap<i32, (u64, Vec<u8>)>,
     clock: Clock,
     boundaries: Arc<Boundaries>,
-    /// Pending changes, by record time.
     changes: VecDeque<(u64, boundaries::Change)>,
     last: u64,
-    /// Time of the next check for idle sums.
     next_flush: u64,
     bytes: Vec<u8>,
 }
@@ -219,7 +213,6 @@ impl OffCpu {
         self.changes.extend(changes);
     }
 
-    /// Applies the changes that are due before a record of this time.
     fn change_if_due(&mut self, time: u64, output: &mut RotatingOutput) -> io::Result<()> {
         while let Some((at, change)) = self.changes.pop_front_if(|(at, _)| *at <= time) {
             let ends_window = matches!(change, boundaries::Change::Pause(_));
@@ -436,7 +429,6 @@ impl OffCpu {
         (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
     }
 
-    /// Writes a wait, or adds it to a sum.
     fn put_wait(
         &mut self,
         wait: Option<Wait>,

@@ -9,7 +9,6 @@ use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::merge::Released;
 
-/// Record sink with off-CPU analysis, if switches are recorded.
 pub(crate) struct WaitOutput<'a> {
     pub(crate) off_cpu: &'a mut Option<OffCpu>,
     pub(crate) output: &'a mut RotatingOutput,

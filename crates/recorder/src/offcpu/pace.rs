@@ -50,13 +50,11 @@ const COST: (f64, f64) = (6e-6, 1.2e-6);
 /// any more. Averaged over [`WAKEUPS_OVER`].
 const MOST_WAKEUPS: f64 = 100_000.0;
 
-/// Minimum time to average wakeups.
 const WAKEUPS_OVER: Duration = Duration::from_secs(1);
 
 /// Maximum switch samples per second that the recorder can handle: a fifth of a CPU.
 const MOST_SAMPLED: f64 = 20_000.0;
 
-/// Limits the cost of recording switches until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pace {
     stop: Option<Sender<()>>,
@@ -112,7 +110,6 @@ impl Drop for Pace {
     }
 }
 
-/// Rate of recorded switches.
 #[derive(Debug, Default)]
 struct Rate {
     counted: Vec<u64>,
@@ -125,7 +122,6 @@ struct Rate {
 }
 
 impl Rate {
-    /// Adds the switches of the last `time`.
     fn look(&mut self, counted: Vec<u64>, time: Duration) {
         self.counted.resize(counted.len(), 0);
         self.switches.resize(counted.len(), 0.0);
@@ -155,7 +151,6 @@ struct Pacer {
     clock: Clock,
     fast_drain: FastDrain,
     stopped: Receiver<()>,
-    /// Budget as a share of a CPU's time.
     budget: f64,
     cost: f64,
     samples: bool,
@@ -221,7 +216,6 @@ impl Pacer {
         }
     }
 
-    /// Stops recording wakeups for good if there are too many.
     fn bound_wakeups(&mut self) {
         let Some((events, since, before)) = &mut self.wakeups else {
             return;

@@ -44,11 +44,9 @@ const GAPS_IN_WAIT: u64 = 20;
 #[derive(Debug, Default)]
 struct Watched {
     cpus: FxHashSet<u32>,
-    /// Threads that ran on one of them.
     threads: FxHashSet<i32>,
 }
 
-/// Pairs switches. Records must arrive sorted by time.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     pub(super) threads: FxHashMap<i32, Thread>,
@@ -60,7 +58,6 @@ pub(super) struct Pairing {
     /// Recorded CPUs, if not all. Switches arrive from all CPUs, but only time and waits on these
     /// count.
     watched: Option<Watched>,
-    /// The current or last window, if switches are recorded in windows.
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
     pub(super) cuts: Cuts,
@@ -75,7 +72,6 @@ impl Pairing {
         }
     }
 
-    /// Restricts the counts to these CPUs.
     pub(super) fn watch_cpus(&mut self, cpus: &[u32]) {
         self.watched = Some(Watched {
             cpus: cpus.iter().copied().collect(),
@@ -122,12 +118,10 @@ impl Pairing {
         self.time.threads = self.time.threads.saturating_sub(u64::from(was_there));
     }
 
-    /// Adds a thread that existed before.
     pub(super) fn found(&mut self, pid: i32, tid: i32, time: u64) {
         self.insert(pid, tid, u32::MAX, time, State::Unseen);
     }
 
-    /// Handles the switch event's sample of a leaving thread, as a whole record.
     pub(super) fn leaving(&mut self, at: Moment, record: &[u8]) {
         if !self.is_in_gap() {
             self.cpus.leaving(at, record);
@@ -218,7 +212,6 @@ impl Pairing {
         true
     }
 
-    /// Handles a switch-out of a CPU's idle task.
     pub(super) fn idle_left(&mut self, cpu: u32, time: u64) {
         if !self.is_in_gap() {
             self.cpus.idle_left(cpu, time);
@@ -308,7 +301,6 @@ impl Pairing {
         }
     }
 
-    /// Handles a FORK: the thread waits for its first CPU.
     pub(super) fn forked(&mut self, pid: i32, tid: i32, time: u64) {
         let state = match self.is_in_gap() {
             true => State::Unseen,
@@ -481,7 +473,6 @@ impl Pairing {
         }
     }
 
-    /// Counts the time since the last change as running.
     pub(super) fn ran_until(&mut self, at: Moment) {
         match self.since(at) {
             Some((since, true)) => {
@@ -496,7 +487,6 @@ impl Pairing {
         }
     }
 
-    /// Counts the time since the last change as unknown.
     pub(super) fn unknown_until(&mut self, at: Moment) {
         if let Some((since, _)) = self.since(at) {
             let ns = at.time.saturating_sub(since);

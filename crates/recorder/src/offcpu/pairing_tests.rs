@@ -22,13 +22,11 @@ fn running() -> Pairing {
     pairing
 }
 
-/// Makes a thread leave the CPU with a stack.
 fn leave(pairing: &mut Pairing, at: Moment, stack: &[u8], runnable: bool) {
     pairing.leaving(at, stack);
     pairing.switched_out(at, runnable);
 }
 
-/// Returns the times on CPU, blocked, runnable and unknown.
 fn sums(pairing: &Pairing) -> (u64, u64, u64, u64) {
     let time = pairing.time();
     (time.on_cpu, time.blocked, time.runnable, time.unknown)

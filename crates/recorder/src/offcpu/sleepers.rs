@@ -24,7 +24,6 @@ const MOST: usize = 4_000;
 pub(super) struct Look {
     pid: i32,
     tid: i32,
-    /// Time of the inspection, on the records' clock.
     time: u64,
     switches: u64,
     /// Kernel stack, innermost function first; empty if unknown.
@@ -97,7 +96,6 @@ impl OffCpu {
         }
     }
 
-    /// Uses the results of [`look_early`](Self::look_early) for threads in unknown places.
     pub(super) fn use_looks(&mut self) {
         let mut looks = std::mem::take(&mut self.looks);
         let pairing = &mut self.pairing;
@@ -117,7 +115,6 @@ impl OffCpu {
         self.sleepers = threads;
     }
 
-    /// Waits for the list of kernel functions, if inspections need it.
     pub(super) fn finish_looks(&mut self) {
         if let Some(functions) = &mut self.kernel_functions
             && !self.unnamed_looks.is_empty()

@@ -17,7 +17,6 @@ const MOST: usize = 1 << 15;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitSum {
     pub(super) wait: Wait,
-    /// Sum of the weights in nanoseconds.
     pub(super) ns: u64,
 }
 
@@ -41,7 +40,6 @@ struct Entry {
 pub(super) struct Sums {
     /// Minimum nanoseconds for a record.
     least: u64,
-    /// Offset of the stack in a record.
     stack_at: usize,
     /// Sums by the hash of thread, cause, waker and stack.
     entries: FxHashMap<u64, Entry>,
@@ -68,7 +66,6 @@ impl Sums {
         (wait.pid, wait.tid, wait.cause, has_stack, wait.end())
     }
 
-    /// Adds a wait. Returns the sum to write, if any.
     pub(super) fn add(&mut self, wait: Wait) -> Option<WaitSum> {
         let ns = wait.weight;
         if ns >= self.least {
@@ -112,7 +109,6 @@ impl Sums {
         in_order(self.entries.extract_if(idle).map(|(_, entry)| entry.sum))
     }
 
-    /// Removes and returns the sums of waits ended by thread `tid`.
     pub(super) fn flush_woken_by(&mut self, tid: i32) -> Vec<WaitSum> {
         let is_its = |_: &u64, entry: &mut Entry| matches!(entry.sum.wait.end(), WaitEnd::Thread { tid: its, .. } if its == tid);
         in_order(self.entries.extract_if(is_its).map(|(_, entry)| entry.sum))
@@ -150,7 +146,6 @@ mod tests {
         }
     }
 
-    /// Returns the sums by stack, and the number of records.
     fn sums(waits: impl Iterator<Item = Wait>, least: u64) -> (FxHashMap<Vec<u8>, u64>, usize) {
         let mut sums = Sums::new(least, 8);
         let mut out: Vec<WaitSum> = Vec::new();

@@ -3,15 +3,14 @@
 use super::wait::Cause;
 use super::wakeups::Wakeup;
 
-/// Maximum nanoseconds from a wakeup to an even later switch sample of the woken thread, which has
-/// left its run queue.
+/// Maximum nanoseconds by which a wakeup may precede the switch sample of the wait that it ends.
+/// The thread has already left its run queue.
 const JUST_LEAVING: u64 = 1_000;
 
 #[derive(Debug)]
 pub(super) enum State {
     /// It existed at the start of the recording, and has no record since.
     Unseen,
-    /// Unknown since a loss of records.
     Unknown,
     /// It runs; `by_sample` if a sample showed this instead of a switch.
     On { by_sample: bool },
@@ -20,7 +19,7 @@ pub(super) enum State {
         stack: Option<Vec<u8>>,
         /// Lost nanoseconds in total when the wait began.
         gaps: u64,
-        /// Time at which the sleeping thread was inspected; 0 if the stack came with the switch.
+        /// Time of the inspection of the sleeping thread; 0 if the stack came with the switch.
         looked_at: u64,
         /// True after a switch-out: then its wakeup has a record, except for losses.
         by_switch: bool,
@@ -33,10 +32,8 @@ pub(super) enum State {
 pub(super) struct Thread {
     pub(super) pid: i32,
     pub(super) cpu: u32,
-    /// Start of its state.
     pub(super) since: u64,
     pub(super) state: State,
-    /// True if it has any record.
     pub(super) was_seen: bool,
     /// The wakeup of the current wait; while it runs, the last wakeup.
     pub(super) wake: Option<Wakeup>,

@@ -60,7 +60,6 @@ impl ThreadTime {
         Duration::from_nanos(self.on_cpu + self.blocked + self.runnable + self.unknown)
     }
 
-    /// Returns keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let notes = [
             ("threads", self.threads),

@@ -1,4 +1,4 @@
-//! [`Wait`]: a time span in which a thread was off-CPU.
+//! [`Wait`]: an off-CPU time span of a thread.
 
 use rprof_records::WaitEnd;
 
@@ -12,14 +12,12 @@ pub(super) struct Moment {
     pub(super) time: u64,
 }
 
-/// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
     Blocked,
     Runnable,
 }
 
-/// Time span in which a thread was off-CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) pid: i32,

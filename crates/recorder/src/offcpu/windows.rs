@@ -1,4 +1,4 @@
-//! [`Window`]: time span in which switches are recorded, if there are too many to record all.
+//! [`Window`]: a time span with recorded switches, if there are too many to record all.
 //!
 //! ```text
 //!   all recorded | window | gap        | window | gap     | window | all recorded

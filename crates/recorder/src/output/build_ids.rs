@@ -17,16 +17,13 @@ use super::identified::IdentifiedFiles;
 /// Maximum number of paths in a file's table, because each costs a lookup and space.
 const MOST_PATHS: usize = 1 << 15;
 
-/// Maximum total bytes of the paths.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Paths mapped since the file began, with the identities of their files.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
     /// By path, the first identity in its records, if any.
     user: BTreeMap<Vec<u8>, Option<MmapIdentity>>,
     bytes: usize,
-    /// Number of mappings whose paths were dropped.
     left_out: u64,
 }
 
@@ -45,7 +42,6 @@ impl BuildIds {
         }
     }
 
-    /// Returns the number of mappings whose paths were dropped at the limit.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }

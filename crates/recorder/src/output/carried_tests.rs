@@ -50,7 +50,6 @@ fn exit(pid: i32, tid: i32) -> Record<'static> {
     })
 }
 
-/// Passes records to `CarriedRecords` in encoded form.
 fn after(records: &[(Record<'_>, Misc)]) -> CarriedRecords {
     let layout = layout();
     let mut state = CarriedRecords::default();

@@ -37,7 +37,6 @@ impl std::fmt::Debug for WriterFactory {
     }
 }
 
-/// A [`RecordWriter`] that can be finished as a trait object.
 pub(crate) trait CustomWriter: RecordWriter + Send {
     fn finish_boxed(self: Box<Self>, features: FeatureSections) -> io::Result<u64>;
 }

@@ -16,7 +16,6 @@ const MOST: usize = 1 << 15;
 /// Offset of the 24 identity bytes in an MMAP2 record, including the header (`perf_event_open(2)`).
 const IDENTITY_AT: usize = Header::SIZE + 4 + 4 + 8 + 8 + 8;
 
-/// Build-ids by device, inode and generation.
 #[derive(Debug, Default)]
 pub(super) struct IdentifiedFiles {
     known: HashMap<MmapIdentity, BuildId>,
@@ -55,7 +54,6 @@ impl IdentifiedFiles {
         }
     }
 
-    /// Returns a file's known build-id.
     pub(super) fn get(&self, identity: &MmapIdentity) -> Option<BuildId> {
         match identity {
             MmapIdentity::BuildId(id) => Some(*id),
@@ -91,7 +89,6 @@ impl IdentifiedFiles {
         Some(&self.record)
     }
 
-    /// Returns the table of the current output file, and starts an empty one.
     pub(super) fn take_table(&mut self) -> Vec<EmbeddedFile<'static>> {
         let mapped = std::mem::take(&mut self.mapped);
         let entry = |key| {
@@ -113,7 +110,6 @@ mod tests {
         identity((254, 1, inode, 77))
     }
 
-    /// Returns the record of a mapping, with a trailer.
     fn record(identity: MmapIdentity) -> Vec<u8> {
         let attr = Attr {
             flags: rprof_records::AttrFlags::SAMPLE_ID_ALL,

@@ -79,20 +79,16 @@ pub struct RotationPolicy {
     pub max_files: Option<u32>,
 }
 
-/// Settings of all files of a recording.
 #[derive(Debug)]
 pub(crate) struct OutputConfig {
     pub(crate) events: Vec<EventDescription>,
     pub(crate) write: WriteOptions,
-    /// Header features known at the start.
     pub(crate) features: FeatureSections,
-    /// Notes for the private section of each file.
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) layouts: Arc<Layouts>,
     pub(crate) rotation: Option<RotationPolicy>,
     /// The command, if its child processes are recorded.
     pub(crate) command: Option<Pid>,
-    /// Maximum bytes of records in the recording.
     pub(crate) max_bytes: Option<u64>,
     pub(crate) embedding: Embedding,
     /// True if stacks are unwound: then the unwinder reports sampled images.
@@ -104,9 +100,7 @@ pub(crate) struct OutputConfig {
     pub(crate) clock: Clock,
     /// True if each file begins with the existing cgroups.
     pub(crate) cgroups: bool,
-    /// AUXTRACE_INFO record; empty without traces.
     pub(crate) trace: Vec<u8>,
-    /// True if samples of idle CPUs are counted.
     pub(crate) counts_idle: bool,
 }
 
@@ -120,7 +114,6 @@ pub(crate) struct RotatingOutput {
     build_ids: BuildIds,
     identified: IdentifiedFiles,
     embedder: EmbeddingThread,
-    /// Finds sampled images, unless the unwinder does.
     sampled: Option<SampledImages>,
     embedded: Vec<EmbeddedName>,
     /// Limits reached in earlier files.
@@ -131,9 +124,7 @@ pub(crate) struct RotatingOutput {
     finished: VecDeque<(PathBuf, OwnFile)>,
     /// Files that other programs renamed, deleted or replaced.
     moved: Vec<(PathBuf, Whereabouts)>,
-    /// Name of the previous file.
     last_name: Option<PathBuf>,
-    /// `None` without rotation.
     carried: Option<CarriedRecords>,
     processes: Option<LiveProcesses>,
     live: Arc<LiveCounts>,
@@ -143,18 +134,13 @@ pub(crate) struct RotatingOutput {
     full: bool,
 }
 
-/// Result of all files of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) file_bytes: u64,
-    /// Remaining files with rotation.
     pub(crate) files: Vec<PathBuf>,
-    /// Files that other programs renamed, deleted or replaced.
     pub(crate) moved: Vec<(PathBuf, Whereabouts)>,
     pub(crate) embedded: Vec<EmbeddedName>,
-    /// Messages for the user about embedded files and failures to embed.
     pub(crate) notices: Vec<Notice>,
-    /// Limits of embedding that were reached.
     pub(crate) limits: ReachedLimits,
 }
 
@@ -234,7 +220,6 @@ impl RotatingOutput {
         }
     }
 
-    /// Handles the first sample in an image.
     pub(crate) fn handle_sampled(&mut self, image: MappedImage) {
         if !self.full {
             self.embedder.handle_sampled(image);
@@ -308,7 +293,6 @@ impl RotatingOutput {
         self.sink()?.write_records(&out)
     }
 
-    /// Sets the total number of lost sideband records.
     pub(crate) fn settle_lost_sideband(&mut self, lost: u64) {
         let told = self.tally.lost_sideband + self.before.lost_sideband;
         self.tally.lost_sideband += lost.saturating_sub(told);
@@ -319,14 +303,12 @@ impl RotatingOutput {
         self.processes.iter().flat_map(LiveProcesses::pids)
     }
 
-    /// Returns the counts of all files so far.
     pub(crate) fn total(&self) -> Tally {
         let mut total = self.before.clone();
         total.add(&self.tally);
         total
     }
 
-    /// Returns the limits reached so far.
     pub(crate) fn limits(&self) -> ReachedLimits {
         let mut limits = self.limits.clone();
         limits.add(Limit::BuildIds, self.build_ids.left_out());
@@ -405,7 +387,6 @@ impl RotatingOutput {
         }
     }
 
-    /// Counts a record and updates the state from it.
     fn follow(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) {
         let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
             return;

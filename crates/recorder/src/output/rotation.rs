@@ -19,7 +19,6 @@ impl RotatingOutput {
         self.until = every.map(|every| from.saturating_add(every.as_nanos() as u64));
     }
 
-    /// Returns true if a record of this time belongs to the next file.
     pub(super) fn is_over(&self, time: u64) -> bool {
         let Some(rotation) = self.config.rotation else {
             return false;
@@ -147,7 +146,6 @@ impl RotatingOutput {
         Ok(())
     }
 
-    /// Reports the file's current name if it was moved, deleted or replaced.
     pub(super) fn tell_if_moved(&mut self) {
         let moved = (self.file.as_ref()).map(|file| (file.path.clone(), file.whereabouts()));
         let moved = moved.filter(|(_, now)| *now != Whereabouts::Unmoved);

@@ -24,13 +24,11 @@ const MARKERS: u64 = 4095;
 /// First address of the kernel's half on all 64-bit processors.
 const KERNEL: u64 = 1 << 63;
 
-/// Reports each sampled image once.
 #[derive(Debug)]
 pub(super) struct SampledImages {
     map: LiveMap,
     /// Direct-mapped cache of sampled places: generation of a process's mappings, and address.
     seen: Vec<(u64, u64)>,
-    /// Serials of images, which are not reused.
     known: FxHashSet<u64>,
 }
 
@@ -43,13 +41,11 @@ impl SampledImages {
         }
     }
 
-    /// Handles the next process event.
     pub(super) fn handle(&mut self, event: &ProcessEvent<'_>) {
         self.map.handle(event);
         self.map.take_forgotten();
     }
 
-    /// Handles the next sample; calls `new` for each image found for the first time.
     pub(super) fn sample(
         &mut self,
         sample: &Sample<'_>,
@@ -113,7 +109,6 @@ mod tests {
         SampleLayout::new(&attr, Endian::NATIVE)
     }
 
-    /// Returns the paths of the images that a sample is the first of.
     fn new(
         images: &mut SampledImages,
         pid: i32,

@@ -18,7 +18,6 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// Creates a file; `features` are the ones known at the start.
     pub(crate) fn file(
         out: File,
         events: Vec<EventDescription>,
@@ -28,7 +27,6 @@ impl Sink {
         GrowingWriter::create(out, events, features, options).map(Sink::File)
     }
 
-    /// Creates a stream; `features` are the ones known at the start.
     pub(crate) fn stream(
         out: File,
         events: Vec<EventDescription>,
@@ -46,7 +44,6 @@ impl Sink {
         }
     }
 
-    /// Appends a record with its payload. A writer of the caller may ignore it.
     pub(crate) fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
         match self {
             Sink::File(file) => file.write_with_payload(record),
@@ -73,7 +70,6 @@ impl Sink {
         }
     }
 
-    /// Finishes the recording; returns its length in bytes.
     pub(crate) fn finish(self, features: FeatureSections) -> io::Result<u64> {
         match self {
             Sink::File(file) => file.finish(features),

@@ -9,23 +9,18 @@ use rustc_hash::FxHashMap;
 
 use crate::pipeline::merge::Released;
 
-/// Counts of one file, or of all files of a recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) samples: u64,
     /// Wait samples, which represent no CPU time. Not part of `samples`.
     pub(crate) waits: u64,
-    /// Samples of idle CPUs, if counted.
     pub(crate) idle: u64,
     /// Samples lost in full rings, by CPU, from LOST records.
     pub(crate) lost: BTreeMap<u32, u64>,
     /// Samples dropped by the processor (LOST_SAMPLES), by CPU.
     pub(crate) dropped: BTreeMap<u32, u64>,
-    /// Lost sideband records, from LOST records.
     pub(crate) lost_sideband: u64,
-    /// THROTTLE records by event id.
     pub(crate) throttled: FxHashMap<u64, u64>,
-    /// Pieces of traces, and gaps.
     pub(crate) trace: AuxTally,
     pub(crate) born: u64,
     /// Time of the first sample, or start of the first wait.
@@ -40,7 +35,6 @@ impl Tally {
         self.sampled_at(time);
     }
 
-    /// Counts a wait that began at `from` and was written at `time`.
     pub(crate) fn count_wait(&mut self, from: u64, time: u64) {
         self.waits += 1;
         self.sampled_at(time);
@@ -88,7 +82,6 @@ impl Tally {
         self.lost.get(&cpu).copied().unwrap_or(0)
     }
 
-    /// Returns the number of samples lost or dropped.
     pub(crate) fn all_lost(&self) -> u64 {
         self.lost.values().chain(self.dropped.values()).sum()
     }
@@ -97,7 +90,6 @@ impl Tally {
         self.throttled.values().sum()
     }
 
-    /// Adds the counts of a later file.
     pub(crate) fn add(&mut self, later: &Tally) {
         self.samples += later.samples;
         self.waits += later.waits;
@@ -119,7 +111,6 @@ impl Tally {
         self.last = self.last.max(later.last);
     }
 
-    /// Returns keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![

@@ -15,7 +15,6 @@ impl LocalTime {
         }
     }
 
-    /// Returns the time `by` later.
     #[must_use]
     pub(super) fn later(self, by: Duration) -> LocalTime {
         LocalTime {

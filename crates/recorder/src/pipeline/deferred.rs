@@ -28,7 +28,6 @@ pub(crate) trait RecordSink {
 
 /// Completes deferred samples, in the order of their deferral.
 pub(crate) trait Settle {
-    /// Begins a round of [`settle`](Self::settle) calls, if records wait.
     fn begin_round(&mut self);
 
     /// Completes the earliest deferred sample, `record`. Returns false if it needs later records,
@@ -56,7 +55,6 @@ struct DeferredRecord {
 }
 
 impl DeferralQueue {
-    /// Creates an empty queue for records of `cpus` CPUs.
     pub(crate) fn new(layouts: Arc<Layouts>, cpus: usize) -> DeferralQueue {
         DeferralQueue {
             layouts,

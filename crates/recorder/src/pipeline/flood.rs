@@ -26,10 +26,8 @@ const FAMILY: Rate = Rate {
 /// Minimum cost of a record in bytes: the cost of handling it.
 const LEAST: u64 = 128;
 
-/// Maximum number of tracked processes.
 const MOST_PROCESSES: usize = 1 << 16;
 
-/// Filter for process records, before they are sorted.
 #[derive(Debug)]
 pub(super) struct FloodFilter {
     family_rate: Rate,
@@ -177,7 +175,6 @@ mod tests {
         }
     }
 
-    /// Returns how many of `many` names pass at a time.
     fn names(filter: &mut FloodFilter, pid: i32, many: usize, time: u64) -> usize {
         let name = name(pid);
         (0..many)

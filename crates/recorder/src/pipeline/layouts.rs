@@ -5,7 +5,6 @@ use rprof_sampler::Stream;
 
 use super::merge::Released;
 
-/// Record layouts of each ring, as written by the kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Layouts {
     pub(crate) samples: SampleLayout,

@@ -51,14 +51,11 @@ pub struct Merge {
     held: VecDeque<HeldBatch>,
     /// Number of the first held batch. Batches are numbered in order of arrival.
     first_held: usize,
-    /// Finished batches, to be recycled.
     done: Vec<Batch>,
     pending: WaitingRecords,
     pending_bytes: usize,
-    /// Maximum that `pending_bytes` reached.
     high_water: usize,
     sequence: u64,
-    /// Bound of the last release.
     last_bound: u64,
     released: u64,
     late: u64,

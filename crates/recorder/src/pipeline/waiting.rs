@@ -12,7 +12,6 @@ pub(super) struct WaitingRecord {
     /// Sort key: time, then sideband before samples, then CPU, then arrival.
     pub(super) key: Key,
     pub(super) batch: usize,
-    /// Offset in the batch; the next field is the length.
     pub(super) start: u32,
     pub(super) len: u16,
 }
@@ -36,7 +35,6 @@ impl Key {
 #[derive(Debug)]
 pub(super) struct WaitingRecords {
     rings: Vec<WaitingRing>,
-    /// Records of the current release.
     ready: Vec<WaitingRecord>,
 }
 

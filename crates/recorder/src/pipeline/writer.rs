@@ -37,9 +37,7 @@ pub(crate) struct Writer {
     pub(crate) layouts: Arc<Layouts>,
     pub(crate) output: RotatingOutput,
     pub(crate) deferrals: DeferralQueue,
-    /// Unwinds samples with registers and stack bytes to callchains.
     pub(crate) unwinding: Option<Unwinding>,
-    /// Converts context switches to waits, if they are recorded.
     pub(crate) off_cpu: Option<OffCpu>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
@@ -53,7 +51,6 @@ pub(crate) struct Writer {
     pub(crate) notify: Option<UnixStream>,
 }
 
-/// Result of the writer thread, after the last batch.
 pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     pub(crate) stacks: Option<StackTally>,
@@ -139,7 +136,6 @@ impl Writer {
         }
     }
 
-    /// Writes the waiting traces; drops them after a failure.
     fn put_traces(&mut self, good: bool) -> io::Result<()> {
         for piece in self.traces.take() {
             if good {
@@ -251,7 +247,6 @@ impl Writer {
     }
 }
 
-/// Returns the header features known at the start: machine, recorder, command line.
 pub(crate) fn start_features(command_line: &[String], online: u32) -> FeatureSections {
     let mut features = FeatureSections::new(Endian::NATIVE);
     crate::machine::describe(&mut features, online);

@@ -45,7 +45,6 @@ impl SampleClock {
         }
     }
 
-    /// Begins a sample of this process.
     pub(super) fn begin_sample(&mut self, pid: Pid) {
         self.pid = pid;
         self.lookups.set(0);
@@ -54,7 +53,6 @@ impl SampleClock {
         self.user.set(None);
     }
 
-    /// Charges the time of the sample to its budget.
     pub(super) fn end_sample(&mut self) {
         if let Some((began, _)) = self.times.take() {
             let spent = began.elapsed().as_nanos() as u64;
@@ -100,7 +98,6 @@ impl SampleClock {
         until.min(Instant::now() + self.budget.of_user(user, self.now()))
     }
 
-    /// Ends the time of the sample after a timeout.
     pub(super) fn end(&self) {
         self.is_over.set(true);
     }
@@ -110,7 +107,6 @@ impl SampleClock {
         self.is_over.get()
     }
 
-    /// Returns the number of samples that timed out.
     pub(super) fn cut_short(&self) -> u64 {
         self.cut_short
     }

@@ -9,7 +9,6 @@ use super::clock::SampleClock;
 use super::process_memory::ProcessMemories;
 use super::tables::{Tables, TooSlow};
 
-/// Architecture of this machine, if it is supported.
 pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
     Some(Arch::X86_64)
 } else if cfg!(target_arch = "aarch64") {
@@ -27,7 +26,6 @@ pub(super) fn thread(tid: i32) -> u64 {
 /// Bit in a function's address if the function made no call. User code addresses do not use it.
 const TOP: u64 = 1 << 63;
 
-/// The current code mappings of one process.
 pub(super) struct ProcessCode<'a> {
     pid: Pid,
     map: &'a LiveMap,

@@ -36,7 +36,6 @@ const MOST_LOOKS: usize = 64;
 /// programs with known stacks gave wrong results: callers near the leaf change all the time.
 pub(super) const LARGE: u32 = 32 << 10;
 
-/// Cut point that is due for a recheck of its callers.
 struct DueLook {
     pid: Pid,
     thread: u64,

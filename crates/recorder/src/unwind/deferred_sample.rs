@@ -8,7 +8,6 @@ use rprof_unwind::{CutPoint, Frame, Memory, StackDump, TruncationReason};
 /// Maximum frames of a stack. A record holds some 8,000 addresses, including the kernel's.
 pub(super) const MOST_FRAMES: usize = 7_500;
 
-/// A sample with a truncated stack.
 pub(super) struct Cut {
     pub(super) pid: Pid,
     pub(super) thread: u64,
@@ -17,7 +16,6 @@ pub(super) struct Cut {
     pub(super) slot: u64,
 }
 
-/// A sample that waits for its outer frames.
 #[derive(Debug)]
 pub(super) struct DeferredSample {
     pub(super) pid: Pid,
@@ -41,14 +39,12 @@ const WITNESSES: usize = 2;
 pub(super) struct Witnesses([Option<(u64, u64)>; WITNESSES]);
 
 impl Witnesses {
-    /// Returns the slots of the outermost frames of a dump.
     pub(super) fn of(frames: &[Frame], dump: &StackDump<'_>) -> Witnesses {
         let slots = (frames.iter().rev().map(|frame| frame.slot)).filter(|slot| *slot != 0);
         let mut found = slots.map(|slot| Some((slot, dump.read_u64(slot)?)));
         Witnesses(std::array::from_fn(|_| found.next().flatten()))
     }
 
-    /// Returns the addresses of the slots.
     pub(super) fn slots(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().flatten().map(|(slot, _)| *slot)
     }

@@ -58,7 +58,6 @@ pub(crate) struct Unwinding {
     layouts: Vec<Layout>,
     /// Mask of user registers that samples keep.
     kept_registers: u64,
-    /// Converts the samples' clock to CLOCK_MONOTONIC.
     monotonic: MonotonicTimes,
     /// Index in `layouts` by event id, the first word of a sample.
     by_id: FxHashMap<u64, usize>,
@@ -80,26 +79,20 @@ pub(crate) struct Unwinding {
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
-    /// Return addresses from the kernel's frame pointer walk.
     callers: Vec<u64>,
     values: Vec<u64>,
 }
 
-/// Layouts of one event's samples.
 #[derive(Clone, Debug)]
 struct Layout {
     taken: SampleLayout,
-    /// Layout after unwinding.
     unwound: SampleLayout,
-    /// Registers in a sample, `sample_regs_user`.
     registers: u64,
     stack: u32,
 }
 
-/// Treatment of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordAction {
-    /// Write the record unchanged.
     Keep,
     /// Write another record instead.
     Replace,
@@ -166,7 +159,6 @@ impl Unwinding {
         self.tally
     }
 
-    /// Takes the images found in a stack for the first time.
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
         self.tables.take_sampled()
     }
@@ -252,7 +244,6 @@ impl Unwinding {
         }
     }
 
-    /// Drops the state of a thread's stack.
     fn forget(&mut self, tid: Tid) {
         self.filled.remove(&thread(tid.0));
         self.settle_thread(thread(tid.0));
@@ -329,7 +320,6 @@ impl Unwinding {
         unwound
     }
 
-    /// Builds the user side from registers and stack.
     fn unwind_dump(
         &mut self,
         sample: &Sample<'_>,

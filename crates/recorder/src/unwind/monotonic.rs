@@ -6,7 +6,6 @@ use rprof_sampler::Clock;
 /// some hundred microseconds per second (adjtimex(2)), and the wall clock may be set.
 const REFRESH: u64 = 100_000_000;
 
-/// Converts times of the samples' clock to CLOCK_MONOTONIC, which jitdumps and memory reads use.
 #[derive(Debug)]
 pub(super) struct MonotonicTimes {
     clock: Clock,
@@ -26,7 +25,6 @@ impl MonotonicTimes {
         times
     }
 
-    /// Converts a recent time of the clock to CLOCK_MONOTONIC, both in nanoseconds.
     pub(super) fn of(&mut self, time: u64) -> u64 {
         if self.clock == Clock::MONOTONIC {
             return time;

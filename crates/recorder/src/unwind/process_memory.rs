@@ -33,7 +33,6 @@ const MOST_PAGES: u32 = 256;
 /// Maximum number of pages read for all stacks of a process that are inspected together.
 const MOST_PAGES_TOGETHER: u32 = 4 * MOST_PAGES;
 
-/// Maximum number of processes with open memory.
 const MOST_OPEN: usize = 16;
 
 /// Number of cached code pages; a power of two.
@@ -74,14 +73,12 @@ struct Reader {
     backlog: Backlog,
 }
 
-/// Current memory of processes, through `/proc/PID/mem`.
 #[derive(Debug)]
 pub(crate) struct ProcessMemories {
     /// Processes with opened or refused memory, most recently used first.
     open: RefCell<Vec<(Pid, Option<Process>)>>,
     /// Direct-mapped cache of code pages.
     code: RefCell<Vec<Option<CodePage>>>,
-    /// Time of the current sample, in ns of CLOCK_MONOTONIC.
     time: Cell<u64>,
     reader: Arc<Reader>,
 }
@@ -142,7 +139,6 @@ impl Process {
         }))
     }
 
-    /// Reads the pages at these addresses. Returns the readable pages with their addresses.
     fn read(&self, pages: Vec<u64>) -> Result<Vec<(u64, Page)>, NotInTime> {
         let file = Arc::clone(&self.file);
         let read = move || {
@@ -160,7 +156,6 @@ impl Process {
     }
 }
 
-/// Reads adjacent pages, and adds the readable ones to `found`.
 fn read_row(file: &File, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64, Page)>) {
     bytes.resize(row.len() * PAGE, 0);
     let mut left = row;
@@ -209,7 +204,6 @@ impl ProcessMemories {
         Ok(open.first().and_then(|(_, process)| process.clone()))
     }
 
-    /// Sets the time of the current sample, in nanoseconds.
     pub(crate) fn at(&self, time: u64) {
         self.time.set(time);
     }
@@ -301,17 +295,14 @@ impl ProcessMemories {
         }
     }
 
-    /// Returns a process's memory for one stack.
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
         self.within(pid, MOST_PAGES)
     }
 
-    /// Returns a process's memory for several stacks inspected together.
     pub(crate) fn stacks(&self, pid: Pid) -> Option<StackMemory> {
         self.within(pid, MOST_PAGES_TOGETHER)
     }
 
-    /// Returns a process's memory with a maximum number of pages.
     fn within(&self, pid: Pid, pages: u32) -> Option<StackMemory> {
         Some(StackMemory {
             process: self.of(pid).ok()??,
@@ -320,7 +311,6 @@ impl ProcessMemories {
         })
     }
 
-    /// Removes a process that exited or executed another program.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.open.get_mut().retain(|(known, _)| *known != pid);
         for page in self.code.get_mut() {
@@ -329,7 +319,6 @@ impl ProcessMemories {
     }
 }
 
-/// Current memory of a stack, read by page.
 #[derive(Debug)]
 pub(crate) struct StackMemory {
     process: Process,
@@ -339,7 +328,6 @@ pub(crate) struct StackMemory {
 }
 
 impl StackMemory {
-    /// Returns the addresses of the pages read together with an address.
     pub(super) fn pages_from(&self, avma: u64) -> impl Iterator<Item = u64> + use<> {
         let start = avma - avma % PAGE as u64;
         (0..AHEAD as u64).map_while(move |n| start.checked_add(n * PAGE as u64))

@@ -15,7 +15,6 @@ use super::{ProcessCode, Unwinding};
 
 #[derive(Debug)]
 pub(crate) struct SleepingStack {
-    /// User addresses after their marker, leaf first.
     pub(crate) chain: Vec<u64>,
     pub(crate) is_complete: bool,
     /// Time of the read, on CLOCK_MONOTONIC.

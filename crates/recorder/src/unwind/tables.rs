@@ -23,7 +23,6 @@ use crate::mapped_files::MappedImage;
 /// function (38 ms for rustc's compiler), while samples wait and process memory changes.
 const LARGE: u64 = 8 << 20;
 
-/// Maximum number of images in the queue.
 const MOST_WAITING: usize = 256;
 
 /// Minimum wait for an image, granted to every sample.
@@ -41,15 +40,12 @@ const HANGS: Duration = Duration::from_millis(250);
 /// Number of samples between two memory counts: tables grow while they are used.
 const RECOUNT: u64 = 256;
 
-/// Unwind tables by image. A failed attempt is not repeated.
 #[derive(Debug)]
 pub(crate) struct Tables {
     slots: Vec<Slot>,
-    /// Memory limit of the tables in bytes.
     most_bytes: usize,
     pub(super) jit: JitUnwindTables,
     openers: Openers,
-    /// Images found in a stack for the first time.
     sampled: RefCell<Vec<MappedImage>>,
     /// Number of the current sample, for finding the least recently used tables.
     sample: u64,
@@ -59,9 +55,7 @@ pub(crate) struct Tables {
 #[derive(Debug, Default)]
 struct Slot {
     table: Table,
-    /// Number of the last sample that used it.
     used: Cell<u64>,
-    /// True once it was found in a stack.
     is_sampled: Cell<bool>,
 }
 
@@ -90,11 +84,9 @@ enum NoTable {
     TooManyFiles,
 }
 
-/// The threads that open images.
 #[derive(Debug, Default)]
 struct Openers {
     boosted: Boosted,
-    /// Created with the first image.
     queue: Option<Queue>,
     threads: Vec<Arc<Busy>>,
     counts: Arc<Counts>,
@@ -103,9 +95,7 @@ struct Openers {
 #[derive(Debug)]
 struct Queue {
     requests: (Sender<Request>, Receiver<Request>),
-    /// Receives a message after each opened image.
     opened: (Sender<()>, Receiver<()>),
-    /// Origin of the times in [`Busy`].
     begin: Instant,
 }
 
@@ -115,14 +105,12 @@ struct Busy(AtomicU64);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Bytes of new tables since the last count.
     bytes: AtomicUsize,
     too_long: AtomicU64,
     sparse: AtomicU64,
     unopened: AtomicU64,
     /// Refused requests, because other images of the same user are slow.
     put_off: AtomicU64,
-    /// Processes with images being opened, one per busy thread.
     opening: Mutex<Vec<Pid>>,
 }
 
@@ -179,7 +167,6 @@ impl Tables {
         }
     }
 
-    /// Handles a mapping: begins to open its image if it is large.
     pub(crate) fn mapped(&mut self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
         if is_large {
@@ -200,7 +187,6 @@ impl Tables {
         }
     }
 
-    /// Drops the tables of unmapped images.
     pub(crate) fn forget(&mut self, images: &[ImageId]) {
         for image in images {
             if let Some(slot) = self.slots.get_mut(image.0 as usize) {
@@ -269,7 +255,6 @@ impl Tables {
         Ok(table.as_deref().ok())
     }
 
-    /// Takes the images found in a stack for the first time.
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
         std::mem::take(self.sampled.get_mut())
     }
@@ -283,7 +268,6 @@ impl Tables {
         matches!(table, Some(Err(NoTable::TooManyFiles)))
     }
 
-    /// Requests to open an image, unless it was requested before.
     fn request(&self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let slot = self.slots.get(mapping.backing.0 as usize);
         let (Some(slot), Some(image)) = (slot, mapped_image(map, mapping, pid)) else {
@@ -317,12 +301,10 @@ impl Tables {
     }
 }
 
-/// Opening an image timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooSlow;
 
 impl Openers {
-    /// Starts another thread if all hang.
     fn begin(&mut self) {
         let queue = self.queue.get_or_insert_with(|| Queue {
             requests: crossbeam_channel::bounded(MOST_WAITING),
@@ -361,13 +343,11 @@ impl Openers {
         }
     }
 
-    /// Returns false if the queue is full.
     fn request(&self, request: Request) -> bool {
         let queue = self.queue.as_ref();
         queue.is_some_and(|queue| queue.requests.0.try_send(request).is_ok())
     }
 
-    /// Waits until the table is available or has failed.
     fn wait(&self, table: &Table, until: Instant) {
         let Some(queue) = &self.queue else {
             return;
@@ -382,7 +362,6 @@ impl Queue {
     }
 }
 
-/// Returns the ms since `begin`, at least 1.
 fn since(begin: Instant) -> u64 {
     begin.elapsed().as_millis() as u64 + 1
 }
@@ -452,7 +431,6 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::path::Path;
 
-    /// Returns a map with these files mapped in this process, 1 MiB each.
     fn map(files: &[&Path]) -> LiveMap {
         let mut map = LiveMap::new();
         for (n, path) in (1_u64..).zip(files) {

@@ -111,7 +111,6 @@ impl StackTally {
         notes
     }
 
-    /// Counts a stack by its outcome and the image of the outermost frame.
     pub(super) fn count_outcome(&mut self, outcome: UnwindOutcome, image: Option<&Image>) {
         match outcome {
             UnwindOutcome::Complete(_) => self.count(Some(false), None, image),
@@ -119,7 +118,6 @@ impl StackTally {
         }
     }
 
-    /// Counts a stack whose callers were observed at another time of its thread.
     pub(super) fn count_completed(&mut self) {
         self.count(Some(true), None, None);
     }

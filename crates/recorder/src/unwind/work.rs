@@ -38,7 +38,6 @@ const ALL: Rate = Rate {
     a_second: 400_000_000,
 };
 
-/// Time spent by processes and users, in nanoseconds.
 #[derive(Debug)]
 pub(super) struct TimeBudget {
     processes: Allowances,
@@ -53,13 +52,11 @@ impl TimeBudget {
         }
     }
 
-    /// Returns the time available for a sample of this process.
     pub(super) fn of(&self, pid: Pid, now: u64) -> Duration {
         let left = self.processes.at(pid.0, now);
         Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))
     }
 
-    /// Returns the time available for waiting for files of a user's processes.
     pub(super) fn of_user(&self, user: u32, now: u64) -> Duration {
         let left = self.users.at(user.cast_signed(), now);
         Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))

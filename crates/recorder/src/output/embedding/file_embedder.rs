@@ -11,7 +11,6 @@ use super::runtimes::Runtimes;
 use super::selection::Embedding;
 use crate::mapped_files::MappedImage;
 
-/// Build-id of a file whose record has device and inode.
 #[derive(Debug)]
 pub(super) struct Identified {
     pub(super) identity: MmapIdentity,
@@ -19,7 +18,6 @@ pub(super) struct Identified {
     pub(super) identification: Identification,
 }
 
-/// Copies files while they exist, and embeds the ones that reports would not find.
 #[derive(Debug)]
 pub(super) struct FileEmbedder {
     embedding: Embedding,
@@ -86,7 +84,6 @@ impl FileEmbedder {
         self.images.round(&self.calls);
     }
 
-    /// Returns the files to embed in the current output file, which has `samples` samples.
     pub(super) fn files(&mut self, samples: u64) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&self.calls, &mut self.notices);
         let mut hand = |file| files.push(file);
@@ -94,7 +91,6 @@ impl FileEmbedder {
         files
     }
 
-    /// Returns the notices, and the number of files that timed out.
     pub(super) fn into_notices(self) -> (Vec<Notice>, u64) {
         (self.notices.into_vec(), self.calls.refused())
     }

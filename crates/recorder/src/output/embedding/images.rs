@@ -27,7 +27,6 @@ use super::patience::TO_OPEN;
 use super::selection::Embedding;
 use crate::mapped_files::MappedImage;
 
-/// Maximum number of known images.
 const MOST_KNOWN: usize = 4096;
 
 /// Maximum bytes of one copied image and of all; the second pair is for [`Embedding::All`].
@@ -46,15 +45,13 @@ const LONGEST_OF_ENDED: u64 = 1 << 20;
 const WHOLE_IN_ANY_CASE: u64 = 1 << 20;
 const WHOLE_FOR_A_SAMPLE: u64 = 16 << 10;
 
-/// Rounds between two checks whether images are still in place.
+/// Rounds between two checks of the images' places.
 const LOOK_AGAIN: u32 = 10;
 
-/// Sampled images, with copies of images that may disappear.
 #[derive(Debug)]
 pub(super) struct KeptImages {
     embedding: Embedding,
     known: Vec<KnownImage>,
-    /// Path and identity of the files in `known`.
     names: HashSet<(Box<[u8]>, ImageIdentity)>,
     /// Process and user of the last opened image: many in a row belong to one process.
     last_user: Option<(Pid, u32)>,
@@ -63,7 +60,6 @@ pub(super) struct KeptImages {
     left_out: usize,
 }
 
-/// Result of reading a file's build-id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identification {
     /// The file was read; it may have no build-id.
@@ -92,12 +88,10 @@ struct ImageSource {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// Its path names it, and probably will do so later.
     Lasting,
     Copied(Arc<ImageCopy>),
     /// It is too long to copy, with its length in bytes.
     TooLong(u64),
-    /// It was gone before it could be copied.
     Gone,
 }
 
@@ -113,13 +107,11 @@ enum CopiedBytes {
     Compressed(Vec<u8>),
 }
 
-/// How to inspect an image.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     /// Copy images even if their paths are expected to last.
     all: bool,
     most: u64,
-    /// Copies beyond this length are compressed at once.
     plain: u64,
 }
 
@@ -157,7 +149,6 @@ impl KeptImages {
         identified.unwrap_or(Identification::NotOpened)
     }
 
-    /// Handles a sampled image: copies its file if it may disappear.
     pub(super) fn handle_sampled(
         &mut self,
         map: MappedImage,
@@ -368,7 +359,6 @@ impl KeptImages {
     }
 }
 
-/// Images to report to the user.
 #[derive(Debug, Default)]
 struct Told {
     /// First path, number, bytes, and number of images without code.
@@ -421,7 +411,6 @@ impl Told {
 }
 
 impl KnownImage {
-    /// Returns the length of its copy; 0 without a copy.
     fn copied(&self) -> u64 {
         match &self.state {
             State::Copied(copy) => copy.len,
@@ -445,13 +434,11 @@ impl ImageCopy {
 /// What to embed of an image at the end.
 #[derive(Debug)]
 enum Embedded {
-    /// Nothing: its path still names it, or compression failed.
+    /// Its path still names it, or compression failed.
     NotNeeded,
-    /// Nothing: it is too long, or nearly all holes. Contains its length.
+    /// It is too long or nearly all holes; contains its length.
     TooLong(u64),
-    /// Nothing: it has disappeared.
     Gone,
-    /// The file, and the number of its bytes kept.
     File(EmbeddedFile<'static>, u64),
 }
 
@@ -639,7 +626,6 @@ fn copy(file: &RegularFile, pid: Option<u32>, wanted: Wanted) -> State {
     copy.map_or(State::Gone, |copy| State::Copied(Arc::new(copy)))
 }
 
-/// Reads the build-id of a mapped file without copying it.
 fn identify(map: &MappedImage) -> Identification {
     match map.file().open_to_identify() {
         Ok(file) => Identification::Known(build_id_of(&FileReader::new(&file))),
@@ -707,7 +693,6 @@ mod tests {
             std::fs::read_to_string(maps).unwrap_or_default()
         }
 
-        /// Returns its program as in the mapping's record.
         fn image(&self) -> MappedImage {
             let maps = self.maps();
             let is_code = |line: &&str| line.contains(" r-xp ") && line.ends_with("/sleeper");
@@ -747,7 +732,6 @@ mod tests {
         }
     }
 
-    /// Handles the image, calls `then`, and returns the embedded files and the notices.
     fn embedded(
         embedding: Embedding,
         sleeper: &mut Sleeper,

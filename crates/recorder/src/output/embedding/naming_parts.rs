@@ -57,7 +57,6 @@ pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
     left
 }
 
-/// A section that names do not need.
 struct Part {
     start: u64,
     len: u64,

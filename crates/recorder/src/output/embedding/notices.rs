@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use rprof_perfdata::EmbeddedFile;
 
-/// Maximum number of notices.
 const MOST_NOTICES: usize = 20;
 
 /// Message about a file that reports need.
@@ -102,7 +101,6 @@ pub enum NotEmbedded {
     NotReadable,
 }
 
-/// List of distinct notices, limited in number.
 #[derive(Debug, Default)]
 pub(super) struct Notices(Vec<Notice>);
 

@@ -22,10 +22,9 @@ use super::notices::{NotEmbedded, Notice, Notices};
 use super::patience::TO_OPEN;
 use super::selection::Embedding;
 
-/// Maximum number of tracked processes.
 const MOST_PROCESSES: usize = 4096;
 
-/// Maximum number of rounds until a missing file is checked again.
+/// Maximum number of rounds between two checks of a file.
 const LONGEST_WAIT: u32 = 32;
 
 /// Maximum bytes of compressed copies. They stay in memory until the output file ends.
@@ -50,7 +49,6 @@ const OF_ALL: Rate = Rate {
 const GROWN: u64 = 4;
 const SHORT: u64 = 64 << 10;
 
-/// Reason for not embedding a sparse file.
 const HOLES: &str = "it consists of holes, nearly";
 
 /// Processes that may generate code.
@@ -64,7 +62,6 @@ pub(super) struct Runtimes {
     reading: Reading,
 }
 
-/// Limits on bytes to read.
 #[derive(Debug)]
 struct Reading {
     left: Allowances,
@@ -81,12 +78,10 @@ impl Default for Reading {
 }
 
 impl Reading {
-    /// Returns the bytes that may be read from a process's files.
     fn left_to(&self, pid: i32) -> u64 {
         self.left.at(pid, self.now())
     }
 
-    /// Charges read bytes to their limits.
     fn spend(&mut self, pid: i32, bytes: u64) {
         let now = self.now();
         self.left.spend(pid, bytes, now);
@@ -104,11 +99,9 @@ struct Runtime {
     /// `None` once a file of it timed out.
     files: Option<LiveFiles>,
     copies: BTreeMap<PathBuf, Copied>,
-    /// Rounds between two checks.
     wait: u32,
 }
 
-/// Copy of a file.
 #[derive(Debug)]
 struct Copied {
     kind: EmbeddedKind,
@@ -157,7 +150,6 @@ impl Runtimes {
         !mapping.may_be_image()
     }
 
-    /// Finishes the runtime of a process that executes another program or has ended.
     pub(super) fn handle_exec(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
         if self.living.contains_key(&pid) {
             self.look(pid, Look::AtEnd, calls, notices);

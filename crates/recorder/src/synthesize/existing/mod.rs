@@ -35,7 +35,6 @@ use rprof_records::{
 use rprof_sampler::{Batch, Clock, Degradation, NO_CPU, Role, Session, Stream};
 use timed_maps::{ReadMappings, TimedMaps};
 
-/// Maximum number of scans for new processes.
 const MOST_LOOKS: usize = 8;
 
 /// Synthesized records and their counts.
@@ -118,7 +117,6 @@ pub fn read(session: &Session) -> Existing {
     reading.run(&scope)
 }
 
-/// Choice of processes to read.
 #[derive(Clone, Debug)]
 enum Scope {
     All,
@@ -135,7 +133,6 @@ struct Reading {
     maps: TimedMaps<MapsReader>,
     layout: SampleLayout,
     clock: Clock,
-    /// True if namespaces are recorded for each thread.
     namespaces: bool,
     found: Existing,
     done: HashSet<u32>,

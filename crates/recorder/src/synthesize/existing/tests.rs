@@ -26,7 +26,6 @@ fn these(pids: &[u32], inherit: bool) -> Scope {
     }
 }
 
-/// Returns the records, each with its misc and time.
 fn decoded<'a>(existing: &'a Existing, layout: &'a SampleLayout) -> Vec<(Record<'a>, Misc, u64)> {
     let mut records = Vec::new();
     let mut at = 0;

@@ -23,11 +23,9 @@ const MOST_HANGING: usize = 8;
 pub(super) struct ReadMappings {
     pub(super) mappings: Vec<ExistingMapping>,
     pub(super) result: io::Result<()>,
-    /// True if build-ids are missing because of a timeout.
     pub(super) is_hanging: bool,
 }
 
-/// Reader of mappings, for the thread.
 pub(super) trait ReadMaps: Send + 'static {
     fn read(
         &mut self,
@@ -53,10 +51,8 @@ impl ReadMaps for MapsReader {
 
 #[derive(Debug)]
 pub(super) struct TimedMaps<R> {
-    /// Creates the reader of a thread.
     make: fn() -> R,
     thread: Option<ReadingThread>,
-    /// Number of timeouts, by user.
     hanging: HashMap<u32, usize>,
     user_of: fn(u32) -> u32,
     limit: Duration,
@@ -111,7 +107,6 @@ impl<R: ReadMaps> TimedMaps<R> {
         of_user < MOST_OF_USER && of_all < self.most_hanging
     }
 
-    /// Reuses the vector of an earlier result.
     pub(super) fn reuse(&mut self, mut mappings: Vec<ExistingMapping>) {
         mappings.clear();
         self.buffer = mappings;
