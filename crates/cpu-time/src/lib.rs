@@ -1,7 +1,7 @@
 //! CPU time of a recording: the time used, and the time that its samples represent.
 //!
-//! The recorder measures it and writes it to the file ([`CpuTime::notes`]). A reader decodes it
-//! ([`CpuTime::from_notes`]) and compares the two times.
+//! The recorder writes both to the file ([`CpuTime::notes`]). A reader decodes them
+//! ([`CpuTime::from_notes`]) and compares them.
 //!
 //! ```
 //! use rprof_cpu_time::CpuTime;
@@ -29,8 +29,8 @@ use std::time::Duration;
 /// Prefix of the keys of notes.
 const PREFIX: &str = "cpu.";
 
-/// CPU time used by the workload, and CPU time that its samples represent. Both cover the whole
-/// recording, whatever samples a view selects.
+/// CPU time used by the workload, and CPU time that its samples represent, over the whole
+/// recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     /// CPU time used during sampling, as the kernel accounts it.
@@ -40,8 +40,8 @@ pub struct CpuTime {
     pub sampled: Option<Duration>,
     /// Sampling period of a running thread.
     pub period: Duration,
-    /// Wall time of the sampling. `None` if whole CPUs were recorded, which never wait, or if some
-    /// threads could run unseen.
+    /// Wall time of the sampling. `None` for whole CPUs, which never wait, or if threads could run
+    /// unseen.
     pub wall: Option<Duration>,
     /// Number of threads and processes started during sampling.
     pub tasks: u64,
@@ -67,15 +67,15 @@ impl CpuTime {
         share.is_finite().then_some(share.min(1.0))
     }
 
-    /// Returns the share of the wall time when nothing ran, from 0 to 1. It is a lower bound,
-    /// because time on two CPUs at once counts twice.
+    /// Returns the share of wall time without a running thread, from 0 to 1. Time on two CPUs
+    /// counts twice, so it is a lower bound.
     pub fn idle_share(&self) -> Option<f64> {
         let busy = self.used.as_secs_f64() / self.wall?.as_secs_f64();
         busy.is_finite().then_some((1.0 - busy).max(0.0))
     }
 
-    /// Splits the idle wall time into waiting for a CPU and sleep. Returns `None` if either is
-    /// unknown. If several threads wait at the same time, `asleep` is a lower bound.
+    /// Splits the idle wall time into waiting for a CPU and sleep; `None` if either is unknown.
+    /// Simultaneous waits make `asleep` a lower bound.
     pub fn off_cpu(&self) -> Option<OffCpuTime> {
         let all = self.wall?.saturating_sub(self.used);
         let waiting = self.waiting?.min(all);
@@ -102,8 +102,8 @@ impl CpuTime {
         }
     }
 
-    /// Returns true if short threads may explain the missing samples. Each thread begins a new
-    /// sampling period, and its end cuts off the last period.
+    /// Returns true if short threads may explain the missing samples: each begins a new sampling
+    /// period, and loses its last one.
     pub fn lacks_short_tasks(&self) -> bool {
         let missing = self.used.saturating_sub(self.sampled.unwrap_or(self.used));
         let cut = self.period.as_secs_f64() * (self.tasks as f64 + 1.0);

@@ -42,8 +42,8 @@ impl fmt::Display for ErrnoName {
     }
 }
 
-/// Returns the symbolic name of an error number of perf_event_open(2), mmap(2), read(2), pipe(2),
-/// fork(2), execve(2) or wait4(2); `None` for others.
+/// Returns the symbolic name of an error of perf_event_open(2), mmap(2), read(2), pipe(2), fork(2),
+/// execve(2) or wait4(2); `None` for others.
 pub fn name(errno: Errno) -> Option<&'static str> {
     Some(match errno {
         Errno::TOOBIG => "E2BIG",

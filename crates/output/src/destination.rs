@@ -15,18 +15,18 @@ use crate::{link, named_descriptor};
 /// Origin of an output's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// The user typed the name, so a special file may be intended.
+    /// Typed by the user, who may intend a special file.
     Typed,
-    /// A default name. The current folder may belong to anyone, so only regular files are allowed.
+    /// A default name: regular files only, because the current folder may belong to anyone.
     Default,
 }
 
 /// Target of an output.
 #[derive(Debug)]
 pub enum Destination {
-    /// A new file, which replaces a regular file or link at the path.
+    /// A new file, which replaces a regular file or link.
     File(PathBuf),
-    /// An open device, FIFO or descriptor, which is written directly.
+    /// An open device, FIFO or descriptor.
     Stream {
         /// Open for writing.
         file: File,
@@ -37,7 +37,7 @@ pub enum Destination {
 
 impl Destination {
     /// Classifies the file at `path`, and opens it unless a new file replaces it. Never blocks, and
-    /// opens only devices on which open has no effect.
+    /// opens a device only if that has no side effects.
     ///
     /// # Errors
     /// [`OutputError`] if the file must not be written.
@@ -56,11 +56,11 @@ impl Destination {
                 path: path.to_owned(),
             });
         }
-        // Hold a descriptor, so that the checked file is the one that is opened.
+        // Hold a descriptor, to open the file that was checked.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = match open(path, flags, Mode::empty()) {
             Ok(held) => held,
-            // Creating the file later gives a better error if the folder is missing.
+            // Creating the file later reports a missing folder better.
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Destination::File(path.to_owned())),
             Err(error) => return Err(create(error.into())),
         };
@@ -87,7 +87,7 @@ impl Destination {
         }
     }
 
-    /// Begins a result whose readers are set by the umask.
+    /// Begins a result, readable according to the umask.
     ///
     /// # Errors
     /// [`OutputError::Create`] if the folder is missing or not writable.
@@ -95,7 +95,7 @@ impl Destination {
         self.begin_for(Readers::ByUmask)
     }
 
-    /// Begins a result for these readers. The mode of a stream does not change.
+    /// Begins a result for these readers. Keeps the mode of a stream.
     ///
     /// # Errors
     /// Fails as [`begin`](Self::begin) does.
@@ -106,8 +106,8 @@ impl Destination {
         }
     }
 
-    /// Checks that the file can be created: creates a temporary file beside it and removes it.
-    /// Called before work whose result would be lost.
+    /// Checks that the file can be created, before work with a result that would be lost: creates a
+    /// temporary file beside it and removes it.
     ///
     /// # Errors
     /// [`OutputError::Create`].
@@ -161,7 +161,7 @@ mod tests {
             matches!(nobody, Err(OutputError::NoReader { .. })),
             "{nobody:?}"
         );
-        // Opened for reading and writing, which does not block.
+        // Does not block for reading and writing.
         let mut reader = File::options().read(true).write(true).open(&path).unwrap();
         let default = of(&path, Choice::Default);
         let refused = matches!(
@@ -238,7 +238,7 @@ mod tests {
         symlink("/dev/stdout", &out).unwrap();
         let typed = of(&out, Choice::Typed);
         assert!(matches!(typed, Ok(Destination::Stream { .. })), "{typed:?}");
-        // The user did not type the name: the folder may belong to anyone.
+        // Not typed: the folder may belong to anyone.
         let default = of(&out, Choice::Default);
         assert!(
             matches!(default, Err(OutputError::LinkIntoSystem { .. })),

@@ -9,7 +9,7 @@ use crate::kind::Kind;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// The path is a special file or directory, which is never overwritten.
+    /// A special file or directory is at the path.
     #[error("{} is a {kind}, which is not written over", path.display())]
     InTheWay {
         /// The path.
@@ -17,7 +17,7 @@ pub enum OutputError {
         /// Type of the file.
         kind: Kind,
     },
-    /// A link points to a special file or directory, which is never overwritten.
+    /// A link points to a special file or directory.
     #[error("{} is a link to a {kind}, which is not written over", path.display())]
     LinkToDevice {
         /// The link.
@@ -33,13 +33,13 @@ pub enum OutputError {
         /// `/proc`, `/sys` or `/dev`.
         into: PathBuf,
     },
-    /// The FIFO has no reader: opening it for writing would block.
+    /// The FIFO has no reader, so opening it would block.
     #[error("{} is a named pipe that nobody reads", path.display())]
     NoReader {
         /// The FIFO.
         path: PathBuf,
     },
-    /// The old recording could not be renamed.
+    /// Renaming the old recording failed.
     #[error("cannot rename {} to {}: {source}", path.display(), to.display())]
     Rename {
         /// The old file.
@@ -49,7 +49,7 @@ pub enum OutputError {
         /// Cause.
         source: io::Error,
     },
-    /// The output could not be created or opened. The old recording may already be renamed.
+    /// Creating or opening the output failed. The old recording may be renamed already.
     #[error("cannot create {}: {source}", path.display())]
     Create {
         /// The path.
@@ -57,7 +57,7 @@ pub enum OutputError {
         /// Cause.
         source: io::Error,
     },
-    /// Writing failed, or the finished file could not be renamed to its path.
+    /// Writing or the final rename failed.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The path.

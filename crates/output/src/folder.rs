@@ -1,8 +1,8 @@
-//! [`Folder`]: an open folder, whose files are accessed by name alone.
+//! [`Folder`]: an open folder, with access to its files by name only.
 //!
 //! A cache may be in the home folder of another user (`sudo -E`), who may place links in it at any
-//! moment. So folders are opened one by one, and links below the cache's own path are not followed.
-//! Files that belong to another user, or that have a second hard link, are not written.
+//! moment. So folders are opened one by one, without following links below the cache's path. Files
+//! of other users, or with a second hard link, are not written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata};
@@ -24,7 +24,7 @@ impl Folder {
     /// Opens a folder by its path, and follows links in it.
     ///
     /// # Errors
-    /// The error of open(2), as in [`create`](Self::create) and [`child`](Self::child).
+    /// The error of open(2), as in the other functions.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Folder(open(path, flags, Mode::empty())?))
@@ -63,7 +63,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Returns the metadata of an entry; of a link itself, not its target.
+    /// Returns the metadata of an entry, without following links.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.0, name, flags, Mode::empty())?).metadata()
@@ -117,7 +117,7 @@ impl Folder {
         file.write_all(text.as_bytes())
     }
 
-    /// Creates a file of mode 0600 with a new name: `prefix` and six random hexadecimal digits.
+    /// Creates a file of mode 0600, named `prefix` and six random hexadecimal digits.
     pub fn create_temporary(&self, prefix: &str) -> io::Result<(OsString, File)> {
         const MOST_TRIES: u64 = 100;
         let random = RandomState::new();

@@ -48,8 +48,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Returns true for character devices on which open and write have no side effects: null, zero,
-/// full and tty (`Documentation/admin-guide/devices.txt` of Linux).
+/// Returns true for character devices without side effects of open and write: null, zero, full and
+/// tty (`Documentation/admin-guide/devices.txt` of Linux).
 pub(crate) fn is_harmless_device(stat: &Stat) -> bool {
     let numbers = (major(stat.st_rdev), minor(stat.st_rdev));
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice

@@ -1,13 +1,13 @@
 //! Output files of a command: which paths are safe to write, and atomic replacement.
 //!
 //! The output folder may belong to another user, who may have placed a link, a FIFO or a device at
-//! the output's name. So [`Destination`] classifies every path before anything is written:
+//! the output's name. So [`Destination`] classifies every path first:
 //!
 //! | at the path | action |
 //! |---|---|
 //! | nothing, a regular file | a new file replaces it; the old file is never modified |
-//! | a link to a regular file, or a dangling link | the link is replaced, its target is unchanged |
-//! | a link to `/proc/self/fd/N`, also through other links | written to, if the user typed the name |
+//! | a link to a regular file, or a dangling link | the link is replaced, not its target |
+//! | a link to `/proc/self/fd/N`, also through links | written to, if the user typed the name |
 //! | a link to anything else, or into `/proc`, `/sys` or `/dev` | refused |
 //! | a FIFO that has a reader | written to, if the user typed the name |
 //! | `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/tty` | written to, if the user typed the name |

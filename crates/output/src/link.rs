@@ -12,7 +12,7 @@ use crate::kind::Kind;
 pub(crate) const MOST_LINKS: usize = 40;
 
 /// Checks that a link may be replaced: it must end at a regular file or at nothing, without passing
-/// through a kernel file system. Replacing `/dev/stdout`, which is a link, would break the machine.
+/// through a kernel file system. Replacing the link `/dev/stdout` would break the machine.
 pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
     let mut at = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -20,7 +20,7 @@ pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        // In a missing folder there is no file to protect.
+        // A missing folder has no file to protect.
         let Ok(folder) = fs::canonicalize(folder) else {
             break;
         };
@@ -47,7 +47,7 @@ pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// Returns the kernel file system that contains a folder. `/dev/shm` does not count.
+/// Returns the kernel file system of a folder. `/dev/shm` does not count.
 fn system_part(folder: &Path) -> Option<&'static str> {
     let part = (["/proc", "/sys", "/dev"].into_iter()).find(|part| folder.starts_with(part));
     part.filter(|_| !folder.starts_with("/dev/shm"))

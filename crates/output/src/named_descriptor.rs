@@ -47,7 +47,7 @@ pub(crate) fn number(path: &Path) -> Option<u32> {
 /// Opens a descriptor of this process again, for appending.
 ///
 /// # Errors
-/// The system's error, for example if the descriptor is closed or a socket;
+/// The system's error, for example for a closed descriptor or a socket;
 /// [`io::ErrorKind::InvalidInput`] for a block device or a directory.
 pub(crate) fn open(number: u32) -> io::Result<File> {
     match number {
@@ -69,7 +69,7 @@ pub(crate) fn open(number: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a descriptor blocking that was opened with `O_NONBLOCK`.
+/// Clears `O_NONBLOCK` of a descriptor.
 pub(crate) fn wait_when_full(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)?)

@@ -1,7 +1,7 @@
 //! [`OwnFile`]: a file identified by device and inode, independent of its name.
 //!
-//! During a recording, anyone who may write to the folder can move the file, delete it or replace
-//! it. So a later rename or removal first checks that the path still names the same inode.
+//! During a recording, others may move, delete or replace its file. So a later rename or removal
+//! first checks that the path still names the same inode.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,7 +26,7 @@ pub enum Whereabouts {
     Unmoved,
     /// The file has another name.
     Moved(PathBuf),
-    /// The file has no name, and its content is lost when it is closed.
+    /// The file has no name: its content is lost when it is closed.
     Deleted,
 }
 
@@ -34,7 +34,7 @@ impl OwnFile {
     /// Returns the identity of an open file.
     ///
     /// # Errors
-    /// The error of fstat(2); [`io::ErrorKind::InvalidInput`] for a device, a pipe or a directory.
+    /// The error of fstat(2); [`io::ErrorKind::InvalidInput`] unless it is a regular file.
     pub fn of(file: &File) -> io::Result<OwnFile> {
         let meta = file.metadata()?;
         if !meta.is_file() {
@@ -49,7 +49,7 @@ impl OwnFile {
         })
     }
 
-    /// Returns the identity of the file at a path; of a link itself, not its target.
+    /// Returns the identity of the file or link at a path.
     pub(crate) fn at(path: &Path) -> io::Result<OwnFile> {
         let meta = fs::symlink_metadata(path)?;
         Ok(OwnFile {
@@ -58,7 +58,7 @@ impl OwnFile {
         })
     }
 
-    /// Returns true if the path names the file. A link to the file does not count.
+    /// Returns true if the path names the file itself, not a link to it.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         fs::symlink_metadata(path)
@@ -89,8 +89,7 @@ impl OwnFile {
 }
 
 impl Whereabouts {
-    /// Looks up the current name of an open file that was created as `path`, through
-    /// `/proc/self/fd`.
+    /// Looks up the current name of an open file, created as `path`, through `/proc/self/fd`.
     #[must_use]
     pub fn of(file: &File, path: &Path) -> Whereabouts {
         let Ok(own) = OwnFile::of(file) else {
@@ -110,8 +109,8 @@ impl Whereabouts {
     }
 }
 
-/// Renames a file to a free name. If the file system lacks `RENAME_NOREPLACE`, a prior check
-/// replaces it.
+/// Renames a file to a free name. Without `RENAME_NOREPLACE` in the file system, it checks the name
+/// before.
 pub(crate) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS) => match fs::symlink_metadata(to) {
@@ -133,12 +132,10 @@ mod tests {
         let file = File::create(&path).unwrap();
         let own = OwnFile::of(&file).unwrap();
         assert!(own.rename(&path, &to).unwrap() && own.is_at(&to));
-        // Another file takes its name.
         fs::write(&path, "precious").unwrap();
         assert!(!own.rename(&path, &folder.path().join("elsewhere")).unwrap());
         assert!(!own.remove(&path).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"precious");
-        // A rename does not replace another file.
         let taken = own.rename(&to, &path).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"precious");

@@ -13,11 +13,10 @@ use crate::recording_file::hand_to_sudo_user;
 /// Users who may read a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
-    /// Users whom the umask allows: mode 0644 less the umask.
+    /// Mode 0644 less the umask.
     #[default]
     ByUmask,
-    /// The owner alone: mode 0600. Under sudo the calling user becomes the owner, as for
-    /// recordings.
+    /// Only the owner: mode 0600. Under sudo the calling user becomes the owner.
     Owner,
 }
 
@@ -30,13 +29,13 @@ impl Readers {
     }
 }
 
-/// A result under construction. If it is dropped before [`finish`](Self::finish), the old file at
-/// its path is unchanged. A stream keeps the bytes already written.
+/// An unfinished result. Dropping it keeps the old file at its path; a stream keeps the bytes
+/// already written.
 #[derive(Debug)]
 pub struct PendingFile {
     out: BufWriter<File>,
     path: PathBuf,
-    /// Temporary name of the unfinished file; `None` for a stream.
+    /// Temporary name of the file; `None` for a stream.
     temporary: Option<TempPath>,
 }
 
@@ -76,7 +75,7 @@ impl PendingFile {
         }
     }
 
-    /// Flushes the buffer and renames the file to its path, replacing the old one.
+    /// Flushes the buffer and renames the file to its path.
     ///
     /// # Errors
     /// [`OutputError::Write`]; the old file is unchanged.

@@ -1,8 +1,8 @@
 //! [`PrivateCache`]: the user's cache files, kept between runs.
 //!
-//! Cache files may hold secrets of their user, and rprof trusts them when it reads them again. So
-//! the folder and its files must belong to the effective user, with mode 0700 and 0600. Others are
-//! neither read nor written: with `sudo -E` the home folder belongs to another user.
+//! Cache files may hold secrets of their user, and rprof trusts them later. So the folder (mode
+//! 0700) and its files (0600) must belong to the effective user. Others are neither read nor
+//! written: with `sudo -E` the home folder belongs to another user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::folder::Folder;
 /// Name prefix of unfinished files.
 const TEMPORARY: &str = "new-";
 
-/// Age at which an unfinished file counts as abandoned by a killed writer.
+/// An unfinished file older than this is abandoned: its writer was killed.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Name of the folder in the cache directory.
@@ -28,7 +28,7 @@ const NAME: &str = "rprof";
 pub struct PrivateCache {
     /// Folder that must exist.
     base: PathBuf,
-    /// Nested folders below it, which are created.
+    /// Nested folders below it, created on demand.
     below: Vec<OsString>,
 }
 
@@ -40,7 +40,7 @@ impl PrivateCache {
         PrivateCache::from_variables(std::env::var_os)
     }
 
-    /// Finds the cache like [`of_user`](Self::of_user), with the given environment.
+    /// Like [`of_user`](Self::of_user), with the given environment.
     #[must_use]
     pub fn from_variables(get: impl Fn(&'static str) -> Option<OsString>) -> Option<PrivateCache> {
         let absolute = |name| get(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -74,7 +74,6 @@ impl PrivateCache {
         }
     }
 
-    /// Opens the existing folder.
     fn folder(&self) -> io::Result<Folder> {
         let mut folder = Folder::open(&self.base)?;
         for child in &self.below {
@@ -123,8 +122,8 @@ impl PrivateCache {
         written
     }
 
-    /// Limits the files whose names begin with `prefix` to `most` bytes: removes the oldest first,
-    /// and files of equal age in the order of their names. Also removes files of killed writers.
+    /// Removes the oldest files with the name prefix `prefix` until the others have at most `most`
+    /// bytes. Files of equal age go by name. Also removes abandoned files.
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] if the folder belongs to another user, and system

@@ -11,7 +11,7 @@ use crate::destination::{Choice, Destination};
 use crate::error::OutputError;
 use crate::own_file::{OwnFile, Whereabouts};
 
-/// Maximum number of names tried when a file is moved out of the way.
+/// Maximum number of free names tried.
 const MOST_NAMES: u32 = 1000;
 
 /// A new file for a recording.
@@ -44,16 +44,15 @@ struct Displaced {
 }
 
 impl Displaced {
-    /// Restores the file if its old name is free.
     fn put_back(&self) {
         self.own.rename(&self.to, &self.from).ok();
     }
 }
 
 impl RecordingFile {
-    /// Creates the file, mode 0600. Renames a regular file or a link to a file at `path` to
-    /// `PATH.old`, so a link's target is never modified. Writes to `/dev/null` directly. Under sudo
-    /// the calling user becomes the owner.
+    /// Creates the file, mode 0600. Renames a file or link at `path` to `PATH.old`, so a link's
+    /// target is never modified. Writes to `/dev/null` directly. Under sudo the calling user
+    /// becomes the owner.
     ///
     /// # Errors
     /// [`OutputError`]; existing files keep their names.
@@ -124,8 +123,8 @@ impl RecordingFile {
         })
     }
 
-    /// Returns a handle of the same file for another thread. Discarding the handle restores no
-    /// older recordings.
+    /// Returns a handle of the same file for another thread. Discarding it restores no older
+    /// recordings.
     ///
     /// # Errors
     /// The error of dup(2).
@@ -151,8 +150,8 @@ impl RecordingFile {
         Whereabouts::of(&self.file, &self.path)
     }
 
-    /// Makes [`create`](Self::create) permanent: the recording has begun. Keeps the previous
-    /// recording as `PATH.old` and removes the older one.
+    /// Confirms [`create`](Self::create): the recording has begun. Keeps the previous recording as
+    /// `PATH.old`, and removes the older one.
     pub fn settle(mut self) {
         if let Some(older) = self.older.take() {
             // It may already be gone.
@@ -160,8 +159,8 @@ impl RecordingFile {
         }
     }
 
-    /// Deletes the file and restores the files that were renamed, for a recording that never began.
-    /// Ignores failures, and leaves files of other programs alone.
+    /// Deletes the file and restores the renamed ones, for a recording that never began. Ignores
+    /// failures and files of other programs.
     pub fn discard(self) {
         if let Some(own) = self.own {
             own.remove(&self.path).ok();
@@ -221,8 +220,7 @@ fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
     }
 }
 
-/// Gives a file written under sudo to the calling user. Does nothing without `SUDO_UID` and
-/// `SUDO_GID`, or if fchown(2) fails.
+/// Gives a file written under sudo to the calling user (`SUDO_UID`, `SUDO_GID`). Ignores failures.
 pub(crate) fn hand_to_sudo_user(file: &File) {
     let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     if let (Some(uid), Some(gid)) = (id("SUDO_UID"), id("SUDO_GID")) {

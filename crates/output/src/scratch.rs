@@ -1,5 +1,4 @@
-//! [`ScratchFolder`]: a folder for the files of one run, removed by the next run if this one is
-//! killed.
+//! [`ScratchFolder`]: a folder for one run's files, removed by the next run if this one is killed.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -9,16 +8,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// File in the folder that is locked while its creator runs.
 const LOCK: &str = ".lock";
 
-/// Age at which a folder without a lock file counts as abandoned: its creator was killed early.
+/// A folder without a lock file and older than this is abandoned: its creator was killed early.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// A folder of mode 0700, removed with its contents when dropped.
 ///
-/// It holds a file lock, which the kernel releases when the process ends for any reason.
-/// [`remove_abandoned`] uses the lock to detect folders in use.
+/// [`remove_abandoned`] detects folders in use by a file lock, which the kernel releases when the
+/// process ends.
 #[derive(Debug)]
 pub struct ScratchFolder {
     folder: TempDir,
@@ -48,8 +46,8 @@ impl ScratchFolder {
     }
 }
 
-/// Removes the folders with a name prefix that killed runs of this user left in `parent`. Returns
-/// their paths. Skips folders that it cannot read or remove.
+/// Removes folders with a name prefix that killed runs of this user left, and returns their paths.
+/// Skips folders that it cannot read or remove.
 pub fn remove_abandoned(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return Vec::new();

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 /// Creates a temporary folder of mode 0700, which is removed with its contents when dropped.
 ///
-/// In a shared `TMPDIR`, other users see the names of files. They can create a file first whose
-/// name is derived from another.
+/// In a shared `TMPDIR`, other users see file names, and could first create a file with a derived
+/// name.
 ///
 /// # Errors
 /// The error of the system.

@@ -6,16 +6,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A temporary file without a name (`O_TMPFILE` of open(2)). It disappears when its process ends
-/// for any reason.
+/// A temporary file without a name (`O_TMPFILE` of open(2)). It disappears with its process.
 #[derive(Debug)]
 pub struct UnnamedFile {
     file: File,
 }
 
 impl UnnamedFile {
-    /// Creates the file, mode 0600, in `TMPDIR` or `/tmp`. If the file system lacks `O_TMPFILE`,
-    /// the file briefly has a name.
+    /// Creates the file, mode 0600, in `TMPDIR` or `/tmp`. Without `O_TMPFILE` in the file system,
+    /// it briefly has a name.
     ///
     /// # Errors
     /// The error of the system.
@@ -33,7 +32,7 @@ impl UnnamedFile {
         self.file.try_clone()
     }
 
-    /// Returns a path by which only this process can open the file again, while it is open.
+    /// Returns a path that opens the file again, only in this process.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))

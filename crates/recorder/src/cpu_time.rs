@@ -185,7 +185,7 @@ fn is_clock(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && CLOCKS.contains(&attr.config)
 }
 
-/// Returns the period of a clock event. The kernel converts a frequency to a fixed period.
+/// Returns the fixed period of a clock event, converted from a frequency as in the kernel.
 fn period_ns(attr: &Attr) -> u64 {
     let period = match attr.flags.contains(AttrFlags::FREQ) {
         true => 1_000_000_000 / attr.period_or_freq.max(1),

@@ -30,6 +30,9 @@
 //! | [`summary`] | [`Summary`]: the result |
 //! | [`throttling`] | [`Throttling`]: when the kernel paused sampling |
 //!
+//! [`Recording::start`] records a command, [`Recording::attach`] a running target, and
+//! [`Recording::finish`] returns the summary. The example `record` is a complete program.
+//!
 //! The crate prints nothing and formats no output for users.
 
 mod backlog;

@@ -77,11 +77,11 @@ struct Stopped {
 }
 
 impl Recording {
-    /// Starts the command and records it, or records the builder's target while the command runs.
+    /// Starts the command and records it, or the builder's target while the command runs.
     ///
     /// # Errors
     /// [`RecordError`]. If the command cannot be executed, the new file is deleted and the previous
-    /// recording gets its name back.
+    /// one restored.
     pub fn start(
         builder: SessionBuilder,
         command: &Launcher,
@@ -245,8 +245,8 @@ impl Recording {
         let unwinds = unwinding.is_some();
         let remote_drain = unwinds.then(|| session.remote_drain()).flatten();
         if options.unwind {
-            // Drain fast to detect deep stacks early. Before the writer starts, so that it need not
-            // be woken.
+            // Drain fast to detect deep stacks early. Set it before the writer starts, to avoid a
+            // wake-up.
             let now = rprof_sampler::monotonic_ns();
             let until = now.saturating_add(FAST_DRAIN_AT_START);
             session.fast_drain().request_until(until);

@@ -45,8 +45,8 @@ pub struct Summary {
     pub lost_sideband: u64,
     /// Throttling by the kernel, and a rate that avoids it.
     pub throttling: Option<Throttling>,
-    /// Rejected samples: duplicates of threads that have both an inherited and an own event, and
-    /// samples of the recorder.
+    /// Rejected samples: duplicates of threads with an inherited and an own event, and samples of
+    /// the recorder.
     pub rejected: u64,
     /// Records that arrived after a later one had been written.
     pub late: u64,

@@ -2,8 +2,8 @@
 //! records for the pieces.
 //!
 //! perf's decoders define the settings in AUXTRACE_INFO (`tools/perf/arch/*/util/`: `intel-pt.c`,
-//! `intel-bts.c`, `arm-spe.c`). Records have CLOCK_MONOTONIC times, and traces the processor's
-//! timestamps. The settings give no conversion.
+//! `intel-bts.c`, `arm-spe.c`). They give no conversion between the records' clock and the trace's
+//! processor timestamps.
 
 use std::io;
 use std::path::Path;

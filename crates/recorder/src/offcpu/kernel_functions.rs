@@ -48,8 +48,8 @@ impl KernelFunctions {
         }
     }
 
-    /// Returns the address of a place. Among functions with the same name, the one with the place's
-    /// size wins.
+    /// Returns the address of a place. Among functions of the same name, it prefers the place's
+    /// size.
     pub(super) fn address(&self, place: &KernelPlace) -> Option<u64> {
         let name = &*place.function;
         let first = (self.functions).partition_point(|function| *function.name < *name);

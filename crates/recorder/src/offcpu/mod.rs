@@ -124,7 +124,7 @@ pub(crate) struct OffCpu {
     kernel_functions: Option<KernelFunctions>,
     /// Threads that sleep in an unknown place in a window, with their switch counts.
     unknown: Vec<carried::Unknown>,
-    /// Threads inspected at the end of the last window: switch count and synthesized switch sample.
+    /// Threads inspected at the last window's end: switch count and synthesized switch sample.
     looks: FxHashMap<i32, (u64, Vec<u8>)>,
     clock: Clock,
     boundaries: Arc<Boundaries>,
@@ -194,7 +194,7 @@ impl OffCpu {
         Some(off_cpu)
     }
 
-    /// Returns the state shared with the thread that pauses and resumes the recording of switches.
+    /// Returns the state shared with the pacing thread.
     pub(crate) fn boundaries(&self) -> &Arc<Boundaries> {
         &self.boundaries
     }
@@ -290,7 +290,7 @@ impl OffCpu {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
 
-    /// Returns the thread of a sample of any event; `None` for idle tasks. All events have the same
+    /// Returns the thread of any event's sample; `None` for idle tasks. All events have the same
     /// TID offset.
     fn moment_of_sample(&self, raw: &RawRecord<'_>, released: &Released<'_>) -> Option<Moment> {
         let at = self.taken.fixed_offset(SampleType::TID)?;
@@ -405,8 +405,8 @@ impl OffCpu {
         }
     }
 
-    /// Starts once the records reach the start of the recording. Sleeping threads send no record
-    /// for that.
+    /// Starts once the records reach the start of the recording. Sleeping threads have no record
+    /// then.
     pub(crate) fn begin_if_due(&mut self, time: u64) {
         if self.has_begun {
             return;

@@ -113,8 +113,7 @@ impl Drop for Pace {
 #[derive(Debug, Default)]
 struct Rate {
     counted: Vec<u64>,
-    /// Weighted sums of the last checks, each with half the weight of the next: switches per CPU,
-    /// seconds.
+    /// Sums of the checks, each with half the weight of the next: switches per CPU, seconds.
     switches: Vec<f64>,
     seconds: f64,
     /// Switches of the busiest CPU since the previous check.

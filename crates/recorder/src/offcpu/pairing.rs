@@ -37,8 +37,7 @@ const STILL_SWITCHING: u64 = 50_000;
 /// Maximum nanoseconds from a sample to a later switch-in of the same thread.
 const JUST_COMING: u64 = 1_000_000;
 
-/// Maximum share of a wait that may be lost, as a divisor: 1 in 20. Beyond it the wait is
-/// discarded.
+/// Maximum lost share of a wait, as a divisor: 1 in 20. Beyond it the wait is discarded.
 const GAPS_IN_WAIT: u64 = 20;
 
 #[derive(Debug, Default)]
@@ -51,8 +50,8 @@ struct Watched {
 pub(super) struct Pairing {
     pub(super) threads: FxHashMap<i32, Thread>,
     pub(super) cpus: Cpus,
-    /// True if whole CPUs are recorded. Then a switch-out follows each exit, and threads without
-    /// records do not count.
+    /// True for whole CPUs: then a switch-out follows each exit, and threads without records do not
+    /// count.
     pub(super) by_cpu: bool,
     pub(super) time: ThreadTime,
     /// Recorded CPUs, if not all. Switches arrive from all CPUs, but only time and waits on these
@@ -87,7 +86,7 @@ impl Pairing {
         watched.cpus.contains(&self.cpu_of(at))
     }
 
-    /// Returns the CPU of a thread, or the CPU that it left; if unknown, the CPU of `at`.
+    /// Returns the current or last CPU of a thread, or else the CPU of `at`.
     fn cpu_of(&self, at: Moment) -> u32 {
         let cpu = self.threads.get(&at.tid).map(|thread| thread.cpu);
         cpu.filter(|cpu| *cpu != u32::MAX).unwrap_or(at.cpu)
@@ -227,7 +226,7 @@ impl Pairing {
         }
     }
 
-    /// Handles a sample of another event, whose thread runs. Returns the wait that must be over.
+    /// Handles a sample of another event. Returns the wait that must be over.
     pub(super) fn sampled(&mut self, at: Moment) -> Option<Wait> {
         if self.is_in_gap() {
             return None;

@@ -102,8 +102,7 @@ impl Sums {
         None
     }
 
-    /// Removes and returns the sums without additions since the last call, so that no sum is
-    /// written late.
+    /// Removes and returns the sums without additions since the last call.
     pub(super) fn flush_idle(&mut self) -> Vec<WaitSum> {
         let idle = |_: &u64, entry: &mut Entry| !std::mem::take(&mut entry.is_recent);
         in_order(self.entries.extract_if(idle).map(|(_, entry)| entry.sum))

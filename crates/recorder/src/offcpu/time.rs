@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::wait::{Cause, Wait};
 
-/// Time of all recorded threads in nanoseconds, summed: two threads that wait for a second wait for
-/// two.
+/// Time of all recorded threads in nanoseconds: two threads that wait for a second wait for two.
 ///
 /// Each nanosecond of a recorded thread is in one of [`on_cpu`](Self::on_cpu),
 /// [`blocked`](Self::blocked), [`runnable`](Self::runnable), [`unknown`](Self::unknown) and

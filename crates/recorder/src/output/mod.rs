@@ -94,7 +94,7 @@ pub(crate) struct OutputConfig {
     /// True if stacks are unwound: then the unwinder reports sampled images.
     pub(crate) unwinds: bool,
     pub(crate) backlog: Backlog,
-    /// True in overwrite mode: samples arrive after later sideband. Then no round ends, and readers
+    /// True in overwrite mode: samples arrive after later sideband, so no round ends, and readers
     /// sort all records.
     pub(crate) overwrites: bool,
     pub(crate) clock: Clock,
@@ -109,7 +109,7 @@ pub(crate) struct RotatingOutput {
     pub(crate) config: OutputConfig,
     sink: Option<Sink>,
     file: Option<RecordingFile>,
-    /// Path of the recording. The current file may have another name if this one is occupied.
+    /// Path of the recording. If it is occupied, the current file has another name.
     path: Option<PathBuf>,
     build_ids: BuildIds,
     identified: IdentifiedFiles,
@@ -209,8 +209,8 @@ impl RotatingOutput {
         Ok(())
     }
 
-    /// Inspects the files of an event soon, because they may disappear. Its record may be
-    /// [put](RecordSink::put) later.
+    /// Inspects the files of an event soon, because they may disappear before
+    /// [`put`](RecordSink::put).
     pub(crate) fn notice(&mut self, event: &ProcessEvent<'_>, time: u64) {
         if !self.full {
             self.embedder.handle(event, time);

@@ -73,7 +73,7 @@ struct HeldBatch {
 /// A released record.
 #[derive(Clone, Copy, Debug)]
 pub struct Released<'a> {
-    /// Nanoseconds of CLOCK_MONOTONIC.
+    /// Time in nanoseconds, on the records' clock.
     pub time: u64,
     /// CPU of the record's ring.
     pub cpu: u32,

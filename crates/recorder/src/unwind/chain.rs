@@ -18,8 +18,8 @@ pub(super) fn kernel_part(sample: &Sample<'_>, chain: &mut Vec<u64>) {
     chain.extend(entries.take_while(|entry| !user.contains(entry)));
 }
 
-/// Replaces `callers` by the user part of the sample's callchain after the sampled address, from
-/// the kernel's frame pointer walk.
+/// Replaces `callers` by the user part after the sampled address, from the kernel's frame pointer
+/// walk.
 pub(super) fn callers(sample: &Sample<'_>, callers: &mut Vec<u64>) {
     callers.clear();
     let entries = sample.callchain().into_iter().flat_map(|c| c.iter());

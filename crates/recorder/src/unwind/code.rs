@@ -17,7 +17,7 @@ pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Returns the key for threads and processes in the unwinder and its
+/// Returns a thread's or process's key in the unwinder and its
 /// [`DeepStackCompleter`](rprof_unwind::DeepStackCompleter).
 pub(super) fn thread(tid: i32) -> u64 {
     u64::from(tid.cast_unsigned())

@@ -217,8 +217,8 @@ impl Unwinding {
         }
     }
 
-    /// Continues unwinding from the dump into process memory. Returns true if the stack exceeds the
-    /// frames of a record.
+    /// Continues unwinding from the dump into process memory. Returns true if the stack exceeds a
+    /// record.
     fn read_on(
         &mut self,
         cut: &Cut,
@@ -249,8 +249,7 @@ impl Unwinding {
             && frames.starts_with(&self.frames)
     }
 
-    /// Settles the deferred samples of a thread that exits or executes another program: no more
-    /// observations follow.
+    /// Settles the deferred samples of a thread that exits or executes another program.
     pub(super) fn settle_thread(&mut self, thread: u64) {
         for held in &mut self.deferred {
             if held.thread == thread && held.settled.is_none() {

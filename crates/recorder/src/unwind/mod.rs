@@ -250,8 +250,8 @@ impl Unwinding {
         self.bases.forget(tid.0.cast_unsigned());
     }
 
-    /// Unwinds a sample and encodes it into `out`, replacing the contents. Keeps samples of events
-    /// without stacks, and invalid samples.
+    /// Unwinds a sample and encodes it into `out`, replacing the contents. Keeps invalid samples
+    /// and samples without stacks.
     fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> RecordAction {
         out.clear();
         let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
@@ -400,8 +400,8 @@ impl Unwinding {
     }
 }
 
-/// Margin in bytes above the outermost frame's stack pointer that is still forwarded. No observed
-/// stack needed it.
+/// Margin in bytes above the outermost frame's stack pointer that is still forwarded, although no
+/// observed stack needed it.
 const ABOVE_OUTERMOST: u64 = 256;
 
 /// Stores the base of a thread's stack if it is certain: drain threads forward no bytes above it.

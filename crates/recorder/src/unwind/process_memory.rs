@@ -122,8 +122,7 @@ impl Reader {
 }
 
 impl Process {
-    /// Opens the memory of a process. The inner `None` means that it cannot be read, the outer one
-    /// a timeout.
+    /// Opens the memory of a process. The inner `None` means unreadable, the outer one a timeout.
     fn open(pid: Pid, reader: &Arc<Reader>) -> Option<Option<Process>> {
         let user = PatientCalls::user_of(pid.0.cast_unsigned());
         let open = move || {

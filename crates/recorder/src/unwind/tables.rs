@@ -1,8 +1,8 @@
 //! Unwind tables of mapped images. Each image is opened once, while it is mapped.
 //!
-//! Files of other users may be long, slow to read, or hang. So separate threads open them, and the
-//! writer thread waits within the sample's [time budget](super::work). Beyond the memory limit, the
-//! least recently used tables are dropped. Tables of unmapped images are dropped at once.
+//! Files of other users may be long, slow, or hang. So separate threads open them, and the writer
+//! thread waits within the sample's [time budget](super::work). Beyond the memory limit, the least
+//! recently used tables are dropped.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use rprof_unwind::UnwindTable;
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::MappedImage;
 
-/// Minimum bytes of a mapping to open its image at once. Building a table takes time for each
-/// function (38 ms for rustc's compiler), while samples wait and process memory changes.
+/// Minimum bytes of a mapping to open its image at once. A table takes time for each function (38
+/// ms for rustc's compiler), while samples wait and process memory changes.
 const LARGE: u64 = 8 << 20;
 
 const MOST_WAITING: usize = 256;
@@ -224,7 +224,7 @@ impl Tables {
         self.openers.counts.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the table of an image that `pid` has mapped, and waits for it until `until`. Returns
+    /// Returns the table of an image mapped by `pid`, after waiting for it until `until`. Returns
     /// `None` if the image cannot be read, is no ELF file, or is anonymous memory; an error on a
     /// timeout.
     pub(crate) fn get(

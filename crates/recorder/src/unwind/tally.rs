@@ -88,14 +88,14 @@ pub struct StackTally {
 }
 
 impl StackTally {
-    /// Returns the note that each file has from the start: its callchains are unwound, and
-    /// truncated ones have [`Misc::TRUNCATED_STACK`](rprof_records::Misc::TRUNCATED_STACK).
+    /// Returns the note of each file: rprof unwound the callchains, and truncated ones have
+    /// [`Misc::TRUNCATED_STACK`](rprof_records::Misc::TRUNCATED_STACK).
     pub(crate) fn announced() -> (String, String) {
         ("stacks.by".to_owned(), "rprof".to_owned())
     }
 
-    /// Returns keys and values for the file's private section, with the causes of truncation. A bit
-    /// in each sample marks truncated stacks.
+    /// Returns notes for the file, with the causes of truncation. A bit in each sample marks
+    /// truncated stacks.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![

@@ -1,10 +1,9 @@
 //! [`TimeBudget`]: limits the writer thread's time per sample, process and user.
 //!
-//! All samples wait for the writer thread. Some samples are expensive: they open images, compile
-//! unwind information or read jitdumps. A normal process has one or two hundred images, once. So
-//! expensive time is charged to accounts that refill over time: one per process, one per user for
-//! waiting for files, and one for all. If they are empty, a stack ends before the next expensive
-//! step.
+//! All samples wait for the writer thread, and some are expensive: they open images, compile unwind
+//! information or read jitdumps. A normal process has one or two hundred images, once. So expensive
+//! time is charged to accounts that refill over time: one per process, one per user for slow files,
+//! and one for all. If they are empty, a stack ends before the next expensive step.
 
 use std::time::Duration;
 
@@ -66,7 +65,7 @@ impl TimeBudget {
         Duration::from_nanos(FOR_ANY)
     }
 
-    /// Charges the time of a sample to its process, and to the user whose files it waited for.
+    /// Charges a sample's time to its process, and to the owner of the files that it waited for.
     pub(super) fn spend(&mut self, pid: Pid, user: Option<u32>, spent: u64, now: u64) {
         let dear = spent.saturating_sub(FREE);
         if dear > 0 {

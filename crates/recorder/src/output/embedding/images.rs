@@ -36,8 +36,8 @@ const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 /// Maximum bytes of uncompressed copies; further copies are compressed at once.
 const MOST_PLAIN: u64 = 64 << 20;
 
-/// Maximum bytes of an image copied after its process ended. Longer reads would keep the file busy
-/// for milliseconds.
+/// Maximum bytes of an image copied after its process ended. Longer reads keep the file busy for
+/// milliseconds.
 const LONGEST_OF_ENDED: u64 = 1 << 20;
 
 /// Bytes always embedded whole, and additional bytes per sample. Further images are embedded
@@ -53,7 +53,7 @@ pub(super) struct KeptImages {
     embedding: Embedding,
     known: Vec<KnownImage>,
     names: HashSet<(Box<[u8]>, ImageIdentity)>,
-    /// Process and user of the last opened image: many in a row belong to one process.
+    /// Process and user of the last opened image, because many follow in a row.
     last_user: Option<(Pid, u32)>,
     lasting: Arc<LastingPlaces>,
     rounds: u32,
@@ -64,7 +64,7 @@ pub(super) struct KeptImages {
 pub(super) enum Identification {
     /// The file was read; it may have no build-id.
     Known(Option<BuildId>),
-    /// The file could not be opened. It may be possible through another process that maps it.
+    /// The file could not be opened; another process may provide it.
     NotOpened,
 }
 
@@ -128,8 +128,7 @@ impl KeptImages {
         }
     }
 
-    /// Reads the build-id of a mapped file while it exists. With [`Embedding::All`] it also adds
-    /// the image.
+    /// Reads the build-id of a mapped file. With [`Embedding::All`] it also adds the image.
     pub(super) fn handle_mapped(
         &mut self,
         map: MappedImage,
@@ -259,8 +258,8 @@ impl KeptImages {
         }
     }
 
-    /// Checks every second or so whether images are still in place. Copies missing ones while they
-    /// are mapped.
+    /// Checks about every second whether images are in place. Copies missing ones while they are
+    /// mapped.
     pub(super) fn round(&mut self, calls: &PatientCalls) {
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(LOOK_AGAIN) {
@@ -640,7 +639,7 @@ fn is_file(image: &Image) -> bool {
     )
 }
 
-/// Returns the file at an image's path as seen by this process, without checking its identity.
+/// Returns the file now at an image's path, as seen by this process.
 fn located(image: &Image) -> Option<LocatedFile> {
     let path = Path::new(OsStr::from_bytes(&image.path));
     let is_path = image.kind == ImageKind::File && path.is_absolute();

@@ -119,8 +119,8 @@ impl Runtimes {
         }
     }
 
-    /// Handles an executable mapping. Returns true if it is JIT memory or a jitdump that cannot be
-    /// an ELF image.
+    /// Handles an executable mapping. Returns true for JIT memory or a jitdump that cannot be an
+    /// ELF image.
     pub(super) fn handle_mapped(
         &mut self,
         map: &Mapped<'_>,
@@ -462,8 +462,8 @@ fn look_at(
     }
 }
 
-/// Reads and compresses a jitdump. Drops the machine code, its largest part: names, lines and
-/// stacks do not need it.
+/// Reads and compresses a jitdump. Keeps its machine code only if `for_code` has space: names, lines
+/// and stacks do not need it.
 fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmbedded> {
     let bytes = file.read().map_err(unusable)?;
     let pack = |bytes: &[u8]| {

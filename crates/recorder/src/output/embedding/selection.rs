@@ -6,10 +6,10 @@
 pub enum Embedding {
     /// No files.
     Nothing,
-    /// Perf maps, jitdumps, and programs and libraries that their paths may no longer name later.
+    /// Perf maps, jitdumps, and programs and libraries that may leave their paths.
     #[default]
     Unreachable,
-    /// Also all other sampled programs and libraries, and jitdumps with their machine code, for
-    /// analysis on another machine.
+    /// Also all other sampled programs and libraries, and jitdumps with machine code, for analysis
+    /// elsewhere.
     All,
 }

@@ -44,8 +44,7 @@ pub(crate) struct EmbeddingThread {
     backlog: Backlog,
     seen: SeenMappings,
     jobs: Option<Sender<Job>>,
-    /// Build-ids from the thread, created with `jobs`. It is unbounded, so the thread never blocks
-    /// on it.
+    /// Build-ids from the thread. The channel is unbounded, so that the thread never blocks on it.
     identified: Option<Receiver<Identified>>,
     begin: Instant,
     waiting: Allowance,

@@ -287,7 +287,7 @@ impl Reading {
         self.found.mappings += 1;
     }
 
-    /// Appends a record with the trailer of the sideband event. The id is 0, as in all synthesized
+    /// Appends a record with the sideband event's trailer. The id is 0, as in all synthesized
     /// records.
     fn put(&mut self, record: &Record<'_>, misc: Misc, pid: u32, tid: u32, time: u64) {
         let id = SampleId {
