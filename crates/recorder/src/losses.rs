@@ -12,7 +12,6 @@ const LARGE: usize = 64 << 20;
 /// Largest ring that the kernel accepts.
 const LARGEST: usize = 1 << 30;
 
-/// Maximum total size of suggested rings.
 const MOST_OF_ALL: usize = 2 << 30;
 
 /// Suggested settings after samples were lost in full rings.

@@ -6,7 +6,6 @@ use rprof_image::{FileIdentity, MappedFile};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 use rprof_records::Mapped;
 
-/// Executable mapping of an image in a process.
 #[derive(Clone, Debug)]
 pub(crate) struct MappedImage {
     pub(crate) pid: Pid,

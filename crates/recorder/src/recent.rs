@@ -209,7 +209,6 @@ impl RecordWriter for RecentWriter {
 pub struct RecentSnapshot {
     events: Vec<EventDescription>,
     features: FeatureSections,
-    /// Synthesized mappings and names.
     head: Vec<u8>,
     chunks: Vec<Arc<Vec<u8>>>,
 }

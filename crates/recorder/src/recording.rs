@@ -562,7 +562,6 @@ impl Recording {
     }
 }
 
-/// Deletes the file of a recording that never began.
 fn discard(output: Option<RecordingFile>) {
     if let Some(output) = output {
         output.discard();

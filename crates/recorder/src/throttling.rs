@@ -31,7 +31,6 @@ pub enum SuggestedRate {
 }
 
 impl Throttling {
-    /// Evaluates the counts; `None` without throttling.
     pub(crate) fn of(
         tally: &Tally,
         events: &[EventIds],

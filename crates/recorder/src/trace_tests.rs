@@ -17,7 +17,6 @@ use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
 
-/// PMU type of the synthetic unit.
 const KIND: EventKind = EventKind(9);
 
 fn attr() -> Attr {

@@ -75,7 +75,6 @@ impl Boundaries {
         }
     }
 
-    /// Returns the largest wakeup count of a CPU.
     pub(super) fn wakeups(&self) -> u64 {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.wakeups.iter().map(load).max().unwrap_or(0)

@@ -95,7 +95,6 @@ struct Watched {
     inherits: bool,
     /// True if the recording starts at the command's exec instead of a given time.
     from_exec: bool,
-    /// Changes to records; SWITCH records may be kept.
     rewriting: Rewriting,
     /// Minimum nanoseconds of a sum of short waits for a record.
     least: u64,
@@ -194,7 +193,6 @@ impl OffCpu {
         Some(off_cpu)
     }
 
-    /// Returns the state shared with the pacing thread.
     pub(crate) fn boundaries(&self) -> &Arc<Boundaries> {
         &self.boundaries
     }

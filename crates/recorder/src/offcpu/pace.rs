@@ -290,7 +290,6 @@ fn lengths(part: f64, control: Duration, random: f64) -> (Duration, Duration) {
     (window, gap)
 }
 
-/// Returns an unpredictable number from 0 to 1.
 fn random() -> f64 {
     RandomState::new().hash_one(0) as f64 / u64::MAX as f64
 }

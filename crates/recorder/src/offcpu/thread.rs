@@ -11,9 +11,11 @@ const JUST_LEAVING: u64 = 1_000;
 pub(super) enum State {
     /// It existed at the start of the recording, and has no record since.
     Unseen,
+    /// Unknown since a loss of records.
     Unknown,
     /// It runs; `by_sample` if a sample showed this instead of a switch.
     On { by_sample: bool },
+    /// It waits.
     Off {
         cause: Cause,
         stack: Option<Vec<u8>>,

@@ -72,7 +72,6 @@ impl WakeupReader {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
 
-    /// Returns the woken thread and its waker.
     pub(super) fn read(&self, raw: &RawRecord<'_>) -> Option<(i32, WaitEnd)> {
         let sample = Sample::parse(raw.body, &self.layout).ok()?;
         let payload = sample.raw()?.to_cow();
@@ -114,7 +113,6 @@ impl WakeupReader {
 }
 
 impl PayloadOffsets {
-    /// Reads the field offsets on this machine.
     fn read() -> Option<PayloadOffsets> {
         let text = Tracefs::find()
             .ok()?

@@ -22,7 +22,6 @@ use super::wakeups::Wakeup;
 /// Minimum share of a window that a thread needs for extrapolation, as a divisor: 1 in 4.
 const SPEAKS: u64 = 4;
 
-/// A window and the gap after it.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     began: u64,
@@ -33,10 +32,8 @@ pub(super) struct Window {
     done: Vec<(Slice, u64)>,
 }
 
-/// Times of one thread in a window.
 #[derive(Debug, Default)]
 struct Slice {
-    /// Start of the thread in the window.
     began: u64,
     /// Time on CPUs and unknown time.
     time: ThreadTime,
@@ -142,7 +139,6 @@ impl Pairing {
         }
     }
 
-    /// Returns true while switches are not recorded.
     pub(super) fn is_in_gap(&self) -> bool {
         (self.window.as_ref()).is_some_and(|window| window.ended.is_some())
     }
@@ -257,14 +253,12 @@ impl Pairing {
         }
     }
 
-    /// Begins the slice of a new thread.
     pub(super) fn open_slice(&mut self, tid: i32, time: u64) {
         if let Some(window) = self.window.as_mut().filter(|window| window.ended.is_none()) {
             window.slice(tid).began = time;
         }
     }
 
-    /// Ends the slice of a thread that exits.
     pub(super) fn close_slice(&mut self, tid: i32, time: u64) {
         if let Some(window) = &mut self.window
             && let Some(slice) = window.slices.remove(&tid)

@@ -98,7 +98,6 @@ pub(crate) struct OutputConfig {
     /// sort all records.
     pub(crate) overwrites: bool,
     pub(crate) clock: Clock,
-    /// True if each file begins with the existing cgroups.
     pub(crate) cgroups: bool,
     pub(crate) trace: Vec<u8>,
     pub(crate) counts_idle: bool,
@@ -116,7 +115,6 @@ pub(crate) struct RotatingOutput {
     embedder: EmbeddingThread,
     sampled: Option<SampledImages>,
     embedded: Vec<EmbeddedName>,
-    /// Limits reached in earlier files.
     limits: ReachedLimits,
     tally: Tally,
     before: Tally,

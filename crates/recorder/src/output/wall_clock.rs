@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-/// A moment in local time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalTime {
     moment: SystemTime,

@@ -32,7 +32,6 @@ pub(crate) struct Writer {
     /// The rings, if this thread drains them while fast draining is active.
     pub(crate) remote_drain: Option<RemoteDrain>,
     pub(crate) merge: Merge,
-    /// Rejects duplicate samples.
     pub(crate) filter: InheritedEventFilter,
     pub(crate) layouts: Arc<Layouts>,
     pub(crate) output: RotatingOutput,
@@ -55,7 +54,6 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     pub(crate) stacks: Option<StackTally>,
     pub(crate) thread_time: Option<ThreadTime>,
-    /// Limits reached in merging and unwinding.
     pub(crate) limits: ReachedLimits,
     pub(crate) rejected: u64,
     pub(crate) late: u64,

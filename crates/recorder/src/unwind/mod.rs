@@ -94,7 +94,6 @@ struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordAction {
     Keep,
-    /// Write another record instead.
     Replace,
     /// Write another record instead, once it is
     /// [settled](crate::pipeline::deferred::Settle::settle).

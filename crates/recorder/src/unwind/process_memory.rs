@@ -89,7 +89,6 @@ struct CodePage {
     start: u64,
     /// Time of the read. For earlier samples it is as good as a new read.
     read: u64,
-    /// True if it was used since the read.
     is_used: bool,
     /// The inner `None` means an unreadable page.
     bytes: Result<Option<Page>, NotInTime>,

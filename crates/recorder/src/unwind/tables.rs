@@ -75,7 +75,6 @@ impl RequestedTable {
     }
 }
 
-/// Reason why an image has no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoTable {
     /// The image cannot be read, is no ELF file, or is anonymous memory.

@@ -76,13 +76,11 @@ struct KnownImage {
     state: State,
 }
 
-/// Where to find an image's file.
 #[derive(Debug)]
 struct ImageSource {
     map: MappedImage,
     /// Device and inode of the file from `stat`; `None` if it was not opened.
     file: Option<(u64, u64)>,
-    /// Build-id from the record or from the file.
     build_id: Option<BuildId>,
 }
 
@@ -430,7 +428,6 @@ impl ImageCopy {
     }
 }
 
-/// What to embed of an image at the end.
 #[derive(Debug)]
 enum Embedded {
     /// Its path still names it, or compression failed.
@@ -662,7 +659,6 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// A sleeping program with an executable of its own.
     struct Sleeper {
         folder: tempfile::TempDir,
         child: Child,

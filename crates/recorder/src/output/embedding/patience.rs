@@ -18,5 +18,4 @@ pub(super) const PATIENCE: Patience = Patience {
     },
 };
 
-/// Time for opening a file.
 pub(super) const TO_OPEN: Duration = Duration::from_secs(2);

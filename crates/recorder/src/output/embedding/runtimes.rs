@@ -159,7 +159,6 @@ impl Runtimes {
         }
     }
 
-    /// Handles the end of a thread.
     pub(super) fn handle_ended(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
         if has_ended(&Procfs::default(), pid) {
             self.handle_exec(pid, calls, notices);
@@ -323,7 +322,6 @@ fn has_ended(proc: &Procfs, pid: i32) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
-    /// A periodic check: copy what has grown enough.
     IfGrown,
     AtEnd,
 }
@@ -371,7 +369,6 @@ impl Runtime {
     }
 }
 
-/// Remaining space for copies, in bytes.
 #[derive(Clone, Copy)]
 struct Room {
     expanded: u64,
@@ -392,17 +389,14 @@ impl Room {
     }
 }
 
-/// Compressed copy of a file.
 #[derive(Debug)]
 struct Packed {
     /// Length after decompression.
     len: u64,
     compressed: Vec<u8>,
-    /// Number of invalid lines of a perf map.
     bad_lines: u64,
 }
 
-/// Result of checking a file.
 enum Found {
     /// It is missing, empty or unchanged.
     Nothing,

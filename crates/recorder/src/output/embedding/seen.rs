@@ -102,7 +102,6 @@ impl SeenMappings {
         self.runtimes.remove(&pid).is_some()
     }
 
-    /// Returns true if a process may generate code.
     pub(super) fn has_runtime(&self, pid: i32) -> bool {
         self.runtimes.contains_key(&pid)
     }

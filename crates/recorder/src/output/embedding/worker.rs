@@ -31,7 +31,6 @@ const WAITING: Rate = Rate {
     a_second: 20_000_000,
 };
 
-/// Maximum wait of the writer for one event.
 const FOR_ONE: Duration = Duration::from_millis(20);
 
 /// Maximum wait for embedded files at the end of an output file.
@@ -100,7 +99,6 @@ impl EmbeddingThread {
         }
     }
 
-    /// Handles the first sample in an image.
     pub(crate) fn handle_sampled(&mut self, map: MappedImage) {
         if self.late == 0 && self.embedding == Embedding::Unreachable {
             self.send(Job::Sampled(Box::new(map)));
@@ -166,7 +164,6 @@ impl EmbeddingThread {
         self.ask(|answer| Job::Files(samples, answer))
     }
 
-    /// Returns the notices, and the limits that were reached.
     pub(crate) fn into_notices(mut self) -> (Vec<Notice>, ReachedLimits) {
         let (notices, unanswered) = self.ask(Job::Notices);
         let mut limits = ReachedLimits::default();
