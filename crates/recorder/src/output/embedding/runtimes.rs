@@ -456,8 +456,8 @@ fn look_at(
     }
 }
 
-/// Reads and compresses a jitdump. Keeps its machine code only if `for_code` has space: names, lines
-/// and stacks do not need it.
+/// Reads and compresses a jitdump. Keeps its machine code only if `for_code` has space: names,
+/// lines and stacks do not need it.
 fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmbedded> {
     let bytes = file.read().map_err(unusable)?;
     let pack = |bytes: &[u8]| {
