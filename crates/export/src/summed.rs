@@ -1,4 +1,4 @@
-//! Samples summed up by labels and stack, in an order that follows from names and addresses.
+//! Samples summed up by labels and stack, sorted by names and addresses.
 
 use rprof_profile::intern::Values;
 use rprof_profile::{ObjectKind, Profile, StackId, ThreadId};
@@ -8,24 +8,24 @@ use crate::frame_lists::{FrameLists, ListedStack};
 use crate::names::CleanNames;
 use crate::options::SampleLabel;
 
-/// Samples of the same labels and stack.
+/// Sum of the samples with the same labels and stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// Number of its labels: see [`Rows::labels`].
     pub(crate) labels: u32,
     pub(crate) stack: ListedStack,
-    /// Place of its values.
+    /// Index of its values.
     at: u32,
 }
 
-/// Rows in order, with their values.
+/// Sorted rows with their values.
 #[derive(Debug)]
 pub(crate) struct Rows {
     rows: Vec<Row>,
     values: Vec<i64>,
-    /// Values of a row: number and weight of the samples of each event.
+    /// Values per row: number and weight of the samples of each event.
     width: usize,
-    /// Values of labels that rows have together, by number.
+    /// Deduplicated label sets.
     labels: Values<Labels>,
 }
 
@@ -38,7 +38,6 @@ impl Rows {
         &self.rows[index]
     }
 
-    /// Returns the values of the labels of a row.
     pub(crate) fn labels(&self, row: &Row) -> &Labels {
         self.labels.get(row.labels)
     }
@@ -50,12 +49,12 @@ impl Rows {
     }
 }
 
-/// Values of labels; `None` for those that are not asked for, or not known.
+/// Label values; `None` if not requested or unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Labels {
-    /// Place of the thread's name in the order of names.
+    /// Rank of the thread name.
     thread: Option<u32>,
-    /// Place of the process's name in the order of names.
+    /// Rank of the process name.
     process: Option<u32>,
     pid: Option<i32>,
     tid: Option<i32>,
@@ -63,19 +62,18 @@ pub(crate) struct Labels {
     is_kernel: Option<bool>,
 }
 
-/// Value of a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LabelValue {
     Text(String),
     Number(i64),
 }
 
-/// Names of threads in the order of their text.
+/// Thread names in sort order.
 pub(crate) struct CommOrder<'p> {
     profile: &'p Profile,
-    /// Index of each name, by its place in the order.
+    /// Name index, by rank.
     sorted: Vec<u32>,
-    /// Place of each name, by its index.
+    /// Rank, by name index.
     places: Vec<u32>,
 }
 
@@ -98,7 +96,7 @@ impl<'p> CommOrder<'p> {
         self.places.get(comm as usize).copied()
     }
 
-    /// Returns the labels with their values, in the order of [`SampleLabel::ALL`].
+    /// Returns labels and values, in the order of [`SampleLabel::ALL`].
     pub(crate) fn values(&self, labels: &Labels) -> Vec<(SampleLabel, LabelValue)> {
         let name = |place: Option<u32>| {
             let comm = self.sorted.get(place? as usize)?;
@@ -128,7 +126,7 @@ impl<'p> CommOrder<'p> {
     }
 }
 
-/// Sums samples up by labels and stack, in an order that follows from names and addresses.
+/// Sums up samples by labels and stack, sorted by names and addresses.
 pub(crate) fn summed(
     profile: &Profile,
     lists: &FrameLists,
@@ -183,7 +181,6 @@ pub(crate) fn summed(
     rows
 }
 
-/// Sums under way.
 struct Sums<'a, 'p> {
     profile: &'a Profile,
     lists: &'a FrameLists,
@@ -194,7 +191,7 @@ struct Sums<'a, 'p> {
 }
 
 impl Sums<'_, '_> {
-    /// Adds number and weight of samples of a thread, a stack and a CPU.
+    /// Adds samples of a thread, a stack and a CPU.
     fn add(
         &mut self,
         (thread, stack, cpu): (ThreadId, StackId, Option<u32>),

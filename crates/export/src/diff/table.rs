@@ -1,4 +1,4 @@
-//! A comparison as text: the verdict, both sides, and the functions that changed.
+//! A comparison as text: the verdict, both sides, and the changed functions.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     Ok(())
 }
 
-/// Characters before the names: two triples of figures, and the sign.
+/// Width of the columns before the names: two triples of figures and the sign.
 const FIGURES: usize = 64;
 
 fn write_rows(

@@ -1,4 +1,4 @@
-//! Samples of each thread, in order of time.
+//! Samples of each thread, in time order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use super::tables::Tables;
 use crate::json_writer::milliseconds;
 use crate::names::CleanNames;
 
-/// Samples of an event: one by one, or where none has a time, all samples of a stack and a thread as one.
+/// Samples of an event. If no sample has a time, all samples of a stack and a thread are one row.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'p> {
     profile: &'p Profile,
@@ -25,10 +25,10 @@ pub(super) struct Rows<'p> {
     by: WeighBy,
 }
 
-/// One of the [`Rows`].
+/// Row of [`Rows`].
 struct Row {
     time: u64,
-    /// Index of its entry in the profile.
+    /// Index in [`Profile::aggregated`].
     entry: usize,
     thread: ThreadId,
     weight: u64,
@@ -39,40 +39,40 @@ impl<'p> Rows<'p> {
         Rows { profile, event, by }
     }
 
-    /// Returns the entry of a sample, if it is one of the event.
+    /// Returns the profile entry of a sample, or `None` if it belongs to another event.
     fn entry(&self, index: usize) -> Option<&'p AggregatedStack> {
         let entry = self.profile.aggregated.get(index)?;
         (entry.event == self.event).then_some(entry)
     }
 
-    /// Returns true if the thread did not run.
+    /// Returns true if the entry is a wait (off-CPU).
     fn is_wait(&self, entry: &AggregatedStack) -> bool {
         let profile = self.profile;
         profile.reason_at(entry.stack).is_some() || profile.waits() == Some(entry.event)
     }
 }
 
-/// A thread of the file, which may have had several names.
+/// Thread of the file. It may have had several names.
 pub(super) struct ThreadSamples {
     name: String,
     process: String,
     pid: Option<i32>,
     tid: Option<i32>,
-    /// The thread under each name that it had.
+    /// Profile threads, one per name.
     threads: Vec<ThreadId>,
-    /// Numbers of the thread's entries in the profile, where samples have no time.
+    /// Indexes of the thread's profile entries, if samples have no time.
     entries: Vec<usize>,
     weight: u64,
 }
 
-/// Identity of a thread in the file: by its numbers, or by its name where it has none.
+/// Identity of a thread in the file: pid and tid, or its name if it has none.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Numbers(i32, i32),
     Name(ThreadId),
 }
 
-/// Returns the threads with samples, the one with most weight first.
+/// Returns the threads with samples, heaviest first.
 pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     let profile = rows.profile;
     let mut threads: Vec<ThreadSamples> = Vec::new();
@@ -110,10 +110,10 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     }
     let names = CleanNames::new(profile);
     for thread in &mut threads {
-        // Whatever order the entries come in, the file is the same.
+        // Keeps the file independent of the order of entries.
         let comm = |id: &ThreadId| &profile.comms[profile.thread(*id).comm as usize];
         thread.threads.sort_by_key(comm);
-        // A thread that changed its name has its last one.
+        // A renamed thread gets its last name.
         let last = match thread.threads[..] {
             [only] => Some(only),
             _ => thread.rows(rows).last().map(|row| row.thread),
@@ -134,14 +134,14 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
 }
 
 impl ThreadSamples {
-    /// Iterates over the samples, in order of time.
+    /// Iterates over the samples in time order.
     fn rows<'p>(&'p self, rows: Rows<'p>) -> impl Iterator<Item = Row> + 'p {
         let profile = rows.profile;
         let of_thread = |id: &ThreadId| Some(profile.streams.as_ref()?.of(*id).peekable());
         let streams: Vec<_> = self.threads.iter().filter_map(of_thread).collect();
         let one_by_one = InTime::new(streams).filter_map(move |sample| {
             let entry = rows.entry(sample.entry as usize)?;
-            // A wait is shown from where it begins, and is recorded where it ends.
+            // A wait is recorded at its end and drawn from its beginning.
             let before = match rows.is_wait(entry) {
                 true => sample.weight,
                 false => 0,
@@ -165,7 +165,8 @@ impl ThreadSamples {
         one_by_one.chain(summed)
     }
 
-    /// Writes the thread, and adds its stacks to the tables. `is_time`: weights are nanoseconds.
+    /// Writes the thread and adds its stacks to the tables. `is_time` means that weights are
+    /// nanoseconds.
     pub(super) fn write(
         &self,
         rows: Rows<'_>,
@@ -229,10 +230,10 @@ impl ThreadSamples {
     }
 }
 
-/// Samples of one thread in order of time, from a stream for each name that it had.
+/// Merges the sample streams of one thread (one per name) in time order.
 struct InTime<'p> {
     streams: Vec<Peekable<StreamIter<&'p [u8]>>>,
-    /// Time of each stream's next sample, with the stream's index.
+    /// Time of the next sample of each stream, with the stream's index.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
