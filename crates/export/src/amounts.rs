@@ -42,7 +42,6 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Formats a number of samples: `1 sample`, `1,234 samples`.
 pub(crate) fn samples(number: u64) -> String {
     match number {
         1 => "1 sample".into(),

@@ -21,9 +21,7 @@ use crate::threads::ThreadMerging;
 /// same result as comparing the lines. Text exists only while writing.
 #[derive(Debug, Default)]
 pub struct Folded {
-    /// Frame names, by number.
     names: Vec<String>,
-    /// Name numbers, by rank.
     ranked: Vec<u32>,
     /// Ranks of all stacks, concatenated.
     ranks: Vec<u32>,
@@ -32,16 +30,12 @@ pub struct Folded {
     stacks: Vec<Stack>,
 }
 
-/// How to arrange stacks for a flame graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GraphForm {
-    /// Leaf first, thread last.
     pub(crate) reverse: bool,
-    /// Rules for merging threads of different names.
     pub(crate) threads: ThreadMerging,
 }
 
-/// Stack of a flame graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphStack<'f> {
     /// Name ranks, root first. See [`Folded::name_of`].
@@ -62,7 +56,6 @@ struct Stack {
     samples: u64,
 }
 
-/// Displays one line, without the newline.
 struct Line<'a>(&'a Folded, &'a Stack);
 
 impl Folded {
@@ -91,7 +84,6 @@ impl Folded {
         })
     }
 
-    /// Returns the distinct frame names, unordered.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -257,7 +249,6 @@ impl Folded {
         });
     }
 
-    /// Reverses each stack.
     fn reverse(&mut self) {
         for stack in &self.stacks {
             let all = stack.start..stack.start + stack.len as usize;
@@ -309,7 +300,6 @@ fn weight_of(entry: &AggregatedStack, weight: WeighBy) -> u64 {
     }
 }
 
-/// Number of lines per write.
 const AT_ONCE: usize = 16 << 10;
 
 /// Writes the folded stacks of one event.

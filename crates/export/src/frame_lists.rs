@@ -11,9 +11,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct FrameLists {
     /// Ranks of the frames of all lists, root first.
     ranks: Vec<u32>,
-    /// Begin and end of each list in `ranks`, in sort order.
     sorted: Vec<(usize, usize)>,
-    /// Position of each list in `sorted`, by list id.
     places: Vec<u32>,
 }
 
@@ -24,7 +22,6 @@ pub(crate) struct ListedStack {
     pub(crate) inner: u32,
 }
 
-/// List to be sorted.
 struct Unsorted {
     /// First two ranks of the list. They decide most comparisons.
     head: u64,
@@ -80,7 +77,6 @@ impl FrameLists {
         }
     }
 
-    /// Returns the list positions of a stack that has samples.
     pub(crate) fn stack(&self, profile: &Profile, stack: StackId) -> ListedStack {
         let (outer, inner) = profile.lists(stack);
         let place = |list: FrameListId| self.places.get(list.0 as usize).copied().unwrap_or(0);
@@ -90,12 +86,10 @@ impl FrameLists {
         }
     }
 
-    /// Returns the number of lists.
     pub(crate) fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Returns the ranks of the frames of a list, root first.
     pub(crate) fn list(&self, place: u32) -> &[u32] {
         let (begin, end) = self.sorted[place as usize];
         &self.ranks[begin..end]

@@ -23,7 +23,6 @@ pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
     unnamed(profile, profile.function(id).object).replace(';', ":")
 }
 
-/// Returns the placeholder for an unnamed function: its object in brackets.
 pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
     let names = CleanNames::new(profile);
     match &*names.object(object) {

@@ -22,17 +22,13 @@ const LEVEL: u32 = 3;
 /// equal files.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
-/// Final empty block of a deflate stream.
 const LAST: [u8; 2] = [3, 0];
 
 /// Writer of a gzip file. Callers must end it with [`finish`](Self::finish).
 pub(crate) struct Gzip<'o> {
     out: &'o mut dyn Write,
-    /// Incomplete block.
     block: Vec<u8>,
-    /// Blocks to write, in order.
     pending: VecDeque<Pending>,
-    /// Number of additional threads.
     threads: usize,
     checksum: Crc,
     is_begun: bool,
@@ -65,7 +61,6 @@ impl<'o> Gzip<'o> {
         }
     }
 
-    /// Writes the remaining blocks and the trailer.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if !self.block.is_empty() {
             let block = std::mem::take(&mut self.block);
@@ -183,7 +178,6 @@ mod tests {
         out
     }
 
-    /// Returns bytes that compress to about half.
     fn bytes(len: usize) -> Vec<u8> {
         let next = |state: &mut u32| {
             *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

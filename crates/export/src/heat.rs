@@ -42,14 +42,11 @@ pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
     shares
 }
 
-/// Interpreter that takes much of the weight.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Interpreter {
     /// Share of the main event's weight whose stacks contain it, in percent.
     pub(crate) share: f64,
-    /// Name of its main loop.
     pub(crate) name: &'static str,
-    /// Function that the share was counted for.
     pub(crate) function: FunctionId,
 }
 
@@ -105,7 +102,6 @@ pub(crate) fn hides_inlined(profile: &Profile) -> Option<(&str, f64)> {
     (most.1 >= HIDES_FROM).then_some(most)
 }
 
-/// Minimum self share of a function, in percent, to report hidden inlined calls.
 const HIDES_FROM: f64 = 20.0;
 
 /// Returns the share of a clock's samples, in percent, in kernel functions that enable interrupts,
@@ -159,10 +155,8 @@ mod tests {
     use super::*;
     use rprof_profile::{Object, ProfileBuilder};
 
-    /// Name and object of each frame.
     type Frames<'a> = &'a [(Result<&'a str, Reason>, &'a str)];
 
-    /// Builds a profile from stacks with weights.
     fn profile(stacks: &[(Frames<'_>, u64)]) -> Profile {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

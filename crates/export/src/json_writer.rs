@@ -12,7 +12,6 @@ pub(crate) struct JsonWriter<W> {
     needs_comma: bool,
 }
 
-/// Buffer size in bytes.
 const TEXT: usize = 32 << 10;
 
 impl<W: Write> JsonWriter<W> {
@@ -24,7 +23,6 @@ impl<W: Write> JsonWriter<W> {
         }
     }
 
-    /// Ends the document with a newline.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.text.push(b'\n');
         self.out.write_all(&self.text)?;
@@ -48,7 +46,6 @@ impl<W: Write> JsonWriter<W> {
         self.close(b']')
     }
 
-    /// Writes a key. The caller writes its value next.
     pub(crate) fn key(&mut self, key: &str) -> io::Result<()> {
         self.comma();
         serde_json::to_writer(&mut self.text, key)?;
@@ -57,13 +54,11 @@ impl<W: Write> JsonWriter<W> {
         Ok(())
     }
 
-    /// Writes a key and its value.
     pub(crate) fn value(&mut self, key: &str, value: &impl Serialize) -> io::Result<()> {
         self.key(key)?;
         self.item(value)
     }
 
-    /// Writes a key and its value, which `write` appends as JSON.
     pub(crate) fn value_with<T>(
         &mut self,
         key: &str,
@@ -76,7 +71,6 @@ impl<W: Write> JsonWriter<W> {
         Ok(())
     }
 
-    /// Writes a list element.
     pub(crate) fn item(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.comma();
         serde_json::to_writer(&mut self.text, value)?;
@@ -147,7 +141,6 @@ impl<W: Write> JsonWriter<W> {
         self.hand_on()
     }
 
-    /// Flushes the buffer if it is full.
     #[inline]
     fn hand_on(&mut self) -> io::Result<()> {
         if self.text.len() >= TEXT {

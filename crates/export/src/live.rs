@@ -55,7 +55,6 @@ impl LookOptions {
     }
 }
 
-/// Width of the columns since the start, in characters.
 const SINCE_START: usize = 18;
 
 ///
@@ -179,7 +178,6 @@ pub fn write_json(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
     writeln!(out)
 }
 
-/// Returns the number of samples in the window, and of lost ones since the start.
 fn samples_and_lost(look: &Look<'_>) -> (u64, u64) {
     let event = look.profile.events.get(look.event);
     event.map_or((0, 0), |event| (event.samples, event.lost))

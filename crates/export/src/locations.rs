@@ -18,24 +18,19 @@ pub(crate) struct LocationTables {
     pub(crate) functions: Vec<FunctionRow>,
 }
 
-/// Location: an address and its lines.
 pub(crate) struct LocationRow {
-    /// Id of its mapping.
     pub(crate) mapping: u64,
     pub(crate) address: u64,
     /// Innermost call first.
     pub(crate) lines: Vec<LineRow>,
 }
 
-/// Line of a location.
 pub(crate) struct LineRow {
-    /// Id of the function.
     pub(crate) function: u64,
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-/// Function of a location.
 pub(crate) struct FunctionRow {
     pub(crate) id: FunctionId,
     pub(crate) file: Option<FileId>,
@@ -115,7 +110,6 @@ impl<'p> Locations<'p> {
         self.ids_of_lists.clear();
     }
 
-    /// Returns the rank of a frame that is in a stack.
     pub(crate) fn rank(&self, frame: FrameId) -> u32 {
         self.ranks
             .get(frame.0 as usize)
@@ -163,7 +157,6 @@ impl<'p> Locations<'p> {
         false
     }
 
-    /// Like [`ids`](Self::ids), for one list of frames.
     fn ids_of(&mut self, frames: &[u32], most: usize, ids: &mut Vec<u64>) -> bool {
         let mut rest = frames;
         while !rest.is_empty() {
@@ -180,12 +173,10 @@ impl<'p> Locations<'p> {
         false
     }
 
-    /// Iterates over the known locations, as frame ranks.
     fn locations(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.known.len() as u32).map(|id| self.known.get(id))
     }
 
-    /// Returns the tables of all known locations.
     pub(crate) fn tables(&self) -> LocationTables {
         let mappings = self.mappings();
         let numbers: FxHashMap<ObjectId, u64> = mappings

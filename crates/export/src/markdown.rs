@@ -14,13 +14,11 @@ use crate::options::ReportOptions;
 use crate::rows::{ReportRow, ReportRows, RowOptions, in_order, percent, rows};
 use crate::{tree, verdict};
 
-/// Default number of rows.
 const ROWS: usize = 20;
 
 /// No row begins after this many bytes.
 const MOST: usize = 50_000;
 
-/// Maximum length of a name or a tree line, in characters.
 const NAME: usize = 100;
 
 /// Writes a heading, the quality verdict and a table for each event that has samples.
@@ -162,7 +160,6 @@ fn write_trees(
 
 type Text = fn(&ReportRow<'_>) -> Option<String>;
 
-/// Returns the name columns that the rows need.
 fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, Text)> {
     let all: [(&'static str, Text); 7] = [
         ("comm", |r| r.comm.as_deref().map(str::to_owned)),

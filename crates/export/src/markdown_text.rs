@@ -1,6 +1,5 @@
 //! Escaping for Markdown.
 
-/// Formats a name as code in a table cell.
 pub(crate) fn code(name: &str) -> String {
     format!("<code>{}</code>", escaped(name))
 }

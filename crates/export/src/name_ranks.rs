@@ -14,12 +14,10 @@ use crate::threads::ThreadMerging;
 /// Minimum number of elements per thread.
 pub(crate) const FEW: usize = 4096;
 
-/// Distinct frame names with their numbers.
 pub(crate) struct FrameNames {
     pub(crate) distinct: Vec<String>,
     /// Number of the name, by function.
     pub(crate) functions: Vec<u32>,
-    /// Number of the name, by index of the thread name.
     pub(crate) threads: Vec<u32>,
 }
 

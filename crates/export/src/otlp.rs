@@ -46,7 +46,6 @@ pub struct Encoder<'p> {
     locations: Locations<'p>,
     lists: FrameLists,
     comms: CommOrder<'p>,
-    /// Events with samples: index and rows.
     events: Vec<(usize, Rows)>,
 }
 
@@ -117,7 +116,6 @@ impl PartEncoder for Encoder<'_> {
     }
 }
 
-/// Dictionary tables that samples fill.
 struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
@@ -223,7 +221,6 @@ impl Encoder<'_> {
         resource
     }
 
-    /// Encodes the rows of one event. Returns the profile, and the number of truncated stacks.
     fn profile_of(
         &mut self,
         place: usize,

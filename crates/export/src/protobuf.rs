@@ -57,7 +57,6 @@ pub fn packed_signed(tag: u32, values: &[i64], out: &mut Vec<u8>) {
     int64::encode_packed(tag, values, out);
 }
 
-/// String table of a message. Entry 0 is the empty string.
 pub(crate) struct Strings {
     numbers: FxHashMap<Box<str>, i64>,
 }
@@ -69,7 +68,6 @@ impl Strings {
         }
     }
 
-    /// Returns the index of a string, and adds it if it is new.
     pub(crate) fn index(&mut self, text: &str) -> i64 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -79,7 +77,6 @@ impl Strings {
         number
     }
 
-    /// Returns the strings in index order.
     pub(crate) fn in_order(&self) -> Vec<&str> {
         let mut all: Vec<(&i64, &str)> = (self.numbers.iter())
             .map(|(text, number)| (number, &**text))

@@ -72,15 +72,12 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.finish()?.flush()
 }
 
-/// Frame lists as JSON text: comma-separated numbers, root first.
 struct ListTexts {
-    /// All lists, concatenated.
     text: String,
     places: FxHashMap<FrameListId, Range<usize>>,
 }
 
 impl ListTexts {
-    /// Formats the lists of all stacks with samples.
     fn new(profile: &Profile, numbers: &[u32]) -> ListTexts {
         let (mut text, mut places) = (String::new(), FxHashMap::default());
         for entry in &profile.aggregated {
@@ -108,13 +105,11 @@ impl ListTexts {
         self.text.get(place).unwrap_or_default()
     }
 
-    /// Returns the two lists of a stack, callers first.
     fn of(&self, stack: (FrameListId, FrameListId)) -> [&str; 2] {
         [self.get(stack.0), self.get(stack.1)]
     }
 }
 
-/// Thread with samples.
 struct ThreadEntry {
     id: ThreadId,
     name: String,
@@ -123,7 +118,6 @@ struct ThreadEntry {
     entries: Vec<usize>,
 }
 
-/// Returns the threads with samples of an event, heaviest first.
 fn threads(profile: &Profile, event: usize, by: WeighBy) -> Vec<ThreadEntry> {
     let mut threads: FxHashMap<ThreadId, ThreadEntry> = FxHashMap::default();
     let entries = profile.aggregated.iter().enumerate();
@@ -192,9 +186,7 @@ struct Samples<'p> {
     profile: &'p Profile,
     event: usize,
     by: WeighBy,
-    /// Start time of the recording.
     origin: u64,
-    /// True if weights are nanoseconds.
     is_time: bool,
 }
 
@@ -247,7 +239,6 @@ impl Samples<'_> {
             })
     }
 
-    /// Iterates over a thread's samples, summed up by stack.
     fn summed<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
         let entries = thread.entries.iter();
         let entries = entries.filter_map(|index| self.profile.aggregated.get(*index));

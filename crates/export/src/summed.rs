@@ -11,21 +11,17 @@ use crate::options::SampleLabel;
 /// Sum of the samples with the same labels and stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Number of its labels: see [`Rows::labels`].
     pub(crate) labels: u32,
     pub(crate) stack: ListedStack,
-    /// Index of its values.
     at: u32,
 }
 
-/// Sorted rows with their values.
 #[derive(Debug)]
 pub(crate) struct Rows {
     rows: Vec<Row>,
     values: Vec<i64>,
     /// Values per row: number and weight of the samples of each event.
     width: usize,
-    /// Deduplicated label sets.
     labels: Values<Labels>,
 }
 
@@ -42,7 +38,6 @@ impl Rows {
         self.labels.get(row.labels)
     }
 
-    /// Returns number and weight of the samples of each event.
     pub(crate) fn values(&self, index: usize) -> &[i64] {
         let at = self.rows[index].at as usize * self.width;
         &self.values[at..at + self.width]
@@ -68,12 +63,9 @@ pub(crate) enum LabelValue {
     Number(i64),
 }
 
-/// Thread names in sort order.
 pub(crate) struct CommOrder<'p> {
     profile: &'p Profile,
-    /// Name index, by rank.
     sorted: Vec<u32>,
-    /// Rank, by name index.
     places: Vec<u32>,
 }
 
@@ -191,7 +183,6 @@ struct Sums<'a, 'p> {
 }
 
 impl Sums<'_, '_> {
-    /// Adds samples of a thread, a stack and a CPU.
     fn add(
         &mut self,
         (thread, stack, cpu): (ThreadId, StackId, Option<u32>),

@@ -159,10 +159,8 @@ fn write_event(
     }
 }
 
-/// Minimum number of rows, for small terminals.
 const LEAST_ROWS: usize = 10;
 
-/// Writes a comment wrapped at words. Returns its number of lines.
 fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usize> {
     let lines = wrap(text, width.saturating_sub(2));
     for (index, line) in lines.iter().enumerate() {
@@ -175,7 +173,6 @@ fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usiz
 /// Width of the columns before the names: two shares and the number of samples.
 const FIGURES: usize = 27;
 
-/// Indentation of call trees: they start below the second share.
 const INDENT: usize = 11;
 
 pub(crate) struct Column<'r> {
@@ -189,7 +186,6 @@ type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 /// Maximum width of a column without a terminal width. Most C++ names fit.
 const MAX_COLUMN: usize = 250;
 
-/// Returns the name columns of the rows, in `order`, narrowed to `width`.
 pub(crate) fn columns<'r>(
     rows: &'r [ReportRow<'_>],
     width: Option<usize>,
@@ -237,7 +233,6 @@ pub(crate) fn columns<'r>(
 /// gets the remaining room. Each other column gets at most a quarter.
 fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     const GAP: usize = 2;
-    /// Minimum useful width of a name.
     const LEAST: usize = 12;
     let room = room.saturating_sub(GAP * columns.len());
     if columns.iter().map(|c| c.width).sum::<usize>() <= room {
@@ -266,7 +261,6 @@ fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     }
 }
 
-/// Returns the file name of a path.
 fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -279,7 +273,6 @@ fn last_folder(path: &str) -> &str {
 
 const BLANKS: [u8; 64] = [b' '; 64];
 
-/// Writes a cell. The last column is not padded.
 pub(crate) fn put_column(
     out: &mut dyn Write,
     text: &str,

@@ -52,7 +52,6 @@ impl ThreadMerging {
     }
 }
 
-/// Replaces each number in a name with `*`.
 fn without_numbers(name: &str) -> String {
     let mut general = String::with_capacity(name.len());
     for c in name.chars() {

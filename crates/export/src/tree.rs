@@ -19,7 +19,6 @@ pub struct TreeOptions {
     pub percent_limit: f64,
 }
 
-/// Number of branches to show if all are light.
 const LEAST_BRANCHES: usize = 3;
 
 /// Factor between the limit for shares of all samples and the limit for shares of one row.
@@ -51,7 +50,6 @@ pub fn shown_branches(weights: &[u64], of_row: u64, whole: u64, limit: f64) -> u
     }
 }
 
-/// Default line width.
 const WIDTH: usize = 120;
 
 /// Node of a call tree in preorder.
@@ -200,7 +198,6 @@ struct Branch {
 
 enum Kind {
     Node(usize),
-    /// Branches that are too light to draw.
     Rest {
         count: usize,
         weight: u64,
@@ -208,7 +205,6 @@ enum Kind {
 }
 
 impl Drawing<'_> {
-    /// Returns the branches directly below a node.
     fn branches(&self, node: Option<usize>, before: &str) -> Vec<Branch> {
         let (shown, light): (Vec<usize>, Vec<usize>) = self
             .tree
@@ -297,7 +293,6 @@ mod tests {
     use super::*;
     use rprof_profile::{Keys, ProfileBuilder, TopFunctions, WeighBy, WeightUnit};
 
-    /// Draws the callers of the heaviest leaf.
     fn drawn(stacks: &[(&str, u64)], width: usize) -> String {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

@@ -424,7 +424,6 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     findings
 }
 
-/// Formats a count with its name. Clocks are in seconds, and `~` marks an estimate.
 fn count_text(count: &CountedEvent) -> String {
     let mark = if count.is_exact { "" } else { "~" };
     let name = clean(&count.name);
@@ -481,7 +480,6 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
     findings
 }
 
-/// Formats seconds with a useful number of digits.
 fn seconds(time: Duration) -> String {
     match time.as_secs_f64() {
         long if long >= 1.0 => format!("{long:.2}"),

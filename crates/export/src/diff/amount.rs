@@ -17,7 +17,6 @@ pub(super) fn amount(diff: &ProfileDiff, value: f64) -> String {
     }
 }
 
-/// Returns the noun of the compared quantity: `CPU time`, `cycles`, `samples`.
 pub(super) fn noun(diff: &ProfileDiff) -> String {
     let noun = match &diff.unit {
         WeightUnit::Nanoseconds => "CPU time".into(),
@@ -58,7 +57,6 @@ pub(super) fn percent(relative: f64) -> String {
     }
 }
 
-/// Formats a change of an amount as a percentage, `new` or `gone`.
 pub(super) fn change(change: &Change) -> String {
     match (change.old > 0.0, change.new > 0.0, change.relative()) {
         (false, true, _) => "new".into(),

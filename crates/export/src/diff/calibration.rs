@@ -10,7 +10,6 @@ use super::rows::{SortBy, sorted};
 use super::words;
 use crate::clean::clean;
 
-/// Maximum number of functions in the text.
 const LISTED: usize = 15;
 
 /// Writes the noise of equal runs, their false alarm rate, and the smallest rise that they can
@@ -185,7 +184,6 @@ pub fn headline(found: &Calibration) -> String {
     }
 }
 
-/// Iterates over the judged functions, largest first.
 fn listed(found: &Calibration) -> impl Iterator<Item = &FunctionDiff> {
     sorted(&found.diff, SortBy::Own)
         .into_iter()

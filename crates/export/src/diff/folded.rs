@@ -44,7 +44,6 @@ pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the frame text of each function, by index.
 pub(super) fn frames(diff: &ProfileDiff) -> Vec<String> {
     (diff.functions.iter())
         .map(|row| match &row.name {
@@ -57,7 +56,6 @@ pub(super) fn frames(diff: &ProfileDiff) -> Vec<String> {
         .collect()
 }
 
-/// Returns the frame text of each thread name, by index.
 pub(super) fn comms(diff: &ProfileDiff) -> Vec<String> {
     (diff.comms.iter())
         .map(|comm| clean(comm).replace(' ', "_").replace(';', ":"))

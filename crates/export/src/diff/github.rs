@@ -10,7 +10,6 @@ use rprof_profile::compare::{FunctionDiff, Gate, ProfileDiff};
 use super::amount::{amount, change, interval, noun};
 use super::words;
 
-/// Maximum number of function annotations.
 const MOST: usize = 9;
 
 /// Source line on GitHub: a path relative to the root of the repository.
@@ -60,7 +59,6 @@ pub fn annotations(
     text
 }
 
-/// Returns a sentence about a function that takes more.
 pub(super) fn about(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     let (of, which) = match row.own.verdict.is_marked() {
         true => (&row.own, ""),

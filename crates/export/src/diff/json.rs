@@ -39,7 +39,6 @@ struct Document {
 struct JsonNoise {
     deviation: f64,
     source: &'static str,
-    /// Deviation of the whole program.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole: Option<f64>,
 }

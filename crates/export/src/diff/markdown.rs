@@ -30,13 +30,11 @@ fn marker(name: Option<&str>) -> String {
     format!("<!-- rprof-gate {} -->", name.trim_matches(['-', ' ']))
 }
 
-/// Number of rows outside of the collapsed section.
 const OPEN: usize = 10;
 
 /// No row begins after this many bytes.
 const MOST: usize = 50_000;
 
-/// Maximum length of a name, in characters.
 const NAME: usize = 100;
 
 /// Writes the verdict and the table.

@@ -29,7 +29,6 @@ pub enum Hidden {
     NothingSure,
 }
 
-/// Chosen rows.
 #[derive(Debug)]
 pub(super) struct ChosenRows<'d> {
     pub(super) rows: Vec<&'d FunctionDiff>,
@@ -39,7 +38,6 @@ pub(super) struct ChosenRows<'d> {
     pub(super) none_marked: bool,
 }
 
-/// Number of rows if none is marked.
 const LARGEST: usize = 10;
 
 /// Chooses the rows for people: the marked ones, or the largest changes if none is marked.
@@ -81,7 +79,6 @@ pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> Ch
     }
 }
 
-/// Returns all rows, sorted.
 pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
     let mut rows: Vec<&FunctionDiff> = diff.functions.iter().collect();
     let more = |change: &Change| change.old.max(change.new);
@@ -99,10 +96,8 @@ pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
     rows
 }
 
-/// Mark of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Self changed.
     Own(Verdict),
     /// Only the total changed.
     Total(Verdict),
@@ -141,7 +136,6 @@ pub(super) fn sign(row: &FunctionDiff) -> String {
     }
 }
 
-/// Returns the note of a row: `new`, `gone`, `moved from …`.
 pub(super) fn note(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     let presence = match row.presence {
         Presence::OnlyNew => "new",

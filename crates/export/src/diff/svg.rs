@@ -20,7 +20,6 @@ use crate::svg::{LeftOut, SvgError, SvgOptions};
 /// A frame is coloured if its change exceeds this many standard deviations.
 const FAR: f64 = 2.5;
 
-/// Height above the first row, in pixels.
 const TOP: usize = 76;
 
 /// Smallest width of the root. The script computes with integers.
@@ -127,7 +126,6 @@ pub fn write(
     Ok(left_out)
 }
 
-/// Node with its position.
 struct Placed {
     node: usize,
     depth: usize,
@@ -179,7 +177,6 @@ struct Drawing<'d> {
     diff: &'d ProfileDiff,
     tree: &'d Tree,
     scale: f64,
-    /// Weight of the full width, in the script's integers.
     whole: u64,
     width: usize,
 }
@@ -234,7 +231,6 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns true if a change is within the noise of runs and sampling.
     fn is_noise(&self, old: f64, new: f64) -> bool {
         let side = |amount: f64, summary: &rprof_profile::compare::SideSummary, whole: f64| {
             let runs = summary.weights.len() as f64;
@@ -263,7 +259,6 @@ fn shade(relative: f64) -> [u8; 3] {
     [0, 1, 2].map(|part| mix(0xf4, full[part]))
 }
 
-/// Returns the hatch patterns and the colour legend.
 fn legend() -> String {
     let mut text = String::from("<defs>");
     for (id, [r, g, b], turn) in [("new", RED, 45), ("gone", BLUE, -45)] {

@@ -90,7 +90,6 @@ fn write_rows(
     Ok(())
 }
 
-/// Returns function, object and note of a row, cut to the width.
 fn names(diff: &ProfileDiff, row: &FunctionDiff, width: Option<usize>) -> String {
     let name = words::full_name(row);
     let object = match row.name {

@@ -6,12 +6,10 @@ use rustc_hash::FxHashMap;
 use super::folded::{comms, frames};
 use crate::threads::ThreadMerging;
 
-/// Call path, on both sides.
 #[derive(Debug)]
 pub(super) struct Node {
     /// Index of the name in [`Tree::names`].
     pub(super) name: u32,
-    /// Children, sorted by name.
     pub(super) children: Vec<usize>,
     /// Inclusive amounts, old and new.
     pub(super) amounts: [f64; 2],
@@ -19,7 +17,6 @@ pub(super) struct Node {
     pub(super) elided: f64,
 }
 
-/// Call tree. The root is the first node.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) names: Vec<String>,

@@ -10,7 +10,6 @@ use super::amount::{amount, change, interval, limit, noun, percent, points};
 use crate::amounts::{count, samples};
 use crate::clean::{clean, shorten};
 
-/// Maximum length of a name in a sentence, in characters.
 const NAME: usize = 60;
 
 /// Returns the clean name of a function, shortened to fit a sentence.
@@ -300,7 +299,6 @@ fn program_takes(diff: &ProfileDiff) -> String {
     )
 }
 
-/// Formats the change of the program, which is never new or gone.
 fn signed(whole: &Change) -> String {
     match whole.difference() == 0.0 {
         true => "+0.0 %".into(),
@@ -322,7 +320,6 @@ fn fall(threshold: f64) -> f64 {
     threshold / (1.0 + threshold)
 }
 
-/// Returns the changes beyond the threshold that an interval allows: `a rise of 5 % or more`.
 fn may_be(diff: &ProfileDiff, of: &Change) -> String {
     let threshold = diff.threshold;
     let (rise, down) = (limit(threshold), limit(fall(threshold)));
@@ -375,7 +372,6 @@ fn plural(verb: &str) -> String {
     verb.replacen("takes", "take", 1)
 }
 
-/// Returns why changes are only suspected, as a clause.
 fn why_suspected(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
@@ -511,7 +507,6 @@ pub fn tally(diff: &ProfileDiff) -> String {
     format!("functions: {}", parts.join(", "))
 }
 
-/// Returns the range of the smallest detectable changes.
 fn seen(rows: &[&FunctionDiff]) -> Option<String> {
     let visible = rows.iter().filter_map(|row| row.own.visible);
     let (low, high) = visible.fold((f64::INFINITY, 0.0), |(low, high), visible| {
@@ -590,7 +585,6 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     ))
 }
 
-/// Words the share of functions for which a number of runs shows a rise.
 fn functions_from(runs: usize, share: f64, is_first: bool) -> String {
     let percent = format!("{:.1} %", share * 100.0);
     match is_first {

@@ -8,26 +8,21 @@ use serde_json::{Value, json};
 use super::Json;
 use super::tables::Tables;
 
-/// Marker type of lost records.
 const LOST: &str = "LostRecords";
 
-/// Marker type and name of throttling.
 const THROTTLED: &str = "Throttled";
 
 /// Phase of an instant marker (`MarkerPhase` of Gecko).
 const INSTANT: u32 = 0;
 
-/// Markers of a thread.
 pub(super) struct Markers<'p> {
     gaps: &'p [Gap],
     origin: u64,
-    /// Indexes of the names in the string table.
     lost: u32,
     throttled: u32,
 }
 
 impl<'p> Markers<'p> {
-    /// Creates markers of gaps. Times are relative to `origin`.
     pub(super) fn new(gaps: &'p [Gap], origin: u64, tables: &mut Tables<'_>) -> Markers<'p> {
         let (mut lost, mut throttled) = (0, 0);
         if !gaps.is_empty() {
@@ -70,7 +65,6 @@ fn data(gap: &Gap) -> Value {
     }
 }
 
-/// Returns the marker schema: how the profiler displays the markers.
 pub(super) fn schema() -> Value {
     let display = ["marker-chart", "marker-table", "timeline-overview"];
     let cpu = json!({"key": "cpu", "label": "CPU", "format": "string"});

@@ -35,13 +35,11 @@ use markers::Markers;
 use tables::Tables;
 use threads::Rows;
 
-/// Version of the processed profile format.
 const VERSION: u32 = 60;
 
 /// Version of the Gecko profile format, which readers require as well.
 const GECKO_VERSION: u32 = 31;
 
-/// JSON writer of the compressed document.
 type Json<'o> = JsonWriter<Gzip<'o>>;
 
 /// Writes the samples of the main event, compressed with gzip.
@@ -76,7 +74,6 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.finish()?.finish()
 }
 
-/// Returns true if weights are nanoseconds.
 fn is_time(profile: &Profile) -> bool {
     let event = profile.main_event().map(|event| &profile.events[event]);
     event.is_some_and(|event| event.unit == WeightUnit::Nanoseconds)

@@ -16,7 +16,6 @@ use crate::names::{CleanName, CleanNames};
 /// Resource type of libraries (`resourceTypes` of the profiler).
 const LIBRARY: u32 = 1;
 
-/// Tables shared by all threads.
 pub(super) struct Tables<'p> {
     profile: &'p Profile,
     strings: Numbered<String>,
@@ -26,11 +25,8 @@ pub(super) struct Tables<'p> {
     /// Source file and first line of each function, if a frame has them.
     places: Vec<(Option<u32>, Option<u32>)>,
     frames: Numbered<FrameId>,
-    /// Symbols: library and function.
     symbols: Numbered<(u32, FunctionId)>,
-    /// Lowest frame address of each symbol.
     starts: Vec<u64>,
-    /// Symbol by library and address.
     symbol_at: FxHashMap<(u32, u64), u32>,
     /// Caller stack and frame of each stack.
     stacks: Numbered<(Option<u32>, u32)>,
@@ -54,7 +50,6 @@ impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
         }
     }
 
-    /// Returns the number of a value, and true if it is new.
     fn number(&mut self, value: T) -> (u32, bool) {
         let next = self.values.len() as u32;
         match self.numbers.entry(value) {
@@ -110,7 +105,6 @@ impl<'p> Tables<'p> {
         number
     }
 
-    /// Adds the frames of a list on top of a stack. Returns the index of the last stack.
     fn chain(&mut self, mut stack: Option<u32>, list: FrameListId) -> Option<u32> {
         let profile = self.profile;
         for frame in profile.list(list) {
@@ -139,13 +133,11 @@ impl<'p> Tables<'p> {
         number
     }
 
-    /// Returns the library index of an object, or `None` if the object is no file.
     fn library(&mut self, object: ObjectId) -> Option<u32> {
         let is_file = self.profile.object(object).kind == ObjectKind::File;
         is_file.then(|| self.libraries.number(object).0)
     }
 
-    /// Records the symbol at the address of a frame.
     fn symbol(&mut self, frame: &Frame) {
         let object = self.profile.function(frame.function).object;
         let (Some(library), Some(address)) = (self.library(object), address_of(frame)) else {
@@ -164,7 +156,6 @@ impl<'p> Tables<'p> {
         self.symbol_at.insert((library, address), symbol);
     }
 
-    /// Returns the libraries for the profile's `libs` list.
     pub(super) fn libraries(&self) -> Vec<Value> {
         let names = CleanNames::new(self.profile);
         (self.libraries.values.iter())
@@ -182,12 +173,10 @@ impl<'p> Tables<'p> {
             .collect()
     }
 
-    /// Returns the index of a text in the string table.
     pub(super) fn string(&mut self, text: &str) -> u32 {
         self.strings.number(text.to_owned()).0
     }
 
-    /// Writes all tables. Callers must not add stacks afterwards.
     pub(super) fn write(&mut self, json: &mut Json<'_>) -> io::Result<()> {
         json.begin()?;
         let profile = self.profile;

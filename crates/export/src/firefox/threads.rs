@@ -25,10 +25,8 @@ pub(super) struct Rows<'p> {
     by: WeighBy,
 }
 
-/// Row of [`Rows`].
 struct Row {
     time: u64,
-    /// Index in [`Profile::aggregated`].
     entry: usize,
     thread: ThreadId,
     weight: u64,
@@ -39,26 +37,22 @@ impl<'p> Rows<'p> {
         Rows { profile, event, by }
     }
 
-    /// Returns the profile entry of a sample, or `None` if it belongs to another event.
     fn entry(&self, index: usize) -> Option<&'p AggregatedStack> {
         let entry = self.profile.aggregated.get(index)?;
         (entry.event == self.event).then_some(entry)
     }
 
-    /// Returns true if the entry is a wait (off-CPU).
     fn is_wait(&self, entry: &AggregatedStack) -> bool {
         let profile = self.profile;
         profile.reason_at(entry.stack).is_some() || profile.waits() == Some(entry.event)
     }
 }
 
-/// Thread of the file. It may have had several names.
 pub(super) struct ThreadSamples {
     name: String,
     process: String,
     pid: Option<i32>,
     tid: Option<i32>,
-    /// Profile threads, one per name.
     threads: Vec<ThreadId>,
     /// Indexes of the thread's profile entries, if samples have no time.
     entries: Vec<usize>,
@@ -72,7 +66,6 @@ enum Key {
     Name(ThreadId),
 }
 
-/// Returns the threads with samples, heaviest first.
 pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     let profile = rows.profile;
     let mut threads: Vec<ThreadSamples> = Vec::new();
@@ -134,7 +127,6 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
 }
 
 impl ThreadSamples {
-    /// Iterates over the samples in time order.
     fn rows<'p>(&'p self, rows: Rows<'p>) -> impl Iterator<Item = Row> + 'p {
         let profile = rows.profile;
         let of_thread = |id: &ThreadId| Some(profile.streams.as_ref()?.of(*id).peekable());

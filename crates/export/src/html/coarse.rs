@@ -1,15 +1,12 @@
 //! Steps that reduce the detail of a page that is too large.
 
-/// Level of detail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coarseness {
     /// Time unit, in nanoseconds; `u64::MAX` drops times.
     pub(super) tick: u64,
-    /// Keep source lines.
     pub(super) lines: bool,
     /// Share of the whole below which nodes are merged.
     pub(super) smallest: Option<f64>,
-    /// Divisor of the number of annotated functions.
     pub(super) code_divisor: usize,
     /// Message about the loss, in addition to the previous steps.
     pub(super) told: Option<&'static str>,
@@ -17,7 +14,6 @@ pub(super) struct Coarseness {
     pub(super) loses: Loss,
 }
 
-/// Kind of detail that a step loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     Code,
@@ -26,7 +22,6 @@ pub(super) enum Loss {
 }
 
 impl Coarseness {
-    /// Returns true if samples keep their times.
     pub(super) fn keeps_times(&self) -> bool {
         self.tick != u64::MAX
     }

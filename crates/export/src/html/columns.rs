@@ -13,40 +13,30 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde::Serialize;
 
-/// Section of a page's data.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// Description for the index.
     pub(super) entry: SectionEntry,
     /// Deflated bytes in base64, which has no markup characters.
     pub(super) text: String,
 }
 
-/// Index entry of a section.
 #[derive(Debug, Serialize)]
 pub(super) struct SectionEntry {
     /// Name of the section, and suffix of its element's id.
     pub(super) name: String,
-    /// Size before compression, in bytes.
     raw: usize,
-    /// Number of rows.
     rows: usize,
-    /// Columns, in order; empty for text.
     columns: Vec<ColumnEntry>,
 }
 
-/// Index entry of a column.
 #[derive(Debug, Serialize)]
 struct ColumnEntry {
     name: &'static str,
-    /// Bytes per number.
     width: usize,
-    /// Value of all rows, if the column has no bytes.
     value: u64,
 }
 
 impl Section {
-    /// Creates a section of text.
     pub(super) fn of_text(name: &str, text: &str) -> io::Result<Section> {
         Section::new(name, text.as_bytes(), 0, Vec::new())
     }
@@ -97,7 +87,6 @@ impl Section {
     }
 }
 
-/// Returns how many bytes a number needs.
 fn bytes_of(number: u64) -> usize {
     (64 - number.leading_zeros() as usize).div_ceil(8)
 }

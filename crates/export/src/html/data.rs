@@ -14,7 +14,6 @@ use crate::names::CleanNames;
 /// Leaf of samples: a tree node and the executed line.
 pub(super) type Leaf = (u32, Option<(u32, u32)>);
 
-/// Merged samples of one side with equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Row {
     /// Time, in the page's unit.
@@ -33,7 +32,6 @@ pub(super) struct Side {
     pub(super) has_times: bool,
 }
 
-/// Collects tables, tree and leaves of all sides.
 pub(super) struct Collector {
     pub(super) tables: Tables,
     tree: Trie<Call>,
@@ -47,7 +45,6 @@ pub(super) struct Collector {
     task_numbers: FxHashMap<Task, u32>,
 }
 
-/// Thread as shown by the page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Task {
     pub(super) pid: Option<i32>,
@@ -265,7 +262,6 @@ fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Returns the time at which the times of a page begin.
 pub(super) fn origin(profile: &Profile) -> u64 {
     profile.time.map_or(0, |(first, _)| first)
 }

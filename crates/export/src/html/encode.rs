@@ -17,17 +17,13 @@ use crate::names::CleanNames;
 /// Half of the largest sum that JavaScript numbers represent exactly.
 const LARGEST_SUM: u64 = 1 << 52;
 
-/// Sections of a page, and related fields of its description.
 pub(super) struct Data {
     pub(super) sections: Vec<Section>,
-    /// Fields of the description.
     pub(super) facts: Value,
-    /// Names and objects of the functions, by number.
     functions: Vec<(Option<String>, String)>,
 }
 
 impl Data {
-    /// Lists the annotated functions in the description.
     pub(super) fn tell_code(&mut self, code: &[AnnotatedFunction]) {
         let told: Vec<Value> = (code.iter())
             .map(|annotated| {
@@ -44,7 +40,6 @@ impl Data {
     }
 }
 
-/// Encodes a profile, and its baseline if there is one.
 pub(super) fn encode(
     profile: &Profile,
     old: Option<&Profile>,
@@ -144,7 +139,6 @@ fn by_event_names(rows: &mut Vec<Row>, from: &[EventSummary], to: &[EventSummary
     });
 }
 
-/// Returns the distinct names of threads and processes.
 fn comms(tasks: &[Task]) -> Vec<String> {
     let names = (tasks.iter()).flat_map(|task| [Some(&task.comm), task.process.as_ref()]);
     let mut names: Vec<String> = names.flatten().cloned().collect();
@@ -153,7 +147,6 @@ fn comms(tasks: &[Task]) -> Vec<String> {
     names
 }
 
-/// Encodes the sections shared by both sides.
 fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     let functions = &all.tables.functions;
     let names: Vec<&str> = (functions.iter())
@@ -222,7 +215,6 @@ fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     ])
 }
 
-/// Encodes the samples of a side.
 fn rows(name: &'static str, side: &Side) -> io::Result<Section> {
     let rows = &side.rows;
     let mut last = 0;

@@ -11,27 +11,20 @@ use serde::Serialize;
 use crate::frame_kind::{FrameKind, FrameKinds, without_annotation};
 use crate::names::CleanNames;
 
-/// Function as shown by the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PageFunction {
-    /// Clean name; `None` for unnamed code of an object.
     pub(super) name: Option<String>,
-    /// Index of its object.
     pub(super) object: u32,
     /// Kind of its frames that are not inlined.
     pub(super) kind: FrameKind,
-    /// Reason why the name is missing.
     pub(super) reason: Option<Reason>,
 }
 
-/// Object as shown by the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct PageObject {
-    /// Clean path or name.
     pub(super) name: String,
 }
 
-/// Tables shared by the profiles.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) functions: Vec<PageFunction>,
@@ -40,7 +33,6 @@ pub(super) struct Tables {
     function_numbers: FxHashMap<(Identity, Option<Reason>, FrameKind), u32>,
     object_numbers: FxHashMap<String, u32>,
     file_numbers: FxHashMap<String, u32>,
-    /// Matched functions of two profiles.
     matched: Option<MatchedFunctions>,
 }
 
@@ -48,9 +40,7 @@ pub(super) struct Tables {
 /// page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Identity {
-    /// Number shared by both sides of a comparison.
     Matched(u32),
-    /// Name and object of an unmatched function.
     Alone(Side, Option<Box<str>>, Box<str>),
 }
 
@@ -126,7 +116,6 @@ impl Tables {
         number
     }
 
-    /// Adds a placeholder function, and returns its number.
     pub(super) fn add_pseudo(&mut self, name: &str) -> u32 {
         let object = self.objects.len() as u32;
         self.objects.push(PageObject {
@@ -141,7 +130,6 @@ impl Tables {
         self.functions.len() as u32 - 1
     }
 
-    /// Returns the number of a source file.
     pub(super) fn file(&mut self, profile: &Profile, file: FileId) -> u32 {
         let name = crate::clean::clean(&profile.files[file.0 as usize]).into_owned();
         let files = &mut self.files;
@@ -176,7 +164,6 @@ impl Tables {
         [functions, files]
     }
 
-    /// Returns the texts of the reasons for missing names, sorted by key.
     pub(super) fn reasons(&self) -> Vec<(Reason, String)> {
         let reasons = self.functions.iter().filter_map(|function| function.reason);
         let by_key: BTreeMap<&'static str, Reason> =
@@ -187,7 +174,6 @@ impl Tables {
     }
 }
 
-/// Returns the new index of each of `count` elements after sorting by a key.
 fn order<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     let mut sorted: Vec<usize> = (0..count).collect();
     sorted.sort_by_cached_key(|at| key(*at));
@@ -198,7 +184,6 @@ fn order<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     numbers
 }
 
-/// Moves each element to its new index.
 fn permute<T>(elements: &mut Vec<T>, numbers: &[u32]) {
     let mut pairs: Vec<(u32, T)> = (numbers.iter().copied())
         .zip(std::mem::take(elements))

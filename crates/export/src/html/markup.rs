@@ -51,13 +51,10 @@ const MODULES: &[&str] = &[
 
 const STYLE: &str = include_str!("../../page/style.css");
 
-/// Rows of the table for readers without JavaScript.
 const STATIC_ROWS: usize = 200;
 
-/// Maximum length of a name in that table, in characters.
 const LONGEST_NAME: usize = 300;
 
-/// Builds the document.
 pub(super) fn document(
     profile: &Profile,
     options: &HtmlOptions,
@@ -102,7 +99,6 @@ pub(super) fn document(
     Ok(page)
 }
 
-/// Returns the CSP source expression that allows only this text.
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
@@ -155,7 +151,6 @@ fn static_part(profile: &Profile, options: &HtmlOptions, page: &mut String) {
     page.push_str("</tbody></table>\n");
 }
 
-/// Appends text, escaped as HTML.
 fn escape(text: &str, page: &mut String) {
     for c in text.chars() {
         match c {

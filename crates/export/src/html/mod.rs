@@ -146,7 +146,6 @@ pub fn write(
     })
 }
 
-/// Returns the description at the beginning of the page.
 fn meta(
     profile: &Profile,
     baseline: Option<Baseline<'_>>,
@@ -176,7 +175,6 @@ fn meta(
     facts
 }
 
-/// Returns a one-line description of the recording.
 fn subtitle(profile: &Profile, options: &HtmlOptions) -> String {
     match profile.main_event() {
         Some(event) => clean(&facts::facts(profile, event, &options.about)).into_owned(),

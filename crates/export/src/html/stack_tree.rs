@@ -2,11 +2,9 @@
 
 use rprof_profile::trie::{NO_NODE, Trie};
 
-/// Call of a function from the parent node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Call {
     pub(super) function: u32,
-    /// True if the call was inlined into its caller.
     pub(super) is_inlined: bool,
 }
 
@@ -72,7 +70,6 @@ pub(super) fn in_preorder(tree: &Trie<Call>, totals: &[u64], functions: &[u32]) 
 /// Nodes in preorder. Position 0 is a root, which is no call.
 #[derive(Debug)]
 pub(super) struct PageTree {
-    /// Position of each node, from 1.
     pub(super) place: Vec<u32>,
     /// Levels to go up from the previous node to this node's parent, by position without the root.
     pub(super) ups: Vec<u64>,
@@ -84,7 +81,6 @@ pub(super) struct PageTree {
 mod tests {
     use super::*;
 
-    /// Keeps the function numbers.
     const SAME: [u32; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
     fn tree(stacks: &[(&[u32], u64)]) -> (Trie<Call>, Vec<u64>) {

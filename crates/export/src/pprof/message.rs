@@ -10,7 +10,6 @@ pub(super) struct Message<'o> {
     out: Gzip<'o>,
     pub(super) strings: Strings,
     buffer: Vec<u8>,
-    /// Size before compression.
     bytes: u64,
 }
 
@@ -24,7 +23,6 @@ impl<'o> Message<'o> {
         }
     }
 
-    /// Writes a nested message.
     pub(super) fn field(&mut self, tag: u32, message: &[u8]) -> io::Result<()> {
         self.buffer.clear();
         part(tag, message, &mut self.buffer);
@@ -36,7 +34,6 @@ impl<'o> Message<'o> {
         self.out.write_all(&self.buffer)
     }
 
-    /// Writes a number, unless it is zero.
     pub(super) fn number(&mut self, tag: u32, value: i64) -> io::Result<()> {
         self.buffer.clear();
         signed(tag, value, &mut self.buffer);

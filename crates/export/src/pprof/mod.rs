@@ -134,7 +134,6 @@ impl<'p> Encoder<'p> {
         }
     }
 
-    /// Writes the time of the recording, and comments about lost samples.
     fn about(&self, out: &mut Message<'_>) -> io::Result<()> {
         let profile = self.profile;
         if let Some((first, _)) = profile.wall_time {
@@ -204,7 +203,6 @@ impl PartEncoder for Encoder<'_> {
     }
 }
 
-/// Reused buffers of one sample.
 #[derive(Default)]
 struct Buffers {
     ids: Vec<u64>,

@@ -46,7 +46,6 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("..{}", text(&short[from..end])))
 }
 
-/// Prefix of function names in Python's perf trampolines.
 const PYTHON: &str = "py::";
 
 fn is_separator(c: char) -> bool {

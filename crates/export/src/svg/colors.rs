@@ -45,19 +45,15 @@ impl std::str::FromStr for Colors {
 
 pub(crate) type Rgb = [u8; 3];
 
-/// Number of shades per kind.
 const SHADES: usize = 64;
 
 pub(super) struct FrameColors {
-    /// Shade by name index.
     shades: Vec<usize>,
     by_kind: [[Rgb; SHADES]; FrameKind::ALL.len()],
-    /// Palette colours by name index and kind.
     by_palette: Option<Vec<[Rgb; FrameKind::ALL.len()]>>,
 }
 
 impl Colors {
-    /// Returns true if the colour depends on the frame kind.
     pub(super) fn are_by_kind(self) -> bool {
         self.0.is_none()
     }
@@ -70,7 +66,6 @@ impl Colors {
         }
     }
 
-    /// Computes the colours of the frames of a graph.
     pub(super) fn of_frames(self, folded: &Folded, frames: &[PlacedFrame]) -> FrameColors {
         let names = folded.names();
         let (mut shades, mut by_palette) = (Vec::new(), None);
@@ -96,7 +91,6 @@ impl FrameColors {
     }
 }
 
-/// Returns the main colour of a kind.
 pub(super) fn color_of(kind: FrameKind) -> Rgb {
     let (hue, saturation, lightness) = middle_of(kind);
     rgb(hue, saturation, lightness)
@@ -245,7 +239,6 @@ mod tests {
         })
     }
 
-    /// Converts linear light to CIE L*a*b*, D65.
     fn lab([r, g, b]: [f32; 3]) -> [f32; 3] {
         let x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505;
         let y = 0.2126 * r + 0.7152 * g + 0.0722 * b;

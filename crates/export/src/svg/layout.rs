@@ -14,14 +14,11 @@ pub(super) struct PlacedFrame {
     pub(super) depth: usize,
     /// Weight to the left of it.
     pub(super) start: u64,
-    /// Inclusive weight.
     pub(super) weight: u64,
     pub(super) samples: u64,
-    /// Callees that are too narrow to draw.
     pub(super) narrow: Narrow,
 }
 
-/// Number and weight of frames that are too narrow to draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Narrow {
     pub(super) frames: u64,
@@ -35,12 +32,10 @@ impl Narrow {
     }
 }
 
-/// Frames that are wide enough to draw.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// Callees precede their callers.
     pub(super) frames: Vec<PlacedFrame>,
-    /// Total weight of the graph.
     pub(super) weight: u64,
     pub(super) deepest: usize,
     /// Block that is drawn narrower than its weight.
@@ -63,7 +58,6 @@ pub(super) struct Squeezed {
 }
 
 impl Squeezed {
-    /// Finds the block of idle threads, if it is too wide.
     fn of(folded: &Folded) -> Option<Squeezed> {
         let (mut start, mut weight, mut at) = (0, 0u64, 0u64);
         for stack in folded.graph() {
@@ -81,7 +75,6 @@ impl Squeezed {
         })
     }
 
-    /// Converts a position in the graph to a drawn position.
     fn place(self, at: u64) -> u64 {
         let inside = at.clamp(self.start, self.start + self.weight) - self.start;
         let drawn = u128::from(inside) * u128::from(self.drawn) / u128::from(self.weight.max(1));

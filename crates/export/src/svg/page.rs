@@ -17,16 +17,13 @@ use crate::clean::clean;
 use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
 
-/// Height of a frame and of the legend, in pixels.
 pub(crate) const ROW: usize = 16;
 
-/// Vertical position of the legend, below the subtitle.
 pub(crate) const LEGEND_AT: usize = 66;
 
 /// Page width for viewers without scripts. With scripts, the page is as wide as the window.
 pub(crate) const WIDTH: usize = 1200;
 
-/// Horizontal margin of the frames.
 const SIDE: usize = 10;
 
 /// Fill of search matches: darker than any frame of any palette.
@@ -40,7 +37,6 @@ const STYLE: &str = "#search { opacity:1; text-decoration:underline; }
 #matched { font-weight:bold; }
 ";
 
-/// Number of frames per write.
 const AT_ONCE: usize = 16 << 10;
 
 pub(super) fn write(
@@ -182,13 +178,11 @@ fn legend(layout: &Layout, about: &str, options: &SvgOptions) -> String {
     text
 }
 
-/// Context for drawing frames.
 struct Drawing<'a> {
     folded: &'a Folded,
     layout: &'a Layout,
     unit: &'a str,
     colors: FrameColors,
-    /// Page width in pixels.
     width: usize,
     inverted: bool,
 }
@@ -253,7 +247,6 @@ impl Drawing<'_> {
         format!("; {callees} too narrow to be drawn: {percent:.2}%")
     }
 
-    /// Returns the upper edge of a row of frames.
     fn row(&self, depth: usize) -> usize {
         // Like inferno, but one row lower for the legend.
         match self.inverted {
@@ -297,7 +290,6 @@ pub(crate) fn put_box(
 pub(crate) struct Share(u64);
 
 impl Share {
-    /// Returns `part` as a share of `whole`, rounded.
     pub(crate) fn of(part: u64, whole: u64) -> Share {
         let whole = u128::from(whole.max(1));
         Share(((u128::from(part) * 1_000_000 + whole / 2) / whole) as u64)
@@ -339,7 +331,6 @@ impl std::fmt::Display for Hex {
     }
 }
 
-/// Escapes clean text for XML.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>']) {
         return Cow::Borrowed(text);
