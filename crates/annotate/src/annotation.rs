@@ -204,7 +204,6 @@ impl<'a> Lookups<'a> {
     }
 }
 
-/// Adds samples to their instructions.
 pub(crate) fn weigh(instructions: &mut [Instruction], hits: &[AddressHit]) {
     let at = |instructions: &[Instruction], address: u64| {
         let behind = instructions.partition_point(|i| i.lookup <= address);

@@ -54,7 +54,6 @@ pub enum AnnotateError {
     NoBounds,
 }
 
-/// Piece of code before decoding.
 struct Piece {
     name: String,
     code: Code,
@@ -113,7 +112,6 @@ impl Annotator<'_> {
         })
     }
 
-    /// Returns the code of a subject from the first recording that has it.
     fn code_of_object(
         &self,
         profile: &Profile,
@@ -209,7 +207,6 @@ fn hits(profile: &Profile, event: usize, weight: WeighBy, subject: &Subject) -> 
     })
 }
 
-/// Returns the distinct addresses of all samples, ascending.
 fn distinct(hits: &[AddressHit]) -> Vec<u64> {
     let mut addresses: Vec<u64> = hits
         .iter()
@@ -221,7 +218,6 @@ fn distinct(hits: &[AddressHit]) -> Vec<u64> {
     addresses
 }
 
-/// Source of a subject's code.
 struct Image<'a> {
     symbolizer: &'a Symbolizer,
     images: &'a CodeImages<'a>,
@@ -250,7 +246,6 @@ impl Image<'_> {
         code.map_err(AnnotateError::NoImage)
     }
 
-    /// Returns the pieces of code that contain the addresses.
     fn pieces(
         &self,
         subject: &Subject,

@@ -41,8 +41,6 @@ impl Arrow {
     }
 }
 
-/// Iterates over jumps within a list of instructions, as pairs of indices. The instructions must be
-/// sorted by address.
 fn jumps(instructions: &[Instruction]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let sources = instructions.iter().enumerate();
     sources.filter_map(|(source, instruction)| {
@@ -155,7 +153,6 @@ const NEARLY_ALL: f64 = 0.8;
 mod tests {
     use super::*;
 
-    /// Returns one-byte instructions with the given weights and jumps.
     fn code(weights: &[u64], jumps: &[(usize, u64)]) -> Vec<Instruction> {
         let instruction = |(at, own): (usize, &u64)| {
             let jump = jumps.iter().find(|(from, _)| *from == at);

@@ -14,7 +14,6 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Interns a place.
     pub(crate) fn place(&mut self, function: &str, line: Option<&SourceLine>) -> Place {
         let intern = |all: &mut Vec<Box<str>>, known: &mut FxHashMap<Box<str>, u32>, text: &str| {
             if let Some(id) = known.get(text) {

@@ -22,10 +22,8 @@ use rprof_image::{FileView, OpenError, RegularFile};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 
-/// Size limit of a source file, in bytes.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Maximum number of files to read.
 const MOST_FILES: usize = 1_000;
 
 /// System folders for source files. Their files are public, whatever their suffix.
@@ -48,7 +46,6 @@ const REGISTRIES: [&str; 8] = [
     ".julia/packages",
 ];
 
-/// Suffixes of source files.
 const SUFFIXES: &[&str] = &[
     "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "c++", "h++", "ipp", "inl", "inc", "tcc",
     "tpp", "def", "cu", "cuh", "m", "mm", "s", "asm", "rs", "go", "f", "for", "f77", "f90", "f95",
@@ -78,7 +75,7 @@ pub enum SourceRefusal {
     /// A path component begins with a dot, outside of package registries.
     #[error("it is in a hidden folder; --source-path DIR allows it")]
     Hidden,
-    /// The file belongs to another user than root or the caller, or is world-writable.
+    /// The owner is neither root nor the user who runs this program, or the file is world-writable.
     #[error("it belongs to another user; --source-path DIR allows it")]
     NotOurs,
     /// Opening failed.
@@ -210,7 +207,6 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Returns `None` if there is no such file.
 fn if_there(found: Found) -> Option<Found> {
     (found != Err(SourceRefusal::NoSuchFile)).then_some(found)
 }
@@ -348,7 +344,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// Creates a folder whose name does not begin with a dot.
     fn visible_folder() -> tempfile::TempDir {
         let mut builder = tempfile::Builder::new();
         builder.prefix("sources").tempdir().unwrap()

@@ -78,7 +78,6 @@ fn whole_of(name: &str) -> &str {
     cut.filter(|at| *at > 0).map_or(name, |at| &name[..at])
 }
 
-/// Sums up the wanted functions by name and object, hottest self first.
 fn subjects(
     profile: &Profile,
     event: usize,

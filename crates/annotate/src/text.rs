@@ -91,7 +91,6 @@ pub fn write(
     page.hottest_lines()
 }
 
-/// Returns the bases of self and total percentages.
 fn bases(annotation: &Annotation, options: &TextOptions) -> (u64, u64) {
     match options.base {
         Base::Global => (options.whole, options.whole),
@@ -103,7 +102,6 @@ struct Page<'a> {
     annotation: &'a Annotation,
     options: &'a TextOptions,
     bases: (u64, u64),
-    /// Source texts, by file of the annotation.
     texts: Vec<Option<Arc<SourceText>>>,
     out: &'a mut dyn Write,
 }
@@ -187,7 +185,6 @@ impl Page<'_> {
         text.lines.get(index).map(String::as_str)
     }
 
-    /// Writes the source lines with their samples, file by file.
     fn listing(&mut self) -> io::Result<()> {
         let lines = self.annotation.lines(self.options.inlined);
         if lines.is_empty() {
@@ -306,7 +303,6 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Writes the source line of the instructions below.
     fn source_line(
         &mut self,
         line: Option<LineKey>,
@@ -362,7 +358,6 @@ impl Page<'_> {
         self.line(&text)
     }
 
-    /// Describes the innermost inlined call at an instruction, with its source line.
     fn inlined_text(&self, instruction: &Instruction) -> Option<String> {
         let place = instruction.inlined().last()?;
         let name = shorten(&clean(self.annotation.function(place)), NAME).into_owned();
@@ -385,7 +380,6 @@ impl Page<'_> {
         }
     }
 
-    /// Writes a one-line summary of the hottest lines.
     fn hottest_lines(&mut self) -> io::Result<()> {
         let mut lines = self.annotation.lines(self.options.inlined);
         lines.sort_by_key(|(_, amount)| u64::MAX - amount.own);
@@ -409,11 +403,9 @@ impl Page<'_> {
 /// Maximum number of lines between the first and the last line of a function to show without gaps.
 const MOST_LINES: u32 = 5_000;
 
-/// Maximum length of an inlined function's name, in characters.
 const NAME: usize = 60;
 
 /// Column of inlined calls.
 const INLINED_AT: usize = 76;
 
-/// Number of lines in the summary.
 const HOTTEST_LINES: usize = 5;

@@ -18,7 +18,6 @@ struct Cell {
     right: bool,
     /// A line from an outer lane passes.
     across: bool,
-    /// The instruction is the target.
     is_target: bool,
 }
 
@@ -58,7 +57,6 @@ impl Lanes {
         Lanes { cells, width }
     }
 
-    /// Returns the margin of an instruction.
     pub(crate) fn at(&self, index: usize) -> String {
         let Some(row) = self.cells.get(index).filter(|_| self.width > 0) else {
             return String::new();
@@ -74,7 +72,6 @@ impl Lanes {
         text
     }
 
-    /// Returns the margin above an instruction: only passing lines.
     pub(crate) fn before(&self, index: usize) -> String {
         let row = self.cells.get(index).filter(|_| self.width > 0);
         row.map_or_else(String::new, |row| {

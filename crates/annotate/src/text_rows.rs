@@ -8,7 +8,6 @@ const CONTEXT: usize = 4;
 /// Minimum number of hidden rows, because the line that replaces them takes a row as well.
 const LEAST_GAP: usize = 3;
 
-/// Returns which rows to show: rows with samples, and their neighbours.
 pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
     let mut shown = vec![all; is_hot.len()];
     for (at, _) in is_hot.iter().enumerate().filter(|(_, hot)| **hot) {

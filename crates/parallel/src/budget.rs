@@ -35,7 +35,7 @@ impl Budget {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a permit, if one is left.
+    /// Takes a permit if the budget allows it.
     pub(crate) fn acquire(&self) -> Option<Permit> {
         let one_less = |left: usize| left.checked_sub(1);
         // The counter synchronizes no other memory.
@@ -43,7 +43,6 @@ impl Budget {
         taken.is_ok().then(|| Permit(self.clone()))
     }
 
-    /// Runs `work`. All calls within it share this budget.
     pub(crate) fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
         /// Restores the previous budget, even if `work` panics.
         struct Before(Option<Budget>);
@@ -58,7 +57,6 @@ impl Budget {
 }
 
 impl Permit {
-    /// Runs `work` on the permitted thread.
     pub(crate) fn enter<R>(self, work: impl FnOnce(Permit) -> R) -> R {
         let budget = self.0.clone();
         budget.enter(|| work(self))

@@ -149,7 +149,7 @@ impl DetachedCalls {
         result
     }
 
-    /// Returns true if calls for `whom` are refused because too many hang.
+    /// Returns true if new calls for this key fail because too many hang.
     #[must_use]
     pub fn is_hanging(&self, whom: u32) -> bool {
         let hanging = locked(&self.hanging);

@@ -63,7 +63,7 @@ pub struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// Returns the number of the next piece; `None` if all are taken.
+    /// Returns the number of the next piece; `None` at the end.
     #[must_use]
     pub fn next(&self) -> Option<usize> {
         if let Some(recruit) = self.recruit {
