@@ -214,7 +214,6 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Finds the processor time, in nanoseconds.
 fn processor_time<'k, 'a>(known: &'k [Known<'a>]) -> Option<&'k Known<'a>> {
     known.iter().find(|known| known.name == "task-clock")
 }

@@ -6,7 +6,6 @@ use rprof_perf_event::{Builder, Errno, OpenEventError, PerfFd};
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
 use std::sync::Arc;
 
-/// Settings for opening all events of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) exclude_kernel: bool,

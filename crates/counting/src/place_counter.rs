@@ -7,7 +7,6 @@ use rprof_perf_event::{PerfFd, Reading};
 #[derive(Debug)]
 pub(crate) struct PlaceCounter {
     pub(crate) place: usize,
-    /// Index of the event.
     pub(crate) event: usize,
     /// True for group leaders and ungrouped events.
     pub(crate) leads: bool,

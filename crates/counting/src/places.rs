@@ -7,7 +7,6 @@ use rprof_launch::{Cgroup, Target, TargetThread};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Subject of a place.
 #[derive(Clone, Debug)]
 pub(crate) enum Watched {
     Thread(TargetThread),
@@ -15,7 +14,6 @@ pub(crate) enum Watched {
     Cgroup(Arc<OwnedFd>),
 }
 
-/// Subject and CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) watched: Watched,

@@ -9,10 +9,8 @@ use rprof_events::Event;
 use rprof_perf_event::{Errno, OpenEventError};
 use rprof_records::EventKind;
 
-/// Events to count together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Event indexes.
     pub(crate) events: Vec<usize>,
     pub(crate) origin: Origin,
 }
@@ -126,14 +124,12 @@ pub(crate) fn passes(events: &[Event], groups: &[Vec<usize>]) -> Vec<Vec<usize>>
     passes
 }
 
-/// Group opened in one place.
 #[derive(Debug)]
 pub(crate) struct Opened<T> {
     /// Event indexes with counters, leader first.
     pub(crate) counters: Vec<(usize, T)>,
 }
 
-/// Result of opening a group in one place.
 #[derive(Debug)]
 pub(crate) struct Outcome<T> {
     /// Groups after splitting; empty if no event applies to this place.
@@ -144,7 +140,6 @@ pub(crate) struct Outcome<T> {
     pub(crate) split_at: Vec<usize>,
 }
 
-/// Error: a group does not fit as a whole.
 #[derive(Debug)]
 pub(crate) struct DoesNotFit {
     /// First event that did not fit.

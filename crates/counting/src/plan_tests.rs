@@ -50,7 +50,6 @@ struct FakePmu {
     missing: Option<usize>,
 }
 
-/// Open event of a [`FakePmu`].
 struct Counter {
     group: usize,
     alive: Rc<Cell<bool>>,

@@ -7,11 +7,9 @@ use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};
 use std::sync::Arc;
 
-/// Reading of one event in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlaceReading {
     pub(crate) place: usize,
-    /// Index of the event.
     pub(crate) event: usize,
     pub(crate) reading: Result<Reading, ReadError>,
 }

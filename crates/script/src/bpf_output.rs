@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-/// Bytes per line.
 const ON_A_LINE: usize = 8;
 
 /// Writes the bytes as perf does: in hexadecimal and as characters. If they are a printable string
@@ -36,7 +35,6 @@ pub(crate) fn write(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Equivalent of C's isprint(3).
 fn is_printable(byte: u8) -> bool {
     byte.is_ascii_graphic() || byte == b' '
 }

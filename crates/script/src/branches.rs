@@ -43,7 +43,6 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes both ends of a branch, and its flags.
 fn write_entry(
     form: Field,
     entry: &BranchEntry,

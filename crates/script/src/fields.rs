@@ -169,7 +169,6 @@ impl Field {
         FIELDS[self as usize].0
     }
 
-    /// Returns true if samples of an event with this attr have the field.
     pub(crate) fn is_recorded(self, attr: &Attr) -> bool {
         let (.., needed, _) = FIELDS[self as usize];
         let has = needed.is_empty() || attr.sample_type.intersects(needed);
@@ -190,7 +189,6 @@ impl Field {
         }
     }
 
-    /// Returns perf's name of the required attribute.
     pub(crate) fn needed_attribute(self) -> &'static str {
         FIELDS[self as usize].3
     }

@@ -18,11 +18,9 @@ pub(crate) struct EventPlan {
     /// True if the user requested functions or objects by name. Then they are shown even without
     /// the address. (`-ip` alone hides them too.)
     pub(crate) names_leaf: bool,
-    /// True if ADDR is an address of code or data, so that it has a name.
     pub(crate) named_address: bool,
 }
 
-/// Fields of all events of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) events: Vec<EventPlan>,
@@ -90,7 +88,6 @@ impl Plan {
         })
     }
 
-    /// Returns the details required for these fields and records.
     pub(crate) fn details(&self, side: SideRecords) -> Details {
         let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
         let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
@@ -107,7 +104,6 @@ impl Plan {
 }
 
 impl EventPlan {
-    /// Returns true if a sample's record must be read again, besides its stack.
     pub(crate) fn needs_record(&self) -> bool {
         use Field as F;
         let kept = [
@@ -148,7 +144,6 @@ fn is_named_address(attr: &Attr) -> bool {
 }
 
 impl SideRecords {
-    /// Returns the selected record types.
     fn types(self) -> Vec<RecordType> {
         let mut types = Vec::new();
         let mut add = |wanted: bool, list: &[RecordType]| {

@@ -21,11 +21,9 @@ pub(crate) struct Writer<'w> {
     registers: RegisterNames,
     cgroups: Cgroups,
     data_source: DataSourceColumn,
-    /// Reused text buffer of tracepoints.
     text: String,
 }
 
-/// Common start of all lines: thread, CPU, time.
 pub(crate) struct LinePrefix<'s> {
     pub(crate) comm: &'s str,
     pub(crate) pid: i32,

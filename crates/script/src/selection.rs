@@ -10,7 +10,6 @@ use Field as F;
 /// all dynamic PMUs.
 pub(crate) const KINDS: usize = 7;
 
-/// Returns the kind of an event, as an index below [`KINDS`].
 pub(crate) fn kind_of(attr: &Attr) -> usize {
     (attr.kind.0 as usize).min(KINDS - 1)
 }
@@ -24,7 +23,6 @@ const KIND_NAMES: [(&str, &[usize]); 5] = [
     ("break", &[5]),
 ];
 
-/// Returns perf's default fields of a kind of event.
 fn default_of(kind: usize) -> FieldSet {
     let common = [F::Comm, F::Tid, F::Cpu, F::Time, F::Event];
     let code = [F::Period, F::Ip, F::Sym, F::SymOff, F::Dso];
@@ -53,7 +51,6 @@ fn default_of(kind: usize) -> FieldSet {
 /// Fields of each kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Fields to show.
     pub(crate) shown: [FieldSet; KINDS],
     /// Explicitly requested fields: an error if samples lack them.
     pub(crate) asked: [FieldSet; KINDS],

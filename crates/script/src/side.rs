@@ -13,7 +13,6 @@ use rprof_export::clean::clean;
 const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
 
 impl Writer<'_> {
-    /// Writes a record, with the same line prefix as a sample.
     pub(crate) fn side_record(&self, view: &RecordView<'_>, out: &mut dyn Write) -> io::Result<()> {
         let prefix = LinePrefix {
             comm: &view.comm,
@@ -193,7 +192,6 @@ fn direction(misc: Misc) -> &'static str {
     }
 }
 
-/// Writes modified code bytes, sixteen per line.
 fn poked(what: &str, bytes: Option<RawBytes<'_>>, out: &mut dyn Write) -> io::Result<()> {
     let bytes = bytes.map(|b| b.to_cow()).unwrap_or_default();
     for line in bytes.chunks(16) {

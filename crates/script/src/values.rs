@@ -35,7 +35,6 @@ impl Cgroups {
         cgroups
     }
 
-    /// Returns the path, or the id if no record has it.
     pub(crate) fn name(&self, id: u64) -> String {
         (self.paths.get(&id)).map_or_else(|| id.to_string(), Clone::clone)
     }
@@ -97,7 +96,6 @@ pub(crate) fn page_size(size: u64) -> String {
     )
 }
 
-/// Writes a hex dump, sixteen bytes per line.
 pub(crate) fn write_dump(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     for (i, line) in bytes.chunks(16).enumerate() {
         write!(out, "\n\t{:04x}:", i * 16)?;

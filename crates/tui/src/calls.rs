@@ -73,7 +73,6 @@ impl Calls {
         }
     }
 
-    /// Returns the children of a node, heaviest first.
     pub(crate) fn heaviest(&mut self, model: &Model, node: Option<u32>) -> Vec<u32> {
         let mut children = self.children(model, node);
         if let Calls::Whole(tree) = self {
@@ -82,7 +81,6 @@ impl Calls {
         children
     }
 
-    /// Returns the functions from the outermost node to this one.
     pub(crate) fn path(&self, node: u32) -> Vec<FunctionId> {
         let up = |node: &u32| self.parent(*node);
         let mut path: Vec<FunctionId> = std::iter::successors(Some(node), up)

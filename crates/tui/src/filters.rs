@@ -24,7 +24,6 @@ pub(crate) enum FilterKind {
 pub(crate) enum Rule {
     /// Keep only samples that meet the condition.
     Keep(Condition),
-    /// Remove the frames of these functions from all stacks.
     Remove(FunctionSet),
 }
 
@@ -36,11 +35,9 @@ pub(crate) struct Filter {
     pub(crate) label: String,
     /// Equivalent option and value of `rprof report`, if any.
     pub(crate) words: Option<[String; 2]>,
-    /// Pattern that selected the functions of a stack filter.
     pub(crate) pattern: Option<Pattern>,
 }
 
-/// Pattern that selects functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     Regex(String),
@@ -225,7 +222,6 @@ pub(crate) fn command_line(command: &[String], filters: &[Filter]) -> String {
     }
 }
 
-/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -10,7 +10,6 @@ pub(crate) struct Flame {
     pub(crate) boxes: Vec<FlameBox>,
     /// Rows and columns of cells with boxes that are too narrow.
     pub(crate) marks: Vec<(u32, u16)>,
-    /// Weight of boxes that are too narrow.
     pub(crate) hidden: u64,
     /// True if more rows follow below.
     pub(crate) is_cut: bool,
@@ -113,7 +112,6 @@ impl Flame {
         self.boxes.iter().find(is_there).copied()
     }
 
-    /// Returns the widest callee of a box.
     pub(crate) fn below(&self, of: FlameBox) -> Option<FlameBox> {
         let is_below =
             |shown: &&FlameBox| shown.row == of.row + 1 && shown.x >= of.x && shown.end <= of.end;
@@ -122,12 +120,10 @@ impl Flame {
         below.rev().max_by_key(|shown| shown.end - shown.x).copied()
     }
 
-    /// Returns the caller's box.
     pub(crate) fn above(&self, of: FlameBox) -> Option<FlameBox> {
         self.at(of.row.checked_sub(1)?, of.x)
     }
 
-    /// Returns the next box to the left or right in the same row.
     pub(crate) fn beside(&self, of: FlameBox, is_right: bool) -> Option<FlameBox> {
         let mut row = self.boxes.iter().filter(|shown| shown.row == of.row);
         match is_right {

@@ -8,7 +8,6 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Moves the selection within `len` rows.
     pub(crate) fn move_by(&mut self, rows: isize, len: usize) {
         let last = len.saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(rows).min(last);
@@ -40,7 +39,6 @@ impl Screen {
         (self.height >= 10).then_some(0)
     }
 
-    /// Row of the view names.
     pub(crate) fn tabs(self) -> Option<u16> {
         match self.height {
             0..6 => None,
@@ -49,7 +47,6 @@ impl Screen {
         }
     }
 
-    /// Row of the column headings.
     pub(crate) fn heading(self) -> Option<u16> {
         match self.height {
             0..4 => None,
@@ -70,7 +67,6 @@ impl Screen {
         (top, self.height.saturating_sub(top + below))
     }
 
-    /// Row of search, messages and prompts.
     pub(crate) fn status(self) -> Option<u16> {
         match self.height {
             0..2 => None,
@@ -79,7 +75,6 @@ impl Screen {
         }
     }
 
-    /// Row of the equivalent command line.
     pub(crate) fn command(self) -> Option<u16> {
         (self.height >= 10).then(|| self.height - 1)
     }

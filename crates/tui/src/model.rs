@@ -10,26 +10,21 @@ use rprof_profile::{
 
 use crate::filters::{Filter, removed};
 
-/// Profile with its filters applied.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// Unfiltered profile.
     recorded: Arc<Profile>,
     /// Profile without the frames that filters remove.
     pub(crate) profile: Arc<Profile>,
-    /// Functions whose frames filters remove.
     removed: Option<FunctionSet>,
     pub(crate) event: usize,
     pub(crate) by: WeighBy,
     pub(crate) selection: Selection,
-    /// Stacks of the event with filtered weights.
     pub(crate) entries: Vec<AggregatedStack>,
     /// Cached sums of all functions without filters.
     everything: Arc<TopFunctions>,
     /// Weight without and with filters.
     pub(crate) all: u64,
     pub(crate) whole: u64,
-    /// Number of samples after filtering.
     pub(crate) samples: u64,
     /// Functions with samples, sorted by name.
     pub(crate) by_name: Vec<TopRow>,
@@ -37,7 +32,6 @@ pub(crate) struct Model {
     pub(crate) rows: Vec<TopRow>,
 }
 
-/// Weight of a thread, process, thread name, object or CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     pub(crate) label: String,
@@ -319,7 +313,6 @@ pub(crate) struct Histogram {
     /// Begin of the first sample or wait, and time of the last sample, in nanoseconds.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Number of samples in each part.
     pub(crate) counts: Vec<u64>,
 }
 
@@ -330,7 +323,6 @@ impl Histogram {
         (since * parts as u128 / span) as usize
     }
 
-    /// Returns the first and the last nanosecond of a part.
     pub(crate) fn times_of(&self, part: usize) -> (u64, u64) {
         let span = u128::from(self.last - self.first) + 1;
         let parts = self.counts.len().max(1) as u128;

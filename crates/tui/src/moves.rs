@@ -194,7 +194,6 @@ impl State {
         }
     }
 
-    /// Shows callers and callees of the selected function.
     pub(crate) fn show_calls(&mut self) {
         let selected = self.selected();
         if let Some(function) = selected.filter(|new| Some(*new) != self.look.function) {
@@ -328,7 +327,6 @@ impl State {
         }
     }
 
-    /// Returns the function of a row or flame graph box.
     fn function_of_row(&self, row: usize) -> Option<rprof_profile::FunctionId> {
         match self.look.view {
             View::Functions => self.model.rows.get(row)?.key.function,

@@ -22,7 +22,6 @@ fn shown(script: &str, width: u16, height: u16) -> State {
     state
 }
 
-/// Snapshot names and their scripts.
 const SCRIPTS: &[(&str, &str)] = &[
     ("functions", ""),
     ("functions_by_total", "s<Down>"),

@@ -5,7 +5,6 @@ use rprof_export::CleanNames;
 use rprof_profile::Profile;
 use rprof_profile::selection::{FunctionSet, functions_where};
 
-/// Search and its results.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     pub(crate) text: String,

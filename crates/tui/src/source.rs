@@ -61,9 +61,7 @@ pub struct Live {
 /// Self and total of functions since the start.
 #[derive(Clone, Debug, Default)]
 pub struct SinceStart {
-    /// Weight of all samples.
     whole: u64,
-    /// Self and total by function.
     sums: FxHashMap<FunctionId, (u64, u64)>,
 }
 
@@ -86,7 +84,6 @@ impl SinceStart {
         SinceStart { whole, sums }
     }
 
-    /// Returns self and total of a function, and the weight of all samples.
     pub(crate) fn of(&self, function: FunctionId) -> (u64, u64, u64) {
         let (own, total) = self.sums.get(&function).copied().unwrap_or_default();
         (own, total, self.whole)

@@ -39,7 +39,6 @@ pub struct State {
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) histogram: Option<Histogram>,
     pub(crate) is_paused: bool,
-    /// Event selected by the user.
     pub(crate) event: Option<usize>,
 }
 
@@ -56,15 +55,10 @@ pub(crate) struct Look {
     pub(crate) limit: f64,
     pub(crate) shows_objects: bool,
     pub(crate) full_names: bool,
-    /// Central function of the callers and callees view.
     pub(crate) function: Option<FunctionId>,
-    /// Zoomed node of tree and flame graph.
     pub(crate) zoom: Option<u32>,
-    /// Selected box of the flame graph.
     pub(crate) flame_node: Option<u32>,
-    /// First visible row of the flame graph.
     pub(crate) flame_offset: u32,
-    /// Scroll positions of the views.
     pub(crate) lists: [List; 7],
     /// Histogram column of the cursor, and the start of a marked range.
     pub(crate) time_cursor: u16,
@@ -116,7 +110,6 @@ impl Sort {
     }
 }
 
-/// Text input in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt {
     pub(crate) kind: PromptKind,
@@ -132,7 +125,6 @@ pub(crate) enum PromptKind {
     Limit,
 }
 
-/// Popup above the view.
 #[derive(Clone, Debug)]
 pub(crate) enum Popup {
     Help(List),
@@ -149,7 +141,6 @@ pub(crate) enum Popup {
     },
 }
 
-/// Row of the threads view.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskRow {
     Heading(&'static str),
@@ -187,7 +178,6 @@ impl State {
         state
     }
 
-    /// Base of percentages.
     pub(crate) fn base(&self) -> u64 {
         match self.look.of_all {
             true => self.model.all,
@@ -203,7 +193,6 @@ impl State {
         self.look.lists[self.look.view.index()]
     }
 
-    /// Number of rows of the view.
     pub(crate) fn len(&self) -> usize {
         match self.look.view {
             View::Functions => self.model.rows.len(),
@@ -262,7 +251,6 @@ impl State {
         }
     }
 
-    /// Sorts the functions and keeps the selection.
     pub(crate) fn sort_rows(&mut self) {
         let at = self.look.lists[View::Functions.index()].selected;
         let selected = self.model.rows.get(at).map(|row| row.key);
@@ -305,7 +293,6 @@ impl State {
         }
     }
 
-    /// Recomputes all weights after filters changed.
     pub(crate) fn filters_changed(&mut self) {
         let at = self.look.lists[View::Functions.index()].selected;
         let selected = (self.model.rows.get(at).map(|row| row.key)).filter(|_| at > 0);
@@ -417,7 +404,6 @@ impl State {
     }
 }
 
-/// Computes count and weight of a search under the filters.
 pub(crate) fn measure(search: &mut Search, model: &Model) {
     let is_match = |row: &&TopRow| {
         let function = row.key.function;
@@ -428,7 +414,6 @@ pub(crate) fn measure(search: &mut Search, model: &Model) {
         Selection::weight_with(&model.profile, &model.entries, model.by, &search.functions);
 }
 
-/// Row of the callers and callees view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Around {
     /// Row index among the callers.

@@ -178,7 +178,6 @@ impl Canvas {
         Ok(())
     }
 
-    /// Clears the screen, so that the next draw writes all cells.
     fn clear(&mut self, state: &State) -> io::Result<()> {
         execute!(io::stdout(), Clear(ClearType::All))?;
         let (width, height) = (state.screen.width, state.screen.height);
@@ -243,7 +242,6 @@ fn enter() -> io::Result<()> {
     )
 }
 
-/// Restores the terminal, once.
 fn leave() {
     if !IS_OURS.swap(false, Ordering::SeqCst) {
         return;

@@ -89,7 +89,6 @@ pub(crate) fn screen(state: &State, theme: Theme) -> Buffer {
     buffer
 }
 
-/// Returns the characters of a screen, line by line.
 pub(crate) fn text(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in 0..buffer.area.height {

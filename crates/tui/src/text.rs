@@ -31,7 +31,6 @@ impl Theme {
         }
     }
 
-    /// Style of a share: high, medium, low.
     pub(crate) fn heat(self, percent: f64) -> Style {
         match percent {
             5.0.. => self.colored(Color::Red).add_modifier(Modifier::BOLD),
@@ -109,7 +108,6 @@ impl Theme {
         }
     }
 
-    /// Returns a mark, or its ASCII replacement.
     pub(crate) fn mark(self, mark: char) -> char {
         match (self.ascii, mark) {
             (false, mark) => mark,
@@ -123,7 +121,6 @@ impl Theme {
     }
 }
 
-/// Kind of a function, for colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     User,

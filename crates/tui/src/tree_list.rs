@@ -14,7 +14,6 @@ const MOST_ROWS: usize = 100_000;
 /// Maximum number of open nodes to restore in a new tree.
 const MOST_PATHS: usize = 500;
 
-/// Maximum indentation of a row, in columns.
 pub(crate) const MOST_INDENT: u16 = 40;
 
 #[derive(Clone, Debug)]
@@ -135,7 +134,6 @@ impl TreeList {
         }
     }
 
-    /// Returns the row of a node, if it is visible.
     pub(crate) fn row_of(&self, node: u32) -> Option<usize> {
         let is_it =
             |row: &TreeRow| matches!(row, TreeRow::Node { node: shown, .. } if *shown == node);

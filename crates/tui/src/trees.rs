@@ -57,7 +57,6 @@ impl State {
         self.tree = Some(old);
     }
 
-    /// Creates the tree of all stacks in the selected direction.
     fn whole_tree(&self) -> Calls {
         let model = &self.model;
         match self.look.is_inverted {
@@ -88,7 +87,6 @@ impl State {
         }
     }
 
-    /// Creates the trees of the callers and callees view.
     pub(crate) fn look_around(&mut self) {
         let first = || self.model.rows.first().and_then(|row| row.key.function);
         let Some(function) = self.look.function.or_else(first) else {

@@ -342,7 +342,6 @@ impl State {
         }
     }
 
-    /// Removes the frames of matches from all stacks.
     fn remove(&mut self) {
         if let Some((functions, pattern, _)) = self.chosen() {
             self.push_filter(Filter::removal(functions, pattern));
@@ -385,7 +384,6 @@ impl State {
         effects.push(Effect::Copy(name));
     }
 
-    /// Switches to the next event with samples.
     fn next_event(&mut self) {
         let events = &self.model.profile.events;
         let after = |step| (self.model.event + step) % events.len();
@@ -435,7 +433,6 @@ impl State {
     }
 }
 
-/// Parses a percentage.
 fn limit(text: &str) -> Option<f64> {
     let share: f64 = text.trim().trim_end_matches('%').parse().ok()?;
     (0.0..=100.0).contains(&share).then_some(share)

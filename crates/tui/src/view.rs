@@ -8,9 +8,7 @@ pub(crate) enum View {
     /// Call tree, from the root or from the leaves.
     Tree,
     Flame,
-    /// Callers and callees of one function.
     Calls,
-    /// Processes, threads, CPUs.
     Threads,
     Time,
     Verdict,
@@ -27,7 +25,6 @@ impl View {
         View::Verdict,
     ];
 
-    /// Returns the name in the tab line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             View::Functions => "functions",
@@ -44,7 +41,6 @@ impl View {
         self as usize
     }
 
-    /// Returns the view `places` further, cyclically.
     pub(crate) fn step(self, places: usize) -> View {
         View::ALL[(self.index() + places) % View::ALL.len()]
     }

@@ -319,9 +319,7 @@ impl CountingSession {
     }
 }
 
-/// Reason why opening failed.
 enum Trouble {
-    /// This user may not monitor the kernel.
     Kernel,
     Other(CountError),
 }

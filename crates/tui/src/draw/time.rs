@@ -76,7 +76,6 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// Describes the time range of the cursor or mark, and its number of samples.
 pub(super) fn of_cursor(state: &State) -> String {
     let Some(histogram) = &state.histogram else {
         return String::new();
