@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-/// Matches characters that are unsafe in a name: control characters (C0, DEL, C1), line and
-/// paragraph separators, bidirectional marks, and invisible characters that make two names look
-/// equal. The joiners of Persian, Hindi and emoji are safe.
+/// Matches unsafe characters: control characters (C0, DEL, C1), line and paragraph separators,
+/// bidirectional marks, and invisible characters, which make two names look equal. The joiners of
+/// Persian, Hindi and emoji are safe.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -33,8 +33,8 @@ pub fn clean(name: &str) -> Cow<'_, str> {
 /// Maximum length of a name in a message, in characters.
 pub const BRIEF: usize = 200;
 
-/// Shortens a name to `most` characters: `…` replaces its middle. One third of the rest is the
-/// beginning and two thirds the end, because the end of a path identifies it better.
+/// Shortens a name to `most` characters by replacing its middle with `…`. Keeps twice as much of
+/// the end as of the beginning, because the end of a path identifies it better.
 pub fn shorten(name: &str, most: usize) -> Cow<'_, str> {
     if name.len() <= most || name.chars().count() <= most {
         return Cow::Borrowed(name);
@@ -51,13 +51,12 @@ pub fn shorten(name: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &name[..at(head)], &name[from..]))
 }
 
-/// Returns a name for a message: clean, and at most [`BRIEF`] characters long.
+/// Returns a clean name of at most [`BRIEF`] characters, for a message.
 pub fn brief(name: &str) -> String {
     shorten(&clean(name), BRIEF).into_owned()
 }
 
-/// Shortens each word of a message to [`BRIEF`] characters. Use it for a message with embedded
-/// names whose positions are unknown.
+/// Shortens each word of a message to [`BRIEF`] characters, for messages with embedded names.
 pub fn shorten_words(text: &str) -> Cow<'_, str> {
     if text.len() <= BRIEF {
         return Cow::Borrowed(text);

@@ -64,13 +64,13 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     csv.flush()
 }
 
-/// First characters of formulas. Spreadsheets with East Asian input methods also accept the
-/// full-width signs (U+FF1D, U+FF0B, U+FF0D, U+FF20).
+/// First characters of formulas. Some spreadsheets accept full-width signs (U+FF1D, U+FF0B, U+FF0D,
+/// U+FF20) too.
 const FORMULA: [char; 11] = [
     '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
 ];
 
-/// Prefixes a name with `'` if a spreadsheet would evaluate it as a formula.
+/// Prefixes a name with `'` if it looks like a formula.
 pub fn without_formula(name: &str) -> Cow<'_, str> {
     match name.starts_with(FORMULA) {
         true => Cow::Owned(format!("'{name}")),

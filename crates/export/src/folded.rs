@@ -15,10 +15,10 @@ pub use crate::frame_text::frame_name;
 use crate::name_ranks::{FEW, FrameNames, Ranks};
 use crate::threads::ThreadMerging;
 
-/// Folded stacks of one event: distinct, and sorted by text.
+/// Folded stacks of one event, distinct and sorted by text.
 ///
-/// A stack is a list of name ranks. The ranks are ordered so that comparing two lists gives the
-/// same result as comparing the lines. Text exists only while writing.
+/// A stack is a list of name ranks. Comparing two lists gives the same result as comparing the
+/// lines. Text exists only while writing.
 #[derive(Debug, Default)]
 pub struct Folded {
     names: Vec<String>,
@@ -64,7 +64,7 @@ impl Folded {
         self.stacks.is_empty()
     }
 
-    /// Iterates over the lines in stack order: the stack, a space, its weight.
+    /// Iterates over the lines in stack order.
     pub fn lines(&self) -> impl Iterator<Item = impl fmt::Display> {
         self.stacks.iter().map(|stack| Line(self, stack))
     }
@@ -88,7 +88,7 @@ impl Folded {
         &self.names
     }
 
-    /// Returns the index in [`names`](Self::names) of the name with this rank.
+    /// Returns the index in [`names`](Self::names) of a rank.
     pub(crate) fn name_of(&self, rank: u32) -> usize {
         self.ranked[rank as usize] as usize
     }
@@ -127,8 +127,8 @@ pub fn fold(profile: &Profile, event: usize, weight: WeighBy) -> Folded {
     fold_as(profile, event, weight, None)
 }
 
-/// Folds the stacks of one event for a flame graph. Frames have kinds, and equal names at the same
-/// place merge, whatever follows them.
+/// Folds the stacks of one event for a flame graph: frames have kinds, and equal names with equal
+/// callers merge.
 pub(crate) fn fold_graph(
     profile: &Profile,
     event: usize,
@@ -270,8 +270,7 @@ impl Folded {
         self.merge();
     }
 
-    /// Sorts the stacks by head, then by ranks, and sums up equal ones. Fast if parts are already
-    /// sorted.
+    /// Sorts the stacks, and sums up equal ones. Fast if parts are already sorted.
     fn merge(&mut self) {
         let mut stacks = std::mem::take(&mut self.stacks);
         stacks.sort_by(|a, b| {
@@ -315,8 +314,8 @@ pub fn write(
     write_stacks(&fold(profile, event, weight), out)
 }
 
-/// Writes the folded stacks of one event with weights divided by `unit`. The sum of the written
-/// integers is the total in this unit, rounded down. Stacks whose weight becomes 0 are omitted.
+/// Writes the folded stacks of one event with weights divided by `unit`. The written integers sum
+/// to the total in this unit, rounded down. Omits stacks whose weight becomes 0.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -362,8 +361,7 @@ fn write_stacks(folded: &Folded, out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Compares with the order of the text, for names that are prefixes of each other and that
-    /// continue with characters below and above `;`.
+    /// Uses names that are prefixes of each other and continue with characters around `;`.
     #[test]
     fn stacks_are_in_the_order_of_their_text() {
         let parts = ["a", "a!", "a b", "a~", "aa", "b", "", "<a>", "a:"];

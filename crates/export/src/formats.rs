@@ -1,8 +1,7 @@
 //! Table of all output formats of a profile.
 //!
 //! To add a format, write a file with a `write` function of this type, and add an entry to
-//! [`FORMATS`]. The command line, the tests of hostile names and the fuzz target `analyse` use this
-//! table.
+//! [`FORMATS`]. The command line, the tests and the fuzz target `analyse` use this table.
 
 use std::io::{self, Write};
 
@@ -25,8 +24,7 @@ pub struct Format {
     pub shows_warnings: bool,
     /// Frames whose addresses the output contains.
     pub addresses: WrittenAddresses,
-    /// Writes a profile in this format. Formats with more options have a function in their module
-    /// too.
+    /// Writes a profile. Formats with more options have another function in their module.
     pub write: fn(&Profile, &ReportOptions, &mut dyn Write) -> io::Result<()>,
 }
 
@@ -40,7 +38,7 @@ pub enum Content {
     Stacks,
     /// All stacks of all events, with addresses, lines and inlined calls.
     Addresses,
-    /// All samples of the main event in time order, by thread, with lines and inlined calls.
+    /// All samples of the main event by thread and time, with lines and inlined calls.
     Samples,
 }
 
@@ -166,8 +164,8 @@ impl Format {
         (FORMATS.iter()).filter(move |format| format.content == content)
     }
 
-    /// Returns true if the output contains kernel memory addresses. They reveal the kernel's load
-    /// address, which the kernel hides from unprivileged users (`kernel.kptr_restrict`).
+    /// Returns true if the output contains kernel memory addresses. They reveal the load address,
+    /// which the kernel hides from unprivileged users (`kernel.kptr_restrict`).
     pub fn writes_kernel_addresses(&self, profile: &Profile) -> bool {
         let is_written = |object: &Object| match self.addresses {
             WrittenAddresses::None => false,
@@ -201,7 +199,7 @@ mod tests {
 
     const ADDRESS: u64 = 0xffff_ffff_8123_4567;
 
-    /// Returns a profile with one stack whose leaf is at [`ADDRESS`] in an object of this kind.
+    /// Returns a profile with one leaf at [`ADDRESS`], in an object of this kind.
     fn profile(kind: ObjectKind) -> Profile {
         let mut builder = ProfileBuilder::with_addresses().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -236,7 +234,7 @@ mod tests {
         builder.finish()
     }
 
-    /// Returns true if the bytes contain the address, as text or as protobuf.
+    /// Returns true if the bytes contain the address as text or protobuf.
     fn holds_address(bytes: &[u8]) -> bool {
         let mut unpacked = Vec::new();
         let bytes = match bytes.starts_with(&[0x1f, 0x8b]) {

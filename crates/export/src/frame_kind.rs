@@ -5,7 +5,7 @@ use rprof_profile::reasons::{WAITING_FOR_CPU, is_known};
 use rprof_profile::waits::is_waker;
 use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
 
-/// Kind of a frame. HTML pages store kinds by number, so new kinds must come last.
+/// Kind of a frame. HTML pages store its number, so new kinds must come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FrameKind {
     /// Thread name, or the root of the graph.
@@ -64,7 +64,7 @@ impl FrameKind {
         }
     }
 
-    /// Returns the suffix with which stackcollapse-perf.pl annotates names of this kind.
+    /// Returns stackcollapse-perf.pl's suffix for names of this kind.
     pub(crate) fn annotation(self) -> &'static str {
         match self {
             FrameKind::Kernel => "_[k]",

@@ -4,14 +4,14 @@ use rprof_profile::{FunctionId, ObjectId, Profile};
 
 use crate::names::{CleanName, CleanNames};
 
-/// Returns a thread name as the first frame. Replaces spaces, which end the stack for some readers,
-/// and separators.
+/// Returns a thread name as a frame, without separators, and without spaces, which end the stack
+/// for some readers.
 pub(crate) fn thread_name(comm: &CleanName<'_>) -> String {
     comm.replace(' ', "_").replace(';', ":")
 }
 
-/// Returns the frame text of a function. An unnamed function becomes its object in brackets. A name
-/// from folded text is already a frame.
+/// Returns a function as a frame; an unnamed one as its object in brackets. Names from folded text
+/// are already frames.
 pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
     let names = CleanNames::new(profile);
     if let Some(name) = names.function(id) {
@@ -31,15 +31,14 @@ pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
     }
 }
 
-/// Returns a clean name as frame text, without characters that end the frame or the line. Brackets
-/// stay, as in all other outputs: if one cut names at the first bracket,
-/// `f(int)::{lambda()#1}::operator()` would become `f`.
+/// Returns a clean name as a frame, without separators. Brackets stay, as in all other outputs: cut
+/// at the first bracket, `f(int)::{lambda()#1}::operator()` would become `f`.
 pub(crate) fn frame_text(name: &str) -> String {
     without_count(name.replace(';', ":"))
 }
 
-/// Replaces the space before a trailing number. flamegraph.pl and inferno would read a leaf that
-/// ends with ` 12` or ` 1.5`, followed by the weight, as two weights (a differential profile).
+/// Replaces the space before a trailing number. flamegraph.pl and inferno would parse ` 12` or `
+/// 1.5` before the weight as the first weight of a differential profile.
 fn without_count(mut name: String) -> String {
     let number = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if let Some(before) = number.strip_suffix(char::is_whitespace)

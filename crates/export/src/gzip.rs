@@ -1,8 +1,8 @@
-//! [`Gzip`]: a gzip file of one member, compressed by several threads.
+//! [`Gzip`]: writes a gzip file of one member, compressed by several threads.
 //!
-//! Blocks are compressed each for itself, and stand one behind the other in the file, as pigz has them. Blocks are of a fixed
-//! % less of JSON.
-//! one does all of the work.
+//! Blocks are compressed independently and concatenated, as in pigz. They have a fixed length, so
+//! the number of threads does not change the file. If the system refuses threads, the calling
+//! thread does all of the work.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,13 +12,14 @@ use std::thread::{Builder, JoinHandle};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// Block length in bytes. Shorter blocks compress worse, because no block refers to earlier ones.
+/// Block length in bytes. Shorter blocks compress worse, because blocks are independent.
 const BLOCK: usize = 256 << 10;
 
-/// Compression level. The usual level 6 takes 2.6 times as long, for 1 % less of pprof's format and 4 % less of JSON.
+/// Compression level. The usual level 6 takes 2.6 times as long, for 1 % less of pprof's format and
+/// four percent less of JSON.
 const LEVEL: u32 = 3;
 
-/// Header (RFC 1952): deflate, no name, unknown system. It has no time, so equal profiles give
+/// Header (RFC 1952): deflate, no name, unknown system. Without a time, so equal profiles give
 /// equal files.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
@@ -149,7 +150,7 @@ impl Write for Gzip<'_> {
     }
 }
 
-/// Compresses a block up to a byte boundary, so that another block can follow.
+/// Compresses a block and ends at a byte boundary, so that another block can follow.
 fn compress(block: &[u8]) -> io::Result<Compressed> {
     let mut checksum = Crc::new();
     checksum.update(block);

@@ -7,7 +7,7 @@ use rprof_profile::{Function, FunctionId, ObjectKind, Profile, Reason, WeightUni
 
 use crate::rows::percent;
 
-/// Minimum share of the weight, in percent, to report an interpreter or a clock.
+/// Minimum percentage of the weight to report an interpreter or a clock.
 const TOLD_FROM: f64 = 5.0;
 
 /// Main loops of interpreters, by function name.
@@ -29,8 +29,8 @@ static LETS_INTERRUPTS_IN: [&str; 6] = [
     "do_idle",
 ];
 
-/// Returns the share of the main event's weight whose leaf has no name, in percent, by object and
-/// reason. Leaves that show an address instead count as well.
+/// Returns the percentage of the main event's weight with an unnamed leaf, by object and reason.
+/// Leaves with an address instead of a name count too.
 pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
     let mut shares = BTreeMap::new();
     for (leaf, share) in leaves(profile) {
@@ -50,13 +50,11 @@ pub(crate) struct Interpreter {
     pub(crate) function: FunctionId,
 }
 
-/// Returns the interpreter that takes much of the weight, unless its interpreted functions have
-/// names.
+/// Returns the interpreter with much of the weight, unless the interpreted functions have names.
 pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     let name_of = |function: &Function| INTERPRETERS.iter().find(|name| is_named(function, name));
     let functions = || (0u32..).zip(&profile.functions);
-    // Names that a runtime gives to interpreted functions, such as Python's perf trampoline. They
-    // are callers.
+    // Names of interpreted functions, such as from Python's perf trampoline. They are callers.
     let is_told = |f: &Function| f.name.as_ref().is_ok_and(|name| name.starts_with("py::"));
     if profile.leaves_only || profile.functions.iter().any(is_told) {
         return None;
@@ -84,8 +82,8 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     })
 }
 
-/// Returns the hottest function by self, and its share in percent, if its object lacks inline
-/// information and the share is large.
+/// Returns the hottest function by self in objects without inline information, with its percentage.
+/// Returns `None` if that is small.
 pub(crate) fn hides_inlined(profile: &Profile) -> Option<(&str, f64)> {
     let objects = &profile.quality.hides_inlined;
     if objects.is_empty() {
@@ -104,8 +102,8 @@ pub(crate) fn hides_inlined(profile: &Profile) -> Option<(&str, f64)> {
 
 const HIDES_FROM: f64 = 20.0;
 
-/// Returns the share of a clock's samples, in percent, in kernel functions that enable interrupts,
-/// and these functions. Returns `None` if the share is small.
+/// Returns the percentage of a clock's samples in kernel functions that enable interrupts, and
+/// these functions. Returns `None` if it is small.
 pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str>)> {
     let main = profile.main_event()?;
     // The interrupt of a hardware counter is not delayed.
@@ -129,8 +127,7 @@ pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str
     (share >= TOLD_FROM).then_some((share, functions))
 }
 
-/// Returns true if the function has this name, with or without a compiler suffix
-/// (`finish_task_switch.isra.0`).
+/// Compares a function name, ignoring a compiler suffix (`finish_task_switch.isra.0`).
 fn is_named(function: &Function, name: &str) -> bool {
     (function.name.as_deref()).is_ok_and(|found| match found.strip_prefix(name) {
         Some(rest) => rest.is_empty() || rest.starts_with('.'),
@@ -138,7 +135,7 @@ fn is_named(function: &Function, name: &str) -> bool {
     })
 }
 
-/// Iterates over the leaf functions of the main event, each with its share in percent.
+/// Iterates over the leaf functions of the main event with their percentages.
 fn leaves(profile: &Profile) -> impl Iterator<Item = (&Function, f64)> {
     let main = profile.main_event();
     let whole = main.map_or(0, |event| profile.events[event].weight);

@@ -101,8 +101,7 @@ struct Frames {
     unnamed_by_reason: BTreeMap<&'static str, u64>,
 }
 
-/// Writes the report as one JSON object and a newline. Events without samples are omitted, unless
-/// no event has any.
+/// Writes one JSON object and a newline. Omits events without samples, unless all are empty.
 ///
 /// # Errors
 /// Fails if the writer does.

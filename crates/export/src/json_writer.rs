@@ -29,7 +29,7 @@ impl<W: Write> JsonWriter<W> {
         Ok(self.out)
     }
 
-    /// Begins an object, as a value of its own or after a key.
+    /// Begins an object, as a list element or after a key.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.open(b'{')
     }
@@ -78,7 +78,7 @@ impl<W: Write> JsonWriter<W> {
         self.hand_on()
     }
 
-    /// Writes list elements that are already JSON, separated by commas. Empty text writes nothing.
+    /// Writes comma-separated list elements that are already JSON.
     pub(crate) fn raw_items(&mut self, items: &str) -> io::Result<()> {
         if items.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl<W: Write> JsonWriter<W> {
         self.hand_on()
     }
 
-    /// Writes a key and a list of values. Streams the values, so memory use is constant.
+    /// Writes a key and a list of values, which it streams.
     pub(crate) fn column<T: Serialize>(
         &mut self,
         key: &str,

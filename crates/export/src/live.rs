@@ -1,4 +1,4 @@
-//! Functions of a live profile's window, and their sums since the start: as a table and as JSON.
+//! Functions of a live profile's window, and their sums since the start, as table and JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Look<'p> {
     pub since_start: &'p TopFunctions,
     /// Number of samples whose stacks were dropped because there were too many.
     pub forgotten: u64,
-    /// CPU time used by the profiler itself since the previous snapshot, in percent of one CPU.
+    /// CPU usage of the profiler since the previous snapshot, in percent of one CPU.
     pub own_cpu: f64,
 }
 
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use rprof_profile::{Keys, ProfileBuilder, WeighBy, WeightUnit};
 
-    /// Runs a check with hostile names. One of them has samples in the window.
+    /// Runs a check with hostile names, one with samples.
     fn with_look(check: impl FnOnce(&Look<'_>)) {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

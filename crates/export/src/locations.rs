@@ -43,7 +43,7 @@ pub(crate) struct Locations<'p> {
     profile: &'p Profile,
     /// Frames sorted by object, address, inline depth and name.
     sorted: Vec<FrameId>,
-    /// Rank of each frame in that order, by frame id; arbitrary for frames without a stack.
+    /// Rank of each frame in `sorted`, by id; arbitrary for unused frames.
     ranks: Vec<u32>,
     /// Location ids of all caller lists, concatenated, leaf first.
     ids_of_lists: Vec<u64>,
@@ -121,8 +121,8 @@ impl<'p> Locations<'p> {
         self.profile.frame(self.sorted[rank as usize])
     }
 
-    /// Appends the ids of at most `most` innermost locations of a stack, leaf first. Returns true
-    /// if there are more.
+    /// Appends the ids of at most `most` innermost locations, leaf first. Returns true if there are
+    /// more.
     pub(crate) fn ids(
         &mut self,
         lists: &FrameLists,
@@ -226,8 +226,8 @@ impl<'p> Locations<'p> {
         }
     }
 
-    /// Returns the objects of all locations, each with the end of its used range. The heaviest
-    /// program is the first, because readers take the first mapping for the main binary.
+    /// Returns the objects with the end of their used range. The heaviest program is first, because
+    /// readers take the first mapping for the main binary.
     fn mappings(&self) -> Vec<(ObjectId, u64)> {
         let mut ends: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for location in self.locations() {

@@ -128,7 +128,7 @@ fn write_event(
     write_trees(profile, &rows, whole, &wanted, written, out)
 }
 
-/// Writes the call trees below the table, whose cells are too small for them.
+/// Writes the call trees below the table.
 fn write_trees(
     profile: &Profile,
     rows: &[ReportRow<'_>],

@@ -4,7 +4,7 @@ pub(crate) fn code(name: &str) -> String {
     format!("<code>{}</code>", escaped(name))
 }
 
-/// Escapes text so that it has no markup, links, mentions or cell separators.
+/// Escapes markup, links, mentions and cell separators.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

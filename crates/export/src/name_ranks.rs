@@ -21,15 +21,15 @@ pub(crate) struct FrameNames {
     pub(crate) threads: Vec<u32>,
 }
 
-/// Ranks of names in line order. Each name has two: an inner one, which includes the following `;`,
-/// and one at the end of a stack.
+/// Ranks of names in line order. A name has an inner rank, as if `;` followed, and a rank at the
+/// end of a stack.
 pub(crate) struct Ranks {
     pub(crate) inner: Vec<u32>,
     pub(crate) last: Vec<u32>,
 }
 
 impl FrameNames {
-    /// Collects the names of a profile. With `merging`, names are prepared for a graph, without
+    /// Collects the names of a profile. With `merging`, prepares them for a graph, without
     /// annotations.
     pub(crate) fn of(profile: &Profile, merging: Option<&ThreadMerging>) -> FrameNames {
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();

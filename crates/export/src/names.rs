@@ -1,8 +1,7 @@
 //! Sanitized names of a profile.
 //!
-//! Programs and recordings choose the names of events, threads, functions, objects and files, so
-//! they are untrusted. Writers get names from [`CleanNames`], never from the profile. Every
-//! [`CleanName`] passes through [`clean`].
+//! All names come from programs and recordings, so they are untrusted. Writers get them from
+//! [`CleanNames`], never from the profile. Every [`CleanName`] passes through [`clean`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -67,8 +66,7 @@ impl<'p> CleanNames<'p> {
         CleanName::new(self.profile.events[event].unit.as_str())
     }
 
-    /// Formats the weight of all samples of an event, with time in seconds: `22.766 s`, `1024
-    /// page-faults`.
+    /// Formats the weight of all samples of an event: `22.766 s`, `1024 page-faults`.
     pub fn weight(self, event: usize) -> String {
         let weight = self.profile.events[event].weight;
         match &*self.unit(event) {

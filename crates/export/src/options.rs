@@ -12,17 +12,15 @@ pub struct ReportOptions {
     pub color: bool,
     /// Omit the headers above the rows.
     pub bare: bool,
-    /// Width of the terminal, in characters. If set, a table shows file names of objects and
-    /// shortens long names, so that every row fits. `None` shows full names.
+    /// Width of the terminal, in characters. A table then shortens names so that every row fits.
+    /// `None` shows full names.
     pub width: Option<usize>,
-    /// Height of the terminal, in lines. If set, a table shows as many nonzero rows as fit below
-    /// the verdict, but at least ten. `None` uses the limit of [`rows`](Self::rows).
+    /// Height of the terminal, in lines. A table then shows as many nonzero rows as fit, but at
+    /// least ten. `None` uses the limit of [`rows`](Self::rows).
     pub height: Option<usize>,
-    /// Words the last line of a table, from the number of rows beyond the limit. `None` omits this
-    /// line.
+    /// Words the last line of a table, from the number of hidden rows. `None` omits it.
     pub rest: Option<fn(usize) -> String>,
-    /// Words a finding of the quality verdict: `Display`, or a function that adds the program's
-    /// options.
+    /// Words a finding: `Display`, or a function that names the program's options.
     pub wording: fn(&Finding) -> String,
     /// Options of the pprof and OpenTelemetry formats.
     pub export: ExportOptions,
@@ -35,7 +33,7 @@ pub struct ExportOptions {
     pub labels: Vec<SampleLabel>,
     /// Attributes of the OpenTelemetry resource. `service.name` defaults to `unknown_service`.
     pub resource: Vec<(String, String)>,
-    /// Maximum number of locations per stack. Deeper stacks keep the innermost ones. `None`: all.
+    /// Maximum number of locations per stack, innermost first. `None`: all.
     pub max_depth: Option<usize>,
 }
 

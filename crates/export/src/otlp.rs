@@ -120,7 +120,7 @@ struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
     attributes: Numbered<(i64, LabelValue)>,
-    /// Location ids of each stack, leaf first. The empty stack is entry 0, outside of this list.
+    /// Location ids of each stack, leaf first. The empty stack (entry 0) is not stored.
     stacks: Lists<i64>,
 }
 

@@ -1,10 +1,10 @@
-//! [`PartEncoder`]: splits a profile into several files or requests if one would be too large.
+//! [`PartEncoder`]: splits a large profile into several files or requests.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Encoder that writes any range of a profile's rows as a separate profile. A row is the sum of all
-/// samples with the same labels and stack.
+/// Encoder that writes any range of a profile's rows as a profile. A row is the sum of all samples
+/// with the same labels and stack.
 pub trait PartEncoder {
     /// Returns the number of rows.
     fn rows(&self) -> usize;

@@ -51,7 +51,7 @@ impl Default for RowOptions {
     }
 }
 
-/// Report row with clean names. A field is `None` if it is not a key of the rows.
+/// Report row with clean names. Fields that are no keys are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRow<'p> {
     /// Thread name.

@@ -191,7 +191,7 @@ struct Samples<'p> {
 }
 
 impl Samples<'_> {
-    /// Iterates over the runs of a thread in time order, or unordered if samples have no time.
+    /// Iterates over the runs of a thread, in time order if samples have times.
     fn runs<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
         let mut runs = self.in_time(thread).chain(self.summed(thread)).peekable();
         std::iter::from_fn(move || {
@@ -203,8 +203,7 @@ impl Samples<'_> {
         })
     }
 
-    /// Iterates over a thread's samples and the gaps between them. A clock sample covers the time
-    /// before it.
+    /// Iterates over samples and gaps. A clock sample covers the time before it.
     fn in_time<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
         let mut until = 0u64;
         let streams = self.profile.streams.as_ref();
@@ -249,7 +248,7 @@ impl Samples<'_> {
     }
 }
 
-/// Returns the deduplicated frame table, and the table index of each frame by id.
+/// Returns the distinct frames, and the table index of each frame id.
 fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
     const UNKNOWN: u32 = u32::MAX;
     let mut frames = Vec::new();

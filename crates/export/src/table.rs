@@ -15,8 +15,8 @@ use crate::verdict::Finding;
 use crate::wrap::wrap;
 use crate::{tree, verdict};
 
-/// Writes a table for each event that has samples, below a description of the recording and the
-/// quality verdict.
+/// Writes a table for each event with samples, below a description of the recording and the
+/// verdict.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -71,14 +71,14 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Unnamed code below this percentage of self and of frames is not reported. JSON has all.
+/// Minimum percentage of self or of frames to report unnamed code. JSON reports all.
 const MINOR: f64 = 1.0;
 
-/// Percentage of complete stacks from which a short verdict needs no line about stacks.
+/// A short verdict omits the percentage of complete stacks from this value on.
 const GOOD_STACKS: f64 = 95.0;
 
-/// Returns the lines of the verdict. If the table has a height, stacks and frames share one line,
-/// so that a good recording needs three lines including the event.
+/// Returns the lines of the verdict. With a height, stacks and frames share one line, so that a
+/// good recording needs only three.
 fn verdict_lines(mut findings: Vec<&Finding>, options: &ReportOptions) -> Vec<String> {
     findings.retain(|finding| match finding {
         Finding::Unnamed { own, share, .. } => *own >= MINOR || *share >= MINOR,
@@ -170,7 +170,7 @@ fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usiz
     Ok(lines.len())
 }
 
-/// Width of the columns before the names: two shares and the number of samples.
+/// Width of the columns before the names.
 const FIGURES: usize = 27;
 
 const INDENT: usize = 11;
@@ -183,7 +183,7 @@ pub(crate) struct Column<'r> {
 
 type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 
-/// Maximum width of a column without a terminal width. Most C++ names fit.
+/// Maximum column width without a terminal width. Most C++ names fit.
 const MAX_COLUMN: usize = 250;
 
 pub(crate) fn columns<'r>(
@@ -229,8 +229,8 @@ pub(crate) fn columns<'r>(
     columns
 }
 
-/// Narrows columns to `room`, and shortens their texts. The symbol column, or else the last one,
-/// gets the remaining room. Each other column gets at most a quarter.
+/// Narrows columns to `room`. The symbol column, or else the last one, gets the rest. Others get at
+/// most a quarter each.
 fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     const GAP: usize = 2;
     const LEAST: usize = 12;
@@ -265,7 +265,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the last folder and the file name of a path, because many files are called `mod.rs`.
+/// Returns the last folder and the file name, because many files are called `mod.rs`.
 fn last_folder(path: &str) -> &str {
     let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
     slashes.nth(1).map_or(path, |at| &path[at + 1..])
@@ -293,7 +293,7 @@ pub(crate) fn put_column(
     Ok(())
 }
 
-/// Formats a share in eight characters, coloured like perf: red from 5 %, green from 0.5 %.
+/// Formats a percentage in eight characters, coloured like perf: red from 5 %, green from 0.5 %.
 pub fn painted(share: f64, color: bool) -> String {
     let text = format!("{share:>7.2}%");
     let style = match share {

@@ -13,15 +13,14 @@ use crate::names::{CleanName, CleanNames};
 pub struct TreeOptions {
     /// Direction: callers or callees.
     pub growth: Growth,
-    /// Minimum share of a shown branch, in percent of all samples. A branch with twenty times this
-    /// percentage of its row is shown too, so that rows of flat profiles have branches. See
-    /// [`shown_branches`].
+    /// Minimum percentage of all samples of a shown branch; or twenty times that of its row, for
+    /// flat profiles. See [`shown_branches`].
     pub percent_limit: f64,
 }
 
 const LEAST_BRANCHES: usize = 3;
 
-/// Factor between the limit for shares of all samples and the limit for shares of one row.
+/// Factor between the limit for all samples and the limit for one row.
 const ROW_FACTOR: f64 = 20.0;
 
 fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
@@ -123,8 +122,8 @@ impl ShownNodes {
     }
 }
 
-/// Draws the tree below a row. Unbranched chains share a line, which wraps if it is too long. Names
-/// longer than a line are shortened.
+/// Draws the tree below a row. Unbranched chains share a line, which wraps. Longer names are
+/// shortened.
 pub fn lines(
     profile: &Profile,
     tree: &CallTree,
@@ -141,7 +140,7 @@ pub fn lines(
         width: width.unwrap_or(WIDTH),
     };
     let mut lines = Vec::new();
-    // Branches to draw, with their line prefixes. No recursion, because trees may be deep.
+    // Branches to draw, with line prefixes. Trees may be too deep for recursion.
     let mut pile: Vec<Branch> = drawing.branches(None, &" ".repeat(indent));
     pile.reverse();
     while let Some(branch) = pile.pop() {
@@ -351,8 +350,7 @@ mod tests {
 
     #[test]
     fn branches_of_a_light_row_are_shown_by_their_share_of_the_row() {
-        // A flat profile of a hundred functions. The heaviest has 1.2 %, two notable callers and
-        // many light ones.
+        // A flat profile of a hundred functions. The heaviest has many light callers.
         let mut stacks = vec![
             ("main;parse;hot".to_owned(), 60),
             ("main;fold;hot".to_owned(), 40),

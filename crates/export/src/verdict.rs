@@ -13,8 +13,8 @@ use crate::rows::percent;
 
 /// Finding of the quality verdict.
 ///
-/// `Display` prints it with general advice. A program with relevant options of its own can instead
-/// print the [`statement`](Self::statement) and suggest them.
+/// `Display` adds general advice. A program with better advice can print the
+/// [`statement`](Self::statement) instead.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
@@ -22,9 +22,9 @@ pub enum Finding {
     Stacks {
         /// Share in percent.
         complete: f64,
-        /// True if many stacks are incomplete and all were recorded by frame pointers.
+        /// True if many stacks are incomplete and frame pointers recorded all.
         lacks_frame_pointers: bool,
-        /// Share of stacks that continue on another stack, which was not copied, in percent.
+        /// Percentage of stacks that continue on another stack, which was not copied.
         on_other_stack: f64,
         /// Runtime that causes many of the incomplete stacks.
         runtime: Option<Runtime>,
@@ -33,8 +33,7 @@ pub enum Finding {
     Frames {
         /// Share in percent.
         named: f64,
-        /// Share of frames whose function has no name, but bounds from unwind information, in
-        /// percent.
+        /// Percentage of frames without a name, but with bounds from unwind information.
         located: f64,
     },
     /// Unnamed frames of one object, for one reason.
@@ -59,8 +58,8 @@ pub enum Finding {
         /// Clean name of its object.
         object: String,
     },
-    /// Much of the weight is in one Rust function without debug information, which hides inlined
-    /// calls.
+    /// Rust function with much of the weight, whose inlined calls are hidden without debug
+    /// information.
     HidesInlined {
         /// Self share of the function, in percent of the main event's weight.
         share: f64,
@@ -103,10 +102,10 @@ pub enum Finding {
         wall: Duration,
         /// Reasons of the waits, if known.
         off_cpu: Option<OffCpuTime>,
-        /// Time for which the control group exceeded its CPU quota, if that is much of the wait.
+        /// Time over the CPU quota of the control group, if that is much of the wait.
         throttled: Option<Duration>,
     },
-    /// Idle threads: each waited in one place all the time. Their waits form one block.
+    /// Idle threads, which waited in one place all the time.
     Idle {
         /// Number of threads.
         threads: u64,
@@ -315,7 +314,7 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the runtime of an object's code: the runtime that generated it, or that owns the file.
+/// Returns the runtime that generated an object's code, or owns its file.
 fn runtime_of(profile: &Profile, object: &str) -> Option<Runtime> {
     let named = (profile.objects.iter()).filter(|candidate| *candidate.name == *object);
     let mut runtimes = named.map(|found| found.runtime.or(Runtime::of_file(found.base_name())));
@@ -323,8 +322,7 @@ fn runtime_of(profile: &Profile, object: &str) -> Option<Runtime> {
     runtimes.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Returns the runtime in whose code at least half of the truncated stacks end, if it is known to
-/// cut stacks.
+/// Returns the runtime that cuts stacks, if at least half of the truncated stacks end in its code.
 fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
     let mut of_object: Vec<Option<Runtime>> = (profile.objects.iter())
         .map(|object| object.runtime.or(Runtime::of_file(object.base_name())))
@@ -363,8 +361,7 @@ fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
     (share.saturating_mul(2) >= all).then_some(most)
 }
 
-/// Returns the findings about a profile: stacks, frames, losses, warnings. Omits normal results,
-/// except the share of complete stacks.
+/// Returns the findings about a profile. Omits normal results, except the share of complete stacks.
 pub fn findings(profile: &Profile) -> Vec<Finding> {
     let (q, names) = (&profile.quality, CleanNames::new(profile));
     let mut findings = Vec::new();
@@ -445,11 +442,11 @@ const ENOUGH_SAMPLED: f64 = 0.9;
 /// A larger throttled share of the waiting time is reported.
 const MUCH_THROTTLED: f64 = 0.1;
 
-/// A larger waiting share of the wall time is reported, if the wall time is not too short.
+/// A larger waiting share of the wall time is reported, unless the wall time is short.
 const MUCH_WAITING: f64 = 0.5;
 const LEAST_WALL: Duration = Duration::from_millis(100);
 
-/// Returns the findings about CPU time: too few samples, and more waiting than running.
+/// Returns the findings about too few samples, and about more waiting than running.
 pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
     let mut findings = Vec::new();
     let missing = time.used.saturating_sub(time.sampled.unwrap_or(time.used));
@@ -561,7 +558,7 @@ mod tests {
             off(None, None),
             ["on CPU 0.800 s of 2.60 s: asleep or waiting for a CPU otherwise"]
         );
-        // Two threads running half of the time; a short run; a busy one.
+        // Two threads busy half of the time; a short run; a busy thread.
         for quiet in [
             time(990, 1000, 1000, 2),
             time(1, 1, 99, 0),

@@ -1,7 +1,7 @@
 //! Word wrapping for terminals.
 
-/// Wraps text at `width` characters. Lines after the first are two characters shorter, for an
-/// indent. A longer word gets its own line. Leading blanks stay.
+/// Wraps text at `width` characters, after the first line at two less, for an indent. Longer words
+/// get their own line. Leading blanks stay.
 pub fn wrap(text: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let (mut begin, mut end) = (0, 0);
@@ -20,7 +20,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<&str> {
     lines
 }
 
-/// Iterates over the words of a text with their positions. The first word includes leading blanks.
+/// Iterates over words with their positions. The first includes leading blanks.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let indent = text.len() - text.trim_start_matches(' ').len();
     let mut at = 0;

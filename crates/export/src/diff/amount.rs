@@ -73,7 +73,7 @@ pub(super) fn interval(change: &Change) -> Option<String> {
     Some(format!("[{low}, {high}]"))
 }
 
-/// Formats one end of an interval, with enough digits to compare it with 0 and with a threshold.
+/// Formats an end of an interval, exact enough to compare with 0 and with a threshold.
 fn end(relative: f64) -> String {
     let percent_of = relative * 100.0;
     match percent_of.abs() {

@@ -1,8 +1,8 @@
-//! Folded stacks with two weights, in the format of `inferno-diff-folded` and `difffolded.pl`:
-//! `comm;root;…;leaf OLD NEW`.
+//! Folded stacks with two weights, for `inferno-flamegraph` and `flamegraph.pl`: `comm;root;…;leaf
+//! OLD NEW`.
 //!
-//! `inferno-flamegraph` and `flamegraph.pl` draw them. Names are canonical, so the stacks of two
-//! builds match.
+//! The format is the one of `inferno-diff-folded` and `difffolded.pl`. Names are canonical, so the
+//! stacks of two builds match.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
-//! GitHub annotations: workflow commands, which the runner parses from a step's output.
+//! GitHub annotations: workflow commands in a step's output.
 //!
 //! GitHub shows ten annotations of each kind per step and silently drops the others. Therefore this
-//! module writes at most nine, and one more with the number of the rest.
+//! module writes at most nine, and one with the number of the rest.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::words;
 
 const MOST: usize = 9;
 
-/// Source line on GitHub: a path relative to the root of the repository.
+/// Source line, with a path relative to the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
     /// Path of the file.
@@ -21,8 +21,8 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// Returns the workflow commands of a comparison: an error for each function that fails the gate,
-/// or a warning if the result is inconclusive. `place` locates the source line of a function.
+/// Returns the workflow commands of a comparison: an error for each failing function, or a warning
+/// if the result is inconclusive. `place` locates functions.
 pub fn annotations(
     diff: &ProfileDiff,
     title: &str,

@@ -79,7 +79,7 @@ struct Case {
     result: Option<(&'static str, String)>,
 }
 
-/// Returns the message of an inconclusive change, or `None` if the verdict is conclusive.
+/// Returns the message of an inconclusive change.
 fn unknown(change: &Change) -> Option<String> {
     let word = match change.verdict {
         Verdict::Inconclusive => "inconclusive",

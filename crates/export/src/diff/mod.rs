@@ -49,7 +49,7 @@ pub struct DiffOptions {
     pub bare: bool,
     /// Show how many runs would detect which change.
     pub plans: bool,
-    /// Name that identifies a gate's Markdown comment; `None` if the comparison is no gate.
+    /// Name of a gate, which identifies its Markdown comment; `None` for other comparisons.
     pub name: Option<String>,
     /// Colour increases and decreases.
     pub color: bool,
@@ -57,7 +57,7 @@ pub struct DiffOptions {
     pub width: Option<usize>,
     /// Words the line about hidden rows, from their number and the reason.
     pub rest: fn(usize, Hidden) -> String,
-    /// Recording environments of the old and the new side, as far as known.
+    /// Environments of the old and the new recordings, as far as known.
     pub environments: [Vec<Environment>; 2],
 }
 
@@ -96,7 +96,7 @@ pub struct DiffFormat {
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// True for formats for people, which show only relevant rows. Other formats write all rows.
+    /// True if the format shows only relevant rows, for people.
     pub is_for_people: bool,
     /// Writes a comparison in this format.
     pub write: fn(&ProfileDiff, &DiffOptions, &mut dyn Write) -> io::Result<()>,

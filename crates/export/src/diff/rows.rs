@@ -40,7 +40,7 @@ pub(super) struct ChosenRows<'d> {
 
 const LARGEST: usize = 10;
 
-/// Chooses the rows for people: the marked ones, or the largest changes if none is marked.
+/// Chooses the marked rows, or the largest changes if none is marked.
 pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> ChosenRows<'d> {
     let mut rows = sorted(diff, options.sort);
     let none_marked = !rows.iter().any(|row| mark(row) != Mark::None);

@@ -1,10 +1,10 @@
 //! A differential flame graph. The upper panel shows the new profile. The lower panel shows stacks
-//! that only the old profile has. Both have the same scale.
+//! that only the old profile has, at the same scale.
 //!
-//! Colours are inclusive: a frame is red if it and its callees take more than before, blue if they
-//! take less, grey if the change is not significant. New and removed frames are hatched for readers
-//! with a colour deficiency. The widths of the two sides are not merged, because a merged width
-//! matches the time of neither side.
+//! Colours are inclusive: a frame is red if it and its callees take more than before, blue if less,
+//! grey if the change is not significant. New and removed frames are hatched for readers with a
+//! colour deficiency. The widths of the sides are not merged: a merged width matches neither side's
+//! time.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -25,10 +25,9 @@ const TOP: usize = 76;
 /// Smallest width of the root. The script computes with integers.
 const FINE: f64 = 1e9;
 
-/// Draws the stacks of a comparison. Requires a comparison with
-/// [stacks](rprof_profile::compare::CompareOptions::stacks). Of the options, only title, subtitle,
-/// width and minimum width apply. Returns the frames that were too narrow to draw, which the
-/// picture reports too; `None` if it shows all frames.
+/// Draws the stacks of a comparison with [stacks](rprof_profile::compare::CompareOptions::stacks).
+/// Uses only the options title, subtitle, width and minimum width. Returns the frames that were too
+/// narrow to draw, if any.
 ///
 /// # Errors
 /// Fails with [`SvgError`].
@@ -112,8 +111,7 @@ pub fn write(
     out.write_all(text.as_bytes())?;
     out.write_all(b"</svg>")?;
     if !gone.is_empty() {
-        // This text is outside of the frame group, because the script treats all of that group as
-        // frames.
+        // Not in the frame group: the script treats its elements as frames.
         let y = TOP + (below + 1) * ROW - 5;
         let elided = amount(diff, root.elided);
         write!(
@@ -133,8 +131,7 @@ struct Placed {
     amount: f64,
 }
 
-/// Places the nodes that are wide enough, starting at row `top`. Adds the number and the amount of
-/// the others to `narrow`.
+/// Places the nodes that are wide enough, starting at row `top`. Adds the others to `narrow`.
 fn place(
     tree: &Tree,
     amount: impl Fn(usize) -> f64,
@@ -221,7 +218,7 @@ impl Drawing<'_> {
 
     fn fill(&self, [old, new]: [f64; 2], is_gone: bool) -> String {
         match (old > 0.0, new > 0.0) {
-            // On both sides: the frame is here only as a caller of removed frames.
+            // Exists on both sides, only as a caller of removed frames.
             (true, true) if is_gone => Hex(GREY).to_string(),
             // With few samples, chance decides which side has them.
             _ if self.is_noise(old, new) => Hex(GREY).to_string(),

@@ -54,7 +54,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     Ok(())
 }
 
-/// Width of the columns before the names: two triples of figures and the sign.
+/// Width of the columns before the names.
 const FIGURES: usize = 64;
 
 fn write_rows(

@@ -276,7 +276,7 @@ fn the_picture_has_two_panels_on_one_scale() {
     assert!(frame("parse ").contains("2.00 s to 3.00 s, +50 %"));
     assert!(frame("utf8 ").contains("url(#new)") && frame("utf8 ").contains(", new)"));
     assert!(frame("ascii ").contains("url(#gone)"));
-    // Colours are inclusive: the caller of a slower function is coloured, noise is grey.
+    // Callers of slower functions are coloured, noise is grey.
     assert!(!frame("main ").contains("#d4d4d4"), "{}", frame("main "));
     assert!(frame("rest ").contains("#d4d4d4") && frame("run ").contains("#d4d4d4"));
     assert!(!text.contains("<title>run (0.90 s gone"));

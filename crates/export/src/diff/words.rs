@@ -190,8 +190,8 @@ pub fn headline(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns the inconclusive verdict as a sentence. It begins with `INCONCLUSIVE`, or with `MORE,
-/// INCONCLUSIVE` if only the direction is certain.
+/// Returns the inconclusive verdict: `INCONCLUSIVE…`, or `MORE, INCONCLUSIVE…` if only the
+/// direction is certain.
 fn inconclusive(diff: &ProfileDiff) -> String {
     let whole = &diff.whole;
     let would_show = || {
@@ -238,8 +238,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns why a gate is inconclusive: the headline, and the possible increases that it does not
-/// mention.
+/// Returns why a gate is inconclusive: the headline, and other possible increases.
 pub fn open_question(diff: &ProfileDiff) -> String {
     let headline = headline(diff);
     match undecided(diff) {
@@ -248,16 +247,14 @@ pub fn open_question(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns true if the whole interval is beyond the threshold. The significance test is stricter
-/// than the interval.
+/// Returns true if the whole interval is beyond the threshold. The significance test is stricter.
 fn is_beyond(diff: &ProfileDiff, of: &Change) -> bool {
     let high = 1.0 + diff.threshold;
     of.interval
         .is_some_and(|interval| interval.low >= high || interval.high <= 1.0 / high)
 }
 
-/// Returns the possible increases beyond the threshold as a sentence without a full stop; `None` if
-/// there are none.
+/// Describes the possible increases beyond the threshold, without a full stop.
 pub fn undecided(diff: &ProfileDiff) -> Option<String> {
     let above = limit(diff.threshold);
     if diff.program_may_exceed() {
@@ -306,8 +303,8 @@ fn signed(whole: &Change) -> String {
     }
 }
 
-/// Returns the direction of a change, and the threshold for that direction. A decrease is the
-/// increase of the other side: 50 % more there is 33.33 % less here.
+/// Returns the direction of a change with its threshold. A decrease is the increase of the other
+/// side: 50 % more there is 33.33 % less here.
 fn direction(diff: &ProfileDiff, of: &Change) -> (&'static str, String) {
     match of.difference() > 0.0 {
         true => ("more", limit(diff.threshold)),
@@ -336,8 +333,7 @@ fn may_be(diff: &ProfileDiff, of: &Change) -> String {
     }
 }
 
-/// Returns the function that causes a verdict on totals: no descendant explains its change. Of
-/// several, returns the largest change.
+/// Returns the largest change of totals with this verdict, without an explaining descendant.
 fn cause(diff: &ProfileDiff, verdict: Verdict) -> Option<&FunctionDiff> {
     let rows = diff.functions.iter();
     rows.filter(|row| row.total.verdict == verdict && row.explained_by.is_none())
@@ -418,8 +414,7 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
     })
 }
 
-/// Returns the first file of a side and the number of others. The runs of a command all have its
-/// name.
+/// Returns the first file of a side and the number of others. Runs of a command share its name.
 fn files(side: &SideSummary) -> String {
     let first = side
         .paths
@@ -433,8 +428,7 @@ fn files(side: &SideSummary) -> String {
     }
 }
 
-/// Returns the line about the whole program: its change, the noise, and the number of matched
-/// names.
+/// Describes the whole program: its change, the noise, and the number of matched names.
 pub fn whole(diff: &ProfileDiff) -> String {
     let whole = &diff.whole;
     let mut text = match diff.work {
@@ -484,8 +478,8 @@ pub fn renames(diff: &ProfileDiff) -> Vec<String> {
         .collect()
 }
 
-/// Returns the number of functions per verdict on self: `2 regressed, 41 unchanged, 7 inconclusive
-/// (could have seen +11 % to +38 %), 143 too small (0.31 s)`.
+/// Counts the functions by verdict on self: `2 regressed, 41 unchanged, 7 inconclusive (could have
+/// seen +11 % to +38 %), 143 too small (0.31 s)`.
 pub fn tally(diff: &ProfileDiff) -> String {
     let of = |verdict: Verdict| {
         let rows: Vec<&FunctionDiff> = (diff.functions.iter())
@@ -520,10 +514,10 @@ fn seen(rows: &[&FunctionDiff]) -> Option<String> {
     }
 }
 
-/// Returns the detectable rise of the program and the number of runs that would show the wanted
-/// rise: `a rise of the program of 6.2 % would have been seen; one of 10 % needs 4 runs a side for
-/// the program; 5 runs a side for functions from 12.0 % of the program on, 20 from 4.0 % on`.
-/// Returns `None` if the noise between runs is unknown.
+/// Describes the detectable rise, and the runs needed for the wanted rise: `a rise of the program
+/// of 6.2 % would have been seen; one of 10 % needs 4 runs a side for the program; 5 runs a side
+/// for functions from 12.0 % of the program on, 20 from 4.0 % on`. Returns `None` if the noise is
+/// unknown.
 pub fn plan(diff: &ProfileDiff) -> Option<String> {
     if matches!(diff.noise, Noise::Assumed(_)) || diff.work == Work::Share {
         return None;
@@ -538,7 +532,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     let rise = percent(diff.wanted);
     let rise = rise.trim_start_matches('+');
     let all_runs = [made, 2 * made, 4 * made, 8 * made];
-    // Smallest share of the program for which this number of runs shows the rise.
+    // Smallest share of the program that this number of runs can judge.
     let smallest = |runs: usize, needed: fn(&Change) -> Option<usize>| {
         let enough = |row: &&&FunctionDiff| needed(&row.own).is_some_and(|needed| needed <= runs);
         let shown = judged.iter().take_while(enough).count();
@@ -552,7 +546,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
             parts.push(functions_from(runs, from, parts.is_empty()));
         }
     }
-    // If most of the noise is sampling noise, more samples cost less than more runs.
+    // If sampling noise dominates, more samples cost less than more runs.
     let now = all_runs.map(|runs| smallest(runs, |own| own.runs_needed));
     let denser = all_runs.map(|runs| smallest(runs, |own| own.runs_needed_denser));
     let better = (all_runs.into_iter().zip(denser).zip(now))

@@ -117,8 +117,7 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
             category("Kernel", "orange"),
             category("Generated code", "lightblue"),
             category("Waiting", "transparent"),
-            // A thread that waits for a CPU competes with others. A transparent category would hide
-            // that.
+            // Visible: the thread competes with others for a CPU.
             category("Waiting for a CPU", "purple"),
         ],
         "initialVisibleThreads": (0..threads.min(10)).collect::<Vec<_>>(),

@@ -81,8 +81,8 @@ impl<'p> Tables<'p> {
         }
     }
 
-    /// Returns the stack index of a profile entry, or `None` for a stack without frames. Adds the
-    /// stack and everything that its frames refer to.
+    /// Returns the stack index of a profile entry; `None` without frames. Adds the stack if it is
+    /// new.
     pub(super) fn number(&mut self, entry: usize) -> Option<u32> {
         if let Some(known) = self.known.get(entry).copied().flatten() {
             return known;
@@ -321,10 +321,8 @@ fn address_of(frame: &Frame) -> Option<u64> {
     frame.address.map(FrameAddress::lookup_address)
 }
 
-/// Returns the Breakpad id of a file, which symbol servers use: the first half of the build ID as a
-/// GUID, and age 0.
-///
-/// The first three fields of a GUID are little-endian numbers in the build ID.
+/// Returns the Breakpad id of a file, for symbol servers: the first half of the build ID as a GUID,
+/// and age 0. The first three fields of the GUID are little-endian numbers.
 fn breakpad_id(build_id: &str) -> String {
     let digits: Vec<char> = build_id
         .chars()

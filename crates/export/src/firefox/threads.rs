@@ -17,7 +17,7 @@ use super::tables::Tables;
 use crate::json_writer::milliseconds;
 use crate::names::CleanNames;
 
-/// Samples of an event. If no sample has a time, all samples of a stack and a thread are one row.
+/// Samples of an event. Without times, all samples of a stack and a thread are one row.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'p> {
     profile: &'p Profile,
@@ -59,7 +59,7 @@ pub(super) struct ThreadSamples {
     weight: u64,
 }
 
-/// Identity of a thread in the file: pid and tid, or its name if it has none.
+/// Thread identity: pid and tid, or else its name.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Numbers(i32, i32),
@@ -157,8 +157,7 @@ impl ThreadSamples {
         one_by_one.chain(summed)
     }
 
-    /// Writes the thread and adds its stacks to the tables. `is_time` means that weights are
-    /// nanoseconds.
+    /// Writes the thread, and adds its stacks to the tables. `is_time`: weights are nanoseconds.
     pub(super) fn write(
         &self,
         rows: Rows<'_>,

@@ -1,9 +1,9 @@
-//! Sections of a page's data: columns of numbers, or text, deflated and encoded in base64.
+//! Sections of a page's data: columns of numbers, or text, deflated, in base64.
 //!
-//! A column stores its numbers byte by byte: first the lowest byte of all numbers, then the next,
-//! as many as the largest number needs. This deflates to a third of the size of rows, and decodes
-//! into a typed array without parsing single numbers. A column with one distinct value has no
-//! bytes: its value is in the index.
+//! A column stores first the lowest byte of all numbers, then the next, as many as the largest
+//! number needs. This deflates to a third of the size of rows, and decodes into a typed array
+//! without parsing single numbers. A column with one distinct value has no bytes: its value is in
+//! the index.
 
 use std::io::{self, Write};
 
@@ -41,8 +41,7 @@ impl Section {
         Section::new(name, text.as_bytes(), 0, Vec::new())
     }
 
-    /// Creates a section of columns with `rows` numbers each. Shorter columns are padded with
-    /// zeros.
+    /// Creates a section of columns with `rows` numbers each. Pads shorter columns with zeros.
     pub(super) fn of_columns(
         name: &'static str,
         rows: usize,

@@ -1,5 +1,5 @@
-//! Data of a page: tree, tasks and samples of one profile, or of two. Their order depends only on
-//! their content.
+//! Data of a page: tree, tasks and samples of one or two profiles, in an order that depends only on
+//! the content.
 
 use rprof_profile::compare::{self, MatchedFunctions};
 use rprof_profile::trie::{NO_NODE, Trie};
@@ -83,8 +83,7 @@ impl Collector {
         })
     }
 
-    /// Adds the samples of a profile. Times are relative to its first sample or the beginning of
-    /// its first wait.
+    /// Adds the samples of a profile. Times start at its first sample or wait.
     pub(super) fn add(
         &mut self,
         profile: &Profile,
@@ -191,7 +190,7 @@ impl Collector {
         })
     }
 
-    /// Merges nodes below this share of the whole. Returns how many nodes this removed.
+    /// Merges nodes below this share of the whole. Returns the number of removed nodes.
     pub(super) fn fold_small(&mut self, part: f64) -> usize {
         let totals = self.tree.totals(&self.own);
         let least = (self.whole as f64 * part).ceil() as u64;
@@ -212,8 +211,7 @@ impl Collector {
         fewer
     }
 
-    /// Renumbers all tables by their content and merges equal entries. Returns the tree in
-    /// preorder.
+    /// Renumbers all tables by content, and merges equal entries. Returns the tree.
     pub(super) fn sort(&mut self, sides: &mut [Side]) -> PageTree {
         let mut nodes = vec![0u64; self.tables.functions.len()];
         for (_, _, call) in self.tree.nodes() {
@@ -245,8 +243,8 @@ const SLICES: u64 = 4_000;
 /// Maximum number of slices of all waits together.
 const MOST_SLICES: u64 = 200_000;
 
-/// Splits a row into slices of this length. The row ends at its time and lasts as long as its
-/// weight, but not longer than the time before it. The last slice counts as the sample.
+/// Splits a row into slices of this length. The row lasts as long as its weight, but not longer
+/// than the time before it. The last slice counts as the sample.
 fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
     let count = (row.weight / length.max(1)).clamp(1, SLICES);
     let lasted = row.weight.min(row.time);
@@ -276,7 +274,7 @@ fn sorted<T: Ord + Clone>(elements: &mut Vec<T>) -> Vec<u32> {
 }
 
 impl Side {
-    /// Sorts the rows by time and sums up rows that differ only in weight and number of samples.
+    /// Sorts the rows by time, and sums up rows with equal keys.
     fn merge(&mut self) {
         let key = |row: &Row| (row.time, row.cpu, row.task, row.event, row.leaf);
         self.rows.sort_by_key(key);

@@ -55,7 +55,7 @@ pub(super) fn encode(
     let fewer = coarse.smallest.map(|part| all.fold_small(part));
     let order = all.sort(&mut sides);
     let largest = sides.iter().map(Side::weight).max().unwrap_or(0);
-    // Shifting the weights keeps sums exact at the cost of the weights' lowest bits.
+    // Shifting keeps sums exact, but loses the weights' lowest bits.
     let shift = match largest > LARGEST_SUM {
         true => 64 - (largest >> 52).leading_zeros(),
         false => 0,
@@ -105,7 +105,7 @@ pub(super) fn encode(
     })
 }
 
-/// Returns the numbers of functions that are outermost frames of threads, matched by name.
+/// Returns the outermost functions of threads, matched by name.
 fn entries(profile: &Profile, tables: &Tables) -> Vec<usize> {
     let mut outer: Vec<&str> = (profile.functions.iter())
         .filter(|function| function.position != StackPosition::Inner)
@@ -122,7 +122,7 @@ fn entries(profile: &Profile, tables: &Tables) -> Vec<usize> {
         .collect()
 }
 
-/// Maps the events of rows to the other side's events of the same name. Drops rows without a match.
+/// Maps events of rows to the other side's events by name. Drops rows without a match.
 fn by_event_names(rows: &mut Vec<Row>, from: &[EventSummary], to: &[EventSummary]) {
     let other: Vec<Option<u64>> = (from.iter())
         .map(|event| {

@@ -1,4 +1,4 @@
-//! Functions, objects and files of a page, from one profile or two compared profiles.
+//! Functions, objects and files of a page, from one or two profiles.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,7 @@ pub(super) struct Tables {
     matched: Option<MatchedFunctions>,
 }
 
-/// Identity of a function. Functions of two profiles with equal identity are one function of the
-/// page.
+/// Identity of a function across two profiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Identity {
     Matched(u32),
@@ -53,8 +52,7 @@ impl Tables {
         }
     }
 
-    /// Adds the functions of a profile, and returns the number of each. `side` is its side in a
-    /// comparison.
+    /// Adds the functions of a profile, and returns their numbers.
     pub(super) fn add(&mut self, profile: &Profile, side: Side) -> Vec<u32> {
         let kinds = FrameKinds::of(profile);
         let functions = profile.functions.iter().enumerate();
@@ -139,9 +137,9 @@ impl Tables {
         })
     }
 
-    /// Sorts functions by descending number of nodes, objects and files by name. Frequent functions
-    /// get small numbers, and numbers do not depend on the profile's order. Returns the new numbers
-    /// of functions and files, by old number.
+    /// Sorts functions by descending number of nodes, objects and files by name. So frequent
+    /// functions have small numbers, independent of the profile's order. Returns the new numbers of
+    /// functions and files.
     pub(super) fn sort(&mut self, nodes: &[u64]) -> [Vec<u32>; 2] {
         let objects = order(self.objects.len(), |at| self.objects[at].name.clone());
         let files = order(self.files.len(), |at| self.files[at].clone());

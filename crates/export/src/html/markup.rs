@@ -103,7 +103,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// Writes the part for readers without JavaScript: title, verdict, and the hottest functions.
+/// Writes title, verdict, and the hottest functions, for readers without JavaScript.
 fn static_part(profile: &Profile, options: &HtmlOptions, page: &mut String) {
     let mut element = |tag: &str, text: &str| {
         page.push_str(&format!("<{tag}>"));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_script_ends_where_it_should() {
-        // The HTML parser ends a script at this text, even inside of a string.
+        // The HTML parser ends a script at this text, even in a string.
         let script = join(MODULES).to_ascii_lowercase();
         assert!(!script.contains("</script") && !script.contains("<!--"));
         assert!(!STYLE.contains('<'));

@@ -67,8 +67,7 @@ impl Default for HtmlOptions {
     }
 }
 
-/// Source lines and instructions of a function with their samples, in the JSON format of
-/// `rprof-annotate`. Names in it must be clean.
+/// Annotated function in the JSON format of `rprof-annotate`. Its names must be clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnnotatedFunction {
     /// Name of the function in the profile.

@@ -8,8 +8,8 @@ pub(super) struct Call {
     pub(super) is_inlined: bool,
 }
 
-/// Replaces nodes with a total below `least` by a sibling node of function `rest`. Returns the new
-/// tree, and the new index of each node.
+/// Merges nodes with a total below `least` into a sibling of function `rest`. Returns the new tree,
+/// and the new index of each node.
 pub(super) fn without_small(
     tree: &Trie<Call>,
     totals: &[u64],
@@ -37,8 +37,8 @@ pub(super) fn without_small(
     (small_tree, image)
 }
 
-/// Sorts the nodes in preorder. Siblings are sorted by descending weight, then by new function
-/// number. `functions` maps old function numbers to new ones.
+/// Sorts the nodes in preorder, siblings by descending weight, then by new function number from
+/// `functions`.
 pub(super) fn in_preorder(tree: &Trie<Call>, totals: &[u64], functions: &[u32]) -> PageTree {
     let renumbered = |node: u32| {
         let call = tree.call(node);
@@ -71,7 +71,7 @@ pub(super) fn in_preorder(tree: &Trie<Call>, totals: &[u64], functions: &[u32]) 
 #[derive(Debug)]
 pub(super) struct PageTree {
     pub(super) place: Vec<u32>,
-    /// Levels to go up from the previous node to this node's parent, by position without the root.
+    /// Levels up from the previous node to the parent, by position without the root.
     pub(super) ups: Vec<u64>,
     /// Calls, by position without the root.
     pub(super) calls: Vec<Call>,
@@ -114,7 +114,7 @@ mod tests {
         let totals = tree.totals(&own);
         let order = in_preorder(&tree, &totals, &SAME);
         assert_eq!(text(&order), "0:1 0:3 0:2 2:2 2:5");
-        // The node of path 1, 2 was inserted second and is the fourth in preorder.
+        // The node of path 1, 2 was inserted second, and is fourth in preorder.
         assert_eq!(order.place[1], 4);
     }
 

@@ -47,7 +47,7 @@ impl<'o> Message<'o> {
         self.field(tag, &message)
     }
 
-    /// Writes the string table and ends the message. Returns its size before compression, in bytes.
+    /// Writes the string table. Returns the size before compression, in bytes.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         for string in self.strings.in_order() {
             self.buffer.clear();

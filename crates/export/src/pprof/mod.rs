@@ -32,8 +32,8 @@ use crate::protobuf::{packed_signed, packed_unsigned, part, signed};
 use crate::summed::{CommOrder, LabelValue, Labels, Rows, summed};
 use message::Message;
 
-/// Writes the samples of all events, with two values each: the number of samples and the weight.
-/// The weight option selects the value that readers show by default.
+/// Writes the number of samples and the weight for all events. The weight option selects the value
+/// that readers show by default.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -55,7 +55,7 @@ pub struct Encoder<'p> {
 }
 
 impl<'p> Encoder<'p> {
-    /// Sums up the samples of all events. By default, readers show the first event's `weight`.
+    /// Sums up the samples of all events. Readers show the first event's `weight` by default.
     pub fn new(profile: &'p Profile, weight: WeighBy, options: &ExportOptions) -> Encoder<'p> {
         let events: Vec<usize> = (profile.events.iter().enumerate())
             .filter(|(_, event)| event.samples > 0)
@@ -213,8 +213,7 @@ struct Buffers {
 
 const CPU: &str = "cpu";
 
-/// Returns the sample type of a time: `offcpu` for waits, `wall` for waits and CPU time, else
-/// `cpu`.
+/// Returns the sample type of a time: `offcpu`, `wall` (waits and CPU time), or `cpu`.
 pub(crate) fn time_type(event: &str) -> &'static str {
     match event {
         WALL_CLOCK => "wall",

@@ -67,7 +67,7 @@ const SUFFIXES: [&str; 7] = [
     "clone",
 ];
 
-/// Returns the range of the function's own name, without path, module, class or file.
+/// Returns the range of the name without path, module, class or file.
 fn own_name(name: &[char]) -> Range<usize> {
     let mut end = name.len();
     // Names from runtimes: `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.

@@ -15,8 +15,7 @@ use crate::frame_kind::FrameKind;
 pub struct Colors(Option<Palette>);
 
 impl Colors {
-    /// One hue per frame kind, and a shade per name. The hues are distinguishable with a colour
-    /// deficiency.
+    /// One hue per frame kind, distinguishable with a colour deficiency, and a shade per name.
     pub const BY_KIND: Colors = Colors(None);
 }
 
@@ -96,8 +95,7 @@ pub(super) fn color_of(kind: FrameKind) -> Rgb {
     rgb(hue, saturation, lightness)
 }
 
-/// Returns hue in degrees, and saturation and lightness from 0 to 1. All are light enough for black
-/// text.
+/// Returns hue in degrees, saturation and lightness. All suit black text.
 fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
     match kind {
         FrameKind::Thread => (35.0, 0.05, 0.92),
@@ -138,7 +136,7 @@ fn rgb(hue: f32, saturation: f32, lightness: f32) -> Rgb {
     })
 }
 
-/// Looks up palette colours: inferno draws one stack with all names and reports its colours.
+/// Looks up palette colours: inferno draws one stack with all names, and reports its colours.
 fn by_palette_of(
     palette: Palette,
     names: &[String],
@@ -154,14 +152,14 @@ fn by_palette_of(
         line.push(';');
         line.push_str(&palette_name(palette, &names[*name], *kind));
     }
-    // Without this frame, inferno could parse the end of the last name as a second number.
+    // Without this frame, inferno could parse the end of a name as a second number.
     line.push_str(";x 1");
     let mut map = PaletteMap::default();
     let mut options = flamegraph::Options::default();
     options.colors = palette;
     options.deterministic = true;
     options.palette_map = Some(&mut map);
-    // Writing to a sink does not fail. On failure, frames would be black.
+    // Writing to a sink does not fail.
     let drawn = flamegraph::from_lines(&mut options, [line.as_str()], io::sink());
     debug_assert!(drawn.is_ok());
     let mut colors = vec![[[0; 3]; FrameKind::ALL.len()]; names.len()];
@@ -194,7 +192,7 @@ fn palette_name(palette: Palette, name: &str, kind: FrameKind) -> String {
 mod tests {
     use super::*;
 
-    /// Linear light as perceived without one type of cones: Machado, Oliveira and Fernandes, "A
+    /// Colour vision deficiencies, for linear light: Machado, Oliveira and Fernandes, "A
     /// Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1.
     const EYES: [(&str, [[f32; 3]; 3]); 4] = [
         ("all", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),

@@ -40,11 +40,11 @@ pub(super) struct Layout {
     pub(super) deepest: usize,
     /// Block that is drawn narrower than its weight.
     pub(super) squeezed: Option<Squeezed>,
-    /// All frames that are not drawn. The weight counts only the outermost of each stack.
+    /// Omitted frames. The weight counts only the outermost of each stack.
     pub(super) narrow: Narrow,
 }
 
-/// The idle block is at most 1/9 as wide as the rest, which is a tenth of the graph.
+/// The idle block is at most 1/9 as wide as the rest.
 const IDLE_WIDTH: u64 = 9;
 
 /// Block of idle threads, which would leave no room for other frames.
@@ -94,8 +94,7 @@ struct OpenFrame {
 }
 
 impl Layout {
-    /// Places the stacks of a graph, which must be sorted. Omits frames narrower than `min_width`
-    /// percent of the total.
+    /// Places sorted stacks. Omits frames narrower than `min_width` percent of the total.
     pub(super) fn of(folded: &Folded, min_width: f64) -> Layout {
         let weights = folded.graph().map(|stack| stack.weight);
         let weight = weights.fold(0, u64::saturating_add);
@@ -136,8 +135,8 @@ impl Layout {
         layout
     }
 
-    /// Converts a position in the graph to a drawn position. Applied to the total weight, returns
-    /// the weight that the full width represents.
+    /// Converts a position to a drawn position. For the total weight, this is the weight of the
+    /// full width.
     pub(super) fn drawn(&self, at: u64) -> u64 {
         self.squeezed.map_or(at, |squeezed| squeezed.place(at))
     }

@@ -25,7 +25,7 @@ pub struct SvgOptions {
     pub title: String,
     /// Line under the title; `None` describes the recording.
     pub subtitle: Option<String>,
-    /// Where and when the profile was recorded, such as `on HOST`. Part of the description.
+    /// Where and when the profile was recorded, such as `on HOST`.
     pub about: Vec<String>,
     /// Draw the root at the top (an icicle graph). Otherwise a script scrolls to the root.
     pub inverted: bool,
@@ -72,14 +72,13 @@ pub enum SvgError {
     Write(#[from] std::io::Error),
 }
 
-/// Frames too narrow to draw. `Display` prints a sentence: `50,001 frames narrower than 0.01% are
-/// not drawn, 99.8% of the weight`.
+/// Omitted frames. `Display` prints `50,001 frames narrower than 0.01% are not drawn, 99.8% of the
+/// weight`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeftOut {
     /// Number of frames.
     pub frames: u64,
-    /// Share of the graph's weight in these frames, in percent. A stack counts once, even if
-    /// several of its frames are omitted.
+    /// Percentage of the weight in these frames. Each stack counts once.
     pub share: f64,
     /// Minimum width of a frame, in percent of the graph.
     pub min_width: f64,
@@ -103,8 +102,7 @@ impl std::fmt::Display for LeftOut {
     }
 }
 
-/// Draws the stacks of one event. Returns the frames that were too narrow to draw, which the
-/// picture reports too; `None` if it shows all frames.
+/// Draws the stacks of one event. Returns the frames that were too narrow to draw, if any.
 ///
 /// # Errors
 /// Fails with [`SvgError`].
@@ -140,7 +138,7 @@ pub fn write(
     Ok(left_out)
 }
 
-/// Writes a picture that reports that there are no samples.
+/// Writes a picture with a message instead of frames.
 ///
 /// # Errors
 /// Fails with [`SvgError::Write`].

@@ -21,7 +21,7 @@ pub(crate) const ROW: usize = 16;
 
 pub(crate) const LEGEND_AT: usize = 66;
 
-/// Page width for viewers without scripts. With scripts, the page is as wide as the window.
+/// Page width without scripts. With scripts, the page fills the window.
 pub(crate) const WIDTH: usize = 1200;
 
 const SIDE: usize = 10;
@@ -29,8 +29,7 @@ const SIDE: usize = 10;
 /// Fill of search matches: darker than any frame of any palette.
 pub(super) const FOUND: Rgb = [0x38, 0x00, 0x60];
 
-/// Additions to inferno's style sheet: a visible search button, and legible text over frames or
-/// other text.
+/// Additions to inferno's style sheet: a visible search button, and legible text over frames.
 const STYLE: &str = "#search { opacity:1; text-decoration:underline; }
 #frames .found > text { fill:white; }
 #details, #matched { paint-order:stroke; stroke:white; stroke-width:3px; stroke-opacity:0.8; }
@@ -81,8 +80,8 @@ pub(super) fn write(
     out.flush()
 }
 
-/// Writes everything before the frames: inferno's head and script with our functions and `script`,
-/// and the legend. `size` is the depth and the weight of the graph.
+/// Writes everything before the frames: inferno's head and script, our functions, `script`, and the
+/// legend. `size` is the graph's depth and weight.
 pub(crate) fn begin(
     size: (usize, u64),
     about: &str,
@@ -105,8 +104,7 @@ pub(crate) fn begin(
     out.write_all(frames_tag.as_bytes())
 }
 
-/// Returns inferno's page for one stack as deep and heavy as the graph, and one row higher for the
-/// legend.
+/// Returns inferno's page for one stack as deep and heavy as the graph, plus a row for the legend.
 fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> io::Result<String> {
     let (palette, background) = options.colors.page();
     let mut page = flamegraph::Options::default();
@@ -128,8 +126,7 @@ fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> i
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-/// Returns the script for a graph with a narrowed block. It computes search shares from the weight,
-/// not from the drawn width.
+/// Returns the script that computes search shares of a graph with a narrowed block.
 fn script(layout: &Layout) -> String {
     layout.squeezed.map_or_else(String::new, |squeezed| {
         format!(
@@ -142,7 +139,7 @@ fn script(layout: &Layout) -> String {
     })
 }
 
-/// Splits inferno's page before the frames. Returns the head, and the opening tag of the frames.
+/// Splits inferno's page into the part before the frames, and their opening tag.
 fn halves(page: &str) -> io::Result<(&str, &str)> {
     let begin = end_of(page, "<svg id=\"frames\"")? - "<svg id=\"frames\"".len();
     let tag = &page[begin..];
@@ -154,8 +151,8 @@ fn end_of(text: &str, part: &str) -> io::Result<usize> {
     at.ok_or_else(|| io::Error::other("inferno's page has another form"))
 }
 
-/// Returns the line below the subtitle: the colours, if they show kinds, and the description of the
-/// recording, if the subtitle is another.
+/// Returns the legend: the colours of kinds, and the description of the recording if the subtitle
+/// lacks it.
 fn legend(layout: &Layout, about: &str, options: &SvgOptions) -> String {
     let mut text =
         format!("<text id=\"legend\" text-anchor=\"middle\" x=\"50%\" y=\"{LEGEND_AT}\">");
@@ -235,8 +232,7 @@ impl Drawing<'_> {
         };
     }
 
-    /// Describes callees that are too narrow to draw. Without this, the frame would look like a
-    /// leaf.
+    /// Describes omitted callees. Without this, the frame would look like a leaf.
     fn narrow(&self, frame: &PlacedFrame) -> String {
         let callees = match frame.narrow.frames {
             0 => return String::new(),
@@ -260,8 +256,8 @@ impl Drawing<'_> {
     }
 }
 
-/// Writes the box and text of a frame, and closes its group. `y` is the upper edge in pixels. The
-/// script computes the box from `start` and `weight` when the user zooms.
+/// Writes the box and text of a frame, and closes its group. The script recomputes the box from
+/// `start` and `weight`.
 pub(crate) fn put_box(
     name: &str,
     [x, width]: [Share; 2],
