@@ -18,8 +18,7 @@ pub struct Annotation {
     pub object: String,
     /// Build ID of the object, if recorded.
     pub build_id: Option<BuildId>,
-    /// True if the function exists only as inlined calls. Then the instructions belong to these
-    /// calls.
+    /// True if the function exists only as inlined calls, which have the instructions.
     pub is_inlined: bool,
     /// Samples of the function.
     pub amount: Amount,
@@ -38,11 +37,9 @@ pub struct Annotation {
 /// Contiguous code of a function.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Name of the code. Differs from the function's name for split-off parts and inlining
-    /// functions.
+    /// Name of the code. Split-off parts and inlining functions have other names than the function.
     pub name: String,
-    /// Address of the first byte: SVMA, as in listings of the image. AVMA for the kernel and JIT
-    /// code.
+    /// Address of the first byte: SVMA, or AVMA for the kernel and JIT code.
     pub start: u64,
     /// Machine code.
     pub bytes: Vec<u8>,
@@ -82,8 +79,7 @@ pub struct Instruction {
     pub flow: Flow,
     /// Target address of a jump or call.
     pub target: Option<u64>,
-    /// Function at the target and offset from its start in bytes, if the target is outside of this
-    /// code.
+    /// Function and offset in bytes at the target, if that is outside of this code.
     pub target_name: Option<(Box<str>, u64)>,
     /// Samples.
     pub amount: Amount,
@@ -143,8 +139,7 @@ impl Annotation {
         self.parts.iter().flat_map(|part| &part.instructions)
     }
 
-    /// Returns the samples per line, sorted by file and line. If a stack contains a line several
-    /// times, the sample counts once for its total.
+    /// Returns the samples per line, sorted. In the total, each sample counts once per line.
     pub fn lines(&self, inlined: Inlined) -> Vec<(LineKey, Amount)> {
         let by_lookup = Lookups::of(self);
         let mut sums: FxHashMap<LineKey, Amount> = FxHashMap::default();

@@ -316,8 +316,8 @@ impl Image<'_> {
         pieces
     }
 
-    /// Sets the source places of each instruction. The symbolizer provides the inlined calls, and
-    /// the line table the innermost line.
+    /// Sets the source places of each instruction: inlined calls from the symbolizer, the innermost
+    /// line from the line table.
     fn put_places(
         &self,
         code: &Code,
@@ -361,7 +361,7 @@ impl Image<'_> {
         }
     }
 
-    /// Looks up the functions to which jumps and calls leave this code.
+    /// Looks up the targets of jumps and calls outside of this code.
     fn name_targets(&self, code: &Code, instructions: &mut [Instruction]) {
         let end = code.svma.saturating_add(code.bytes.len() as u64);
         let is_out = |instruction: &Instruction| {

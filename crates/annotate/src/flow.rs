@@ -12,7 +12,7 @@ pub const MOST_LANES: usize = 6;
 /// Maximum number of reported loops.
 const MOST_LOOPS: usize = 1_000;
 
-/// Maximum number of jumps with an arrow. Generated functions have thousands of jumps.
+/// Maximum number of jumps with an arrow. Generated functions have thousands.
 const MOST_ARROWS: usize = 2_000;
 
 /// Arrow from all jumps with the same target.
@@ -27,7 +27,7 @@ pub struct Arrow {
 }
 
 impl Arrow {
-    /// Returns the indices of the first and last instruction that it spans.
+    /// Returns the indices of its first and last instruction.
     pub fn span(&self) -> (usize, usize) {
         let first = self
             .sources
@@ -95,8 +95,8 @@ pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
     arrows
 }
 
-/// Returns the loops with samples, hottest first. The first loop is the smallest one that has most
-/// of the hottest loop's samples.
+/// Returns the loops with samples, hottest first. An exception: the smallest loop with most of the
+/// hottest loop's samples comes first.
 pub fn loops(instructions: &[Instruction]) -> Vec<Loop> {
     // Prefix sums: the samples of a loop are a difference.
     let mut sums = vec![(0u64, 0u64)];

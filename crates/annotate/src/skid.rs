@@ -2,8 +2,8 @@
 
 use rprof_profile::WeightUnit;
 
-/// Returns a sentence about how far samples may be from their instruction. Depends on the unit of
-/// the event and the requested precision (`precise_ip`).
+/// Describes how far samples may be from their instruction, by the event's unit and its requested
+/// precision (`precise_ip`).
 pub fn sentence(unit: &WeightUnit, precision: u8) -> &'static str {
     match (unit, precision) {
         (_, 1..) => "samples are at the instruction itself: the event is precise",

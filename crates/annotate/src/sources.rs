@@ -1,18 +1,18 @@
 //! [`Sources`]: reads the source files that debug information names, if that is safe.
 //!
-//! These names are untrusted: a hostile program may name `/etc/shadow`. The same rule applies to
-//! terminal, page and TUI. A file below a folder that the user named ([`Sources::add_root`],
-//! [`Sources::add_mapping`]) is read. Any other file must
+//! These names are untrusted: a hostile program may name `/etc/shadow`. Files below a folder that
+//! the user named ([`Sources::add_root`], [`Sources::add_mapping`]) are readable. Any other file
+//! must
 //!
 //! - have a source code suffix (`SUFFIXES`), or be in a system source folder ([`SYSTEM`]);
-//! - have no path component that begins with a dot, except in well-known package registries
-//!   (`REGISTRIES`);
+//! - have no hidden path component, except in package registries (`REGISTRIES`);
 //! - be readable for the user who runs this program, without capabilities;
 //! - belong to that user or to root, and not be world-writable.
 //!
 //! Such a file is searched at its path, and below the current folder by the end of its path. Every
-//! file must be a regular file with at most 8 MiB of text, and the last path component must not be
-//! a symbolic link. [`RemoteSources`] may provide missing files.
+//! file must be a regular file with at most 8 MiB of text. Its last path component must not be a
+//! symbolic link. [`RemoteSources`] may provide missing files. The rule applies to terminal, page
+//! and TUI.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -26,7 +26,7 @@ const MOST_BYTES: u64 = 8 << 20;
 
 const MOST_FILES: usize = 1_000;
 
-/// System folders for source files. Their files are public, whatever their suffix.
+/// System folders of source files. Any file there is public.
 pub const SYSTEM: [&str; 4] = [
     "/usr/include",
     "/usr/src",
@@ -56,7 +56,7 @@ const SUFFIXES: &[&str] = &[
 /// Text of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
-    /// Lines, without line ends. May contain any character except NUL and line feed.
+    /// Lines, without line ends, NUL and line feeds. Otherwise unsanitized.
     pub lines: Vec<String>,
     /// Path of the file; `None` if it came from a server.
     pub path: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub enum SourceRefusal {
     /// A path component begins with a dot, outside of package registries.
     #[error("it is in a hidden folder; --source-path DIR allows it")]
     Hidden,
-    /// The owner is neither root nor the user who runs this program, or the file is world-writable.
+    /// The owner is neither root nor the user, or the file is world-writable.
     #[error("it belongs to another user; --source-path DIR allows it")]
     NotOurs,
     /// Opening failed.
@@ -92,7 +92,7 @@ pub enum SourceRefusal {
     TooMany,
 }
 
-/// Provider of missing files, by build ID of the program and path in its debug information.
+/// Provider of missing files, by build ID and path in the debug information.
 pub trait RemoteSources {
     /// Returns a file, or `None` if it is unavailable.
     fn source(&self, build_id: &BuildId, path: &str) -> Option<Vec<u8>>;
@@ -112,7 +112,7 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Creates a cache that searches below the current folder, and at the paths that programs name.
+    /// Creates a cache that also searches below the current folder.
     pub fn new() -> Sources<'a> {
         Sources {
             current: std::env::current_dir().ok(),
@@ -120,13 +120,12 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Adds a folder with readable files. A file matches by its whole path below it, or by the end
-    /// of it.
+    /// Adds a folder with readable files, which match by whole path or by the end of the path.
     pub fn add_root(&mut self, folder: impl Into<PathBuf>) {
         self.roots.push(folder.into());
     }
 
-    /// Adds a folder that replaces a prefix of paths in debug information.
+    /// Replaces a prefix of paths in debug information with a folder.
     pub fn add_mapping(&mut self, prefix: &str, folder: impl Into<PathBuf>) {
         let prefix = prefix.trim_end_matches('/').to_owned();
         self.mappings.push((prefix, folder.into()));
@@ -194,8 +193,7 @@ impl<'a> Sources<'a> {
                 found => return found,
             }
         }
-        // The program may have been built in another copy of the current tree. A file name alone is
-        // too weak a match.
+        // The build may come from another copy of this tree. A file name alone is too weak a match.
         if let Some(current) = &self.current {
             let here = ends(&path, 2).map(|end| current.join(end));
             let mut found = here.map(|path| named_by_program(&path, Some(current)));
@@ -211,8 +209,7 @@ fn if_there(found: Found) -> Option<Found> {
     (found != Err(SourceRefusal::NoSuchFile)).then_some(found)
 }
 
-/// Reads a file that only the program names. Components up to the current folder may be hidden,
-/// because the user works there.
+/// Reads a file that only the program names. Components of the current folder may be hidden.
 fn named_by_program(path: &Path, current: Option<&Path>) -> Found {
     let is_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
     let suffix = path
@@ -248,7 +245,7 @@ fn named_by_program(path: &Path, current: Option<&Path>) -> Found {
     result
 }
 
-/// Returns true if a component begins with a dot, outside of package registries.
+/// Returns true if a component is hidden, outside of package registries.
 fn is_hidden(path: &Path) -> bool {
     let starts_with_dot = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
     let parts: Vec<&OsStr> = path.iter().collect();
@@ -271,7 +268,7 @@ fn is_hidden(path: &Path) -> bool {
     false
 }
 
-/// Reads a file by its path below a folder. The path cannot leave the folder.
+/// Reads a file below a folder. The path cannot leave the folder.
 fn below(folder: &Path, path: &Path) -> Found {
     let view = FileView::beneath(folder);
     let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
@@ -311,7 +308,7 @@ fn text(bytes: &[u8], path: Option<PathBuf>) -> Found {
     Ok(Arc::new(SourceText { lines, path }))
 }
 
-/// Iterates over the suffixes of a path, longest first, down to `least` components.
+/// Iterates over the path's ends, longest first, down to `least` components.
 fn ends(path: &Path, least: usize) -> impl Iterator<Item = PathBuf> + '_ {
     let parts: Vec<&OsStr> = path
         .components()

@@ -8,7 +8,7 @@ use rprof_profile::{Function, FunctionId, ObjectId, Profile, WeighBy};
 
 use crate::amount::Amount;
 
-/// Function to annotate, in one object, with the parts that a compiler split off.
+/// Function to annotate: one object's code with the parts that a compiler split off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Name; `None` for unnamed code. May contain any character.
@@ -23,8 +23,8 @@ pub struct Subject {
     pub amount: Amount,
 }
 
-/// Returns the hottest functions by self, until they have `share` of all samples, at most `most`.
-/// Inlined calls count for the function that contains them.
+/// Returns the hottest functions by self until they reach `share` of all samples, at most `most`.
+/// Inlined calls belong to the containing function.
 pub fn hottest(
     profile: &Profile,
     event: usize,
@@ -47,8 +47,8 @@ pub fn hottest(
     subjects
 }
 
-/// Returns the functions that have this name or match it as a [pattern](rprof_profile::pattern),
-/// hottest first. If none has code of its own, returns functions that exist only as inlined calls.
+/// Returns the functions that match a name or [pattern](rprof_profile::pattern), hottest first. If
+/// none has own code, returns functions that exist only as inlined calls.
 pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Vec<Subject> {
     let is_it = |function: &Function| {
         (function.name.as_deref())
@@ -61,7 +61,7 @@ pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Ve
     subjects(profile, event, weight, is_it, true)
 }
 
-/// Returns true if a name is a split-off part of a function: `sort.cold`, `sort.part.0`.
+/// Returns true for a split-off part's name: `sort.cold`, `sort.part.0`.
 fn is_part(name: &str, whole: &str) -> bool {
     let Some(rest) = name.strip_prefix(whole) else {
         return false;

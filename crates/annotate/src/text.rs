@@ -31,8 +31,7 @@ pub enum Base {
     /// All samples of the event, as in a report.
     #[default]
     Global,
-    /// Samples of the function: its self for self, its total for total. perf annotate shows the
-    /// former.
+    /// Self or total of the function. perf annotate shows the former.
     Local,
 }
 
@@ -49,8 +48,7 @@ pub struct TextOptions {
     pub event: String,
     /// Weight of all samples of the event.
     pub whole: u64,
-    /// Show all lines and instructions. Otherwise show only those with samples and their
-    /// neighbours.
+    /// Show all lines and instructions, not only those with samples and their neighbours.
     pub all: bool,
     /// Show the bytes of instructions.
     pub bytes: bool,
@@ -218,8 +216,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Returns all lines of a file between the first and the last line of the function. Without the
-    /// file's text, returns only the lines of instructions.
+    /// Returns the file's lines from the first to the last of the function. Without the file's
+    /// text, returns only the known ones.
     fn rows_of_file(&self, lines: &[(LineKey, Amount)]) -> Vec<(LineKey, Amount)> {
         let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else {
             return Vec::new();
@@ -400,7 +398,7 @@ impl Page<'_> {
     }
 }
 
-/// Maximum number of lines between the first and the last line of a function to show without gaps.
+/// Maximum range of lines that is shown without gaps.
 const MOST_LINES: u32 = 5_000;
 
 const NAME: usize = 60;

@@ -5,7 +5,7 @@ use rprof_export::clean::clean;
 /// Number of rows without samples to show around those with samples.
 const CONTEXT: usize = 4;
 
-/// Minimum number of hidden rows, because the line that replaces them takes a row as well.
+/// Minimum gap: the line that replaces the rows takes a row as well.
 const LEAST_GAP: usize = 3;
 
 pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
@@ -47,7 +47,7 @@ pub(crate) fn shown_width(text: &str) -> usize {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
-            // The only escape sequences are styles, which end in `m`. Names are sanitized.
+            // The only escape sequences are styles, which end in `m`.
             '\x1b' => drop(chars.find(|c| *c == 'm')),
             _ => width += 1,
         }

@@ -2,15 +2,13 @@
 
 use rprof_perf_event::{ReadError, Reading};
 
-/// Minimum share of the enabled time for which an event must run. Below 5 %, extrapolation is too
-/// unreliable.
+/// Minimum share of the enabled time with counting. Below 5 %, extrapolation is too unreliable.
 pub const LEAST_SHARE: f64 = 0.05;
 
 /// Count of one event, summed over threads or CPUs.
 ///
-/// If events need more hardware counters than exist, the kernel multiplexes them. Each place's
-/// count is then extrapolated from its own times, and the sum is an estimate
-/// ([`is_exact`](Self::is_exact)).
+/// The kernel multiplexes events if they need too many hardware counters. Each place's count is
+/// then extrapolated from its own times, and the sum is an estimate ([`is_exact`](Self::is_exact)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Sum of the raw counts.
@@ -61,8 +59,7 @@ impl Count {
         }
     }
 
-    /// Returns the share of the enabled time for which the event was counted, from 0 to 1. Returns
-    /// 1 if it was never enabled.
+    /// Returns the counted share of the enabled time; 1 if it was never enabled.
     pub fn share(&self) -> f64 {
         match self.enabled {
             0 => 1.0,
@@ -75,8 +72,8 @@ impl Count {
         self.running >= self.enabled && self.never_ran == 0 && self.failure.is_none()
     }
 
-    /// Returns the count, extrapolated if necessary. Returns `None` if reading failed, or if the
-    /// share of the counted time is below [`LEAST_SHARE`].
+    /// Returns the count, extrapolated if necessary; `None` after read errors, or if the counted
+    /// share is below [`LEAST_SHARE`].
     pub fn value(&self) -> Option<u64> {
         let is_enough = self.share() >= LEAST_SHARE && self.failure.is_none();
         is_enough.then_some(self.estimate)

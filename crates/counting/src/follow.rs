@@ -1,10 +1,9 @@
 //! Separate counters for the threads of a command.
 //!
 //! An inherited counter sums up all threads and cannot be split. (`inherit_stat` was meant for
-//! this, but exiting threads now drop their context before their events, so the kernel never writes
-//! these records.) Therefore the session polls /proc for new threads while the command runs, and
-//! opens counters for each. Earlier activity of a thread is only in the total, and appears as the
-//! rest.
+//! this, but exiting threads drop their context before their events, so the kernel never writes
+//! these records.) Therefore the session polls /proc for new threads, and opens counters for each.
+//! Earlier activity appears only in the rest.
 
 use rprof_launch::TargetThread;
 use rprof_launch::procfs::Procfs;

@@ -29,8 +29,7 @@ pub struct Metric {
 /// Event, with its count in one part of a target.
 pub type Counted<'a> = (&'a Event, Option<Count>);
 
-/// Shares of failures: name, event of the failures, event of all attempts. Cache events follow
-/// another rule.
+/// Shares of failures: name, failures, all attempts. Cache events follow another rule.
 const SHARES: [(&str, &str, &str); 2] = [
     ("branches mispredicted", "branch-misses", "branches"),
     (
@@ -87,10 +86,10 @@ impl NamedMetric {
 pub const TOP_DOWN_EVENTS: &str =
     "{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:W";
 
-/// Computes the metrics that these counts allow. `wall` is the measured wall time.
+/// Computes the possible metrics. `wall` is the measured wall time.
 ///
-/// Both sides of a ratio have the same modifiers and, on hybrid processors, the same kind of core.
-/// Otherwise the ratio would be meaningless.
+/// Both sides of a ratio have the same modifiers and the same kind of core. Otherwise the ratio
+/// would be meaningless.
 pub fn metrics(counts: &[Counted<'_>], wall: Option<Duration>) -> Vec<Metric> {
     let known: Vec<Known<'_>> = counts.iter().filter_map(Known::of).collect();
     let mut found = Vec::new();
@@ -142,7 +141,7 @@ pub fn metrics(counts: &[Counted<'_>], wall: Option<Duration>) -> Vec<Metric> {
     found
 }
 
-/// Returns the name of an event's share, and the event of the whole.
+/// Returns the name of a share, and the event of the whole.
 fn share_of(name: &str) -> Option<(String, String)> {
     if let Some((share, _, all)) = SHARES.iter().find(|(_, missed, _)| *missed == name) {
         return Some(((*share).to_owned(), (*all).to_owned()));
@@ -205,7 +204,7 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// Finds another event for the same kind of core with the same modifiers.
+    /// Finds another event with the same kind of core and modifiers.
     fn beside<'k>(&self, known: &'k [Known<'a>], name: &str) -> Option<&'k Known<'a>> {
         let is_same = |other: &&Known<'_>| {
             other.name == name && other.kind == self.kind && other.modifiers == self.modifiers

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub enum EventState {
     /// Counted in at least one place.
     Counted,
-    /// No opened place can count it: its PMU belongs to other CPUs.
+    /// No opened place can count it, for example because its PMU belongs to other CPUs.
     #[default]
     NoPlace,
     /// The kernel refused it.
@@ -32,28 +32,27 @@ impl EventState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Events are counted in user mode only, because this user may not monitor the kernel.
+    /// Counts exclude the kernel, because this user may not monitor it.
     UserModeOnly {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
     /// A weak group did not fit and was split.
     GroupSplit {
-        /// First event of the second part.
+        /// First event of the new part.
         event: String,
     },
-    /// Threads and processes that start later are not counted for this event.
+    /// The event does not count later threads and processes.
     NotInherited {
         /// Name of the event.
         event: String,
     },
-    /// Each result needed several runs of the command, so that all counts are exact.
+    /// The command ran several times per result, so that all counts are exact.
     RunInPasses {
         /// Number of runs.
         passes: usize,
     },
-    /// Threads started faster than the session could attach. Some may be counted twice or not at
-    /// all.
+    /// Threads started too fast to attach. Some may be counted twice or not at all.
     ThreadsKeptComing,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Opens an event in a place. Returns `None` if the event does not apply to the place's CPU.
+    /// Opens an event; `None` if it does not apply to the place's CPU.
     pub(crate) fn open(
         &self,
         event: &Event,
@@ -62,8 +62,7 @@ impl Settings {
         builder.open_fd(leader)
     }
 
-    /// Returns the attr of a counted event. Only leaders start and stop; the members of a group
-    /// follow.
+    /// Returns the attr of a counter. Only group leaders start and stop.
     fn attr(&self, event: &Event, leads: bool) -> Attr {
         let mut attr = Attr::default();
         event.apply(&mut attr);
@@ -110,8 +109,7 @@ fn leaves_out_guests(event: &Event) -> bool {
     event.kind().0 > EventKind::BREAKPOINT.0 && event.qualifiers().exclude_guest
 }
 
-/// Returns true for events that happen only in kernel context. Without kernel mode, their count is
-/// always 0.
+/// Returns true for events that happen only in kernel context.
 pub(crate) fn is_kernel_only(event: &Event) -> bool {
     /// `PERF_COUNT_SW_CONTEXT_SWITCHES`, `_CPU_MIGRATIONS` and `_CGROUP_SWITCHES` (`enum
     /// perf_sw_ids`).

@@ -14,8 +14,8 @@ pub(crate) struct PlaceCounter {
 }
 
 impl PlaceCounter {
-    /// Reads the counter. `ran` is the time that the place's thread ran on the place's CPU, in
-    /// nanoseconds, if the place has both.
+    /// Reads the counter. `ran` is the thread's time on the place's CPU, in nanoseconds, if the
+    /// place has both.
     pub(crate) fn read(&self, ran: Option<u64>) -> PlaceReading {
         PlaceReading {
             place: self.place,
@@ -25,12 +25,11 @@ impl PlaceCounter {
     }
 }
 
-/// Maximum relative time difference of two counters in one place due to their different start.
+/// Maximum relative difference between counters of one place that start one after the other.
 const START_SLACK: f64 = 0.005;
 
-/// Corrects the times of a counter for a thread on one CPU. The kernel counts such a counter as
-/// enabled while the thread runs on other CPUs, too. `ran` is the time on this CPU in nanoseconds;
-/// `None` for other counters.
+/// Corrects the enabled time of a counter for a thread on one CPU: the kernel includes the time on
+/// other CPUs. `ran` is the thread's time on this CPU, in nanoseconds, or `None`.
 fn on_its_cpu(reading: Reading, ran: Option<u64>) -> Reading {
     let (Some(ran), Some(running)) = (ran, reading.running) else {
         return reading;
@@ -57,7 +56,7 @@ mod tests {
             running: Some(running),
             ..Reading::default()
         };
-        // The thread ran here for 400 of 1000, and was counted for all or half of that.
+        // The thread ran here for 400 of 1000, and was counted for all or half of it.
         assert_eq!(on_its_cpu(reading(1000, 400), Some(400)), reading(400, 400));
         assert_eq!(on_its_cpu(reading(1000, 399), Some(400)), reading(399, 399));
         assert_eq!(on_its_cpu(reading(1000, 200), Some(400)), reading(400, 200));

@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// Returns the CPUs on which threads have separate counters; `None` for one counter on all CPUs.
+/// Returns the CPUs with separate counters for threads; `None` without separation.
 pub(crate) fn cpus_of_threads(per: Per, wanted: &[u32]) -> Result<Option<Vec<u32>>, CountError> {
     match per.is_by_cpu() || !wanted.is_empty() {
         true => Ok(Some(cpus::select(wanted)?)),
@@ -71,7 +71,7 @@ pub(crate) fn of_threads(threads: &[TargetThread], cpus: Option<&[u32]>) -> Vec<
     }
 }
 
-/// Returns the places of a target that is counted by CPU; `None` for threads.
+/// Returns the places of a target that is counted by CPU, or `None`.
 pub(crate) fn of_cpus(target: &Target, wanted: &[u32]) -> Result<Option<Vec<Place>>, CountError> {
     let groups = match target {
         Target::System => None,

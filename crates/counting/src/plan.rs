@@ -1,9 +1,9 @@
 //! Groups of events that are counted together: requested and automatic ones.
 //!
-//! A ratio such as instructions per cycle needs counts over the same time, and the kernel schedules
-//! a group as a whole. Therefore single hardware events are grouped automatically. A group grows
-//! until the kernel refuses an event (it checks whether the group fits an empty PMU). The remaining
-//! events form the next group. The kernel multiplexes several groups.
+//! Ratios need counts over the same time, and the kernel schedules a group as a whole. Therefore
+//! single hardware events are grouped automatically. A group grows until the kernel refuses an
+//! event (it checks whether the group fits an empty PMU). The next event starts the next group. The
+//! kernel multiplexes several groups.
 
 use rprof_events::Event;
 use rprof_perf_event::{Errno, OpenEventError};
@@ -65,8 +65,8 @@ pub(crate) fn groups(events: &[Event]) -> Vec<Group> {
     groups
 }
 
-/// Returns the PMU whose counters events can share. Returns `None` for events without such a PMU,
-/// and for pinned and exclusive events.
+/// Returns the PMU whose counters the event can share with others. Pinned and exclusive events
+/// share none.
 fn shared_pmu(event: &Event) -> Option<u64> {
     let alone = event.qualifiers().pinned || event.qualifiers().exclusive;
     match event.kind() {
@@ -78,8 +78,7 @@ fn shared_pmu(event: &Event) -> Option<u64> {
     }
 }
 
-/// Returns the PMU whose counters are multiplexed. Returns `None` for events counted by the kernel,
-/// which are unlimited.
+/// Returns the PMU whose counters the event needs. The kernel counts some events without a counter.
 fn counters_of(event: &Event) -> Option<u64> {
     const BY_THE_KERNEL: [EventKind; 3] = [
         EventKind::SOFTWARE,
@@ -94,7 +93,7 @@ fn counters_of(event: &Event) -> Option<u64> {
     }
 }
 
-/// Distributes groups (as event indexes) to passes. A pass has at most one group per PMU.
+/// Distributes groups to passes with at most one group per PMU.
 pub(crate) fn passes(events: &[Event], groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut passes: Vec<Vec<usize>> = vec![Vec::new()];
     // Number of groups per PMU so far.
@@ -147,11 +146,11 @@ pub(crate) struct DoesNotFit {
     pub(crate) errno: Errno,
 }
 
-/// Opens a group in one place. `open` gets an event and the leader of its group, and returns `None`
-/// if the event does not apply to this place.
+/// Opens a group in one place. `open` gets an event and its leader, and returns `None` if the event
+/// does not apply to this place.
 ///
-/// `spare` means that the NMI watchdog occupies a counter, which the kernel ignores when it checks
-/// whether a group fits. A full group would never be scheduled, so its last event moves to the next
+/// `spare` means that the NMI watchdog occupies a counter. The kernel ignores it when it checks
+/// whether a group fits, so a full group would never be scheduled. Its last event moves to the next
 /// group.
 pub(crate) fn open_group<T>(
     group: &Group,
@@ -180,7 +179,7 @@ pub(crate) fn open_group<T>(
         // Refused in the group. Try it alone.
         let counter = match open(event, None) {
             Ok(counter) => counter,
-            // The group itself uses up the resource, such as the four breakpoints of x86.
+            // The group itself uses up the resource, such as x86's four breakpoints.
             Err(error) if group.origin == Origin::Given && error.errno == Errno::NOSPC => {
                 return Err(DoesNotFit {
                     event,

@@ -149,7 +149,7 @@ fn a_group_that_must_be_whole_is_an_error_when_it_does_not_fit() {
 
 #[test]
 fn a_group_that_must_be_whole_is_an_error_when_it_takes_what_its_last_event_needs() {
-    // The kernel limits breakpoints whether or not they are in a group.
+    // The kernel limits breakpoints inside and outside of groups.
     let given = Cell::new(0);
     let four_at_most = |_: usize, _: Option<&usize>| {
         given.set(given.get() + 1);

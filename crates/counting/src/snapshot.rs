@@ -26,10 +26,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the counts between an earlier snapshot of the same session and this one.
+    /// Returns the counts since an earlier snapshot of the same session.
     ///
-    /// Counters are not reset: a reset does not clear the counts of ended threads, and events
-    /// between reading and reset would be lost.
+    /// Counters are not reset: a reset does not clear the counts of ended threads, and loses events
+    /// between reading and reset.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         let mut readings = self.readings.clone();
         // Counters are always read in the same order.
@@ -50,8 +50,8 @@ impl Snapshot {
         }
     }
 
-    /// Combines several runs of a command. `passes` has the event indexes and counts of each run.
-    /// `events` is the total number of events.
+    /// Combines runs of a command, each with its event indexes and counts. `events` is the total
+    /// number of events.
     pub fn joined(events: usize, passes: Vec<(Vec<usize>, Snapshot)>) -> Snapshot {
         let mut joined = Snapshot {
             events,

@@ -34,8 +34,7 @@ pub enum Part {
     },
     /// All threads of a process.
     Process(u32),
-    /// Counts of a command that no thread counter has: activity of threads before their discovery,
-    /// and undiscovered threads.
+    /// Counts of a command outside of thread counters: threads before, or without, discovery.
     Rest,
 }
 
@@ -62,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Subtracts the counts of threads from the whole command. The difference becomes the rest.
+    /// Subtracts the threads from the whole command. The difference becomes the rest.
     pub(crate) fn take_apart(&mut self) {
         let Some(mut rest) = self.rows.remove(&Part::All) else {
             return;
@@ -81,7 +80,7 @@ impl Table {
         self.rows.keys().copied()
     }
 
-    /// Returns the count of an event, by index, in a part; `None` if not counted there.
+    /// Returns the count of an event in a part; `None` if not counted there.
     pub fn count(&self, part: Part, event: usize) -> Option<Count> {
         *self.rows.get(&part)?.get(event)?
     }

@@ -55,7 +55,7 @@ impl Topology {
         }
     }
 
-    /// Returns the position of a CPU. If it was not read, all numbers but the CPU's are 0.
+    /// Returns the position of a CPU; zeros if it was not read.
     pub fn place(&self, cpu: u32) -> CpuPlace {
         let known = self.places.iter().find(|place| place.cpu == cpu);
         known.copied().unwrap_or(CpuPlace {

@@ -9,7 +9,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
 }
 
-/// Number of threads that may still be started. A call shares it with all nested calls.
+/// Number of threads that a call and its nested calls may still start.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget(Arc<AtomicUsize>);
 
@@ -18,8 +18,8 @@ pub(crate) struct Budget(Arc<AtomicUsize>);
 pub(crate) struct Permit(Budget);
 
 impl Budget {
-    /// Returns the budget of the call that this thread works for, and false. In an outermost call,
-    /// creates a budget for `threads` threads including this one, and returns true.
+    /// Returns the budget of the current call, and false. In an outermost call, creates a budget
+    /// for `threads` threads including this one, and returns true.
     pub(crate) fn of_caller(threads: usize) -> (Self, bool) {
         match CURRENT.with_borrow(Option::clone) {
             Some(current) => (current, false),
@@ -30,7 +30,7 @@ impl Budget {
         }
     }
 
-    /// Lends this thread's permit. It is only going to wait until all calls end.
+    /// Lends this thread's permit. The thread only waits from now on.
     pub(crate) fn lend(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Instant;
 
-/// Runs calls on threads that can be abandoned. It waits for one call at a time, and reuses threads
+/// Runs calls on threads that can be abandoned. Waits for one call at a time, and reuses threads
 /// that return in time.
 #[derive(Debug)]
 pub struct DetachedCalls {
@@ -84,8 +84,8 @@ impl Drop for Back {
 }
 
 impl DetachedCalls {
-    /// Creates an instance without starting threads. `name` is the threads' name. At most
-    /// `most_of_one` threads may hang per key, and `most_of_all` in total.
+    /// Creates an instance without starting threads of this name. At most `most_of_one` threads may
+    /// hang per key, and `most_of_all` in total.
     #[must_use]
     pub fn new(name: &'static str, most_of_one: usize, most_of_all: usize) -> Self {
         Self {
@@ -97,10 +97,10 @@ impl DetachedCalls {
         }
     }
 
-    /// Makes a call for the key `whom`, and waits for it until a point in time.
+    /// Makes a call for the key `whom`, and waits for its result until then.
     ///
     /// # Errors
-    /// Fails with [`NoAnswer`] if there is no result.
+    /// Fails with [`NoAnswer`].
     pub fn call<R: Send + 'static>(
         &self,
         whom: u32,
@@ -121,7 +121,7 @@ impl DetachedCalls {
                 whom,
             };
             let result = call();
-            // The result is sent before the state changes, so a reader of the state finds it.
+            // Sent before the state changes, so a reader of the state finds it.
             let _ = sender.try_send(result);
             drop(back);
         });
@@ -158,8 +158,8 @@ impl DetachedCalls {
         of_one >= self.most_of_one || of_all >= self.most_of_all
     }
 
-    /// Runs the job on the idle thread or a new one. Returns the thread's queue. The thread ends
-    /// when the queue is dropped.
+    /// Runs the job on the idle thread or a new one. Returns its queue. Dropping that ends the
+    /// thread.
     fn start(&self, job: Job) -> Option<SyncSender<Job>> {
         let idle = locked(&self.idle).take();
         let job = match idle {

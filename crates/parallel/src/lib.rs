@@ -35,11 +35,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// The number of cores is read again after this time, because control group limits can change.
+/// Control group limits can change, so the number of cores is read again after this time.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
-/// Returns the number of cores that this process may use, cached for a minute. Finding the limits
-/// of the control group opens six files.
+/// Returns the number of usable cores, cached for a minute. Finding the limits of the control group
+/// opens six files.
 #[must_use]
 pub fn available() -> usize {
     static KNOWN: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
@@ -74,9 +74,8 @@ impl Queue<'_> {
     }
 }
 
-/// Runs `worker` on up to `threads` threads, including the calling one. Returns their results
-/// unordered, at least one. Workers take numbers below `pieces` from the [`Queue`] until it is
-/// empty.
+/// Runs `worker` on up to `threads` threads, including this one. Returns their results unordered,
+/// at least one. Workers take numbers below `pieces` from the [`Queue`].
 ///
 /// # Panics
 /// Panics if a worker does.
@@ -145,8 +144,8 @@ fn run_with<R: Send>(
     })
 }
 
-/// Splits `list` into chunks of `size` items (the last may be shorter), and returns the result of
-/// `work` for each, in order. Uses up to `threads` threads.
+/// Runs `work` on chunks of `size` items (the last may be shorter), and returns the results in
+/// order. Uses up to `threads` threads.
 ///
 /// # Panics
 /// Panics if `work` does.
@@ -160,8 +159,8 @@ pub fn map_chunks<T: Sync, R: Send>(
     map_each(threads, chunks.len(), |number| work(chunks[number]))
 }
 
-/// Splits `0..len` into one range per core, but not shorter than `least`, except the last. Returns
-/// the result of `work` for each, in order. If `len` is 0, calls `work` once with `0..0`.
+/// Splits `0..len` into one range per core, of at least `least` except the last. Returns the
+/// results of `work` in order. If `len` is 0, calls `work` once with `0..0`.
 ///
 /// # Panics
 /// Panics if `work` does.

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 const ON_A_LINE: usize = 8;
 
-/// Writes the bytes as perf does: in hexadecimal and as characters. If they are a printable string
-/// padded with NULs, also as a string.
+/// Writes the bytes as perf does: in hexadecimal, as characters, and as a string if they are
+/// printable up to a padding of NULs.
 pub(crate) fn write(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     for (number, line) in bytes.chunks(ON_A_LINE).enumerate() {

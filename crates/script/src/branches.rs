@@ -8,8 +8,8 @@ use rprof_records::{BranchEntry, Sample};
 use crate::fields::{Field, FieldSet};
 use crate::frames::{write_object, write_symbol};
 
-/// Writes the branch stack in the first requested form, then its hardware index and one event
-/// counter word per branch.
+/// Writes the branch stack in the first requested form, its hardware index, and one counter word
+/// per branch.
 pub(crate) fn write(
     view: &SampleView<'_>,
     sample: &Sample<'_>,

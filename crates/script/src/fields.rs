@@ -179,8 +179,8 @@ impl Field {
         }
     }
 
-    /// Returns true if the field applies to an event. `trace` applies to tracepoints, and
-    /// `bpf-output` to the event of that name.
+    /// Returns true if the field applies to an event: `trace` to tracepoints, `bpf-output` to the
+    /// event of that name.
     pub(crate) fn applies_to(self, attr: &Attr) -> bool {
         match self {
             F::Trace => attr.kind == EventKind::TRACEPOINT,

@@ -9,8 +9,8 @@ use crate::options::Options;
 use crate::plan::EventPlan;
 use rprof_export::clean::clean;
 
-/// Writes the frames. With a callchain, each has its own line. Otherwise writes the leaf, with its
-/// memory address, on the sample's line.
+/// Writes the callchain, one frame per line, or the leaf with its memory address on the sample's
+/// line.
 pub(crate) fn write(
     view: &SampleView<'_>,
     plan: &EventPlan,
@@ -18,7 +18,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let fields = plan.fields;
-    // Without the address, requested names belong to ADDR or the branches, if those are shown.
+    // Without the address, names belong to ADDR or branches, if those are shown.
     let elsewhere = [
         Field::Addr,
         Field::BrStack,
@@ -42,8 +42,7 @@ pub(crate) fn write(
         0 => usize::MAX,
         n => n,
     };
-    // An empty callchain means that the user part was left to an unwinder. Then the leaf is the
-    // only frame.
+    // With an empty callchain (left to an unwinder), the leaf is the only frame.
     for frame in view.frames_of_innermost(most) {
         match fields.has(Field::Ip) {
             true => write!(out, "\t{:16x}", frame.address)?,
@@ -55,8 +54,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes ` function+offset (object)`, as requested. An inlined call has ` (inlined)` instead of
-/// the object.
+/// Writes ` function+offset (object)` as requested, with ` (inlined)` as the object of inlined
+/// calls.
 pub(crate) fn write_names(
     frame: Option<&SampleFrame<'_>>,
     fields: FieldSet,

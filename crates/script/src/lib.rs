@@ -66,8 +66,8 @@ use plan::Plan;
 use sample::Writer;
 pub use selection::{FieldList, Selection};
 
-/// Writes all samples in the default format. Tracepoints have text only if `samples` was read with
-/// the required details.
+/// Writes all samples in the default format. Tracepoints have text only if `samples` has the
+/// details.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -100,7 +100,7 @@ impl<'o> Script<'o> {
         events.any(|event| event.fields.has(Field::SrcLine))
     }
 
-    /// Returns the details that [`Samples::read_with`] must read for this output.
+    /// Returns the details that [`Samples::read_with`] must read.
     pub fn details(&self) -> Details {
         self.plan.details(self.options.side)
     }

@@ -15,8 +15,8 @@ pub(crate) struct EventPlan {
     pub(crate) fields: FieldSet,
     /// True if frames have their own lines.
     pub(crate) callchain: bool,
-    /// True if the user requested functions or objects by name. Then they are shown even without
-    /// the address. (`-ip` alone hides them too.)
+    /// True if the user requested functions or objects by name, to show them even without the
+    /// address. (`-ip` alone hides them too.)
     pub(crate) names_leaf: bool,
     pub(crate) named_address: bool,
 }
@@ -128,7 +128,7 @@ fn is_dummy(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && attr.config == 9
 }
 
-/// Returns true if perf shows a name for ADDR: for page faults and branches.
+/// Returns true if perf names ADDR: for page faults and branches.
 fn is_named_address(attr: &Attr) -> bool {
     const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
     const BRANCH_INSTRUCTIONS: u64 = 4;

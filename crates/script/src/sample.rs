@@ -286,7 +286,7 @@ fn misc_letters(kind: RecordType, misc: Misc) -> String {
     letters
 }
 
-/// Returns the text of a tracepoint on one line. A print format may contain newlines and tabs.
+/// Returns the text of a tracepoint without newlines and tabs, which print formats may contain.
 fn clean_lines(text: &str) -> String {
     let one_line = text.trim_end_matches('\n').replace(['\n', '\t'], " ");
     clean(&one_line).into_owned()

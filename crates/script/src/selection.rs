@@ -6,8 +6,7 @@ use crate::fields::{Field, FieldSet};
 
 use Field as F;
 
-/// Number of event kinds with separate fields, numbered like [`EventKind`]. The last kind is for
-/// all dynamic PMUs.
+/// Number of event kinds, in the order of [`EventKind`]. The last is for all dynamic PMUs.
 pub(crate) const KINDS: usize = 7;
 
 pub(crate) fn kind_of(attr: &Attr) -> usize {
@@ -72,7 +71,7 @@ impl Default for Selection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldList {
     kinds: Vec<usize>,
-    /// True if the list replaces the previous fields instead of changing them.
+    /// True if the list replaces the previous fields.
     replaces: bool,
     changes: Vec<(bool, Field)>,
 }

@@ -27,8 +27,8 @@ pub(crate) struct FlameBox {
 }
 
 impl Flame {
-    /// Lays out a tree in `width` columns and `rows` rows. With `zoom`, lays out that node between
-    /// its callers and callees.
+    /// Lays out a tree in `width` columns and `rows` rows. With `zoom`, that node and its callers
+    /// have the full width.
     ///
     /// Edges are rounded cumulative weights, so gaps do not accumulate.
     pub(crate) fn lay_out(

@@ -60,8 +60,8 @@ pub struct Decoded {
 
 /// Decoder for one kind of processor.
 pub trait Disassembler {
-    /// Decodes the first instruction of `bytes`, which must not be empty. Invalid code becomes
-    /// data: one byte, or one word if all instructions are words.
+    /// Decodes the first instruction of `bytes`, which must not be empty. Invalid code becomes data
+    /// of one byte, or of one word for word-based instruction sets.
     fn decode(&mut self, bytes: &[u8], address: u64) -> Decoded;
 }
 

@@ -42,7 +42,7 @@ pub struct CountedEvent {
 
 /// Counters of a command, of running processes, or of whole CPUs.
 ///
-/// Dropping the session closes the counters, and kills a command that was never started.
+/// Dropping the session closes the counters, and ends a command that was never started.
 #[derive(Debug)]
 pub struct CountingSession {
     events: Vec<CountedEvent>,
@@ -51,8 +51,7 @@ pub struct CountingSession {
     counters: Vec<PlaceCounter>,
     /// Groups of the first place, as event indexes.
     groups: Vec<Vec<usize>>,
-    /// Dummy counters for threads counted on one CPU, with their place indexes. They measure the
-    /// time that the thread runs there.
+    /// Dummy counters that measure the time of a thread on one CPU, with place indexes.
     references: Vec<(usize, PerfFd)>,
     notices: Vec<Notice>,
     child: Option<Child>,
@@ -66,11 +65,11 @@ pub struct CountingSession {
 }
 
 impl CountingSession {
-    /// Starts a command, held before its first instruction, and opens the events for the target.
-    /// The target is the command or something else to count while the command runs.
+    /// Starts a command, held before its first instruction, and opens the events for the target:
+    /// the command, or something else.
     ///
     /// # Errors
-    /// Fails with [`CountError`]. Only [`start`](Self::start) detects that the command cannot be
+    /// Fails with [`CountError`]. Only [`start`](Self::start) detects a command that cannot be
     /// executed.
     pub fn launch(
         options: &SessionOptions,
@@ -88,8 +87,8 @@ impl CountingSession {
         CountingSession::open(options, None)
     }
 
-    /// Opens the events for a command that another session holds before its start (process id
-    /// `held`), or for another target. The other session waits for the command's end.
+    /// Opens the events for the target. If that is the command, another session holds it before its
+    /// start (process id `held`), and waits for its end.
     ///
     /// # Errors
     /// Fails with [`CountError`].
@@ -111,7 +110,7 @@ impl CountingSession {
         self.groups.clear();
     }
 
-    /// Returns the events with their state, in the order of the options.
+    /// Returns the events with their state, in order.
     pub fn events(&self) -> &[CountedEvent] {
         &self.events
     }
@@ -126,18 +125,17 @@ impl CountingSession {
         self.counters.len()
     }
 
-    /// Distributes the events to passes without multiplexing. Running the command once per pass
-    /// gives exact counts of all events.
+    /// Distributes the events to passes without multiplexing. One run of the command per pass gives
+    /// exact counts.
     pub fn passes(&self) -> Vec<Vec<usize>> {
         plan::passes(&self.options.events, &self.groups)
     }
 
-    /// Starts the command, if there is one. Also enables counting, unless the options leave that to
+    /// Starts the command, if any. Also enables counting, unless the options leave that to
     /// [`enable`](Self::enable).
     ///
     /// # Errors
-    /// Fails with [`CountError::Exec`] if the command cannot be executed, or with
-    /// [`CountError::Control`].
+    /// Fails with [`CountError::Exec`] or [`CountError::Control`].
     pub fn start(&mut self) -> Result<(), CountError> {
         let on_exec = self.options.target == Target::Command;
         self.started = Some(Instant::now());
@@ -158,7 +156,7 @@ impl CountingSession {
     /// Enables counting.
     ///
     /// # Errors
-    /// Fails with [`CountError::Control`] for the first event that cannot start. All others start.
+    /// Fails with [`CountError::Control`] for the first failing event. Enables all others.
     pub fn enable(&mut self) -> Result<(), CountError> {
         self.is_enabled = true;
         self.control(PerfFd::enable)
@@ -167,7 +165,7 @@ impl CountingSession {
     /// Disables counting until [`enable`](Self::enable).
     ///
     /// # Errors
-    /// Fails with [`CountError::Control`] for the first event that cannot stop. All others stop.
+    /// Fails with [`CountError::Control`] for the first failing event. Disables all others.
     pub fn disable(&mut self) -> Result<(), CountError> {
         self.is_enabled = false;
         self.control(PerfFd::disable)
@@ -188,8 +186,8 @@ impl CountingSession {
         first
     }
 
-    /// Waits until the command ends (or all attached targets, if there is no command), `other`
-    /// becomes readable, or the timeout expires. `None` waits without a timeout.
+    /// Waits until the command (or else every attached target) ends, `other` becomes readable, or
+    /// the optional timeout expires.
     ///
     /// # Errors
     /// Returns the errors of [`Child::wait`] and poll(2).

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Maximum number of scans for new threads of a target.
 const MOST_LOOKS: usize = 12;
 
-/// Delay before the last scan: a thread within clone(2) is not visible yet.
+/// Delay before the last scan: threads within clone(2) are not visible.
 const SETTLE: Duration = Duration::from_millis(4);
 
 /// Tells whether the NMI watchdog occupies a hardware counter
@@ -78,9 +78,8 @@ impl CountingSession {
         Ok(session)
     }
 
-    /// Opens the events for running threads. Restarts while new threads appear: such a thread may
-    /// have inherited an unknown subset of the events. Nothing counts yet, so a restart loses
-    /// nothing.
+    /// Opens the events for running threads. Restarts while new threads appear, because these may
+    /// have inherited some events. Nothing counts yet.
     fn open_threads(
         &mut self,
         selection: &Selection,
@@ -113,8 +112,7 @@ impl CountingSession {
         Ok(())
     }
 
-    /// Opens the events in these places. Falls back to user mode if this user may not monitor the
-    /// kernel.
+    /// Opens the events in these places, without the kernel if this user may not monitor it.
     fn open_places(&mut self, places: Vec<Place>) -> Result<(), CountError> {
         let paranoid = Limits::read().paranoid;
         let is_command = self.options.target == Target::Command;
@@ -163,7 +161,7 @@ impl CountingSession {
             }
         }
         self.settings = Some(settings);
-        // If nothing is counted, the notice about user mode would be wrong.
+        // Without counts, the notice about user mode would be wrong.
         if !self.events.iter().any(|event| event.state.is_counted()) {
             self.notices
                 .retain(|notice| !matches!(notice, Notice::UserModeOnly { .. }));
@@ -200,7 +198,7 @@ impl CountingSession {
             let event = &events[event];
             match event.state {
                 EventState::KernelOnly { .. } => Ok(None),
-                // Hardware that is missing on one CPU is missing on the next, too.
+                // Hardware missing on one CPU is missing on all.
                 EventState::Refused(ref error) if place.thread().is_none() => {
                     Err((**error).clone())
                 }
@@ -270,8 +268,8 @@ impl CountingSession {
         Ok(())
     }
 
-    /// Opens separate counters for a thread of the command. Its children get their own. If it has
-    /// already ended, its counts remain in the rest.
+    /// Opens counters for a thread of the command, but not its children. If it has already ended,
+    /// its counts remain in the rest.
     pub(super) fn follow(&mut self, thread: TargetThread) {
         let Some(mut settings) = self.settings.clone() else {
             return;

@@ -9,7 +9,7 @@ use rprof_launch::Target;
 pub struct SessionOptions {
     /// Events. Event numbers are indexes in this list.
     pub events: Vec<Event>,
-    /// True if the user named the events: refused events are errors. Otherwise they are skipped.
+    /// True if the user named the events: refusals are errors. Otherwise such events are skipped.
     pub explicit: bool,
     /// Target. Default: [`Target::Command`].
     pub target: Target,
@@ -19,8 +19,8 @@ pub struct SessionOptions {
     pub per: Per,
     /// Count children of the targets, too.
     pub inherit: bool,
-    /// Enable counting when the command starts or at
-    /// [`CountingSession::start`](crate::CountingSession::start). Otherwise wait for
+    /// Enable counting with the command or at
+    /// [`CountingSession::start`](crate::CountingSession::start), instead of
     /// [`CountingSession::enable`](crate::CountingSession::enable).
     pub enabled_from_start: bool,
     /// Count only user mode.
@@ -30,7 +30,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Creates options for events named by the user, in a command and its children.
+    /// Creates options for user-selected events, in a command and its children.
     pub fn new(events: Vec<Event>) -> SessionOptions {
         SessionOptions {
             events,

@@ -6,7 +6,7 @@
 //! | `functions`, `stack_tree` | tables of functions and calls |
 //! | `encode`, `columns` | columns of numbers, deflated, in base64 |
 //! | `coarse` | steps that reduce the detail of a page that is too large |
-//! | `markup`, `join` | the document, its policy, and its script, built from the modules in `page/` |
+//! | `markup`, `join` | the document, its policy, and its script from the modules in `page/` |
 //!
 //! Names are untrusted. The only names in the markup are in a table of the hottest functions,
 //! escaped, for readers without JavaScript. All other data is in base64 blocks, and the script
