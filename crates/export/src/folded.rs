@@ -40,7 +40,6 @@ pub(crate) struct GraphForm {
 pub(crate) struct GraphStack<'f> {
     /// Name ranks, root first. See [`Folded::name_of`].
     pub(crate) ranks: &'f [u32],
-    /// Frame kinds, parallel to `ranks`.
     pub(crate) kinds: &'f [FrameKind],
     pub(crate) weight: u64,
     pub(crate) samples: u64,

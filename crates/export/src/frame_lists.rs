@@ -30,7 +30,6 @@ struct Unsorted {
 }
 
 impl FrameLists {
-    /// Sorts the lists of all stacks that have samples.
     pub(crate) fn new(profile: &Profile, locations: &Locations<'_>) -> FrameLists {
         let (mut ranks, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for entry in &profile.aggregated {

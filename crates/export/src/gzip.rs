@@ -40,7 +40,6 @@ enum Pending {
     Running(JoinHandle<Compressed>),
 }
 
-/// Compressed block, with the checksum of its uncompressed bytes.
 struct Compressed {
     bytes: Vec<u8>,
     checksum: Crc,

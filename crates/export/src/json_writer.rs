@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Streaming JSON writer. It inserts commas between values.
 pub(crate) struct JsonWriter<W> {
     out: W,
     /// Buffered output. Most values have only a few bytes.

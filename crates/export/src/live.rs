@@ -204,7 +204,6 @@ mod tests {
     use super::*;
     use rprof_profile::{Keys, ProfileBuilder, WeighBy, WeightUnit};
 
-    /// Runs a check with hostile names, one with samples.
     fn with_look(check: impl FnOnce(&Look<'_>)) {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

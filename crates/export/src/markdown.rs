@@ -128,7 +128,6 @@ fn write_event(
     write_trees(profile, &rows, whole, &wanted, written, out)
 }
 
-/// Writes the call trees below the table.
 fn write_trees(
     profile: &Profile,
     rows: &[ReportRow<'_>],

@@ -16,7 +16,6 @@ pub(crate) const FEW: usize = 4096;
 
 pub(crate) struct FrameNames {
     pub(crate) distinct: Vec<String>,
-    /// Number of the name, by function.
     pub(crate) functions: Vec<u32>,
     pub(crate) threads: Vec<u32>,
 }

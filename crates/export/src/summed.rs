@@ -47,9 +47,7 @@ impl Rows {
 /// Label values; `None` if not requested or unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Labels {
-    /// Rank of the thread name.
     thread: Option<u32>,
-    /// Rank of the process name.
     process: Option<u32>,
     pid: Option<i32>,
     tid: Option<i32>,

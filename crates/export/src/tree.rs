@@ -197,6 +197,7 @@ struct Branch {
 
 enum Kind {
     Node(usize),
+    /// Branches that are too light to draw.
     Rest {
         count: usize,
         weight: u64,

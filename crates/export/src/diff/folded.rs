@@ -1,8 +1,7 @@
-//! Folded stacks with two weights, for `inferno-flamegraph` and `flamegraph.pl`: `comm;root;…;leaf
-//! OLD NEW`.
+//! Folded stacks with two weights: `comm;root;…;leaf OLD NEW`.
 //!
-//! The format is the one of `inferno-diff-folded` and `difffolded.pl`. Names are canonical, so the
-//! stacks of two builds match.
+//! `inferno-diff-folded` and `difffolded.pl` write this format. `inferno-flamegraph` and
+//! `flamegraph.pl` draw it. Names are canonical, so the stacks of two builds match.
 
 use std::io::{self, Write};
 

@@ -98,7 +98,6 @@ fn unknown(change: &Change) -> Option<String> {
     ))
 }
 
-/// Escapes text as an attribute value.
 fn attribute(text: &str) -> String {
     let text = clean(text).replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")

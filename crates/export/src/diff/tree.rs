@@ -8,7 +8,6 @@ use crate::threads::ThreadMerging;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Index of the name in [`Tree::names`].
     pub(super) name: u32,
     pub(super) children: Vec<usize>,
     /// Inclusive amounts, old and new.

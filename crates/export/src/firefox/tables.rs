@@ -28,7 +28,6 @@ pub(super) struct Tables<'p> {
     symbols: Numbered<(u32, FunctionId)>,
     starts: Vec<u64>,
     symbol_at: FxHashMap<(u32, u64), u32>,
-    /// Caller stack and frame of each stack.
     stacks: Numbered<(Option<u32>, u32)>,
     /// Stack index of each known list of callers; `None` for the empty list.
     callers: FxHashMap<FrameListId, Option<u32>>,

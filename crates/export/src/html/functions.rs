@@ -15,7 +15,6 @@ use crate::names::CleanNames;
 pub(super) struct PageFunction {
     pub(super) name: Option<String>,
     pub(super) object: u32,
-    /// Kind of its frames that are not inlined.
     pub(super) kind: FrameKind,
     pub(super) reason: Option<Reason>,
 }

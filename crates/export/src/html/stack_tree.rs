@@ -73,7 +73,6 @@ pub(super) struct PageTree {
     pub(super) place: Vec<u32>,
     /// Levels up from the previous node to the parent, by position without the root.
     pub(super) ups: Vec<u64>,
-    /// Calls, by position without the root.
     pub(super) calls: Vec<Call>,
 }
 

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use crate::gzip::Gzip;
 use crate::protobuf::{Strings, part, signed, text};
 
-/// Streaming encoder of a compressed profile message.
 pub(super) struct Message<'o> {
     out: Gzip<'o>,
     pub(super) strings: Strings,

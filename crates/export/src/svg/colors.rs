@@ -57,7 +57,6 @@ impl Colors {
         self.0.is_none()
     }
 
-    /// Returns inferno's palette and background for the page.
     pub(super) fn page(self) -> (Palette, Option<BackgroundColor>) {
         match self.0 {
             Some(palette) => (palette, None),

@@ -82,7 +82,6 @@ impl Squeezed {
     }
 }
 
-/// Frame that the next stack may continue.
 struct OpenFrame {
     rank: Option<u32>,
     kind: FrameKind,

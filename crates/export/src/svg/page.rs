@@ -311,7 +311,6 @@ impl std::ops::Add for Share {
     }
 }
 
-/// Displays a percentage with four decimals.
 impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{:04}", self.0 / 10_000, self.0 % 10_000)
