@@ -41,6 +41,7 @@ impl Arrow {
     }
 }
 
+/// Iterates over jumps as pairs of indices. The instructions must be sorted by address.
 fn jumps(instructions: &[Instruction]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let sources = instructions.iter().enumerate();
     sources.filter_map(|(source, instruction)| {

@@ -22,6 +22,7 @@ use crate::threads::ThreadMerging;
 #[derive(Debug, Default)]
 pub struct Folded {
     names: Vec<String>,
+    /// Name numbers, by rank.
     ranked: Vec<u32>,
     /// Ranks of all stacks, concatenated.
     ranks: Vec<u32>,
@@ -32,6 +33,7 @@ pub struct Folded {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GraphForm {
+    /// Leaf first, thread last.
     pub(crate) reverse: bool,
     pub(crate) threads: ThreadMerging,
 }

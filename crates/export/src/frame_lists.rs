@@ -11,7 +11,9 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct FrameLists {
     /// Ranks of the frames of all lists, root first.
     ranks: Vec<u32>,
+    /// Begin and end of each list in `ranks`, in sort order.
     sorted: Vec<(usize, usize)>,
+    /// Position of each list in `sorted`, by list id.
     places: Vec<u32>,
 }
 
@@ -89,6 +91,7 @@ impl FrameLists {
         self.sorted.len()
     }
 
+    /// Returns the ranks of a list, root first.
     pub(crate) fn list(&self, place: u32) -> &[u32] {
         let (begin, end) = self.sorted[place as usize];
         &self.ranks[begin..end]

@@ -178,6 +178,7 @@ pub fn write_json(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
     writeln!(out)
 }
 
+/// Returns the samples in the window, and the lost ones since the start.
 fn samples_and_lost(look: &Look<'_>) -> (u64, u64) {
     let event = look.profile.events.get(look.event);
     event.map_or((0, 0), |event| (event.samples, event.lost))

@@ -34,6 +34,7 @@ pub(crate) struct LineRow {
 pub(crate) struct FunctionRow {
     pub(crate) id: FunctionId,
     pub(crate) file: Option<FileId>,
+    /// First line; 0 if unknown.
     pub(crate) start_line: u32,
 }
 

@@ -72,6 +72,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.finish()?.flush()
 }
 
+/// Frame lists as JSON text: comma-separated numbers, root first.
 struct ListTexts {
     text: String,
     places: FxHashMap<FrameListId, Range<usize>>,
@@ -118,6 +119,7 @@ struct ThreadEntry {
     entries: Vec<usize>,
 }
 
+/// Returns the threads with samples of an event, heaviest first.
 fn threads(profile: &Profile, event: usize, by: WeighBy) -> Vec<ThreadEntry> {
     let mut threads: FxHashMap<ThreadId, ThreadEntry> = FxHashMap::default();
     let entries = profile.aggregated.iter().enumerate();

@@ -63,7 +63,9 @@ pub(crate) enum LabelValue {
 
 pub(crate) struct CommOrder<'p> {
     profile: &'p Profile,
+    /// Name index, by rank.
     sorted: Vec<u32>,
+    /// Rank, by name index.
     places: Vec<u32>,
 }
 

@@ -161,6 +161,7 @@ fn write_event(
 
 const LEAST_ROWS: usize = 10;
 
+/// Writes a wrapped comment. Returns its number of lines.
 fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usize> {
     let lines = wrap(text, width.saturating_sub(2));
     for (index, line) in lines.iter().enumerate() {

@@ -56,7 +56,7 @@ impl Plan {
                     });
                 }
             }
-            // Tracepoints show their location if any event has callchains.
+            // Tracepoints show their location if any of them has callchains.
             let is_tracepoint = EventKind(kind as u32) == EventKind::TRACEPOINT;
             if is_tracepoint
                 && !selection.chosen[kind]

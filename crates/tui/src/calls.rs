@@ -81,6 +81,7 @@ impl Calls {
         children
     }
 
+    /// Returns the functions from the outermost node to this one.
     pub(crate) fn path(&self, node: u32) -> Vec<FunctionId> {
         let up = |node: &u32| self.parent(*node);
         let mut path: Vec<FunctionId> = std::iter::successors(Some(node), up)

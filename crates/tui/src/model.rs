@@ -19,6 +19,7 @@ pub(crate) struct Model {
     pub(crate) event: usize,
     pub(crate) by: WeighBy,
     pub(crate) selection: Selection,
+    /// Stacks of the event with filtered weights.
     pub(crate) entries: Vec<AggregatedStack>,
     /// Cached sums of all functions without filters.
     everything: Arc<TopFunctions>,
@@ -323,6 +324,7 @@ impl Histogram {
         (since * parts as u128 / span) as usize
     }
 
+    /// Returns the first and the last nanosecond of a part.
     pub(crate) fn times_of(&self, part: usize) -> (u64, u64) {
         let span = u128::from(self.last - self.first) + 1;
         let parts = self.counts.len().max(1) as u128;

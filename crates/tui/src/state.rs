@@ -55,6 +55,7 @@ pub(crate) struct Look {
     pub(crate) limit: f64,
     pub(crate) shows_objects: bool,
     pub(crate) full_names: bool,
+    /// Central function of the callers and callees view.
     pub(crate) function: Option<FunctionId>,
     pub(crate) zoom: Option<u32>,
     pub(crate) flame_node: Option<u32>,

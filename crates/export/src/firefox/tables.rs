@@ -25,9 +25,13 @@ pub(super) struct Tables<'p> {
     /// Source file and first line of each function, if a frame has them.
     places: Vec<(Option<u32>, Option<u32>)>,
     frames: Numbered<FrameId>,
+    /// Library and function of each symbol.
     symbols: Numbered<(u32, FunctionId)>,
+    /// Lowest frame address of each symbol.
     starts: Vec<u64>,
+    /// Symbol by library and address.
     symbol_at: FxHashMap<(u32, u64), u32>,
+    /// Caller stack and frame of each stack.
     stacks: Numbered<(Option<u32>, u32)>,
     /// Stack index of each known list of callers; `None` for the empty list.
     callers: FxHashMap<FrameListId, Option<u32>>,
@@ -176,6 +180,7 @@ impl<'p> Tables<'p> {
         self.strings.number(text.to_owned()).0
     }
 
+    /// Writes all tables. Callers must not add stacks afterwards.
     pub(super) fn write(&mut self, json: &mut Json<'_>) -> io::Result<()> {
         json.begin()?;
         let profile = self.profile;

@@ -25,6 +25,7 @@ pub(super) struct Rows<'p> {
     by: WeighBy,
 }
 
+/// Row of [`Rows`]. `entry` is an index in [`Profile::aggregated`].
 struct Row {
     time: u64,
     entry: usize,
@@ -48,6 +49,7 @@ impl<'p> Rows<'p> {
     }
 }
 
+/// Thread of the file. It has one profile thread per name.
 pub(super) struct ThreadSamples {
     name: String,
     process: String,
@@ -66,6 +68,7 @@ enum Key {
     Name(ThreadId),
 }
 
+/// Returns the threads with samples, heaviest first.
 pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     let profile = rows.profile;
     let mut threads: Vec<ThreadSamples> = Vec::new();

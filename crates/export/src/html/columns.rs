@@ -24,6 +24,7 @@ pub(super) struct Section {
 pub(super) struct SectionEntry {
     /// Name of the section, and suffix of its element's id.
     pub(super) name: String,
+    /// Size before compression, in bytes.
     raw: usize,
     rows: usize,
     columns: Vec<ColumnEntry>,
@@ -32,7 +33,9 @@ pub(super) struct SectionEntry {
 #[derive(Debug, Serialize)]
 struct ColumnEntry {
     name: &'static str,
+    /// Bytes per number.
     width: usize,
+    /// Value of all rows, if the column has no bytes.
     value: u64,
 }
 

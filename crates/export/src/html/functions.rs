@@ -15,7 +15,9 @@ use crate::names::CleanNames;
 pub(super) struct PageFunction {
     pub(super) name: Option<String>,
     pub(super) object: u32,
+    /// Kind of its frames that are not inlined.
     pub(super) kind: FrameKind,
+    /// Reason why the name is missing.
     pub(super) reason: Option<Reason>,
 }
 
@@ -171,6 +173,7 @@ impl Tables {
     }
 }
 
+/// Returns the new index of each element after sorting by a key.
 fn order<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     let mut sorted: Vec<usize> = (0..count).collect();
     sorted.sort_by_cached_key(|at| key(*at));

@@ -70,6 +70,7 @@ pub(super) fn in_preorder(tree: &Trie<Call>, totals: &[u64], functions: &[u32]) 
 /// Nodes in preorder. Position 0 is a root, which is no call.
 #[derive(Debug)]
 pub(super) struct PageTree {
+    /// Position of each node, from 1.
     pub(super) place: Vec<u32>,
     /// Levels up from the previous node to the parent, by position without the root.
     pub(super) ups: Vec<u64>,

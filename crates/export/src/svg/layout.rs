@@ -14,6 +14,7 @@ pub(super) struct PlacedFrame {
     pub(super) depth: usize,
     /// Weight to the left of it.
     pub(super) start: u64,
+    /// Inclusive weight.
     pub(super) weight: u64,
     pub(super) samples: u64,
     pub(super) narrow: Narrow,

@@ -17,6 +17,7 @@ use crate::clean::clean;
 use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
 
+/// Height of a frame and of the legend, in pixels.
 pub(crate) const ROW: usize = 16;
 
 pub(crate) const LEGEND_AT: usize = 66;
