@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs this crate's fuzz targets over their corpus: see `fuzz/README.md`.
 
 #[path = "../../../../fuzz/targets/analyse.rs"]
 mod analyse;
