@@ -1,4 +1,4 @@
-//! Which entry holds at which address, where entries overlap.
+//! Resolves overlapping entries into disjoint spans.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,15 @@ use super::entry::Entry;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: u64,
-    /// Last address; an end would not fit at the end of memory.
+    /// Last address, as an exclusive end could overflow.
     pub(super) last: u64,
     pub(super) entry: u32,
 }
 
-/// Cuts earlier entries where later ones overlap them. Returns spans in ascending order, without overlaps.
+/// Cuts earlier entries where later ones overlap them. Returns disjoint spans, ascending.
 ///
-/// Entries are taken in runs of those that overlap, directly or through others: most overlap none, and need no tree.
+/// Works on runs of transitively overlapping entries. Most entries overlap no other and need no
+/// tree.
 pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     let span = |number: u32| {
         let entry = entries.get(number as usize)?;
@@ -45,13 +46,13 @@ pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     spans
 }
 
-/// Cuts the spans of one run, which is empty then, and appends them.
+/// Cuts the spans of one run and appends them. Empties the run.
 fn flatten_run(run: &mut Vec<Span>, spans: &mut Vec<Span>) {
     if run.len() < 2 {
         spans.append(run);
         return;
     }
-    // In the order in which they were written.
+    // In file order.
     run.sort_unstable_by_key(|span| span.entry);
     let mut tree: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     let mut covered = Vec::new();
@@ -93,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Each address has the last entry that covers it, found the long way round.
+    /// Compares with a linear search.
     #[test]
     fn every_address_has_the_latest_entry_that_covers_it() {
         let mut random = Random::new(7);
