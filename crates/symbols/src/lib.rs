@@ -6,7 +6,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`symbolizer`] | [`Symbolizer`]: opens each image once, verifies its identity, resolves batches |
+//! | [`symbolizer`] | [`Symbolizer`]: opens each image once, resolves batches |
 //! | [`elf`] | [`ElfSymbols`]: the symbol table of one ELF file |
 //! | `archive` | ELF files within a zip file |
 //! | `elf_image` | an ELF image together with its debug files |

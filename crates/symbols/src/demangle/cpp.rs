@@ -5,8 +5,8 @@ use super::short;
 use super::style::Style;
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-/// Deepest nesting of types and expressions: far beyond real code and template libraries, and
-/// within the 2 MiB stack of a thread in a debug build.
+/// Maximum nesting of types and expressions: far beyond real code, and within the 2 MiB stack of a
+/// thread in a debug build.
 const MAX_DEPTH: u32 = 128;
 
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
@@ -26,7 +26,7 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     if let Some((words, function)) = special(functions(raw).next()?)
         && let Some(name) = plain(&function, Style::Full)
     {
-        // `perf` and c++filt show these with parameters in either style.
+        // `perf` and c++filt show parameters here in either style.
         return Some(format!("{words} {name}"));
     }
     match style {
@@ -38,20 +38,20 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     }
 }
 
-/// Most dots of a name that are tried as the begin of a clone's suffix.
+/// Maximum number of dots to try as the start of a clone's suffix.
 const MAX_DOTS: usize = 4;
 
-/// Returns the names that a clone (`.cold`, `.part.0`, `.llvm.123`, `.actor`) may be one of, most likely first: all before
-/// each dot, since identifiers may have dots as well. A coroutine of GCC takes its frame, whose type is called `_Z4corom.Frame`:
-/// `_Z4coroPZ4coromE14_Z4corom.Frame.actor`.
+/// Returns the possible function names of a clone (`.cold`, `.part.0`, `.llvm.123`, `.actor`), most
+/// likely first. Each is the text before a dot, as identifiers may contain dots. The frame type of
+/// a GCC coroutine, `_Z4corom.Frame`, is an example: `_Z4coroPZ4coromE14_Z4corom.Frame.actor`.
 fn functions(raw: &str) -> impl Iterator<Item = &str> {
     let dots = raw.match_indices('.').take(MAX_DOTS);
     dots.map(|(at, _)| &raw[..at]).chain([raw])
 }
 
-/// Demangles a function without its return type, which may hold expressions that `cpp_demangle`
-/// cannot parse (`enable_if` in templates of the standard library above all). The name comes before
-/// the return type.
+/// Demangles a function without its return type, which comes after the name. The return type may
+/// contain expressions that `cpp_demangle` cannot parse, mostly `enable_if` in the standard
+/// library.
 fn without_return_type(function: &str) -> Option<String> {
     let (readable, _) = function.split_once("Xsr")?;
     let ends = readable.rmatch_indices('E').take(16);
@@ -75,8 +75,8 @@ fn plain(mangled: &str, style: Style) -> Option<String> {
     Some(constructors(abbreviated(name)))
 }
 
-/// Splits off the prefix of a special name (vtable, VTT, thunk, transaction clone), which
-/// `cpp_demangle` words differently. Returns the usual words, and the linkage name that follows the
+/// Splits off the prefix of a special name (vtable, VTT, thunk, transaction clone), for which
+/// `cpp_demangle` uses unusual words. Returns the usual words, and the linkage name after the
 /// prefix. Source: Itanium C++ ABI, "Special Names".
 fn special(mangled: &str) -> Option<(&'static str, String)> {
     let rest = mangled.strip_prefix("_Z")?;
@@ -103,7 +103,7 @@ fn special(mangled: &str) -> Option<(&'static str, String)> {
     Some((words, format!("_Z{rest}")))
 }
 
-/// Removes what stands behind the parameters of a member function: ` const`, ` &`, ` [clone .cold]`.
+/// Removes the text after the parameters of a member function: ` const`, ` &`, ` [clone .cold]`.
 fn without_qualifiers(mut name: String) -> String {
     if let Some(at) = name.find(" [clone .") {
         name.truncate(at);
@@ -124,8 +124,8 @@ fn without_qualifiers(mut name: String) -> String {
     name
 }
 
-/// Replaces the expansions of `Si` and `Sd` by `std::istream` and `std::iostream`, as other
-/// demanglers write them.
+/// Replaces the expansions of `Si` and `Sd` by `std::istream` and `std::iostream`, as in other
+/// demanglers.
 fn abbreviated(name: String) -> String {
     if !name.contains("std::basic_i") {
         return name;
@@ -140,8 +140,7 @@ fn abbreviated(name: String) -> String {
     )
 }
 
-/// Names constructors and destructors after the real name of their class, even if the class has an
-/// abbreviation.
+/// Names constructors and destructors after the full class name, even if the class is abbreviated.
 fn constructors(name: String) -> String {
     const STREAMS: [(&str, &str); 4] = [
         (
@@ -166,7 +165,7 @@ fn constructors(name: String) -> String {
             .strip_prefix("std::")
             .and_then(|rest| rest.strip_prefix(short)?.strip_prefix("::"));
         let Some(member) = member else { continue };
-        // An abbreviated class names its constructors either way.
+        // Constructors of an abbreviated class come with either name.
         let member = member.strip_prefix("basic_").unwrap_or(member);
         let (tilde, own) = member.strip_prefix('~').map_or(("", member), |own| {
             ("~", own.strip_prefix("basic_").unwrap_or(own))
@@ -180,7 +179,7 @@ fn constructors(name: String) -> String {
     name
 }
 
-/// Writes literal operators as in C++, `operator"" _km`, where `cpp_demangle` writes `operator_km::operator ""`.
+/// Writes literal operators as in C++: `operator"" _km` instead of `operator_km::operator ""`.
 fn literal_operators(mut name: String) -> String {
     const WRITTEN: &str = "::operator \"\"";
     while let Some(at) = name.find(WRITTEN) {
@@ -195,8 +194,7 @@ fn literal_operators(mut name: String) -> String {
     name
 }
 
-/// Rewrites integer literals as in C++, `4u`, where `cpp_demangle` writes a cast, `(unsigned
-/// int)4`.
+/// Writes integer literals as in C++: `4u` instead of the cast `(unsigned int)4`.
 fn literals(name: String) -> String {
     const SUFFIXES: [(&str, &str); 5] = [
         ("(unsigned int)", "u"),

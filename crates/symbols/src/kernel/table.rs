@@ -1,9 +1,9 @@
-//! [`Table`]: symbols of the kernel by AVMA, all of them or a part.
+//! [`Table`]: symbols of the kernel by AVMA, complete or one block.
 
 use super::KernelSymbol;
 
-/// Symbol in 16 bytes. Its name runs from `name` in the text to the end of the line; its size
-/// follows from the next start.
+/// Symbol in 16 bytes. Its name extends from offset `name` to the end of the line, its code to the
+/// next start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) start: u64,
@@ -15,10 +15,10 @@ pub(super) struct Entry {
 }
 
 /// Page size in bytes. The last symbol before another module ends with the page after its own, so
-/// that gaps between modules have no name.
+/// that gaps between modules stay unnamed.
 pub(super) const PAGE: u64 = 4096;
 
-/// Symbols by rising AVMA, no two at the same.
+/// Symbols, ascending by AVMA without duplicates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table<'a> {
     pub(super) entries: &'a [Entry],
@@ -33,13 +33,13 @@ impl<'a> Table<'a> {
         (avma - symbol.start < symbol.size).then_some(symbol)
     }
 
-    /// Returns the index of the last symbol that does not start behind this AVMA.
+    /// Returns the index of the last symbol that starts at or before this AVMA.
     pub(super) fn index_at(&self, avma: u64) -> Option<usize> {
         let after = self.entries.partition_point(|entry| entry.start <= avma);
         after.checked_sub(1)
     }
 
-    /// Returns the end of the symbol of this index: the start of the next one at the latest.
+    /// Returns the end of a symbol, at most the start of the next one.
     pub(super) fn end(&self, index: usize) -> u64 {
         let entry = &self.entries[index];
         match self.entries.get(index + 1) {
@@ -53,7 +53,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the function of this index; `None` for data.
+    /// Returns the function with this index; `None` for data.
     pub(super) fn symbol(&self, index: usize) -> Option<KernelSymbol<'a>> {
         let entry = &self.entries[index];
         let name = self.names.get(entry.name as usize..)?.split('\n').next()?;

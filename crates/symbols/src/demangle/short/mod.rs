@@ -1,11 +1,10 @@
-//! C++ names without parameters, in one pass.
+//! Fast path for C++ names without parameters, in one pass.
 //!
-//! Most names of functions are made of few things: nested names, template arguments that are types and
-//! numbers, and references back to what was written before. For these nothing has to be built
-//! in memory: what a back reference stands for is a piece of the output. Everything else (expressions,
-//! types of functions and arrays, local names, ...) is answered with `None` and left to
-//! `cpp_demangle`, and so is whatever may be written differently there: a name that comes out
-//! here is the one that it would make, some ten times faster. Itanium C++ ABI, section 5.1.
+//! Most function names consist of nested names, template arguments that are types or numbers, and
+//! back references. These need no syntax tree, as a back reference copies a range of the output.
+//! All other constructs (expressions, function and array types, local names, ...) return `None` and
+//! are left to `cpp_demangle`. The same applies to names that `cpp_demangle` may write differently.
+//! The output equals that of `cpp_demangle`, about ten times faster. Itanium C++ ABI, section 5.1.
 
 mod pass;
 mod words;
@@ -13,8 +12,8 @@ mod words;
 use super::MAX_OUTPUT;
 use words::{OPERATORS, builtin};
 
-/// Returns the name of a function without its parameters and return type, and without what a clone has behind a dot.
-/// Returns `None` if the name needs the full demangler.
+/// Returns the name of a function without parameters, return type and clone suffix. `None` if the
+/// name needs the full demangler.
 pub(super) fn name(mangled: &str) -> Option<String> {
     let mut short = Short {
         rest: mangled.strip_prefix("_Z")?.as_bytes(),
@@ -26,7 +25,7 @@ pub(super) fn name(mangled: &str) -> Option<String> {
         ends_with_constructor: false,
     };
     short.function()?;
-    // What follows is not shown, but if it is no list of types then this is no name of a function.
+    // The parameters are not shown, but must be valid types: otherwise this is no function name.
     short.known.clear();
     while !matches!(short.peek(), None | Some(b'.')) {
         short.pass_type()?;
@@ -34,15 +33,15 @@ pub(super) fn name(mangled: &str) -> Option<String> {
     Some(short.out)
 }
 
-/// Deepest nesting of types.
+/// Maximum nesting of types.
 const MAX_DEPTH: usize = 48;
 
-/// Piece of the output that later references may repeat.
+/// Range of the output that back references may repeat.
 #[derive(Clone, Copy)]
 struct Piece {
     start: usize,
     end: usize,
-    /// Range of its last component, without template arguments: the name of its constructors.
+    /// Range of the last component without template arguments: the name of its constructors.
     name: (usize, usize),
 }
 
@@ -51,9 +50,9 @@ struct Short<'a> {
     out: String,
     known: Vec<Piece>,
     depth: usize,
-    /// True if template parameters are those of a generic lambda, shown as `auto`.
+    /// True within a generic lambda, whose template parameters are shown as `auto`.
     has_auto: bool,
-    /// True if the last name that was read ends with template arguments.
+    /// True if the last name ended with template arguments.
     ends_with_arguments: bool,
     ends_with_constructor: bool,
 }
@@ -109,8 +108,9 @@ impl Short<'_> {
             return None;
         }
         self.function()?;
-        // Those of C have a name only. Functions that are templates state what they return, which is not
-        // written here, so nothing can refer to it, unless it is of a kind that is not referred to.
+        // C functions have only a name. Template functions encode a return type. It is not shown,
+        // so back references to it would fail: only builtin types, which are never referred to, are
+        // accepted.
         let (is_template, is_constructor) = (self.ends_with_arguments, self.ends_with_constructor);
         let is_bare = !is_template && self.eat(b'E');
         if is_template && (is_constructor || builtin(self.next()?).is_none()) {
@@ -136,7 +136,7 @@ impl Short<'_> {
         self.eat(b'_').then_some(())
     }
 
-    /// Parses types up to `E`, and writes them in brackets.
+    /// Parses types up to `E`, and writes them in parentheses.
     fn parameters(&mut self) -> Option<()> {
         self.out.push('(');
         let start = self.out.len();
@@ -164,7 +164,7 @@ impl Short<'_> {
         let start = self.out.len();
         let mut name = (start, start);
         loop {
-            // What is complete is no prefix that is referred to.
+            // The complete name is no prefix, so it is no substitution candidate here.
             let (is_first, mut is_new) = (self.out.len() == start, true);
             match self.peek()? {
                 b'E' if !is_first => break,
@@ -174,7 +174,8 @@ impl Short<'_> {
                         self.out.push_str("std");
                     } else {
                         name = self.known_piece()?;
-                        // The one name of theirs that is not in what they stand for.
+                        // An abbreviation whose constructors have another name than its last
+                        // component.
                         if name.0 == name.1 && matches!(self.peek()?, b'C' | b'D') {
                             return None;
                         }
@@ -214,8 +215,8 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses a name of the outermost level or of `std`, or a reference to one, with template
-    /// arguments. The name of a function is no substitution candidate as a whole.
+    /// Parses a name at global scope or in `std`, or a back reference, with template arguments. A
+    /// complete function name is no substitution candidate.
     fn unscoped(&mut self, is_function: bool) -> Option<()> {
         let start = self.out.len();
         let mut is_reference = false;
@@ -248,7 +249,7 @@ impl Short<'_> {
     fn unqualified(&mut self) -> Option<(usize, usize)> {
         let start = self.out.len();
         (self.ends_with_arguments, self.ends_with_constructor) = (false, false);
-        // Of one file only.
+        // Internal linkage.
         if self.rest.get(1).is_some_and(u8::is_ascii_digit) {
             self.eat(b'L');
         }
@@ -287,10 +288,10 @@ impl Short<'_> {
         self.rest = rest;
         let text = str::from_utf8(text).ok()?;
         if text.starts_with("_GLOBAL_") {
-            // Only this way of writing it.
+            // Other spellings are left to the full demangler.
             (text == "_GLOBAL__N_1").then(|| self.out.push_str("(anonymous namespace)"))
         } else {
-            // Streams have other names to everyone else.
+            // Other demanglers abbreviate these stream names.
             (len > 0 && !text.starts_with("basic_i")).then(|| self.out.push_str(text))
         }
     }
@@ -310,7 +311,7 @@ impl Short<'_> {
         if let Some(text) = abbreviated {
             self.out.push_str(text);
             let end = self.out.len();
-            // A constructor of `std::string` is called otherwise.
+            // Constructors of `std::string` and `std::ostream` have another name.
             let name = if letter == b'a' { start + 5 } else { end };
             return Some((name, end));
         }
@@ -377,7 +378,7 @@ impl Short<'_> {
                     self.rest = &self.rest[1..];
                     self.deeper(Self::list)?;
                     if self.out.len() == before {
-                        // An empty pack leaves no trace at the end; elsewhere it is written in many ways.
+                        // An empty pack at the end is omitted. Elsewhere, demanglers differ.
                         if self.peek()? != b'E' {
                             return None;
                         }
@@ -415,7 +416,7 @@ impl Short<'_> {
             b'x' => "ll",
             b'y' => "ull",
             b'N' | b'S' | b'0'..=b'9' => {
-                // A value of an enumeration.
+                // Enumeration value.
                 self.rest = whole;
                 self.out.push('(');
                 self.a_type()?;
@@ -465,13 +466,13 @@ impl Short<'_> {
                 }
                 b'K' | b'P' | b'R' | b'O' => {
                     short.rest = &short.rest[1..];
-                    // Qualifiers have an order of their own.
+                    // Demanglers reorder several qualifiers.
                     if letter == b'K' && matches!(short.peek()?, b'V' | b'K') {
                         return None;
                     }
                     short.a_type()?;
                     if letter != b'P' && short.out.ends_with('&') {
-                        // A reference to a reference, or a constant one, is just one.
+                        // References to references collapse, and a reference cannot be const.
                         return None;
                     }
                     short.out.push_str(match letter {

@@ -1,4 +1,4 @@
-//! Skipping of the parts that are not shown: types of parameters and return types.
+//! Skips the parts that are not shown: parameter types and return types.
 
 use super::Short;
 use super::words::builtin;

@@ -1,4 +1,4 @@
-//! Names of operators and built-in types by their code (Itanium C++ ABI, sections 5.1.3 and 5.1.5).
+//! Operators and builtin types by their code (Itanium C++ ABI, sections 5.1.3 and 5.1.5).
 
 /// Operators by their two letters.
 pub(super) const OPERATORS: [(&[u8; 2], &str); 46] = [
@@ -50,7 +50,7 @@ pub(super) const OPERATORS: [(&[u8; 2], &str); 46] = [
     (b"ix", "[]"),
 ];
 
-/// Returns the built-in type of a letter.
+/// Returns the builtin type of a letter.
 pub(super) fn builtin(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'v' => "void",
