@@ -1,6 +1,7 @@
 //! [`Style`] of demangled names.
 
-/// Parts of a C++ signature to show. Has no effect on other languages, except [`Style::Mangled`].
+/// Parts of a C++ signature to show. Rust names differ only in [`Style::Mangled`] and in clone
+/// suffixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Style {

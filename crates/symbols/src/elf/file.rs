@@ -1,4 +1,4 @@
-//! [`File`]: header, sections and symbol tables of an ELF file that is being read.
+//! [`File`]: header, sections and symbol tables of an ELF file during parsing.
 
 use object::Endianness;
 use object::elf;
@@ -20,7 +20,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         (!table.is_empty()).then_some(table)
     }
 
-    /// Returns the file range of a symbol table's strings, as far as the file reaches; empty if there is none.
+    /// Returns the file range of a symbol table's strings, truncated at the end of the file. Empty
+    /// if there is none.
     pub(super) fn string_range(&self, table: Option<&SymbolTable<'data, E>>) -> Range<usize> {
         let range = table.and_then(|table| {
             let section = self.sections.section(table.string_section()).ok()?;
@@ -34,7 +35,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         range.unwrap_or_default()
     }
 
-    /// Returns the bytes of a section in the file; empty if it has none or its range is damaged.
+    /// Returns the bytes of a section in the file. Empty if it has none or its range is damaged.
     pub(super) fn section_bytes(&self, section: &E::SectionHeader) -> &'data [u8] {
         section.data(self.endian, self.data).unwrap_or_default()
     }

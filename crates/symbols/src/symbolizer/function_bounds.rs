@@ -22,7 +22,7 @@ const IN_BUCKET: usize = 4;
 /// Number of bounds compared at a time.
 const AT_A_TIME: usize = 8;
 
-/// Number of bounds in a bucket at which a binary search starts to pay off.
+/// Number of bounds in a bucket at which lookups switch to a binary search.
 const MANY: usize = 64;
 
 /// Maximum number of offset bits within a bucket.
@@ -33,8 +33,8 @@ const FEW_BUCKETS: u64 = 4096;
 
 /// Offsets of an image at which the result of a lookup may change.
 ///
-/// Compact, so that the tables of all images stay in the CPU cache: three bytes and two cache
-/// misses per lookup.
+/// Compact, so that the tables of all images stay in the CPU cache: three bytes per bound, in two
+/// arrays.
 #[derive(Clone, Debug)]
 pub struct FunctionBounds {
     /// The first bound.
