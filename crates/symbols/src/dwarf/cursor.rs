@@ -5,13 +5,13 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeSpecification, AttributeValue, EndianSlice, Reader};
 use gimli::{Unit, UnitOffset};
 
-/// Position among the entries of a unit. Methods that return an option return `None` at damage,
-/// behind which nothing can be read.
+/// Position among the entries of a unit. Methods that return an option return `None` at damage. The
+/// rest of the unit is then unreadable.
 pub(super) struct Cursor<'u, 'a> {
     unit: &'u Unit<Slice<'a>>,
     /// Bytes of all entries.
     entries: Slice<'a>,
-    /// Offset in the unit at which the entries begin.
+    /// Offset of the entries in the unit.
     first: usize,
     at: usize,
     /// Number of entries that enclose the next one.
@@ -53,20 +53,20 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(code)
     }
 
-    /// Descends: the next entry is a child of the one that was read.
+    /// Descends to the children of the entry just read.
     #[inline]
     pub(super) fn enter(&mut self) {
         self.depth += 1;
     }
 
-    /// Continues at `offset`, with an entry that `depth` others enclose.
+    /// Continues at `offset`, with an entry at this `depth`.
     pub(super) fn jump(&mut self, offset: UnitOffset, depth: isize) -> Option<()> {
         self.at = offset.0.checked_sub(self.first)?;
         self.depth = depth;
         (!self.is_at_end()).then_some(())
     }
 
-    /// Returns to attributes that were skipped.
+    /// Returns to skipped attributes.
     pub(super) fn back(&mut self, offset: UnitOffset) {
         self.at = offset.0.saturating_sub(self.first);
     }
@@ -114,9 +114,8 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(attribute)
     }
 
-    /// Returns the offset of the next sibling, by `DW_AT_sibling`, of an entry whose attributes are
-    /// still to be read. Reads the attributes, and returns `Some(None)`, if the entry states no
-    /// sibling or an impossible one.
+    /// Reads attributes up to `DW_AT_sibling`, and returns the offset of the next sibling. Skips
+    /// all attributes and returns `Some(None)` if the sibling is missing or invalid.
     pub(super) fn sibling(&mut self, layout: &Layout) -> Option<Option<UnitOffset>> {
         if !layout.has_sibling {
             self.skip_all(layout)?;
@@ -138,7 +137,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(found)
     }
 
-    /// Returns the target of a reference, if it lies further on.
+    /// Returns the target of a forward reference; `None` for others.
     pub(super) fn forward(&self, to: AttributeValue<Slice<'a>>) -> Option<UnitOffset> {
         match to {
             AttributeValue::UnitRef(next) if next > self.offset() => Some(next),
@@ -146,7 +145,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Skips the children of an entry that `depth` others enclose and whose attributes were read.
+    /// Skips the children of an entry at this `depth` whose attributes were read.
     pub(super) fn skip_children(
         &mut self,
         layouts: &mut Layouts<'_, '_>,

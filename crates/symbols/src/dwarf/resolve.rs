@@ -1,4 +1,4 @@
-//! Lookup of many addresses: the units that claim them, each of them once.
+//! Lookup of many addresses, each unit once.
 
 use super::batch::Batch;
 use super::debug_info::{DebugInfo, DwarfQuery, Found};
@@ -6,11 +6,11 @@ use gimli::SectionId;
 use rprof_parallel::map_chunks;
 use std::sync::Arc;
 
-/// Most units that are searched for one address, of those that claim to cover it.
+/// Maximum number of units to search for one address.
 const MAX_CLAIMS: usize = 8;
 
 impl DebugInfo<'_> {
-    /// Looks up `svmas`, which are sorted, on up to `threads` threads. Returns one result for each.
+    /// Looks up sorted `svmas` on up to `threads` threads. Returns one result for each.
     pub(crate) fn resolve(
         &self,
         svmas: &[u64],
@@ -34,8 +34,8 @@ impl DebugInfo<'_> {
             .iter()
             .map(|&svma| units.at(svma).take(MAX_CLAIMS).collect())
             .collect();
-        // Mostly one unit claims an address. Where several do and the first knows no
-        // function there, the next is asked.
+        // Usually one unit claims an address. If the first unit has no function there, the next one
+        // is searched.
         for round in 0..MAX_CLAIMS {
             let mut asked: Vec<(u32, usize)> = Vec::new();
             for (index, claims) in claims.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Names and paths in results, each kept once.
+//! Interned names and paths of results.
 
 use super::work_budget::WorkBudget;
 use rustc_hash::FxHashMap;
@@ -18,8 +18,8 @@ impl Texts {
         }
     }
 
-    /// Returns the shared text of `bytes`, invalid UTF-8 replaced by U+FFFD. Returns `None` once too many
-    /// are kept: a file could state a name of 64 KiB for every address.
+    /// Returns the shared text for `bytes`, with invalid UTF-8 replaced by U+FFFD. `None` beyond
+    /// the limit: a malicious file could have a name of 64 KiB for every address.
     pub(super) fn get(&mut self, bytes: &[u8]) -> Option<Arc<str>> {
         self.work.spend_len(bytes.len() / 8)?;
         if let Some(known) = self.known.get(bytes) {

@@ -1,5 +1,4 @@
-//! Entries in other places: in another unit, or in the supplementary file that several images
-//! share.
+//! References to entries in another unit, or in the supplementary file shared by several images.
 
 use super::abbreviations;
 use super::head::Head;
@@ -14,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// File in which a unit is.
+/// File of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DwarfFileKind {
     /// The image itself, or its debug file.
@@ -25,7 +24,7 @@ pub(super) enum DwarfFileKind {
     Split,
 }
 
-/// Unit in which an entry is.
+/// Open unit and its file.
 #[derive(Clone)]
 pub(super) struct UnitRef<'a> {
     pub(super) which: DwarfFileKind,
@@ -33,22 +32,23 @@ pub(super) struct UnitRef<'a> {
     pub(super) unit: Rc<Unit<Slice<'a>>>,
 }
 
-/// Units that one thread has open.
+/// Open units of one thread.
 pub(super) struct OpenUnits<'a> {
     main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
     shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
     units: FxHashMap<(DwarfFileKind, DebugInfoOffset), Rc<Unit<Slice<'a>>>>,
-    /// `None` for tables that cannot be read.
+    /// `None` for unreadable tables.
     abbreviations: FxHashMap<(DwarfFileKind, DebugAbbrevOffset), Option<Arc<Abbreviations>>>,
-    /// Bytes of tables in `abbreviations`, and with `units`.
+    /// Bytes of the tables in `abbreviations` and `units`.
     kept: usize,
     work: Arc<WorkBudget>,
 }
 
-/// Most units, and most tables of abbreviations, that are kept open.
+/// Maximum number of open units, and of abbreviation tables.
 const MAX_OPEN: usize = 256;
 
-/// Most bytes of tables of abbreviations that are kept. As they are read they take some ten times as much.
+/// Maximum number of bytes of abbreviation tables. Parsed, they take about ten times as much
+/// memory.
 const MAX_KEPT: usize = 4 << 20;
 
 impl<'a> OpenUnits<'a> {
@@ -68,17 +68,17 @@ impl<'a> OpenUnits<'a> {
         }
     }
 
-    /// Returns the sections of the file itself.
+    /// Returns the sections of the main file.
     pub(super) fn main(&self) -> &Rc<Dwarf<Slice<'a>>> {
         &self.main.0
     }
 
-    /// Returns what looking up may cost.
+    /// Returns the work budget.
     pub(super) fn work(&self) -> &Arc<WorkBudget> {
         &self.work
     }
 
-    /// Opens the unit at `offset` of the main file, with the details of its root entry.
+    /// Opens the unit at `offset` of the main file, with its root entry.
     pub(super) fn head(&mut self, offset: DebugInfoOffset) -> Option<Head<'a>> {
         let dwarf = Rc::clone(&self.main.0);
         self.head_of(DwarfFileKind::Main, &dwarf, offset)
@@ -102,7 +102,7 @@ impl<'a> OpenUnits<'a> {
                 let read = abbreviations::table(&dwarf.debug_abbrev, offset, &self.work);
                 let len = read.as_ref().map_or(0, |(_, len)| *len);
                 if self.kept + len > MAX_KEPT {
-                    // Units have their tables.
+                    // Units share ownership of the tables.
                     self.abbreviations.clear();
                     self.units.clear();
                     self.kept = 0;
@@ -114,7 +114,7 @@ impl<'a> OpenUnits<'a> {
             }
         };
         let abbreviations = abbreviations?;
-        // A root entry may have as many attributes as its abbreviation, however short it is.
+        // A short root entry may have many attributes without length.
         let root = header.range_from(header.root_offset()..).ok();
         let code = root.and_then(|mut root| root.read_uleb128().ok())?;
         let attributes = abbreviations.get(code)?.attributes().len();
