@@ -23,7 +23,6 @@ const LOCAL_LEN: usize = 30;
 const CENTRAL_LEN: usize = 46;
 const END_LEN: usize = 22;
 
-/// Byte range of a mapped file.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     file: Arc<ImageFile>,
@@ -51,7 +50,6 @@ impl Pages for Part {
     }
 }
 
-/// The ELF files in an archive.
 #[derive(Debug)]
 pub(crate) struct Archive {
     entries: Vec<Entry>,
@@ -65,8 +63,7 @@ struct Entry {
 }
 
 impl Archive {
-    /// Reads the directory of an archive. `None` if the file is no archive or contains no stored
-    /// ELF file.
+    /// Returns `None` if the file is no archive or contains no stored ELF file.
     pub(crate) fn open(file: ImageFile, path: &Path) -> Option<Archive> {
         if !file.bytes().starts_with(LOCAL) {
             return None;
@@ -85,8 +82,7 @@ impl Archive {
         (!entries.is_empty()).then_some(Archive { entries })
     }
 
-    /// Returns the index of the image at an offset of the archive, and the offset within that
-    /// image.
+    /// Returns the index of the image at an offset of the archive, and the offset in the image.
     pub(crate) fn image_at(&self, offset: u64) -> Option<(usize, u64)> {
         let offset = usize::try_from(offset).ok()?;
         let holds = |entry: &Entry| entry.part.range.contains(&offset);
@@ -97,7 +93,7 @@ impl Archive {
         ))
     }
 
-    /// Returns an image by its index. Parses it on first use.
+    /// Returns an image, parsed on first use.
     pub(crate) fn image(&self, number: usize) -> Result<&ElfImage<Part>, Reason> {
         let entry = self.entries.get(number).ok_or(Reason::OutsideImage)?;
         let open = || {
@@ -108,8 +104,7 @@ impl Archive {
     }
 }
 
-/// Returns the byte ranges of the uncompressed ELF files. `None` if the central directory is
-/// damaged.
+/// Returns the byte ranges of stored ELF files. `None` if the central directory is damaged.
 fn stored(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
     let half = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
@@ -212,7 +207,7 @@ mod tests {
         let key = ImageKey::file(file.path());
         assert_eq!(symbolizer.resolve_image(&key, &inside), direct);
         assert!(direct.iter().filter(|found| found.is_ok()).count() > 20);
-        // A compressed entry is no image, nor is the space between entries.
+        // Neither a compressed entry nor the space between entries is an image.
         let behind = start + program.len() as u64;
         let outside = symbolizer.resolve_image(&key, &[0, behind + 40]);
         assert!(

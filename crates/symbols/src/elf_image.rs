@@ -14,19 +14,17 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An ELF image and its debug file, which is opened on demand.
+/// An ELF image and its debug file, opened on demand.
 ///
-/// The image translates file offsets to SVMAs; the debug file has the same SVMAs. As in `perf`
-/// (found by experiment with 6.1), the symbols of a debug file replace the image's own, including
-/// `.dynsym`. Only PLT entries still come from the image.
+/// As in `perf` (found by experiment with 6.1), the symbols of a debug file replace the image's
+/// own, including `.dynsym`. Only PLT entries still come from the image.
 ///
-/// Unlike `perf` 6.1, this also translates offsets correctly for an image without `.dynsym` (a
-/// static program). `perf` uses the program headers of the debug file there, and names wrong
+/// The image translates file offsets to SVMAs, which both share. `perf` 6.1 uses the program
+/// headers of the debug file for an image without `.dynsym` (a static program), and names wrong
 /// functions.
 #[derive(Debug)]
 pub(crate) struct ElfImage<D> {
     image: ElfSymbols<D>,
-    /// Path of the file. `None` for the vdso, which has no file.
     path: Option<PathBuf>,
     /// Links to other files. Read on first use, as all fields below.
     links: OnceLock<Links>,
@@ -38,7 +36,6 @@ pub(crate) struct ElfImage<D> {
     functions: OnceLock<Option<ImageFunctions>>,
     /// Cached results without lines, and with lines.
     answers: [AnswerStore; 2],
-    /// True if a debug file is too long to read.
     is_too_long: AtomicBool,
 }
 
@@ -55,7 +52,7 @@ impl ElfImage<ImageFile> {
 }
 
 impl ElfImage<ImageFile> {
-    /// Returns true if a mapped file may not be kept mapped, or is no longer at its path.
+    /// Returns true if a file must not stay mapped, or was replaced.
     pub(crate) fn is_to_be_closed(&self, places: &DebugFiles) -> bool {
         let files = [
             Some((self.path.as_deref(), self.image.data())),
@@ -70,14 +67,13 @@ impl ElfImage<ImageFile> {
 }
 
 impl ElfImage<Vec<u8>> {
-    /// Parses a copy of an image. `path` is used to find its debug files.
     pub(crate) fn of_copy(bytes: Vec<u8>, path: PathBuf) -> Result<Self, Reason> {
         let image = ElfSymbols::parse(bytes).map_err(|error| not_an_image(&error))?;
         Ok(Self::new(image, Some(path)))
     }
 
-    /// Opens this process's vdso, if the identity matches. Its debug file, installed with the
-    /// kernel's, is found by build-id alone.
+    /// Opens this process's vdso. Its debug file is installed with the kernel's and found by
+    /// build-id.
     pub(crate) fn open_vdso(key: &ImageKey) -> Result<Self, Reason> {
         let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
         let image = ElfSymbols::parse(bytes).map_err(|_| Reason::ForeignVdso)?;
@@ -103,19 +99,16 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the SVMA of a file offset.
     pub(crate) fn svma(&self, offset: u64) -> Result<u64, Reason> {
         self.image
             .file_offset_to_svma(offset)
             .ok_or(Reason::OutsideImage)
     }
 
-    /// Returns up to `len` bytes of code at an SVMA, and the processor (`e_machine`).
     pub(crate) fn code(&self, svma: u64, len: u64) -> Option<(&[u8], u16)> {
         Some((self.image.code(svma, len)?, self.image.machine()))
     }
 
-    /// Announces sorted SVMAs for the following lookups.
     pub(crate) fn prepare(&self, svmas: &[u64], places: &DebugFiles) {
         self.image.prepare(svmas);
         if let Some(debug) = self.debug(places) {
@@ -123,10 +116,8 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the symbol that covers an SVMA, from the symbol tables alone.
     pub(crate) fn symbol(&self, svma: u64, places: &DebugFiles) -> Option<ElfSymbol<'_>> {
-        // Same rule as within one table: the later start wins; at the same start the symbol wins
-        // over the PLT entry.
+        // The later start wins; at the same start the symbol wins over the PLT entry.
         fn later<'s>(a: Option<ElfSymbol<'s>>, b: Option<ElfSymbol<'s>>) -> Option<ElfSymbol<'s>> {
             match (a, b) {
                 (Some(found), Some(entry)) if entry.start() > found.start() => Some(entry),
@@ -144,14 +135,12 @@ impl<D: Pages> ElfImage<D> {
         later(mini, self.image.lookup_svma(svma))
     }
 
-    /// Detects a signal trampoline after an SVMA without symbol.
     pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {
         let behind = svma.checked_add(1)?;
         let code = self.image.code(behind, signal_trampoline::LONGEST)?;
         signal_trampoline::find(code, behind)
     }
 
-    /// Returns why an SVMA without symbol and debug information has no name.
     pub(crate) fn reason(&self, svma: u64, places: &DebugFiles) -> Reason {
         let has_symtab = self.image.has_symtab()
             || self.mini(places).is_some()
@@ -167,8 +156,7 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the file offsets at which the result may change without debug information, unsorted.
-    /// `None` for more than `most`.
+    /// Returns the file offsets at which the result may change without debug information.
     pub(crate) fn bounds(
         &self,
         places: &DebugFiles,
@@ -188,30 +176,25 @@ impl<D: Pages> ElfImage<D> {
         self.image.offset_bounds(&svmas, most)
     }
 
-    /// Returns the functions in the image's unwinding information.
     pub(crate) fn functions(&self, places: &DebugFiles) -> Option<&ImageFunctions> {
         let read = || ImageFunctions::read(self.image.bytes(), places.memory.of(self.image.data()));
         self.functions.get_or_init(read).as_ref()
     }
 
-    /// Returns the store for results of such a query.
     pub(crate) fn answers(&self, query: DwarfQuery) -> &AnswerStore {
         &self.answers[usize::from(query.lines)]
     }
 
-    /// Returns the bytes of the image.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.image.bytes()
     }
 
-    /// Returns the file name without folders. May contain any character.
     pub(crate) fn file_name(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Returns true for an image built by rustc without debug information, whose inlined calls
-    /// cannot be resolved.
+    /// Returns true for Rust code without debug information.
     pub(crate) fn hides_inlined_calls(&self, places: &DebugFiles) -> bool {
         let is_readable = || (self.debug_info(places)).is_some_and(|debug| debug.has_entries());
         is_by_rustc(self.image.bytes())
@@ -219,7 +202,6 @@ impl<D: Pages> ElfImage<D> {
             && !is_readable()
     }
 
-    /// Returns the debug information, from the image itself or its debug file.
     pub(crate) fn debug_info(&self, places: &DebugFiles) -> Option<DebugInfo<'_>> {
         let debug = match self.links().has_dwarf {
             true => None,
@@ -266,8 +248,8 @@ impl<D: Pages> ElfImage<D> {
         self.links.get_or_init(|| Links::read(self.image.bytes()))
     }
 
-    /// Returns the debug file, if the image lacks symbols or debug information. A symbol table
-    /// alone is no proof of completeness: some are reduced to a few symbols.
+    /// Returns the debug file, if the image lacks symbols or debug information. Some symbol tables
+    /// are reduced to a few symbols.
     fn debug(&self, places: &DebugFiles) -> Option<&DebugFile> {
         let find = || {
             let links = self.links();
@@ -292,7 +274,6 @@ impl<D: Pages> ElfImage<D> {
     }
 }
 
-/// Opens the file, if the identity matches.
 pub(crate) fn right_file(
     key: &ImageKey,
     path: &Path,
@@ -327,8 +308,7 @@ fn not_an_image(error: &ElfError) -> Reason {
     }
 }
 
-/// Compares build-ids. Wrong symbols are worse than none: a file without the expected build-id does
-/// not match.
+/// Wrong symbols are worse than none: a file without the expected build-id does not match.
 pub(crate) fn check(
     key: &ImageKey,
     found: Option<&BuildId>,

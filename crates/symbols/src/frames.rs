@@ -50,14 +50,12 @@ pub struct Frame<'a> {
     pub inlined: bool,
 }
 
-/// Names of an inlined function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct InlinedName {
     pub(crate) name: Box<str>,
     pub(crate) raw: Arc<str>,
 }
 
-/// Inlined call: the names of the callee, and the line of the address in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inlined {
     pub(crate) function: Arc<InlinedName>,
@@ -107,14 +105,12 @@ impl Frames {
         Self::new(Arc::new(symbol), offset).with(line, Box::default())
     }
 
-    /// Sets the line and the inlined calls.
     pub(crate) fn with(mut self, line: Option<SourceLine>, inlined: Box<[Inlined]>) -> Self {
         self.line = line;
         self.inlined = inlined;
         self
     }
 
-    /// Sets the line where the outermost function begins.
     pub(crate) fn beginning_at(mut self, line: u32) -> Self {
         self.start_line = line;
         self

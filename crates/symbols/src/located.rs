@@ -9,7 +9,6 @@ use rprof_unwind::FunctionRanges;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Functions from unwinding information, and their memory reservation.
 #[derive(Debug)]
 pub(crate) struct ImageFunctions {
     ranges: FunctionRanges,
@@ -46,7 +45,6 @@ pub(crate) struct LocatedNames {
 }
 
 impl LocatedNames {
-    /// Returns the frame of the located function at an SVMA, which has no name for `reason`.
     pub(crate) fn frames<D: Pages>(
         &mut self,
         image: &ElfImage<D>,

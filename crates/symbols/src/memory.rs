@@ -4,11 +4,10 @@ use crate::pages::Pages;
 use rprof_image::MemoryBudget;
 use std::sync::OnceLock;
 
-/// Limit in bytes for untrusted files, such as those of a recording. Few real files need more.
+/// Limit for untrusted files, in bytes. Few real files need more.
 const OF_STRANGERS: u64 = 256 << 20;
 
-/// Minimum of the limit in bytes for trusted files. The default is a quarter of the machine's
-/// memory.
+/// Minimum limit for trusted files, in bytes.
 const OF_OURS: u64 = 1 << 30;
 
 /// Memory limits for decompression, shared by all images of a [`Symbolizer`](crate::Symbolizer).
@@ -40,7 +39,6 @@ impl Memory {
         }
     }
 
-    /// Returns the budget for a file.
     pub(crate) fn of(&self, file: &impl Pages) -> &MemoryBudget {
         match file.is_ours() {
             true => &self.ours,
@@ -55,7 +53,6 @@ impl Memory {
     }
 }
 
-/// Returns the memory of this machine in bytes. Reads it once.
 fn machine_memory() -> Option<u64> {
     static MEMORY: OnceLock<Option<u64>> = OnceLock::new();
     *MEMORY.get_or_init(read_machine_memory)

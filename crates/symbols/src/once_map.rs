@@ -14,7 +14,6 @@ pub(crate) struct OnceMap<K, V>(Mutex<FxHashMap<K, Entry<V>>>);
 #[derive(Debug)]
 struct Entry<V> {
     slot: Slot<V>,
-    /// True if it was used since the last [`OnceMap::forget_unused`].
     was_used: bool,
 }
 

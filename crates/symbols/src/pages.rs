@@ -31,7 +31,6 @@ impl Pages for ImageFile {
     }
 }
 
-/// A copy of a file from a recording.
 impl Pages for Vec<u8> {
     fn release(&self, _: Range<usize>) {}
 

@@ -29,20 +29,17 @@ use std::sync::Arc;
 /// Names shared by many addresses, each demangled once.
 pub(crate) struct Reconciler {
     style: Style,
-    /// Symbols by start and whether they are PLT entries, which come from another table if there is
-    /// a debug file.
+    /// The key tells PLT entries apart, which come from another table if there is a debug file.
     symbols: FxHashMap<(u64, bool), Arc<Symbol>>,
-    /// Functions named only by debug information, by start and name.
     functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
     inlined: FxHashMap<Arc<str>, Arc<InlinedName>>,
-    /// Disambiguated names, by name and suffix.
     told_apart: FxHashMap<(Arc<str>, Arc<str>), Arc<InlinedName>>,
-    /// Names of inlined calls by the memory address of their text, a faster key than the text.
+    /// Keyed by the memory address of the raw name, which is faster than the text.
     by_place: FxHashMap<usize, Arc<InlinedName>>,
 }
 
 impl Reconciler {
-    /// Demangles the names of all inlined calls on up to `threads` threads, as this takes longest.
+    /// Demangles the names of all inlined calls in parallel, as this takes longest.
     pub(crate) fn new(style: Style, found: &[Option<Found>], threads: usize) -> Self {
         let frames = found
             .iter()
@@ -67,7 +64,6 @@ impl Reconciler {
         }
     }
 
-    /// Returns the frames of an SVMA. `None` if neither side has a function there.
     pub(crate) fn frames(
         &mut self,
         svma: u64,
@@ -114,7 +110,6 @@ impl Reconciler {
         Some(frames.beginning_at(start_line))
     }
 
-    /// Creates the symbol of a function named by the table, with an optional suffix.
     fn symbol(&mut self, found: &ElfSymbol<'_>, distinction: Option<&str>) -> Arc<Symbol> {
         let style = self.style;
         let make = || {
@@ -153,8 +148,7 @@ impl Reconciler {
         Arc::clone(self.functions.entry(key).or_insert_with(make))
     }
 
-    /// Returns the names of an inlined call. `raw` must live until all calls are named, so that no
-    /// other text reuses its address.
+    /// `raw` must live until all calls are named, so that no other text reuses its address.
     fn inlined(
         &mut self,
         raw: Option<&Arc<str>>,
@@ -187,7 +181,6 @@ impl Reconciler {
     }
 }
 
-/// Appends the disambiguating suffix to a name.
 fn with_distinction(name: Cow<'_, str>, distinction: Option<&str>) -> Box<str> {
     match distinction {
         Some(distinction) => [&*name, distinction].concat().into(),

@@ -19,8 +19,7 @@ use std::sync::Arc;
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// Disambiguates functions in the results for the sorted `svmas`. `is_named` returns true if a
-/// symbol gives the function at an address another name than debug information. `with_lines` looks
-/// up some of the addresses again, with lines.
+/// symbol has another name than debug information. `with_lines` looks up some addresses again.
 pub(crate) fn tell_apart(
     svmas: &[u64],
     found: &mut [Option<Found>],
@@ -90,12 +89,10 @@ pub(crate) fn tell_apart(
     }
 }
 
-/// Returns name and entry of a function without a linkage name.
 fn key(frame: &FoundFrame) -> Option<(&str, FunctionEntry)> {
     Some((frame.name.as_deref()?, frame.entry?))
 }
 
-/// Returns the names that several entries share.
 fn shared_names(found: &[Option<Found>]) -> FxHashSet<Arc<str>> {
     let mut first: FxHashMap<&str, FunctionEntry> = FxHashMap::default();
     let mut shared: FxHashSet<Arc<str>> = FxHashSet::default();
@@ -114,7 +111,6 @@ fn shared_names(found: &[Option<Found>]) -> FxHashSet<Arc<str>> {
 #[derive(Clone, Debug, Default)]
 struct Met {
     file: Option<Arc<str>>,
-    /// Line of its declaration; 0 if unknown.
     start_line: u32,
     first: u32,
     last: u32,
@@ -140,10 +136,9 @@ impl Met {
     }
 }
 
-/// Identity of a function: file and line.
 type Place = (Arc<str>, u32);
 
-/// Returns the suffixes for functions of one name, by entry. Empty if they are one function.
+/// Returns the suffixes by entry. Empty if all are one function.
 fn distinctions(entries: FxHashMap<FunctionEntry, Met>) -> FxHashMap<FunctionEntry, Arc<str>> {
     let mut places: FxHashMap<FunctionEntry, Place> = FxHashMap::default();
     let mut by_file: FxHashMap<Arc<str>, Vec<(FunctionEntry, Met)>> = FxHashMap::default();
@@ -183,8 +178,7 @@ fn distinctions(entries: FxHashMap<FunctionEntry, Met>) -> FxHashMap<FunctionEnt
 fn by_lines(mut entries: Vec<(FunctionEntry, Met)>) -> Vec<(FunctionEntry, u32)> {
     entries.sort_unstable_by_key(|(entry, met)| (met.first, met.last, *entry));
     entries.truncate(MAX_ENTRIES);
-    // Each entry starts as its own group; neighbours are merged by distance. Entries are sorted by
-    // line.
+    // Neighbours are merged by distance. Entries are sorted by line.
     let mut groups = Groups {
         parents: (0..entries.len()).collect(),
         units: (entries.iter())
@@ -212,10 +206,8 @@ fn by_lines(mut entries: Vec<(FunctionEntry, Met)>) -> Vec<(FunctionEntry, u32)>
         .collect()
 }
 
-/// Disjoint groups of entries (union-find).
 struct Groups {
     parents: Vec<usize>,
-    /// Units of each group's entries.
     units: Vec<FxHashSet<u32>>,
 }
 
@@ -243,8 +235,7 @@ impl Groups {
     }
 }
 
-/// Returns the shortest unique suffix of each path, in whole components. The whole path if it has
-/// no unique suffix.
+/// Returns the shortest unique suffix of each path, or the whole path.
 fn shortest_ends<'p>(paths: &FxHashSet<&'p str>) -> FxHashMap<&'p str, &'p str> {
     // Paths with the longest common suffix become neighbours.
     let mut sorted: Vec<(Vec<&str>, &'p str)> = (paths.iter())
@@ -286,7 +277,6 @@ mod tests {
         })
     }
 
-    /// Declaration line that marks functions named by symbols.
     const NAMED: u32 = 1234;
 
     /// Result of one function: name, unit and offset, declaration line, and line of the address.

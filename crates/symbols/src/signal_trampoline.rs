@@ -7,7 +7,6 @@
 use crate::frames::{Frames, Symbol};
 use std::sync::Arc;
 
-/// Name and code, as in C libraries and the kernel.
 const TRAMPOLINES: [(&str, &[u8]); 3] = [
     // mov rax, 15; syscall. glibc, and musl with a 32-bit move.
     ("__restore_rt", &[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5]),
@@ -19,7 +18,6 @@ const TRAMPOLINES: [(&str, &[u8]); 3] = [
     ),
 ];
 
-/// Length of the longest trampoline, in bytes.
 pub(crate) const LONGEST: u64 = 9;
 
 /// Returns the trampoline at the start of `code`, whose first byte is at `svma`.

@@ -62,13 +62,10 @@ pub struct Symbolizer {
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
     kernel: OnceLock<Result<RunningKernel, Reason>>,
-    /// Disk cache of the kernel's symbols.
     kernel_cache: Option<PrivateCache>,
-    /// Disk cache of results from debug information.
     answer_cache: Option<PrivateCache>,
     /// All kernel symbols, loaded if the cached ones in `kernel` are insufficient.
     whole_kernel: OnceLock<Result<KernelSymbols, Reason>>,
-    /// AVMAs at which results for the kernel change.
     kernel_bounds: OnceLock<FunctionBounds>,
     /// True while kernel symbols are about to be loaded.
     loads_kernel: AtomicBool,
@@ -397,14 +394,12 @@ impl Symbolizer {
     }
 }
 
-/// Image that is ready for lookups.
 #[derive(Debug)]
 enum Image {
     File(ElfImage<ImageFile>),
     /// Several images, at offsets of one file.
     Archive(Archive),
     Vdso(ElfImage<Vec<u8>>),
-    /// The kernel or a module.
     Kernel {
         /// Difference between addresses of `/proc/kallsyms` and recorded ones, if the list is of
         /// this kernel.
@@ -420,7 +415,6 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// Number of files below a folder that this process has mapped.
     fn mapped_below(folder: &Path) -> usize {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let folder = folder.to_str().unwrap();

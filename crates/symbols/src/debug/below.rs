@@ -12,20 +12,18 @@ use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadRef};
 use rprof_image::{BuildId, FileReader, RegularFile, build_id_of};
 
-/// Maximum number of folder entries to visit: enough for artefacts, too few for a whole system.
+/// Maximum number of folder entries to visit. A whole system has more.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Maximum folder depth.
 const MOST_DEPTH: usize = 16;
 
-/// Files below a folder by build-id. Searched on first use.
 #[derive(Debug, Default)]
 pub(crate) struct RootFiles {
     found: OnceLock<HashMap<BuildId, Vec<PathBuf>>>,
 }
 
 impl RootFiles {
-    /// Returns the files with this build-id, images before debug files, sorted by path.
+    /// Returns the files with this build-id, images before debug files, then by path.
     pub(super) fn with(&self, root: &Path, build_id: &BuildId) -> &[PathBuf] {
         let found = self.found.get_or_init(|| search(root));
         found.get(build_id).map_or(&[], Vec::as_slice)
@@ -115,7 +113,6 @@ mod tests {
         let other = BuildId::new(&[1, 2, 3]).unwrap();
         assert!(files.with(folder.path(), &other).is_empty());
         assert!(RootFiles::default().with(Path::new("/"), &id).is_empty());
-        // The image sorts before the debug file, regardless of their names.
         let made = (Command::new("objcopy").arg("--only-keep-debug"))
             .args([path("deep/deeper/copy"), path("a")])
             .status();

@@ -5,19 +5,17 @@ use object::read::elf::{ElfFile, FileHeader};
 use object::{Endianness, Object, ObjectSection};
 use rprof_image::{BuildId, build_id_of};
 
-/// Maximum length of a file name in a link.
 const MAX_NAME: usize = 4096;
 
-/// Links in one file. They are unverified: check the file that a link leads to.
+/// Unverified links of one file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Links {
     /// `.gnu_debuglink`: name of the debug file, and its CRC-32 (GDB manual, "Debugging Information
     /// in Separate Files").
     pub(crate) debug: Option<(Vec<u8>, u32)>,
-    /// `.gnu_debugaltlink`, or `.debug_sup` (DWARF 5, section 7.3.6): path of the supplementary
-    /// file that `dwz` made for several images, and its build-id.
+    /// `.gnu_debugaltlink`, or `.debug_sup` (DWARF 5, section 7.3.6): path and build-id of the
+    /// supplementary file of `dwz`.
     pub(crate) shared: Option<(Vec<u8>, BuildId)>,
-    /// True if the file has a non-empty `.debug_info` section.
     pub(crate) has_dwarf: bool,
 }
 
@@ -67,13 +65,12 @@ pub(crate) fn debugdata(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns true for a plain file name, false for a path.
 fn is_plain(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&b'/')
 }
 
-/// Returns the identity of a supplementary file: its build-id, or the checksum in its `.debug_sup`,
-/// as DWARF 5 requires no build-id.
+/// Returns the build-id of a supplementary file, or the checksum in its `.debug_sup`: DWARF 5
+/// requires no build-id.
 pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
     fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<BuildId> {
         let file = ElfFile::<E>::parse(bytes).ok()?;
@@ -86,8 +83,8 @@ pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
     })
 }
 
-/// Parses `.debug_sup`: version (2), flag for the supplementary file itself (1), path, checksum
-/// length, checksum. `None` if it is damaged or its flag is not `shared`.
+/// Parses `.debug_sup`: version (2), flag of a supplementary file (1), path, checksum length,
+/// checksum.
 fn supplementary(section: &[u8], endian: Endianness, shared: bool) -> Option<(&[u8], &[u8])> {
     let (version, rest) = section.split_first_chunk::<2>()?;
     let version = match endian {

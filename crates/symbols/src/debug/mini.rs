@@ -16,15 +16,13 @@ const MAX_WINDOW_KIB: u32 = 128 << 10;
 /// Bytes per decompression step. Each step first reserves its memory.
 const STEP: u64 = 4 << 20;
 
-/// Decompressed symbol table.
 #[derive(Debug)]
 pub(crate) struct MiniSymbols {
     pub(crate) symbols: ElfSymbols<Vec<u8>>,
-    /// Reservations for the decompressed bytes.
     _leases: Vec<MemoryLease>,
 }
 
-/// Decompresses the symbol table. `None` if the image has none, or it is damaged or too large.
+/// Returns `None` if the image has no such table, or it is damaged or too large.
 pub(crate) fn symbols(image: &[u8], memory: &MemoryBudget) -> Option<MiniSymbols> {
     let packed = debugdata(image)?;
     let (mut unpacked, mut leases) = (Vec::new(), Vec::new());

@@ -40,32 +40,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum length of a debug file for the CRC-32 check, in bytes. The check takes a second. Longer
-/// files, such as those of browsers, have a build-id.
+/// Maximum length for the CRC-32 check, in bytes: it takes a second. Longer debug files, as of
+/// browsers, have a build-id.
 const MAX_CRC: usize = 2 << 30;
 
-/// Places to search for debug files.
 #[derive(Debug, Clone)]
 pub(crate) struct DebugFiles {
-    /// Folders that contain a `.build-id` folder.
     pub(crate) dirs: Vec<PathBuf>,
     /// Cache filled by `perf record`. Read only.
     pub(crate) perf_cache: Option<PathBuf>,
-    /// Folder that replaces `/` in paths of images and debug files.
     pub(crate) root: Option<PathBuf>,
-    /// Files below that folder, at any path.
     pub(crate) root_files: Arc<RootFiles>,
-    /// Memory limits for decompression.
     pub(crate) memory: Memory,
-    /// Source of files missing on this machine.
     pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
     /// If set, files in other places are not kept open: see
     /// [`SymbolizerBuilder::releases_files`](crate::SymbolizerBuilder::releases_files).
     pub(crate) lasting: Option<Arc<LastingPlaces>>,
 }
 
-/// Maximum length of a file to copy instead of keeping it mapped, in bytes. A longer file is
-/// reopened each time.
+/// Maximum length of a file to copy instead of map, in bytes. A longer file is reopened each time.
 const MAX_COPY: u64 = 16 << 20;
 
 impl Default for DebugFiles {
@@ -83,7 +76,6 @@ impl Default for DebugFiles {
     }
 }
 
-/// File with the symbols or the debug information of an image.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
     pub(crate) path: PathBuf,
@@ -91,7 +83,6 @@ pub(crate) struct DebugFile {
     pub(crate) links: Links,
 }
 
-/// Supplementary file that `dwz` made for several images.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     pub(crate) file: ImageFile,
@@ -99,8 +90,7 @@ pub(crate) struct SharedFile {
 }
 
 impl DebugFiles {
-    /// Returns the path on this machine of an image recorded at `path`. `..` cannot leave another
-    /// root.
+    /// Returns the path on this machine of a recorded path. `..` cannot leave another root.
     pub(crate) fn place(&self, path: &Path) -> PathBuf {
         let Some(root) = &self.root else {
             return path.to_path_buf();
@@ -112,7 +102,7 @@ impl DebugFiles {
         inside.map_or_else(|| path.to_path_buf(), |inside| root.join(inside))
     }
 
-    /// Opens the file of an image. Copies it if it may not be kept mapped and is not too long.
+    /// Opens an image. Copies it if it may not stay mapped and is short.
     pub(crate) fn open(&self, path: &Path) -> Result<ImageFile, OpenError> {
         let file = RegularFile::open(path)?;
         match self.may_keep(path) || file.metadata().len() > MAX_COPY {
@@ -121,7 +111,6 @@ impl DebugFiles {
         }
     }
 
-    /// Returns true if the file at a path may be kept mapped.
     pub(crate) fn may_keep(&self, path: &Path) -> bool {
         let Some(lasting) = &self.lasting else {
             return true;
@@ -129,7 +118,6 @@ impl DebugFiles {
         std::fs::metadata(path).is_ok_and(|metadata| lasting.has(path, &metadata))
     }
 
-    /// Returns the debug folders, the ones below the root first.
     pub(crate) fn dirs(&self) -> Vec<PathBuf> {
         let mut dirs: Vec<PathBuf> = Vec::new();
         if self.root.is_some() {
@@ -139,8 +127,7 @@ impl DebugFiles {
         dirs
     }
 
-    /// Finds the debug file of an image. `None` if there is none. Sets `too_long` if a candidate is
-    /// too long to verify.
+    /// Finds the debug file of an image. Sets `too_long` if a candidate is too long to verify.
     pub(crate) fn debug_file(
         &self,
         image: Option<&Path>,
@@ -190,7 +177,7 @@ impl DebugFiles {
             })
     }
 
-    /// Fetches a missing file and passes it to `open`. A file that `open` refuses is not kept.
+    /// Fetches a missing file, to be kept only if `open` accepts it.
     fn fetch<T>(
         &self,
         kind: RemoteKind,
@@ -208,7 +195,6 @@ impl DebugFiles {
         open(&path)
     }
 
-    /// Opens the supplementary file that `links` of the file at `from` names.
     pub(crate) fn shared(&self, from: &Path, links: &Links) -> Option<SharedFile> {
         let (path, build_id) = links.shared.as_ref()?;
         let dirs = self.dirs();
@@ -229,7 +215,6 @@ impl DebugFiles {
             .or_else(|| self.fetch(RemoteKind::DebugInfo, build_id, Some(from), open))
     }
 
-    /// Returns the files with this build-id below the other root, images first.
     fn below_root(&self, build_id: &BuildId) -> Vec<PathBuf> {
         let root = self.root.as_deref();
         root.map_or_else(Vec::new, |root| {
@@ -237,8 +222,8 @@ impl DebugFiles {
         })
     }
 
-    /// Returns the search places for split DWARF files. `images` are the paths of the image and its
-    /// debug file. Units of an image that `is_ours` may name any path.
+    /// Returns the search places for split DWARF files. Units of an image that `is_ours` may name
+    /// any path.
     pub(crate) fn split_files(&self, images: Vec<PathBuf>, is_ours: bool) -> SplitFiles {
         SplitFiles::new(
             images,
@@ -249,7 +234,7 @@ impl DebugFiles {
         )
     }
 
-    /// Opens a copy of the image at `path`, which is missing or was replaced.
+    /// Opens a copy of a missing or replaced image.
     pub(crate) fn image(&self, build_id: &BuildId, path: &Path) -> Option<ElfSymbols<ImageFile>> {
         let open = |path: &Path| {
             let symbols = ElfSymbols::parse(ImageFile::open(path).ok()?).ok()?;
@@ -269,7 +254,6 @@ impl DebugFiles {
 }
 
 impl DebugFile {
-    /// Opens a regular ELF file if `right` accepts it.
     fn open(path: PathBuf, right: impl FnOnce(&Self, &[u8]) -> bool) -> Option<Self> {
         let symbols = ElfSymbols::parse(ImageFile::open(&path).ok()?).ok()?;
         let links = Links::read(symbols.bytes());

@@ -17,8 +17,8 @@ pub(super) fn by_build_id(dirs: &[PathBuf], build_id: &BuildId) -> Vec<PathBuf> 
         .collect()
 }
 
-/// Lists the cached debug file and image of `perf record` (or `perf buildid-cache --add`): `debug`
-/// and `elf` in `.build-id/xx/yyyy/`.
+/// Lists `debug` and `elf` in `.build-id/xx/yyyy/`, as cached by `perf record` or `perf
+/// buildid-cache --add`.
 pub(super) fn in_perf_cache(cache: Option<&Path>, build_id: &BuildId) -> Vec<PathBuf> {
     match cache.and_then(|cache| image_in_perf_cache(cache, build_id)) {
         Some(image) => vec![image.with_file_name("debug"), image],
@@ -31,8 +31,8 @@ pub(super) fn image_in_perf_cache(cache: &Path, build_id: &BuildId) -> Option<Pa
     Some(cache.join(".build-id").join(first).join(rest).join("elf"))
 }
 
-/// Lists the paths at which `gdb` searches for the `.gnu_debuglink` file: beside the image, in
-/// `.debug` below it, and in the debug folders at the path of the image.
+/// Lists the paths of `gdb` for the `.gnu_debuglink` file: beside the image, in `.debug`, and in
+/// the debug folders.
 pub(super) fn by_name(
     dirs: &[PathBuf],
     image: &Path,
@@ -63,8 +63,8 @@ pub(super) fn by_name(
     places
 }
 
-/// Returns the path in `.gnu_debugaltlink`, relative to the folder of the file at `from`. `None` if
-/// it leaves both that folder and the debug folders: a file must not name arbitrary files.
+/// Returns the path in `.gnu_debugaltlink` of the file at `from`. `None` outside of its folder and
+/// the debug folders: a file must not name arbitrary files.
 pub(super) fn stated(
     dirs: &[PathBuf],
     from: &Path,
@@ -99,8 +99,8 @@ pub(crate) fn without_dots(path: &Path) -> Option<PathBuf> {
     plain.is_absolute().then_some(plain)
 }
 
-/// Splits a build-id in hexadecimal into its first byte, the folder name, and the rest. `None` for
-/// a one-byte build-id.
+/// Splits a build-id in hexadecimal into folder (first byte) and rest. `None` for a one-byte
+/// build-id.
 fn split_hex(build_id: &BuildId) -> Option<(String, String)> {
     let mut first = build_id.to_string();
     let rest = first.split_off(2);

@@ -17,8 +17,6 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// Returns the output, with [`CUT_MARK`] if it was truncated. `None` if it is empty, or if the
-    /// demangler `failed` before the limit.
     pub(super) fn finish(mut self, failed: bool) -> Option<String> {
         if self.full {
             self.text.push_str(CUT_MARK);

@@ -5,8 +5,7 @@ use super::short;
 use super::style::Style;
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-/// Maximum nesting of types and expressions: far beyond real code, and within the 2 MiB stack of a
-/// thread in a debug build.
+/// Maximum nesting: far beyond real code, and within the 2 MiB stack of a thread in a debug build.
 const MAX_DEPTH: u32 = 128;
 
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
@@ -21,7 +20,6 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     long(raw, style)
 }
 
-/// Demangles with `cpp_demangle`, then applies the corrections below.
 pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     if let Some((words, function)) = special(functions(raw).next()?)
         && let Some(name) = plain(&function, Style::Full)
@@ -38,20 +36,18 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     }
 }
 
-/// Maximum number of dots to try as the start of a clone's suffix.
 const MAX_DOTS: usize = 4;
 
 /// Returns the possible function names of a clone (`.cold`, `.part.0`, `.llvm.123`, `.actor`), most
-/// likely first. Each is the text before a dot, as identifiers may contain dots. The frame type of
-/// a GCC coroutine, `_Z4corom.Frame`, is an example: `_Z4coroPZ4coromE14_Z4corom.Frame.actor`.
+/// likely first: the text before each dot. Identifiers may contain dots too:
+/// `_Z4coroPZ4coromE14_Z4corom.Frame.actor`.
 fn functions(raw: &str) -> impl Iterator<Item = &str> {
     let dots = raw.match_indices('.').take(MAX_DOTS);
     dots.map(|(at, _)| &raw[..at]).chain([raw])
 }
 
-/// Demangles a function without its return type, which comes after the name. The return type may
-/// contain expressions that `cpp_demangle` cannot parse, mostly `enable_if` in the standard
-/// library.
+/// Demangles a function without its return type. It may contain expressions that `cpp_demangle`
+/// cannot parse, mostly `enable_if` in the standard library.
 fn without_return_type(function: &str) -> Option<String> {
     let (readable, _) = function.split_once("Xsr")?;
     let ends = readable.rmatch_indices('E').take(16);
@@ -75,9 +71,9 @@ fn plain(mangled: &str, style: Style) -> Option<String> {
     Some(constructors(abbreviated(name)))
 }
 
-/// Splits off the prefix of a special name (vtable, VTT, thunk, transaction clone), for which
-/// `cpp_demangle` uses unusual words. Returns the usual words, and the linkage name after the
-/// prefix. Source: Itanium C++ ABI, "Special Names".
+/// Splits off the prefix of a special name (vtable, VTT, thunk, transaction clone), which
+/// `cpp_demangle` words differently. Returns the usual words, and the rest. Source: Itanium C++
+/// ABI, "Special Names".
 fn special(mangled: &str) -> Option<(&'static str, String)> {
     let rest = mangled.strip_prefix("_Z")?;
     let offset = |text: &str| -> Option<usize> {
@@ -103,7 +99,7 @@ fn special(mangled: &str) -> Option<(&'static str, String)> {
     Some((words, format!("_Z{rest}")))
 }
 
-/// Removes the text after the parameters of a member function: ` const`, ` &`, ` [clone .cold]`.
+/// Removes ` const`, ` &` and ` [clone .cold]` after the parameters.
 fn without_qualifiers(mut name: String) -> String {
     if let Some(at) = name.find(" [clone .") {
         name.truncate(at);
@@ -124,8 +120,7 @@ fn without_qualifiers(mut name: String) -> String {
     name
 }
 
-/// Replaces the expansions of `Si` and `Sd` by `std::istream` and `std::iostream`, as in other
-/// demanglers.
+/// Replaces the expansions of `Si` and `Sd`, as other demanglers do.
 fn abbreviated(name: String) -> String {
     if !name.contains("std::basic_i") {
         return name;
@@ -140,7 +135,7 @@ fn abbreviated(name: String) -> String {
     )
 }
 
-/// Names constructors and destructors after the full class name, even if the class is abbreviated.
+/// Names constructors and destructors of an abbreviated class after its full name.
 fn constructors(name: String) -> String {
     const STREAMS: [(&str, &str); 4] = [
         (

@@ -47,7 +47,6 @@ pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
 pub fn demangle_bytes(raw: &[u8], style: Style) -> Cow<'_, str> {
     match String::from_utf8_lossy(raw) {
         Cow::Borrowed(raw) => demangle(raw, style),
-        // No mangling scheme yields invalid UTF-8.
         Cow::Owned(raw) => Cow::Owned(raw),
     }
 }

@@ -4,8 +4,7 @@ use super::bounded::Bounded;
 use super::style::Style;
 use std::fmt::Write;
 
-/// Demangles a Rust name, without its hash and, in v0, without crate disambiguators. `None` for
-/// other names.
+/// Demangles without hashes and crate disambiguators. `None` for other names.
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     // rustc_demangle also accepts fewer or more underscores (macOS, Windows). Those are ambiguous:
     // `ZN` alone is a valid C name.

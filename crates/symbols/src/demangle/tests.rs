@@ -57,8 +57,8 @@ fn clones() {
     );
 }
 
-/// Checked with c++filt. GCC splits a coroutine into two functions that take a frame, whose type
-/// name contains the coroutine's name and a dot. LLVM splits it into three, without a frame type.
+/// Checked with c++filt. GCC splits a coroutine into two functions that take a frame with a dot in
+/// its type name, LLVM into three without a frame type.
 #[test]
 fn parts_of_coroutines() {
     for (raw, expected) in [
@@ -329,8 +329,8 @@ fn short_way_is_the_long_way() {
         .collect();
     let (written, all) = (short.len(), names.len());
     assert!(written * 2 >= all, "{written} of {all} in one pass");
-    // Debug builds of the library are slow, so only a sample is compared. The library is wrong in a
-    // few cases, such as members of a class named after a pointer.
+    // The library is slow in debug builds, and wrong in a few cases, such as members of a class
+    // named after a pointer.
     let every = short.len().div_ceil(30_000).max(1);
     let differs = |(raw, name): &&(&String, String)| {
         cpp::long(raw, Style::NoParameters).is_some_and(|long| long != *name)
@@ -342,7 +342,6 @@ fn short_way_is_the_long_way() {
     }
 }
 
-/// Pairs names with the output of c++filt. Empty if c++filt is not installed.
 fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, String)> {
     let mut input = tempfile::tempfile().unwrap();
     for (raw, _) in names {
@@ -363,7 +362,6 @@ fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, S
     names.iter().zip(text.lines()).map(pair).collect()
 }
 
-/// Compares with the output of c++filt.
 #[test]
 fn in_one_pass() {
     let introsort = "_ZSt16__introsort_loopIN9__gnu_cxx17__normal_iteratorIP4ItemSt6vectorIS2_SaIS2_EEEElNS0_5__ops15_Iter_comp_iterIZL6round1iEUlRKS2_SB_E_EEEvT_SF_T0_T1_";

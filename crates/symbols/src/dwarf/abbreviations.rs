@@ -4,18 +4,18 @@ use super::sections::Slice;
 use super::work_budget::WorkBudget;
 use gimli::{Abbreviations, DebugAbbrev, DebugAbbrevOffset, EndianSlice, Reader, Section};
 
-/// Maximum length of a table, in bytes. Parsed, it takes about ten times as much memory. The
-/// largest units have about 100 KiB.
+/// Maximum length of a table, in bytes. The largest units have 100 KiB, and ten times as much when
+/// parsed.
 const MAX_TABLE: usize = 1 << 20;
 
-/// Maximum length of one abbreviation read alone, in bytes. Real ones have less than 200.
+/// Maximum length of one abbreviation, in bytes. Real ones have less than 200.
 const MAX_ONE: usize = 16 << 10;
 
 /// Work per byte of a table, as parsing allocates memory for each attribute.
 const FOR_EACH_BYTE: u64 = 16;
 
-/// Parses the table at an offset. Also returns its length in bytes. `None` if it is damaged, too
-/// long, or beyond the work budget.
+/// Parses the table at an offset. Also returns its length. `None` if it is damaged, too long, or
+/// beyond the budget.
 pub(super) fn table(
     section: &DebugAbbrev<Slice<'_>>,
     offset: DebugAbbrevOffset,
@@ -40,8 +40,7 @@ pub(super) fn table(
     Some((parse(start, len)?, len))
 }
 
-/// Parses one abbreviation of the table at an offset, usually the first of hundreds. `budget`
-/// limits the bytes to skip.
+/// Parses one abbreviation, usually the first of hundreds. `budget` limits the bytes to skip.
 pub(super) fn one(
     section: &DebugAbbrev<Slice<'_>>,
     offset: DebugAbbrevOffset,
@@ -71,8 +70,7 @@ fn parse(start: Slice<'_>, len: usize) -> Option<Abbreviations> {
     table.abbreviations(DebugAbbrevOffset(0)).ok()
 }
 
-/// Skips the rest of an abbreviation after its code. `None` if it is damaged, or longer than `most`
-/// bytes.
+/// Skips an abbreviation after its code. `None` if it is damaged, or longer than `most` bytes.
 fn skip_rest(at: &mut Slice<'_>, most: usize) -> Option<()> {
     let before = at.len();
     at.read_uleb128().ok()?;
@@ -98,7 +96,6 @@ mod tests {
     use gimli::RunTimeEndian;
     use rprof_image::MemoryBudget;
 
-    /// Builds an abbreviation with this many attributes.
     fn abbreviation(code: u8, attributes: usize) -> Vec<u8> {
         let mut bytes = vec![code, 0x11, 0];
         bytes.extend([0x3a, 0x19].repeat(attributes));

@@ -29,7 +29,6 @@ pub(super) struct Batch<'a> {
     read: Range<usize>,
 }
 
-/// Number of `.debug_info` bytes to release at a time.
 const RELEASE: usize = 1 << 20;
 
 impl<'a> Batch<'a> {
@@ -52,7 +51,6 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Opens the unit at `offset`. Also returns the offset of its line program.
     pub(super) fn open_unit(
         &mut self,
         offset: DebugInfoOffset,
@@ -66,13 +64,12 @@ impl<'a> Batch<'a> {
         Some((unit_ref, lines))
     }
 
-    /// Returns the work budget of the lookup.
     pub(super) fn work(&self) -> &Arc<WorkBudget> {
         &self.work
     }
 
-    /// Marks a unit as read. Releases the memory of read units in steps of [`RELEASE`] bytes, so
-    /// that memory does not grow with the file.
+    /// Releases the memory of read units in steps of [`RELEASE`] bytes, so that memory does not
+    /// grow with the file.
     fn release(&mut self, unit: Range<usize>) {
         if self.read.is_empty() || unit.start < self.read.end {
             self.read = unit;
@@ -88,8 +85,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Looks up sorted `svmas` in the unit at `offset`. Returns one result for each, in their
-    /// order.
+    /// Returns one result for each of the sorted `svmas`.
     pub(super) fn unit(&mut self, offset: DebugInfoOffset, svmas: &[u64]) -> Vec<Found> {
         let Some(head) = self.open.head(offset) else {
             return vec![Found::default(); svmas.len()];

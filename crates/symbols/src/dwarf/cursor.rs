@@ -5,11 +5,9 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeSpecification, AttributeValue, EndianSlice, Reader};
 use gimli::{Unit, UnitOffset};
 
-/// Position among the entries of a unit. Methods that return an option return `None` at damage. The
-/// rest of the unit is then unreadable.
+/// Position among the entries of a unit. Methods return `None` at damage, which ends the unit.
 pub(super) struct Cursor<'u, 'a> {
     unit: &'u Unit<Slice<'a>>,
-    /// Bytes of all entries.
     entries: Slice<'a>,
     /// Offset of the entries in the unit.
     first: usize,
@@ -19,7 +17,6 @@ pub(super) struct Cursor<'u, 'a> {
 }
 
 impl<'u, 'a> Cursor<'u, 'a> {
-    /// Starts at the root entry.
     pub(super) fn new(unit: &'u Unit<Slice<'a>>) -> Option<Self> {
         let root = unit.header.root_offset();
         Some(Self {
@@ -43,7 +40,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         self.depth
     }
 
-    /// Reads the abbreviation code of an entry; its attributes follow. 0 ends a list of children.
+    /// Reads an abbreviation code. 0 ends a list of children.
     #[inline]
     pub(super) fn code(&mut self) -> Option<u64> {
         let code = self.leb()?;
@@ -53,7 +50,6 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(code)
     }
 
-    /// Descends to the children of the entry just read.
     #[inline]
     pub(super) fn enter(&mut self) {
         self.depth += 1;
@@ -66,12 +62,10 @@ impl<'u, 'a> Cursor<'u, 'a> {
         (!self.is_at_end()).then_some(())
     }
 
-    /// Returns to skipped attributes.
     pub(super) fn back(&mut self, offset: UnitOffset) {
         self.at = offset.0.saturating_sub(self.first);
     }
 
-    /// Skips all attributes.
     #[inline]
     pub(super) fn skip_all(&mut self, layout: &Layout) -> Option<()> {
         for part in &layout.skip {
@@ -106,7 +100,6 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Reads an attribute.
     pub(super) fn read(&mut self, spec: AttributeSpecification) -> Option<Attribute<Slice<'a>>> {
         let mut entries = self.unit.entries_raw(Some(self.offset())).ok()?;
         let attribute = entries.read_attribute(spec).ok()?;
@@ -114,8 +107,8 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(attribute)
     }
 
-    /// Reads attributes up to `DW_AT_sibling`, and returns the offset of the next sibling. Skips
-    /// all attributes and returns `Some(None)` if the sibling is missing or invalid.
+    /// Returns the offset of the next sibling from `DW_AT_sibling`. Skips all attributes and
+    /// returns `Some(None)` if it is missing or invalid.
     pub(super) fn sibling(&mut self, layout: &Layout) -> Option<Option<UnitOffset>> {
         if !layout.has_sibling {
             self.skip_all(layout)?;
@@ -145,7 +138,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Skips the children of an entry at this `depth` whose attributes were read.
+    /// Skips the children of an entry at this `depth`.
     pub(super) fn skip_children(
         &mut self,
         layouts: &mut Layouts<'_, '_>,

@@ -11,8 +11,7 @@ use rprof_image::{FileVersion, MemoryBudget};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Debug information of one file. The caller keeps the bytes, and must pass the same ones to each
-/// method.
+/// Debug information of one file. The caller keeps the bytes and passes them to each method.
 #[derive(Debug)]
 pub(crate) struct DwarfFile {
     pub(super) sections: Sections,
@@ -34,7 +33,6 @@ impl DwarfFile {
         }))
     }
 
-    /// Creates the work budget for a lookup of this many addresses.
     pub(super) fn work(&self, addresses: usize) -> WorkBudget {
         WorkBudget::new(self.sections.len(), addresses, &self.memory)
     }
@@ -44,7 +42,7 @@ impl DwarfFile {
         !self.sections.get(bytes, SectionId::DebugInfo).is_empty()
     }
 
-    /// Returns the units. Reads them on first use, on up to `threads` threads.
+    /// Reads the units on first use, on up to `threads` threads.
     pub(super) fn units(&self, bytes: &[u8], threads: usize) -> &Units {
         let read = || {
             let dwarf = self.sections.dwarf(bytes, false);
@@ -55,12 +53,10 @@ impl DwarfFile {
     }
 }
 
-/// Requested details of a lookup.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DwarfQuery {
     /// Inlined calls, and with them names of functions.
     pub(crate) inlines: bool,
-    /// Files and lines.
     pub(crate) lines: bool,
 }
 
@@ -73,31 +69,24 @@ impl Default for DwarfQuery {
     }
 }
 
-/// Debug information about an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The function and the calls inlined at the address, outermost first. Empty without a
-    /// function.
+    /// The function and its inlined calls, outermost first. Empty without a function.
     pub(crate) frames: Vec<FoundFrame>,
-    /// SVMAs of the function: its contiguous range that contains the address.
+    /// The function's contiguous range that contains the address.
     pub(crate) range: Range<u64>,
-    /// Source line of the address itself.
     pub(crate) line: Option<SourceLine>,
 }
 
-/// A function, or an inlined call of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundFrame {
-    /// Linkage name, or else the plain name; `None` if both are missing.
+    /// Linkage name, or else plain name.
     pub(crate) name: Option<Arc<str>>,
-    /// Line where the function begins; 0 if unknown.
     pub(crate) start_line: u32,
-    /// Call site of an inlined call.
     pub(crate) call: Option<SourceLine>,
     /// Entry of a function without a linkage name.
     pub(crate) entry: Option<FunctionEntry>,
-    /// Suffix that distinguishes functions of the same name: ` (parser.rs:12)`. `None` if not
-    /// needed.
+    /// Distinguishes functions of the same name: ` (parser.rs:12)`.
     pub(crate) distinction: Option<Arc<str>>,
 }
 
@@ -106,18 +95,14 @@ pub(crate) struct FoundFrame {
 pub(crate) struct FunctionEntry {
     /// Offset of the unit, with the top bit set for the supplementary file.
     pub(crate) unit: u32,
-    /// Offset in the unit.
     pub(crate) offset: u32,
 }
 
-/// Open debug files of an image.
 #[derive(Clone, Copy)]
 pub(crate) struct DebugInfo<'a> {
-    /// File with the units, and its bytes.
     pub(crate) main: (&'a DwarfFile, &'a [u8]),
     /// Owner of these bytes.
     pub(crate) pages: &'a dyn Pages,
-    /// Supplementary file of `dwz`.
     pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
     /// Owner of its bytes.
     pub(crate) shared_pages: Option<&'a dyn Pages>,
@@ -126,13 +111,12 @@ pub(crate) struct DebugInfo<'a> {
 }
 
 impl DebugInfo<'_> {
-    /// Returns true unless the entries are damaged. Decompresses them.
     pub(crate) fn has_entries(&self) -> bool {
         let (file, bytes) = self.main;
         file.has_entries(bytes)
     }
 
-    /// Returns the versions of the files. `None` if one is untrusted or not on this machine.
+    /// Returns the versions of the files; `None` if one is untrusted or not on this machine.
     pub(crate) fn versions(&self) -> Option<Vec<FileVersion>> {
         let files = [Some(self.pages), self.shared_pages];
         files.into_iter().flatten().map(Pages::version).collect()

@@ -8,16 +8,14 @@ use gimli::{
 };
 use std::sync::Arc;
 
-/// Unit with its root entry.
 pub(super) struct Head<'a> {
-    /// The unit without its name and line program, which gimli would read eagerly.
+    /// Without name and line program, which gimli would read eagerly.
     pub(super) unit: Unit<Slice<'a>>,
     pub(super) pcs: Pcs<'a>,
-    /// Offset of its line program in `.debug_line`.
     pub(super) lines: Option<DebugLineOffset>,
-    /// Name of the split file (DWARF 5, section 3.1.2), relative to the compilation directory.
+    /// Name of the split file (DWARF 5, section 3.1.2).
     pub(super) split: Option<Slice<'a>>,
-    /// True for a partial unit, which has no code and is imported by other units.
+    /// A partial unit has no code and is imported by other units.
     pub(super) is_partial: bool,
 }
 
@@ -102,8 +100,8 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// Reads the root entry with its own abbreviation alone, usually the first of hundreds.
-    /// `budget` limits the bytes of abbreviations to skip.
+    /// Reads the root entry with its own abbreviation alone. `budget` limits the bytes of
+    /// abbreviations to skip.
     pub(super) fn read_alone(
         dwarf: &Dwarf<Slice<'a>>,
         header: UnitHeader<Slice<'a>>,

@@ -8,18 +8,14 @@ use super::sections::Slice;
 use gimli::{AttributeSpecification, DwForm, DwTag, Unit};
 use rustc_hash::FxHashMap;
 
-/// Length of a part of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// Fixed number of bytes.
     Fixed(usize),
-    /// One LEB128 number.
     Leb,
     /// Length of 1, 2 or 4 bytes, followed by that many bytes.
     Counted(usize),
     /// LEB128 length, followed by that many bytes.
     CountedLeb,
-    /// NUL-terminated string.
     Text,
     /// Attribute with an unknown form, or with its form in the entry itself.
     Odd(AttributeSpecification),
@@ -28,29 +24,23 @@ pub(super) enum Skip {
 /// Role of a relevant attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttributeRole {
-    /// Addresses of the entry.
     Pcs,
-    /// Next sibling of the entry.
     Sibling,
-    /// Callee and call site of an inlined call.
     Call,
 }
 
-/// Part of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Skip(Skip),
     Read(AttributeSpecification, AttributeRole, Skip),
 }
 
-/// Layout of the entries of one abbreviation.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) tag: DwTag,
     pub(super) has_children: bool,
-    /// True if the entries have addresses.
     pub(super) has_pcs: bool,
-    /// True if the entries have a sibling attribute (written by GCC, not by LLVM or Go).
+    /// True for GCC, false for LLVM and Go.
     pub(super) has_sibling: bool,
     /// Lengths of all attributes, merged.
     pub(super) skip: Box<[Skip]>,
@@ -135,12 +125,11 @@ pub(super) struct Layouts<'u, 'a> {
     near: Vec<u32>,
     /// Index for codes from [`MAX_NEAR`] on, which real files do not use.
     far: FxHashMap<u64, u32>,
-    /// Remaining budget of attributes, as malicious attributes may take no bytes in the unit.
+    /// Attributes left, as malicious ones may take no bytes in the unit.
     left: usize,
 }
 
-/// Number of abbreviation codes in `near`. Compilers count from 1; large units of GCC have a few
-/// thousand.
+/// Number of codes in `near`. Compilers count from 1; large units of GCC have a few thousand.
 const MAX_NEAR: usize = 1 << 14;
 
 impl<'u, 'a> Layouts<'u, 'a> {
@@ -154,7 +143,6 @@ impl<'u, 'a> Layouts<'u, 'a> {
         }
     }
 
-    /// Returns the layout of an abbreviation code. `None` if the unit has no such abbreviation.
     #[inline]
     pub(super) fn of(&mut self, code: u64) -> Option<&Layout> {
         let near = usize::try_from(code)

@@ -12,10 +12,9 @@ use gimli::{DebugInfoOffset, EndianSlice, Reader, SectionId};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum length of a line program, in bytes. Its rows take about twenty times as much memory.
+/// Maximum length of a line program, in bytes. Rows take twenty times as much memory.
 const MAX_PROGRAM: usize = 16 << 20;
 
-/// Maximum number of units to read for a range.
 const MAX_UNITS: usize = 4;
 
 /// Row of the line table: code, and its source line.
@@ -28,7 +27,6 @@ pub struct LineRange {
 }
 
 impl<'a> DebugInfo<'a> {
-    /// Returns the rows for a range of SVMAs, ascending and cut to it.
     pub(crate) fn line_ranges(&self, svmas: Range<u64>, threads: usize) -> Vec<LineRange> {
         let (file, bytes) = self.main;
         file.sections.inflate(bytes, true, threads);
@@ -98,8 +96,7 @@ impl<'a> DebugInfo<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Opens the unit at `offset`, if its line program has at most `most` bytes and the work budget
-    /// suffices.
+    /// Opens the unit at `offset`, unless its line program exceeds `most` bytes or the budget.
     fn readable_lines(&mut self, offset: DebugInfoOffset, most: usize) -> Option<UnitRef<'a>> {
         let (unit, lines) = self.open_unit(offset)?;
         let files = FileNames::of(&unit.dwarf, &unit.unit, lines?, self.work())?;

@@ -11,14 +11,12 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Maximum length of a path or component, in bytes.
 const MAX_PATH: usize = 16 << 10;
 
-/// Maximum length of a line program's header, in bytes. Its parsed file list takes about fifty
-/// times as much. The largest units have about 100 KiB.
+/// Maximum length of a header, in bytes. The largest units have 100 KiB, and fifty times as much
+/// when parsed.
 const MAX_HEADER: usize = 1 << 20;
 
-/// Files of a line program, by number.
 pub(super) struct FileNames<'a> {
     dwarf: Rc<Dwarf<Slice<'a>>>,
     unit: Rc<Unit<Slice<'a>>>,
@@ -28,8 +26,7 @@ pub(super) struct FileNames<'a> {
 }
 
 impl<'a> FileNames<'a> {
-    /// Reads the header of the program at `offset` of `.debug_line`. `None` if it is damaged, too
-    /// long, or beyond the work budget.
+    /// Reads a header. `None` if it is damaged, too long, or beyond the budget.
     pub(super) fn of(
         dwarf: &Rc<Dwarf<Slice<'a>>>,
         unit: &Rc<Unit<Slice<'a>>>,
@@ -56,7 +53,6 @@ impl<'a> FileNames<'a> {
         })
     }
 
-    /// Returns the header of the program.
     pub(super) fn header(&self) -> &LineProgramHeader<Slice<'a>> {
         self.program.header()
     }
@@ -94,14 +90,12 @@ impl<'a> FileNames<'a> {
     }
 }
 
-/// Lengths of a line program in bytes.
 struct Lengths {
     header: usize,
     program: usize,
 }
 
 impl Lengths {
-    /// Reads the lengths at the start of the program. `None` if they are damaged.
     fn read(section: Slice<'_>, offset: DebugLineOffset) -> Option<Self> {
         let mut at = section;
         at.skip(offset.0).ok()?;

@@ -7,20 +7,18 @@ use super::work_budget::WorkBudget;
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 use rustc_hash::FxHashMap;
 
-/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 64 << 10;
 
-/// Maximum number of references to follow to a name. An inlined call refers to its function, which
-/// may refer to a declaration (DWARF 5, sections 2.13.2 and 3.3.8.1). Stops reference cycles.
+/// Maximum number of references to a name, for cycles. An inlined call refers to its function,
+/// which may refer to a declaration (DWARF 5, sections 2.13.2 and 3.3.8.1).
 const MAX_STEPS: usize = 16;
 
-/// Name of a function, and its start line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NamedFunction<'a> {
     pub(super) name: Option<&'a [u8]>,
     /// Line of its declaration (`DW_AT_decl_line`); 0 if unknown.
     pub(super) start_line: u32,
-    /// Entry with the plain name; `None` for a linkage name, which is unique to one function.
+    /// Entry with the plain name; `None` for a linkage name, which is unique.
     pub(super) entry: Option<FunctionEntry>,
 }
 
@@ -29,7 +27,6 @@ pub(super) struct NamedFunction<'a> {
 pub(super) struct FunctionNames<'a>(FxHashMap<(DwarfFileKind, DebugInfoOffset), NamedFunction<'a>>);
 
 impl<'a> FunctionNames<'a> {
-    /// Returns the function that `to`, an attribute of an entry in `unit_ref`, refers to.
     pub(super) fn referred(
         &mut self,
         open: &mut OpenUnits<'a>,
@@ -42,7 +39,6 @@ impl<'a> FunctionNames<'a> {
         }
     }
 
-    /// Returns the function of an entry.
     pub(super) fn of(
         &mut self,
         open: &mut OpenUnits<'a>,
@@ -79,9 +75,8 @@ fn function<'a>(
     function
 }
 
-/// Reads the name and the start line by following references. A linkage name anywhere in the chain
-/// wins over a plain one. The first line wins: it belongs to the definition, even if the
-/// declaration has another. The last entry is common to all copies of a function.
+/// Follows references. A linkage name wins over a plain one. The first line wins, as it belongs to
+/// the definition. The last entry is common to all copies of a function.
 fn read<'a>(
     open: &mut OpenUnits<'a>,
     unit_ref: &UnitRef<'a>,
@@ -129,7 +124,6 @@ fn read<'a>(
     plain
 }
 
-/// Returns the position of an entry. `None` in files with offsets beyond 31 bits.
 fn function_entry(unit_ref: &UnitRef<'_>, entry: UnitOffset) -> Option<FunctionEntry> {
     const SHARED: u32 = 1 << 31;
     let header = &unit_ref.unit.header;

@@ -5,7 +5,6 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeValue, Dwarf, Unit};
 use std::ops::Range;
 
-/// Address attributes of an entry.
 #[derive(Default, Clone)]
 pub(super) struct Pcs<'a> {
     low: Option<AttributeValue<Slice<'a>>>,
@@ -14,7 +13,6 @@ pub(super) struct Pcs<'a> {
 }
 
 impl<'a> Pcs<'a> {
-    /// Stores an attribute, if it is one of these.
     pub(super) fn note(&mut self, attribute: &Attribute<Slice<'a>>) {
         let place = match attribute.name() {
             gimli::DW_AT_low_pc => &mut self.low,
@@ -25,15 +23,13 @@ impl<'a> Pcs<'a> {
         *place = Some(attribute.value());
     }
 
-    /// Returns true if the entry has addresses.
     pub(super) fn is_some(&self) -> bool {
         self.ranges.is_some() || self.low.is_some() && self.high.is_some()
     }
 
-    /// Calls `take` with each range. Each range of a list takes 1 from `budget` and iteration stops
-    /// at 0, as many entries may refer to one long list. Skips damaged ranges, and code discarded
-    /// by the linker. Such code has address 0, -1 or -2 (LLVM and binutils; DWARF 6 draft,
-    /// "tombstones").
+    /// Calls `take` with each range. A range of a list takes 1 from `budget`, as many entries may
+    /// share a long list. Skips damaged ranges, and code discarded by the linker: address 0, -1 or
+    /// -2 (LLVM and binutils; DWARF 6 draft, "tombstones").
     pub(super) fn each(
         &self,
         dwarf: &Dwarf<Slice<'a>>,

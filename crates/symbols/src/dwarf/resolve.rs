@@ -6,11 +6,10 @@ use gimli::SectionId;
 use rprof_parallel::map_chunks;
 use std::sync::Arc;
 
-/// Maximum number of units to search for one address.
 const MAX_CLAIMS: usize = 8;
 
 impl DebugInfo<'_> {
-    /// Looks up sorted `svmas` on up to `threads` threads. Returns one result for each.
+    /// Looks up sorted `svmas`. Returns one result for each.
     pub(crate) fn resolve(
         &self,
         svmas: &[u64],
@@ -34,8 +33,7 @@ impl DebugInfo<'_> {
             .iter()
             .map(|&svma| units.at(svma).take(MAX_CLAIMS).collect())
             .collect();
-        // Usually one unit claims an address. If the first unit has no function there, the next one
-        // is searched.
+        // If the first unit that claims an address has no function there, search the next.
         for round in 0..MAX_CLAIMS {
             let mut asked: Vec<(u32, usize)> = Vec::new();
             for (index, claims) in claims.iter().enumerate() {

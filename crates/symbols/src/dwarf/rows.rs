@@ -6,7 +6,7 @@
 use super::sections::Slice;
 use gimli::{EndianSlice, LineProgramHeader, Reader};
 
-/// Row of the line table: file number as in the header; line and column from 1, 0 for unknown.
+/// Row of the line table. 0 means unknown line or column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) file: u64,
@@ -14,8 +14,8 @@ pub(super) struct Row {
     pub(super) column: u32,
 }
 
-/// Runs the program and returns the row for each of the sorted `svmas`. Damage ends the program;
-/// rows found before stay valid.
+/// Returns the row for each of the sorted `svmas`. Damage ends the program; earlier rows stay
+/// valid.
 ///
 /// Among several rows for one address, the last one wins, as in other tools.
 pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<Option<Row>> {
@@ -32,7 +32,6 @@ pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<
     search.found
 }
 
-/// Registers of a row.
 #[derive(Debug, Clone, Copy)]
 struct Registers {
     address: u64,
@@ -53,12 +52,10 @@ impl Registers {
     };
 }
 
-/// Addresses to look up, and the rows found so far.
 struct Search<'s> {
     svmas: &'s [u64],
     found: Vec<Option<Row>>,
     missing: usize,
-    /// Previous row of the same sequence.
     before: Option<Registers>,
     /// First address at or after the current row: its index, and its value.
     next: usize,
@@ -66,7 +63,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Handles the next row, which may end a sequence. `None` once every address has its row.
+    /// Handles the next row of a sequence. `None` once every address has its row.
     #[inline]
     fn row(&mut self, row: &Registers, ends: bool) -> Option<()> {
         match &self.before {
@@ -82,7 +79,6 @@ impl Search<'_> {
         Some(())
     }
 
-    /// Assigns `row` to the addresses below `end`.
     fn settle(&mut self, row: Registers, end: u64) -> Option<()> {
         let small = |value: u64| u32::try_from(value).unwrap_or(0);
         while self.wanted < end {
@@ -108,10 +104,8 @@ impl Search<'_> {
     }
 }
 
-/// State machine of line number programs.
 struct Machine<'a> {
     at: Registers,
-    /// True if the linker discarded the code of this sequence.
     is_gone: bool,
     opcode_base: u8,
     line_base: i64,
@@ -123,7 +117,6 @@ struct Machine<'a> {
     address_size: u8,
     /// Highest valid address for the address size.
     highest: u64,
-    /// Number of operands by opcode.
     arguments: &'a [u8],
 }
 
@@ -147,7 +140,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs the program. `None` at damage, or once every address has its row.
     fn run(mut self, mut program: Slice<'a>, search: &mut Search<'_>) -> Option<()> {
         while let Some((&opcode, rest)) = program.slice().split_first() {
             program = EndianSlice::new(rest, program.endian());

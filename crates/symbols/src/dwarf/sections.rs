@@ -13,8 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// DWARF reader: a slice of the file, in the file's byte order.
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Sections for every lookup. `.debug_line_str` contains file names, but also compilation
-/// directories, and may contain names of functions.
+/// Sections for every lookup. `.debug_line_str` also contains directories and may contain names.
 const BASIC: [SectionId; 8] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -35,7 +34,7 @@ const FURTHER: [SectionId; 5] = [
     SectionId::DebugTuIndex,
 ];
 
-/// Further sections that gimli needs in packages, as it extracts the part of a unit from each.
+/// Further sections from which gimli extracts the part of a unit in a package.
 const FURTHER_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugLoc,
     SectionId::DebugLocLists,
@@ -43,35 +42,29 @@ const FURTHER_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugMacro,
 ];
 
-/// The decompressed sections exceed the memory budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
-/// Bytes of a section.
 #[derive(Debug)]
 enum Part {
-    /// Range of the file.
     Mapped(Range<usize>),
     Compressed(CompressedPart),
 }
 
-/// Compressed section. The first thread that uses it decompresses it, while others wait.
+/// Compressed section, decompressed by the first thread that needs it.
 #[derive(Debug)]
 struct CompressedPart {
-    /// Compressed bytes in the file.
     place: Range<usize>,
     format: CompressionFormat,
-    /// Decompressed length in bytes, from the header.
     len: u64,
     memory: MemoryBudget,
-    /// Memory reserved in advance.
     reserved: Mutex<Option<MemoryLease>>,
-    /// Decompressed bytes and their memory lease. `None` if they are damaged or exceed the budget.
+    /// `None` if damaged or beyond the budget.
     inflated: OnceLock<Option<(Vec<u8>, MemoryLease)>>,
 }
 
 impl CompressedPart {
-    /// Returns the decompressed bytes. Empty if they are damaged or exceed the budget.
+    /// Returns the decompressed bytes. Empty if damaged or beyond the budget.
     fn bytes(&self, file: &[u8]) -> &[u8] {
         let inflated = self.inflated.get_or_init(|| self.inflate(file));
         inflated.as_ref().map_or(&[], |(bytes, _)| bytes)
@@ -90,7 +83,6 @@ impl CompressedPart {
     }
 }
 
-/// Naming scheme of the sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`, or `.zdebug_info` in the old compressed form.
@@ -99,8 +91,7 @@ pub(crate) enum Naming {
     Split,
 }
 
-/// Debug sections of a file. The caller keeps the bytes, and must pass the same ones to each
-/// method.
+/// Debug sections of a file. The caller keeps the bytes and passes them to each method.
 #[derive(Debug)]
 pub(crate) struct Sections {
     parts: Vec<(SectionId, Part)>,
@@ -108,16 +99,16 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Finds the sections without decompressing them. `None` if `bytes` is no ELF file with debug
-    /// information. Sections that later prove damaged count as absent.
+    /// Finds the sections. `None` if `bytes` is no ELF file with debug information. Damaged
+    /// sections count as absent.
     ///
     /// Compressed sections have `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
-    /// Compression") or a name `.zdebug_*` (binutils before 2.26). Memory for the sections of every
-    /// lookup is reserved here, as the others are useless without them. Any other section beyond
-    /// the budget counts as absent.
+    /// Compression") or a name `.zdebug_*` (binutils before 2.26). They are decompressed on use.
+    /// Memory for the basic ones is reserved here, as the others are useless without them. Other
+    /// sections beyond the budget count as absent.
     ///
     /// # Errors
-    /// [`NoRoom`], if the sections of every lookup exceed `memory`.
+    /// [`NoRoom`], if the basic sections exceed `memory`.
     pub(crate) fn find(
         bytes: &[u8],
         naming: Naming,
@@ -176,7 +167,6 @@ impl Sections {
         found.map(|(_, part)| part)
     }
 
-    /// Returns the length of a section in bytes, from its header. The section may prove damaged.
     fn stated_len(&self, id: SectionId) -> u64 {
         match self.part(id) {
             Some(Part::Mapped(range)) => range.len() as u64,
@@ -185,7 +175,7 @@ impl Sections {
         }
     }
 
-    /// Returns the bytes of a section. Decompresses it on first use. Empty if there is none.
+    /// Returns the bytes of a section, decompressed on first use. Empty if there is none.
     pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], id: SectionId) -> Slice<'a> {
         let slice = match self.part(id) {
             Some(Part::Mapped(range)) => bytes.get(range.clone()).unwrap_or_default(),
@@ -195,8 +185,8 @@ impl Sections {
         EndianSlice::new(slice, self.endian)
     }
 
-    /// Decompresses the sections of a lookup, with or without lines, on up to `threads` threads.
-    /// Starts with the longest, which takes as long as all others together.
+    /// Decompresses the sections of a lookup. Starts with the longest, which takes as long as all
+    /// others.
     pub(crate) fn inflate(&self, bytes: &[u8], lines: bool, threads: usize) {
         let is_wanted = |id: SectionId| BASIC.contains(&id) || lines && id == SectionId::DebugLine;
         let mut waiting: Vec<&CompressedPart> = Vec::new();
@@ -216,13 +206,12 @@ impl Sections {
         });
     }
 
-    /// Returns the decompressed length of all sections in bytes, from their headers.
     pub(crate) fn len(&self) -> u64 {
         let len = |(id, _): &(SectionId, Part)| self.stated_len(*id);
         self.parts.iter().map(len).fold(0, u64::saturating_add)
     }
 
-    /// Returns the file range of a part of a section. `None` for a compressed section.
+    /// Returns the file range of a part of a section; `None` if compressed.
     pub(crate) fn place(&self, id: SectionId, part: Range<usize>) -> Option<Range<usize>> {
         let Part::Mapped(whole) = self.part(id)? else {
             return None;
@@ -231,12 +220,10 @@ impl Sections {
         Some(at(part.start)..at(part.end))
     }
 
-    /// Returns the byte order of the file.
     pub(crate) fn endian(&self) -> RunTimeEndian {
         self.endian
     }
 
-    /// Returns the sections of a lookup together; with `lines`, including `.debug_line`.
     pub(crate) fn dwarf<'a>(&'a self, bytes: &'a [u8], lines: bool) -> Dwarf<Slice<'a>> {
         let load = |id| {
             let is_read = BASIC.contains(&id) || lines && id == SectionId::DebugLine;
@@ -250,7 +237,6 @@ impl Sections {
     }
 }
 
-/// Returns a section; `None` if its header is damaged.
 fn part<'data>(section: &impl ObjectSection<'data>, memory: &MemoryBudget) -> Option<Part> {
     let range = section.compressed_file_range().ok()?;
     let is_compressed = range.format != CompressionFormat::None;
@@ -276,9 +262,9 @@ fn part<'data>(section: &impl ObjectSection<'data>, memory: &MemoryBudget) -> Op
     })
 }
 
-/// Returns an upper bound of the decompressed length, regardless of the header. deflate writes 258
-/// bytes for two bits. A Zstandard block has at most 128 KiB, from four bytes if all are equal (RFC
-/// 8878, section 3.1.1.2). The bound matters as memory is reserved before decompression.
+/// Returns the maximum decompressed length, as memory is reserved before decompression. deflate
+/// writes 258 bytes for two bits. A Zstandard block has at most 128 KiB, from four bytes if all are
+/// equal (RFC 8878, section 3.1.1.2).
 fn most(format: CompressionFormat, compressed: u64) -> u64 {
     let (ratio, least) = match format {
         CompressionFormat::Zstandard => (32 << 10, 128 << 10),
@@ -303,8 +289,7 @@ mod tests {
         assert_eq!(most(CompressionFormat::Zlib, u64::MAX), u64::MAX);
     }
 
-    /// Builds an ELF file with these sections, compressed by zlib. The last `cut` bytes of each are
-    /// missing.
+    /// Builds an ELF file with sections compressed by zlib. Truncates each by `cut` bytes.
     fn elf(sections: &[(&str, &[u8])], cut: usize) -> Vec<u8> {
         let mut names = vec![0];
         let mut body = vec![0; 64];

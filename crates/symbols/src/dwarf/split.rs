@@ -18,25 +18,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Search places for the split files of an image.
 #[derive(Debug, Default)]
 pub(crate) struct SplitFiles {
-    /// Paths of the image and its debug file. A package has one of these names, with `.dwp`
-    /// appended.
+    /// Paths of the image and its debug file. Packages append `.dwp` to one of them.
     images: Vec<PathBuf>,
-    /// Folder to prepend to absolute paths in units.
     root: Option<PathBuf>,
-    /// True if the image is trusted: then its units may name any path.
+    /// Units of a trusted image may name any path.
     is_ours: bool,
-    /// Debug folders.
     dirs: Vec<PathBuf>,
     memory: Memory,
     package: OnceLock<Option<SplitFile>>,
-    /// True once a lookup needed a split file.
     was_wanted: AtomicBool,
 }
 
-/// A `.dwo` or `.dwp` file.
 #[derive(Debug)]
 pub(super) struct SplitFile {
     file: ImageFile,
@@ -45,15 +39,11 @@ pub(super) struct SplitFile {
 
 /// File with the split part of a unit.
 pub(super) enum Rest<'p> {
-    /// A separate `.dwo` file.
     Own(SplitFile),
-    /// The `.dwp` package.
     Package(&'p SplitFile),
 }
 
 impl SplitFiles {
-    /// Creates the search places from the paths of the image and its debug file, a `root`, and the
-    /// debug folders.
     pub(crate) fn new(
         images: Vec<PathBuf>,
         is_ours: bool,
@@ -72,13 +62,11 @@ impl SplitFiles {
         }
     }
 
-    /// Returns true if a lookup needed a split file, found or not.
     pub(crate) fn was_wanted(&self) -> bool {
         self.was_wanted.load(Ordering::Relaxed)
     }
 
-    /// Finds the split file of a unit, which refers to it as `name`. `None` if the unit is
-    /// complete, or the file is missing.
+    /// Finds the split file of a unit. `None` if the unit is complete, or the file is missing.
     pub(super) fn find(&self, unit: &Unit<Slice<'_>>, name: Option<Slice<'_>>) -> Option<Rest<'_>> {
         unit.dwo_id?;
         self.was_wanted.store(true, Ordering::Relaxed);
@@ -102,8 +90,8 @@ impl SplitFiles {
 }
 
 impl SplitFiles {
-    /// Returns the path for a split file. Units of an untrusted image can only name files in the
-    /// image's folder and the debug folders.
+    /// Returns the path for a split file. An untrusted image can only name files in its folder and
+    /// the debug folders.
     fn place(&self, stated: &Path) -> Option<PathBuf> {
         // Never relative to the current folder, which is unrelated to the image.
         let path = without_dots(stated)?;
@@ -127,8 +115,7 @@ impl SplitFile {
 }
 
 impl Rest<'_> {
-    /// Reads the split unit of `skeleton`, a unit of the file `main`. Returns it with the sections
-    /// to read it with.
+    /// Reads the split unit of `skeleton`, with its sections.
     pub(super) fn head<'x>(
         &'x self,
         main: &Dwarf<Slice<'x>>,

@@ -13,18 +13,15 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// File of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DwarfFileKind {
     /// The image itself, or its debug file.
     Main,
     /// Supplementary file that `dwz` made for several images (DWARF 5, section 7.3.6).
     Shared,
-    /// The `.dwo` file of a unit.
     Split,
 }
 
-/// Open unit and its file.
 #[derive(Clone)]
 pub(super) struct UnitRef<'a> {
     pub(super) which: DwarfFileKind,
@@ -32,7 +29,6 @@ pub(super) struct UnitRef<'a> {
     pub(super) unit: Rc<Unit<Slice<'a>>>,
 }
 
-/// Open units of one thread.
 pub(super) struct OpenUnits<'a> {
     main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
     shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
@@ -44,11 +40,9 @@ pub(super) struct OpenUnits<'a> {
     work: Arc<WorkBudget>,
 }
 
-/// Maximum number of open units, and of abbreviation tables.
 const MAX_OPEN: usize = 256;
 
-/// Maximum number of bytes of abbreviation tables. Parsed, they take about ten times as much
-/// memory.
+/// Maximum number of bytes of abbreviation tables. Parsed, they take ten times as much.
 const MAX_KEPT: usize = 4 << 20;
 
 impl<'a> OpenUnits<'a> {
@@ -68,17 +62,14 @@ impl<'a> OpenUnits<'a> {
         }
     }
 
-    /// Returns the sections of the main file.
     pub(super) fn main(&self) -> &Rc<Dwarf<Slice<'a>>> {
         &self.main.0
     }
 
-    /// Returns the work budget.
     pub(super) fn work(&self) -> &Arc<WorkBudget> {
         &self.work
     }
 
-    /// Opens the unit at `offset` of the main file, with its root entry.
     pub(super) fn head(&mut self, offset: DebugInfoOffset) -> Option<Head<'a>> {
         let dwarf = Rc::clone(&self.main.0);
         self.head_of(DwarfFileKind::Main, &dwarf, offset)
@@ -122,7 +113,6 @@ impl<'a> OpenUnits<'a> {
         Head::read(dwarf, header, abbreviations).ok()
     }
 
-    /// Follows a reference from an entry of `unit_ref`.
     pub(super) fn follow(
         &mut self,
         unit_ref: &UnitRef<'a>,

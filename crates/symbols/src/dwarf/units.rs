@@ -9,7 +9,6 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Range of code, and its unit.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     begin: u64,
@@ -22,14 +21,11 @@ struct Span {
 /// All units of a file by offset, and units with code by address.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    /// Offsets in `.debug_info`, ascending.
     offsets: Vec<usize>,
     spans: Vec<Span>,
-    /// Their memory reservations.
     leases: Vec<MemoryLease>,
 }
 
-/// Number of units or spans per reservation.
 const LEASE: usize = 1 << 12;
 
 /// Bytes for a span during collection and sorting, and for the offset of a unit.
@@ -43,10 +39,9 @@ const MAX_SKIPPED: usize = 1 << 28;
 const MAX_OVERLAP: usize = 256;
 
 impl Units {
-    /// Reads the root entry of every unit. Time and memory are linear in the size of the sections.
+    /// Reads the root entries. Time and memory are linear in the size of the sections.
     ///
-    /// Drops units and spans that exceed `memory`. Searches `aranges` for units without ranges of
-    /// their own.
+    /// Drops units and spans that exceed `memory`. Searches `aranges` for units without ranges.
     pub(crate) fn read<'a>(
         dwarf: &Dwarf<Slice<'a>>,
         aranges: impl FnOnce() -> DebugAranges<Slice<'a>>,
@@ -189,7 +184,6 @@ impl Units {
         found.into_iter().map(|span| span.unit)
     }
 
-    /// Returns the offset of a unit in `.debug_info`.
     pub(crate) fn offset(&self, unit: u32) -> DebugInfoOffset {
         DebugInfoOffset(
             self.offsets
@@ -199,7 +193,6 @@ impl Units {
         )
     }
 
-    /// Returns the offset of the unit that contains an offset of `.debug_info`.
     pub(crate) fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
         let after = self.offsets.partition_point(|&start| start <= offset.0);
         Some(DebugInfoOffset(*self.offsets.get(after.checked_sub(1)?)?))

@@ -25,9 +25,7 @@ const MAX_LOOKED_AT: usize = 1 << 22;
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) svma: u64,
-    /// The function, an entry of the unit.
     pub(super) function: Option<Function>,
-    /// Inlined calls, outermost first.
     pub(super) calls: Vec<Call<'a>>,
 }
 
@@ -45,11 +43,9 @@ impl Wanted<'_> {
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) entry: UnitOffset,
-    /// Its contiguous range that contains the address.
     pub(super) range: Range<u64>,
 }
 
-/// Inlined call: callee and call site.
 #[derive(Debug, Clone)]
 pub(super) struct Call<'a> {
     depth: isize,
@@ -59,8 +55,7 @@ pub(super) struct Call<'a> {
     pub(super) column: u32,
 }
 
-/// Function or inlined call whose children are being read, and its addresses (indexes into the
-/// wanted ones).
+/// Entry whose children are being read, and indexes of its addresses.
 struct Scope {
     depth: isize,
     inside: Vec<usize>,
@@ -73,12 +68,10 @@ pub(super) struct Walk<'w, 'a> {
     scopes: Vec<Scope>,
     /// Remaining comparisons of ranges and addresses. Real units need a few per entry and address.
     budget: usize,
-    /// Remaining inlined calls. Real programs have a few at each address.
     calls: usize,
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
-    /// Creates a walk for `wanted`, sorted by address.
     pub(super) fn new(
         dwarf: &'w Dwarf<Slice<'a>>,
         unit: &'w Unit<Slice<'a>>,
@@ -95,15 +88,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    /// Reads the unit. Damage ends the walk; earlier results stay valid.
+    /// Reads the unit up to its end or to damage.
     ///
     /// Nested functions (GNU C, Ada, Fortran) may be outside of the outer function's addresses.
-    /// They are only found with `nested`, which reads all entries.
+    /// `nested` finds them by reading all entries.
     pub(super) fn run(mut self, nested: bool) {
         let _ = self.entries(nested);
     }
 
-    /// Reads all entries. `None` at damage.
     fn entries(&mut self, nested: bool) -> Option<()> {
         let mut cursor = Cursor::new(self.unit)?;
         let mut layouts = Layouts::new(self.unit);
@@ -128,9 +120,9 @@ impl<'w, 'a> Walk<'w, 'a> {
             let is_function = tag == gimli::DW_TAG_subprogram;
             let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
             if !((is_function || is_call) && layout.has_pcs) {
-                // True if the children are irrelevant. Most functions are declarations, or only
-                // exist inlined. Types are skipped only if they have a sibling attribute: otherwise
-                // skipping is not free, and a function in a type would need a second pass.
+                // Most functions are declarations, or only exist inlined. Types are skipped only
+                // with a sibling attribute: otherwise it is not free, and a function in a type
+                // would need a second pass.
                 let is_done = match tag {
                     gimli::DW_TAG_subprogram => !nested,
                     _ => is_call || holds_no_code(tag, nested) && layout.has_sibling,
@@ -241,7 +233,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         (!inside.is_empty()).then_some(inside)
     }
 
-    /// Records a call at these addresses.
     fn call(&mut self, call: &Call<'a>, inside: Vec<usize>) {
         for &index in &inside {
             let calls = &mut self.wanted[index].calls;
@@ -260,7 +251,6 @@ impl<'w, 'a> Walk<'w, 'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads the attributes of an inlined call. `None` at damage.
     fn read(cursor: &mut Cursor<'_, 'a>, layout: &Layout, depth: isize) -> Option<Self> {
         let mut call = Self {
             depth,
@@ -300,8 +290,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Returns true if an entry of this tag cannot contain a function with code. Some languages write
-/// functions within types; with `nested`, types are searched too.
+/// Returns true if entries of this tag cannot contain code. Some languages write functions within
+/// types, which `nested` includes.
 fn holds_no_code(tag: gimli::DwTag, nested: bool) -> bool {
     match tag {
         gimli::DW_TAG_call_site

@@ -14,11 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Minimum budget, in bytes to read (a few GB per second).
 const LEAST: u64 = 64 << 20;
 
-/// Work per byte of the sections. All units are read once or twice, and their expensive
-/// abbreviations are few.
+/// Work per byte of the sections. Units are read once or twice; expensive abbreviations are few.
 const FOR_EACH_BYTE: u64 = 8;
 
-/// Work per address.
 const FOR_EACH_ADDRESS: u64 = 16 << 10;
 
 /// Maximum budget: a few seconds of one core. The debug information of a browser has 2 GiB.
@@ -32,13 +30,11 @@ const MOST_TEXT: u64 = 48 << 20;
 pub(super) struct WorkBudget {
     left: AtomicU64,
     text: AtomicU64,
-    /// Counts refusals.
     memory: MemoryBudget,
     is_over: AtomicBool,
 }
 
 impl WorkBudget {
-    /// Creates the budget for a lookup of this many addresses in sections of this many bytes.
     pub(super) fn new(section_bytes: u64, addresses: usize, memory: &MemoryBudget) -> Self {
         let work = section_bytes.saturating_mul(FOR_EACH_BYTE);
         let work = work.saturating_add((addresses as u64).saturating_mul(FOR_EACH_ADDRESS));
@@ -55,18 +51,15 @@ impl WorkBudget {
         self.take(&self.left, work)
     }
 
-    /// Charges work by a number of bytes. See [`spend`](Self::spend).
     pub(super) fn spend_len(&self, bytes: usize) -> Option<()> {
         self.spend(bytes as u64)
     }
 
-    /// Charges the bytes of an interned name or path. `None` above the limit.
     pub(super) fn keep_text(&self, bytes: usize) -> Option<()> {
         self.take(&self.text, bytes as u64)
     }
 
-    /// Reads a string and charges the search for its end. `None` if it is damaged or beyond the
-    /// budget.
+    /// Reads a string and charges the search for its end.
     pub(super) fn text<'a>(
         &self,
         dwarf: &Dwarf<Slice<'a>>,

@@ -8,7 +8,6 @@ use super::table::{Entry, Origin};
 use crate::demangle::{Style, demangle_bytes};
 use std::borrow::Cow;
 
-/// Candidate symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) start: u64,
@@ -45,8 +44,7 @@ impl Candidate {
 pub(super) struct Chooser<'a> {
     data: &'a [u8],
     strings: &'a Strings,
-    /// Number of names that may still be demangled to settle ties. No real file has millions of
-    /// aliases at one address.
+    /// Remaining demanglings to settle ties. No real file has millions of aliases at one address.
     demangle_budget: u32,
 }
 
@@ -59,7 +57,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Sorts `candidates` and keeps one per address. Among equal starts, earlier ones win ties.
+    /// Sorts `candidates` and keeps one per address. Earlier ones win ties.
     pub(super) fn settle(&mut self, candidates: &mut Vec<Candidate>) {
         sort(candidates);
         for index in 0..candidates.len() {
@@ -68,8 +66,7 @@ impl<'a> Chooser<'a> {
                 .map_or(u64::MAX, |next| next.start);
             let candidate = &mut candidates[index];
             if candidate.size == 0 {
-                // Among aliases without size, only the last one gets a size, and so wins. As
-                // arbitrary as in `perf`, and the same.
+                // The last alias without size gets one and wins: arbitrary, as in `perf`.
                 candidate.size = next.min(candidate.limit).saturating_sub(candidate.start);
             }
         }
@@ -128,7 +125,6 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Stable sort by start.
 fn sort(candidates: &mut Vec<Candidate>) {
     if candidates.is_sorted_by_key(|candidate| candidate.start) {
         return;
@@ -140,8 +136,8 @@ fn sort(candidates: &mut Vec<Candidate>) {
     *candidates = order.iter().map(|&(_, at)| candidates[at]).collect();
 }
 
-/// Returns true if two names surely rank the same after demangling. Nearly all aliases in real
-/// files are one name in two tables, or variants of one constructor or destructor.
+/// Returns true if two names surely rank the same after demangling, as nearly all aliases in real
+/// files.
 fn same_rank(a: &[u8], b: &[u8]) -> bool {
     let (a, b) = (without_version(a), without_version(b));
     // A name with this prefix may rank differently, so it must be demangled.
@@ -149,7 +145,6 @@ fn same_rank(a: &[u8], b: &[u8]) -> bool {
     (a == b || variants_of_one(a, b)) && settled(a) && settled(b)
 }
 
-/// Removes the symbol version as the demangler does. A name that ends in `@plt` stays whole.
 fn without_version(name: &[u8]) -> &[u8] {
     match name.iter().position(|&byte| byte == b'@') {
         Some(at) if at > 0 && !name.ends_with(b"@plt") => &name[..at],
@@ -157,9 +152,9 @@ fn without_version(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns true if two mangled names differ only in the digits of `C1` to `C3` or `D0` to `D2`
-/// (Itanium C++ ABI, "Constructors and Destructors"), which are not shown. Identifiers with such an
-/// end (`fC1`, `fC2`) are different names, but of equal length, so they rank the same.
+/// Returns true if mangled names differ only in the digits of `C1` to `C3` or `D0` to `D2` (Itanium
+/// C++ ABI, "Constructors and Destructors"), which are not shown. Identifiers like `fC1` and `fC2`
+/// have equal length, so they rank the same too.
 fn variants_of_one(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() || !a.starts_with(b"_ZN") || !b.starts_with(b"_ZN") {
         return false;

@@ -6,8 +6,7 @@ use object::{Endianness, ReadRef};
 use rprof_image::ImageFile;
 use std::path::Path;
 
-/// Maximum number of bytes of `.comment` to search. Each compiler of a part of the file adds a
-/// line.
+/// Maximum number of bytes to search. Each compiler adds a line.
 const MOST: usize = 64 << 10;
 
 /// Returns true if rustc compiled a part of the file. Stripping keeps the section.

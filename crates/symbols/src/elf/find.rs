@@ -113,8 +113,7 @@ fn find<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Result<u
     }
 }
 
-/// Returns true if the symbol may demangle to `name`. A mangled name contains the last component of
-/// the demangled one.
+/// A mangled name contains the last component of the demangled one.
 fn may_be_demangled(raw: &[u8], name: &str) -> bool {
     let last = name.rsplit("::").next().unwrap_or(name);
     let word = last

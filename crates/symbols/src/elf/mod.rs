@@ -89,8 +89,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
-    /// Announces sorted addresses for the following lookups. For a few addresses of a large file,
-    /// this avoids the table of all symbols. Results stay the same.
+    /// Announces sorted addresses. For a few addresses of a large file, this avoids the table of
+    /// all symbols.
     pub(crate) fn prepare(&self, svmas: &[u64]) {
         if self.all.get().is_none() {
             self.some.get_or_init(|| {
@@ -106,7 +106,6 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
-    /// Returns the tables for lookups of an address.
     fn tables(&self, svma: u64) -> &Tables {
         match self.some.get() {
             Some(Some((svmas, tables))) if svmas.binary_search(&svma).is_ok() => tables,
@@ -114,12 +113,10 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         }
     }
 
-    /// Returns the owner of the file's bytes.
     pub(crate) fn data(&self) -> &D {
         &self.data
     }
 
-    /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.data.as_ref()
     }
@@ -135,7 +132,6 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         code.iter().any(|byte| *byte != 0).then_some(code)
     }
 
-    /// Returns the processor of the file (`e_machine`).
     pub(crate) fn machine(&self) -> u16 {
         let header = self.data.as_ref().get(..20).unwrap_or_default();
         match (header.get(5), header.get(18..20)) {
@@ -211,8 +207,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         entries.iter().map(|entry| self.symbol(entry))
     }
 
-    /// Returns the PLT entry or PLT header that covers this SVMA. Entries of indirect functions are
-    /// named after their resolver in `debug`, which has more names than a stripped image.
+    /// Returns the PLT entry or PLT header at an SVMA. Entries of indirect functions are named
+    /// after their resolver in `debug`, which has more names than a stripped image.
     pub(crate) fn lookup_plt<'a, T: AsRef<[u8]>>(
         &'a self,
         svma: u64,

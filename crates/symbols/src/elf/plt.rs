@@ -20,8 +20,7 @@ enum Target {
     Resolver(u64),
 }
 
-/// PLT entry of an indirect function, named after its resolver, whose symbol may be in a debug
-/// file.
+/// PLT entry of an indirect function. The symbol of its resolver may be in a debug file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Indirect {
     pub(super) start: u64,
@@ -36,8 +35,8 @@ struct Slots {
     by_index: Vec<Target>,
 }
 
-/// Appends a symbol for each decoded PLT entry. `entries` holds the symbols so far. Returns the
-/// entries of indirect functions, named or not, ascending by start.
+/// Appends a symbol for each PLT entry to the symbols in `entries`. Returns the entries of indirect
+/// functions, named or not, ascending by start.
 pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     file: &File<'data, '_, E>,
     dynsym: Option<&SymbolTable<'data, E>>,
@@ -100,7 +99,6 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     indirect
 }
 
-/// Returns the sections with PLT entries.
 fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
     file: &File<'_, 'a, E>,
 ) -> impl Iterator<Item = &'a E::SectionHeader> {
@@ -111,7 +109,6 @@ fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// Returns true if any of the sorted `svmas` may be in a PLT entry.
 pub(super) fn any_in<E: FileHeader<Endian = Endianness>>(
     file: &File<'_, '_, E>,
     svmas: &[u64],
@@ -179,8 +176,7 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
     slots
 }
 
-/// Returns true for the PLT header, which pushes the second word of the GOT and jumps to the
-/// dynamic linker.
+/// The header pushes the second word of the GOT and jumps to the dynamic linker.
 fn is_header(code: &[u8], x86_64: bool) -> bool {
     if x86_64 {
         code.starts_with(&[0xff, 0x35])
@@ -195,12 +191,11 @@ fn decode(code: &[u8], svma: u64, x86_64: bool, slots: &Slots) -> Option<Target>
     } else {
         decode_aarch64(code, svma, slots)
     }?;
-    // A jump slot without a symbol has no name.
     (!matches!(target, Target::Named(0))).then_some(target)
 }
 
-/// Decodes `jmp *slot(%rip)`, optionally after `endbr64` and a `bnd` prefix. With `-z ibtplt` the
-/// entries of `.plt` push the index of the relocation instead: `endbr64; push $index; jmp header`.
+/// Decodes `jmp *slot(%rip)`, optionally after `endbr64` and `bnd`. With `-z ibtplt`, entries of
+/// `.plt` are `endbr64; push $index; jmp header`, with the index of the relocation.
 fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let word = |at: usize| -> Option<[u8; 4]> { code.get(at..at + 4)?.try_into().ok() };
     let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {

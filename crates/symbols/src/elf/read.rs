@@ -18,14 +18,12 @@ pub(super) struct Parts {
     pub(super) has_symtab: bool,
 }
 
-/// Symbols, and the PLT entries of indirect functions.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) table: Table,
     pub(super) indirect: Vec<Indirect>,
 }
 
-/// Parses everything except the symbols.
 pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
     match data.get(..5) {
         Some(&[0x7f, b'E', b'L', b'F', 1]) => parse_class::<elf::FileHeader32<Endianness>>(data),
@@ -65,8 +63,8 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     })
 }
 
-/// Parses all symbols or, if that is less work, only the symbols relevant for lookups of the sorted
-/// `svmas`. Empty if the file is damaged. `None` if `svmas` need all symbols.
+/// Parses all symbols, or only those relevant for the sorted `svmas`. `None` if that takes all
+/// symbols. Empty if the file is damaged.
 pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> Option<Tables> {
     fn of<E: FileHeader<Endian = Endianness>>(
         data: &[u8],
@@ -93,16 +91,13 @@ pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> O
     }
 }
 
-/// Properties of a section that its symbols depend on.
 #[derive(Clone, Copy)]
 struct SectionInfo {
     loaded: bool,
-    /// True if untyped labels in this section name code or data.
     labels: bool,
     end: u64,
 }
 
-/// Symbol that names an address.
 #[derive(Clone, Copy)]
 struct Symbol {
     index: usize,
@@ -112,8 +107,8 @@ struct Symbol {
     limit: u64,
 }
 
-/// Returns true for the name of an old symbol version, `cfree@GLIBC_2.2.5`, as linkers write it
-/// into `.symtab`. `@@` marks the default version.
+/// Returns true for an old symbol version, `cfree@GLIBC_2.2.5`, as linkers write it into `.symtab`.
+/// `@@` marks the default.
 fn is_old_version(name: &[u8]) -> bool {
     let name = &name[..name.len().min(MAX_NAME)];
     let at = name.iter().position(|&byte| byte == b'@');
@@ -168,10 +163,9 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
     /// Parses the symbols that determine the names of the sorted `svmas`. `None` if that takes all
     /// symbols.
     ///
-    /// A symbol that covers an address starts at or before it. Either it is the last one to start,
-    /// or its size reaches the address. All aliases at such a start count. A symbol without size
-    /// ends at the next start in its own table; a `.dynsym` symbol at the next start in either
-    /// table.
+    /// A symbol that covers an address is the last to start before it, or its size reaches the
+    /// address. All aliases at such a start count. A symbol without size ends at the next start in
+    /// its table; a `.dynsym` symbol at the next start in either.
     fn some_symbols(&self, strings: &Strings, svmas: &[u64]) -> Option<Tables> {
         let symtab = self.symbols(elf::SHT_SYMTAB);
         let dynsym = self.symbols(elf::SHT_DYNSYM);
@@ -233,7 +227,6 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         })
     }
 
-    /// Calls `take` with each symbol that names an address, and its index.
     fn each(
         &self,
         table: &SymbolTable<'data, E>,
@@ -273,7 +266,6 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
     }
 
-    /// Adds the symbols whose start `keep` accepts.
     fn collect(
         &self,
         table: &SymbolTable<'data, E>,
@@ -316,8 +308,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         found.map_or(&[], |section| self.section_bytes(section))
     }
 
-    /// Returns true for a hidden version: newly linked programs get another symbol of that name, or
-    /// none (Linux Standard Base, "Symbol Version Table").
+    /// Returns true for a hidden version, which new programs do not link to (Linux Standard Base,
+    /// "Symbol Version Table").
     fn is_hidden(&self, versions: &[u8], index: usize) -> bool {
         let bytes = versions
             .get(2 * index..)
@@ -329,8 +321,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         version.is_some_and(|version| version & 0x8000 != 0)
     }
 
-    /// Returns true for a mapping symbol, such as `$x` or `$d`. It marks code or data on ARM (ELF
-    /// for the Arm Architecture, "Mapping symbols"), RISC-V and others, and names nothing.
+    /// Returns true for a mapping symbol, such as `$x` or `$d`, which names nothing (ELF for the
+    /// Arm Architecture, "Mapping symbols"; also RISC-V and others).
     fn is_mapping_symbol(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
         let machines = [
             elf::EM_ARM.0,

@@ -7,7 +7,6 @@ use super::table::Origin;
 /// Maximum length of a name, in bytes. C++ and Rust names of 30 KiB exist.
 pub(super) const MAX_NAME: usize = 64 << 10;
 
-/// File ranges of the string tables.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Strings {
     pub(super) symtab: Range<usize>,

@@ -6,7 +6,6 @@
 pub(super) enum Origin {
     Symtab = 0,
     Dynsym = 1,
-    /// A PLT entry whose target is named in `.symtab` or `.dynsym`.
     PltSymtab = 2,
     PltDynsym = 3,
     /// The part of `.plt` that calls the dynamic linker.
@@ -23,7 +22,6 @@ impl Origin {
 const SIZE_BITS: u32 = 29;
 const MAX_SIZE: u64 = (1 << SIZE_BITS) - 1;
 
-/// Symbol in 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     start: u64,
@@ -32,8 +30,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Creates an entry with its name at offset `name` in the string table of `origin`. Caps the
-    /// size.
+    /// Creates an entry with a capped size. `name` is an offset in the string table of `origin`.
     pub(super) fn new(start: u64, size: u64, origin: Origin, name: u32) -> Self {
         let size = size.min(MAX_SIZE).min(u64::MAX - start) as u32;
         Self {
@@ -100,7 +97,6 @@ impl Table {
         &self.entries
     }
 
-    /// Returns the symbol that covers `svma`; among several, the last to start.
     pub(super) fn lookup(&self, svma: u64) -> Option<&Entry> {
         let after = self.entries.partition_point(|entry| entry.start <= svma);
         let entry = &self.entries[after.checked_sub(1)?];
@@ -114,8 +110,7 @@ impl Table {
 }
 
 /// Computes the tails in one ascending sweep. `open` holds the symbols that may extend past the
-/// current one, innermost last. Each is pushed and popped once, so the sweep is linear, with at
-/// most as many tails as symbols.
+/// current one, innermost last. Linear: each is pushed and popped once.
 fn tails(entries: &[Entry]) -> Vec<Tail> {
     let mut tails = Vec::new();
     let mut open: Vec<u32> = Vec::new();

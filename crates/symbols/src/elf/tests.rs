@@ -8,7 +8,6 @@ fn random_from(seed: u64) -> impl FnMut(u64) -> u64 {
     move |below| numbers.below(below)
 }
 
-/// Random addresses around the symbols of a file, sorted.
 fn addresses(all: &[(u64, u64)], count: u64, random: &mut impl FnMut(u64) -> u64) -> Vec<u64> {
     let mut svmas: Vec<u64> = (0..count)
         .map(|_| {
@@ -22,8 +21,8 @@ fn addresses(all: &[(u64, u64)], count: u64, random: &mut impl FnMut(u64) -> u64
     svmas
 }
 
-/// Looks up the same addresses with and without announcing them. Returns the number of partial
-/// tables, plus the number of files without a full table.
+/// Compares lookups with and without announcing. Returns the number of partial tables, plus the
+/// number of files without a full table.
 fn compare(data: &[u8], rounds: u64, random: &mut impl FnMut(u64) -> u64) -> usize {
     let Ok(whole) = ElfSymbols::parse(data) else {
         return 0;
@@ -71,7 +70,6 @@ fn a_few_addresses_of_real_files() {
     assert!(had > 20, "{had}");
 }
 
-/// Type, flags, address, link, entry size, bytes, and offset of the name.
 type Section<'a> = (u32, u64, u64, u32, u64, &'a [u8], u32);
 
 /// Builds an ELF file with random symbols: close together, nested, without size, with aliases.

@@ -218,7 +218,6 @@ impl KernelSymbols {
     }
 }
 
-/// Boundaries of code, from symbols of the kernel's linker script.
 #[derive(Default)]
 struct TextBounds {
     text: Option<u64>,
@@ -243,7 +242,6 @@ impl TextBounds {
     }
 }
 
-/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 64 << 10;
 
 /// Calls `each` with the lines, without line ends. Truncates overlong lines.
@@ -280,7 +278,6 @@ fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Re
     }
 }
 
-/// Splits a line into address, type, name and module. `None` for a line of another form.
 fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     // Fast path for the kernel's usual form: 16 digits, the type, no module.
     if let Some((&start, [b' ', kind, b' ', rest @ ..])) = line.split_first_chunk::<16>()
@@ -303,7 +300,6 @@ fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     Some((start, kind, name, module))
 }
 
-/// Parses up to 16 hexadecimal digits.
 fn address(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 16 {
         return None;

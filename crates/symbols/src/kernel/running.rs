@@ -11,18 +11,16 @@ use std::ops::Range;
 /// Bytes of `/proc/kallsyms` in the cache key.
 const HEAD: u64 = 1024;
 
-/// Symbols of the running kernel.
 #[derive(Debug)]
 pub(crate) enum RunningKernel {
-    /// The complete list of the kernel.
     Whole(KernelSymbols),
     /// Cached symbols. They may be incomplete, and blocks may prove damaged.
     Stored(StoredSymbols),
 }
 
 impl RunningKernel {
-    /// Loads the symbols of the running kernel from the cache, if they are of this boot with the
-    /// same modules. Otherwise reads `/proc/kallsyms` and fills the cache.
+    /// Loads the symbols from the cache, if they are of this boot with the same modules. Otherwise
+    /// reads `/proc/kallsyms` and fills the cache.
     ///
     /// # Errors
     /// See [`KernelSymbols::load_running`].
@@ -65,7 +63,6 @@ impl RunningKernel {
         Self::list(cache.filter(|_| is_damaged))
     }
 
-    /// Returns the AVMAs of the kernel's own code.
     pub(crate) fn text_range(&self) -> Option<Range<u64>> {
         match self {
             Self::Whole(symbols) => symbols.text_range(),
@@ -73,9 +70,8 @@ impl RunningKernel {
         }
     }
 
-    /// Returns true if the result of a lookup equals the one of the complete list. Cached symbols
-    /// lack BPF programs and similar code, which may be anywhere outside the code of the kernel and
-    /// its modules.
+    /// Returns true if a lookup is reliable. Cached symbols lack BPF programs and similar code,
+    /// which may be anywhere outside the code of the kernel and its modules.
     pub(crate) fn is_certain(&self, avma: u64) -> bool {
         match self {
             Self::Whole(_) => true,
@@ -83,7 +79,6 @@ impl RunningKernel {
         }
     }
 
-    /// Returns the function that covers this AVMA.
     pub(crate) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
         match self {
             Self::Whole(symbols) => symbols.lookup(avma),
@@ -92,9 +87,8 @@ impl RunningKernel {
     }
 }
 
-/// Returns the cache key: boot id, modules, and the head of the list. Reading the head ensures that
-/// a user without permission sees no addresses. `None` if addresses are hidden, or the list may not
-/// be stored.
+/// Returns the cache key: boot id, modules, and the head of the list. The head ensures that a user
+/// without permission sees no addresses. `None` if the list may not be stored.
 fn running_key() -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let list = File::open("/proc/kallsyms").ok()?;

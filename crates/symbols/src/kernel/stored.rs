@@ -28,28 +28,24 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Name of the cache file.
 pub(super) const FILE: &str = "kernel-symbols";
 
-/// Maximum length of the file in bytes: ten times that of a distribution kernel.
+/// Maximum length in bytes: ten times that of a distribution kernel.
 const MOST: u64 = 64 << 20;
 
 /// Magic number with the format version.
 const MAGIC: u64 = u64::from_be_bytes(*b"rprofks2");
 
-/// Bytes before the head.
 const BEFORE: usize = 24;
 
 /// Bytes of the first read, usually enough for the whole head.
 const AT_ONCE: usize = 64 << 10;
 
-/// Number of entries of a block, without the one shared with the next.
+/// Number of entries, without the one shared with the next block.
 const IN_BLOCK: usize = 128;
 
-/// Length of an entry in the file.
 const ENTRY: usize = 16;
 
-/// Length of a block's entry in the head.
 const BLOCK: usize = 16;
 
 /// Cached symbols. Blocks are read on first use.
@@ -58,24 +54,19 @@ pub(crate) struct StoredSymbols {
     file: File,
     text: Range<u64>,
     modules: Vec<Box<str>>,
-    /// Ascending by address.
     blocks: Vec<StoredBlock>,
-    /// True once a block proved damaged.
     is_damaged: AtomicBool,
 }
 
 #[derive(Debug)]
 struct StoredBlock {
-    /// Address of its first symbol.
     start: u64,
-    /// Byte range in the file.
     place: Range<u64>,
     crc: u32,
     /// `None` if it is damaged.
     read: OnceLock<Option<Block>>,
 }
 
-/// Decoded block.
 #[derive(Debug)]
 struct Block {
     entries: Vec<Entry>,
@@ -83,7 +74,6 @@ struct Block {
 }
 
 impl StoredSymbols {
-    /// Opens the symbols stored with this key. `None` if there are none.
     pub(super) fn open(cache: &PrivateCache, key: &[u8]) -> Option<Self> {
         Self::read(cache.open(FILE).ok()?, key)
     }
@@ -150,12 +140,10 @@ impl StoredSymbols {
         })
     }
 
-    /// Returns the AVMAs of the kernel's own code.
     pub(crate) fn text_range(&self) -> Range<u64> {
         self.text.clone()
     }
 
-    /// Returns true once a block proved damaged.
     pub(super) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
@@ -166,8 +154,8 @@ impl StoredSymbols {
         self.table_at(avma)?.lookup(avma)
     }
 
-    /// Returns true if the result of a lookup equals the one of the complete list: the address is
-    /// in the code of the kernel or a module, and its block is not damaged.
+    /// Returns true if a lookup is reliable: the address is in code of the kernel or a module, and
+    /// its block is undamaged.
     pub(super) fn is_certain(&self, avma: u64) -> bool {
         let Some(table) = self.table_at(avma) else {
             return false;
@@ -185,8 +173,8 @@ impl StoredSymbols {
             || (entry.code && table.entries.get(index + 1).is_some_and(goes_on))
     }
 
-    /// Returns the AVMAs at which the result of a lookup may change, ascending, with duplicates.
-    /// `None` if a block is damaged.
+    /// Returns the AVMAs at which the result may change, ascending, with duplicates. `None` if a
+    /// block is damaged.
     pub(crate) fn bounds(&self) -> Option<Vec<u64>> {
         let mut bounds = Vec::with_capacity(self.blocks.len() * IN_BLOCK * 2);
         for (number, block) in self.blocks.iter().enumerate() {
@@ -206,7 +194,6 @@ impl StoredSymbols {
         self.table(self.blocks.get(after.checked_sub(1)?)?)
     }
 
-    /// Returns a block, read on first use. `None` if it is damaged.
     fn table<'a>(&'a self, block: &'a StoredBlock) -> Option<Table<'a>> {
         let read = block.read.get_or_init(|| {
             let read = self.read_block(block);
@@ -259,8 +246,8 @@ impl StoredSymbols {
     }
 }
 
-/// Encodes the symbols of the kernel and of loaded modules. `None` if the range of the kernel's
-/// code is unknown.
+/// Encodes the symbols of the kernel and its modules. `None` if the range of the kernel's code is
+/// unknown.
 pub(super) fn encode(symbols: &KernelSymbols, key: &[u8]) -> Option<Vec<u8>> {
     let text = symbols.text.clone()?;
     let loaded: FxHashSet<Box<str>> = (loaded_modules().into_iter().map(|m| m.name)).collect();
@@ -316,12 +303,10 @@ fn encode_block(symbols: &KernelSymbols, entries: &[&Entry]) -> Vec<u8> {
     block
 }
 
-/// Splits a number into its upper and lower half.
 fn halves(number: u64) -> (u32, u32) {
     ((number >> 32) as u32, number as u32)
 }
 
-/// Reads a number from the front.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let (number, behind) = rest.split_first_chunk()?;
     *rest = behind;
@@ -354,7 +339,6 @@ ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
         KernelSymbols::parse(list.as_bytes()).unwrap()
     }
 
-    /// Decodes a file with these bytes.
     fn read(bytes: &[u8], key: &[u8]) -> Option<StoredSymbols> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();

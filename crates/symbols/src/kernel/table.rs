@@ -2,8 +2,7 @@
 
 use super::KernelSymbol;
 
-/// Symbol in 16 bytes. Its name extends from offset `name` to the end of the line, its code to the
-/// next start.
+/// Symbol in 16 bytes. Its name extends to the end of the line, its code to the next start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) start: u64,
@@ -14,8 +13,7 @@ pub(super) struct Entry {
     pub(super) code: bool,
 }
 
-/// Page size in bytes. The last symbol before another module ends with the page after its own, so
-/// that gaps between modules stay unnamed.
+/// The last symbol before another module ends with the next page, so that gaps stay unnamed.
 pub(super) const PAGE: u64 = 4096;
 
 /// Symbols, ascending by AVMA without duplicates.
@@ -27,13 +25,11 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Returns the function that covers this AVMA.
     pub(super) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'a>> {
         let symbol = self.symbol(self.index_at(avma)?)?;
         (avma - symbol.start < symbol.size).then_some(symbol)
     }
 
-    /// Returns the index of the last symbol that starts at or before this AVMA.
     pub(super) fn index_at(&self, avma: u64) -> Option<usize> {
         let after = self.entries.partition_point(|entry| entry.start <= avma);
         after.checked_sub(1)
@@ -53,7 +49,6 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the function with this index; `None` for data.
     pub(super) fn symbol(&self, index: usize) -> Option<KernelSymbol<'a>> {
         let entry = &self.entries[index];
         let name = self.names.get(entry.name as usize..)?.split('\n').next()?;

@@ -48,12 +48,10 @@ pub enum VmlinuxError {
     },
 }
 
-/// Open `vmlinux`.
 #[derive(Debug)]
 pub(crate) struct Vmlinux {
     pub(crate) image: ElfImage<ImageFile>,
     build_id: Option<BuildId>,
-    /// Start SVMA of the code.
     text: u64,
     path: PathBuf,
 }
@@ -75,8 +73,8 @@ impl Vmlinux {
         })
     }
 
-    /// Returns the difference between SVMAs and recorded addresses of a kernel with build-id
-    /// `expected` and `_text` at `start`. Wraps around.
+    /// Returns the difference between SVMAs and recorded addresses of a kernel with its `_text` at
+    /// `start`. Wraps.
     pub(crate) fn shift(
         &self,
         expected: Option<&BuildId>,
@@ -98,8 +96,8 @@ impl Vmlinux {
     }
 }
 
-/// Returns the SVMA of `_text`, else of `_stext`, else of the section `.text`, which a stripped
-/// file still has. Finds the symbol by name, as a lookup by address keeps only one alias.
+/// Returns the SVMA of `_text`, else `_stext`, else the section `.text`, which a stripped file
+/// still has. Searches by name, as a lookup by address keeps one alias.
 fn text_start(bytes: &[u8]) -> Option<u64> {
     let file = object::File::parse(bytes).ok()?;
     let start = |name: &str| {

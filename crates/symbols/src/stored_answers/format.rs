@@ -26,14 +26,10 @@ const NO_TEXT: u32 = u32::MAX;
 /// Word for a missing entry.
 const NO_ENTRY: u32 = u32::MAX;
 
-/// Cached results for addresses of one image.
 #[derive(Debug)]
 pub(super) struct StoredAnswers {
-    /// Length of the file in bytes.
     len: usize,
-    /// Ascending.
     svmas: Box<[u64]>,
-    /// Index of the first word of each result.
     places: Box<[u32]>,
     words: Box<[u32]>,
     texts: Box<[u8]>,
@@ -71,12 +67,10 @@ impl StoredAnswers {
         })
     }
 
-    /// Returns the length of the file in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the addresses, ascending.
     pub(super) fn svmas(&self) -> &[u64] {
         &self.svmas
     }
@@ -208,10 +202,8 @@ pub(super) fn encode<'a>(
     Some(file)
 }
 
-/// Bytes before the key.
 const HEAD: usize = 24;
 
-/// Words and texts of the file being encoded.
 #[derive(Default)]
 struct Encoder<'a> {
     words: Vec<u8>,
@@ -292,7 +284,6 @@ mod tests {
         })
     }
 
-    /// Results of every kind.
     fn answers() -> Vec<(u64, Option<Found>)> {
         let frame = |name: Option<&str>, call| FoundFrame {
             name: name.map(Into::into),

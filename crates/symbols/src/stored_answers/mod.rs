@@ -19,43 +19,35 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// Prefix of cache file names.
 const PREFIX: &str = "debug-info-";
 
-/// Leading bytes of a key that determine the file name: query, device and inode. A later version of
-/// the debug file replaces the cache file.
+/// Leading bytes of a key that name the file: query, device and inode.
 const SAME: usize = 18;
 
-/// Size limit of the cache, in bytes.
 const MOST_OF_ALL: u64 = 32 << 20;
 
-/// Minimum size of cached debug information, in bytes. Reading less is faster than writing a cache
-/// file.
+/// Minimum size of cached debug information, in bytes. Less is read faster than written.
 const LEAST: u64 = 64 << 10;
 
-/// Maximum length of an existing cache file whose results are merged into the new file, in bytes.
-/// Rewriting a larger one would slow down every recording of the image.
+/// Maximum length of a cache file to merge into the new one, in bytes. Rewriting a larger one would
+/// slow down every recording of the image.
 const MOST_AGAIN: usize = 128 << 10;
 
-/// Cache of results for one image.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerStore {
-    /// Results of earlier runs, read on first use.
     stored: OnceLock<Option<StoredAnswers>>,
-    /// True once this run has stored results. Later batches are not stored: repeated batches come
-    /// from a live view.
+    /// True once this run has stored results. It stores one batch, as repeated batches come from a
+    /// live view.
     is_written: AtomicBool,
 }
 
 impl AnswerStore {
-    /// Returns true if cached results were read. These exist only for debug information with
-    /// readable entries.
+    /// Cached results exist only for debug information with readable entries.
     pub(crate) fn has_answers(&self) -> bool {
         self.stored.get().is_some_and(Option::is_some)
     }
 
-    /// Looks up sorted `svmas` in the cache, and missing ones in debug information as
-    /// [`DebugInfo::resolve`] does. Stores new results if possible.
+    /// Looks up `svmas` as [`DebugInfo::resolve`] does, in the cache first. Stores new results.
     pub(crate) fn resolve(
         &self,
         cache: &PrivateCache,
@@ -111,7 +103,6 @@ impl AnswerStore {
     }
 }
 
-/// Encodes these results together with the stored ones. `None` if the file would be too long.
 fn encode_all<'a>(
     key: &[u8],
     answers: impl Iterator<Item = (u64, &'a Option<Found>)>,

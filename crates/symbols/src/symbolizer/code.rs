@@ -149,7 +149,6 @@ fn code_at<D: Pages>(elf: &ElfImage<D>, offsets: Range<u64>, svma: u64) -> Resul
     })
 }
 
-/// Returns the ELF number of this machine's processor: `EM_X86_64` or `EM_AARCH64`; 0 for others.
 const fn machine_here() -> u16 {
     match () {
         () if cfg!(target_arch = "x86_64") => 62,

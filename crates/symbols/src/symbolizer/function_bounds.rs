@@ -12,14 +12,13 @@ use rprof_image::{ImageKey, ImageSource};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of bounds of an image, more than real files have. Above it, addresses are looked
-/// up individually.
+/// Maximum number of bounds, more than real files have. Above it, addresses are looked up
+/// individually.
 const MOST: usize = 1 << 24;
 
 /// Average number of bounds per bucket, up to twice as many.
 const IN_BUCKET: usize = 4;
 
-/// Number of bounds compared at a time.
 const AT_A_TIME: usize = 8;
 
 /// Number of bounds in a bucket at which lookups switch to a binary search.
@@ -28,7 +27,6 @@ const MANY: usize = 64;
 /// Maximum number of offset bits within a bucket.
 const LOW_BITS: u32 = 16;
 
-/// Number of buckets allowed besides one per bound.
 const FEW_BUCKETS: u64 = 4096;
 
 /// Offsets of an image at which the result of a lookup may change.
@@ -37,9 +35,8 @@ const FEW_BUCKETS: u64 = 4096;
 /// arrays.
 #[derive(Clone, Debug)]
 pub struct FunctionBounds {
-    /// The first bound.
     base: u64,
-    /// Offsets at this distance from the first bound, or further, are their own canonical offset.
+    /// Offsets at this distance from the first bound are their own canonical offset.
     reach: u32,
     /// Ranges of `1 << shift` bytes from `base` to the last bound, and a sentinel.
     buckets: Arc<[Bucket]>,
@@ -51,9 +48,8 @@ pub struct FunctionBounds {
 /// Range of offsets with the same high bits.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Number of bounds before it.
     first: u32,
-    /// The last bound before it, relative to the base. 0 for the first bucket, which is a bound.
+    /// The last bound before it, relative to the base.
     before: u32,
 }
 
@@ -63,7 +59,6 @@ struct Bucket {
 #[derive(Clone, Copy, Debug)]
 pub struct PartialLookup {
     bucket: Bucket,
-    /// Number of bounds in the bucket.
     len: u32,
 }
 
@@ -122,10 +117,8 @@ impl FunctionBounds {
         }
     }
 
-    /// Counts the bounds at or before `low`, of `len` bounds starting at `first`.
-    ///
-    /// A linear count instead of a search, as its length does not depend on data that is still
-    /// being loaded. The CPU can then start other loads meanwhile.
+    /// Counts the bounds at or before `low`. Unlike a search, its length does not depend on data
+    /// that is still being loaded, so the CPU can start other loads.
     #[inline]
     fn passed(&self, first: usize, len: usize, low: u16) -> usize {
         let mut passed = 0;
@@ -141,7 +134,6 @@ impl FunctionBounds {
         passed
     }
 
-    /// Returns the bounds of an image whose offsets are lower by `down`.
     fn moved(&self, down: u64) -> FunctionBounds {
         FunctionBounds {
             base: self.base.wrapping_sub(down),

@@ -80,7 +80,6 @@ impl Symbolizer {
         whole.as_ref().map_err(|reason| *reason)
     }
 
-    /// Returns the functions at current AVMAs.
     fn kernel_functions(&self, avmas: &[u64]) -> Result<Vec<Option<KernelSymbol<'_>>>, Reason> {
         let symbols = self.kernel_symbols()?;
         if avmas.iter().all(|avma| symbols.is_certain(*avma)) {
@@ -113,8 +112,8 @@ impl Symbolizer {
         let mut names = SymbolCache::default();
         let resolve = |(avma, found): (u64, Option<KernelSymbol<'_>>)| {
             let found = found.ok_or(Reason::NoSymbolAtAddress)?;
-            // Another module may be loaded at this address now. Recordings that treat the kernel as
-            // one image do not name modules: accept any module for them.
+            // Recordings that treat the kernel as one image name no modules: accept any. Otherwise
+            // another module may be loaded here now.
             if wanted.is_some() && found.module != wanted {
                 return Err(Reason::ForeignModule);
             }

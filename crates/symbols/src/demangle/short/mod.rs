@@ -12,8 +12,7 @@ mod words;
 use super::MAX_OUTPUT;
 use words::{OPERATORS, builtin};
 
-/// Returns the name of a function without parameters, return type and clone suffix. `None` if the
-/// name needs the full demangler.
+/// Returns a function's name without parameters. `None` if it needs the full demangler.
 pub(super) fn name(mangled: &str) -> Option<String> {
     let mut short = Short {
         rest: mangled.strip_prefix("_Z")?.as_bytes(),
@@ -33,7 +32,6 @@ pub(super) fn name(mangled: &str) -> Option<String> {
     Some(short.out)
 }
 
-/// Maximum nesting of types.
 const MAX_DEPTH: usize = 48;
 
 /// Range of the output that back references may repeat.
@@ -88,7 +86,6 @@ impl Short<'_> {
         self.known.push(Piece { start, end, name });
     }
 
-    /// Parses the name before the parameters.
     fn function(&mut self) -> Option<()> {
         match self.peek()? {
             b'N' => self.nested(true),
@@ -108,9 +105,8 @@ impl Short<'_> {
             return None;
         }
         self.function()?;
-        // C functions have only a name. Template functions encode a return type. It is not shown,
-        // so back references to it would fail: only builtin types, which are never referred to, are
-        // accepted.
+        // C functions have only a name. Template functions encode a return type, which is not
+        // shown, so no back reference may point into it: accept builtin types only.
         let (is_template, is_constructor) = (self.ends_with_arguments, self.ends_with_constructor);
         let is_bare = !is_template && self.eat(b'E');
         if is_template && (is_constructor || builtin(self.next()?).is_none()) {
@@ -215,8 +211,7 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses a name at global scope or in `std`, or a back reference, with template arguments. A
-    /// complete function name is no substitution candidate.
+    /// Parses a name at global scope or in `std`, or a back reference, with template arguments.
     fn unscoped(&mut self, is_function: bool) -> Option<()> {
         let start = self.out.len();
         let mut is_reference = false;
@@ -245,7 +240,6 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses an identifier or operator. Returns its range in the output.
     fn unqualified(&mut self) -> Option<(usize, usize)> {
         let start = self.out.len();
         (self.ends_with_arguments, self.ends_with_constructor) = (false, false);
@@ -270,7 +264,7 @@ impl Short<'_> {
         Some((start, start))
     }
 
-    /// Parses an identifier and its ABI tags. Returns the end of the identifier in the output.
+    /// Parses an identifier and its ABI tags. Returns the end of the identifier.
     fn tagged_identifier(&mut self) -> Option<usize> {
         self.identifier()?;
         let end = self.out.len();
@@ -296,8 +290,7 @@ impl Short<'_> {
         }
     }
 
-    /// Parses `S_`, `S0_`, ..., and the abbreviations of the standard library. Returns the range of
-    /// the last component.
+    /// Parses `S_`, `S0_`, ..., and `Sa`, `Ss`, `So`. Returns the range of the last component.
     fn known_piece(&mut self) -> Option<(usize, usize)> {
         self.rest = self.rest.get(1..)?;
         let start = self.out.len();
@@ -345,7 +338,6 @@ impl Short<'_> {
         Some((start, self.out.len()))
     }
 
-    /// Parses template arguments: `I`, arguments, `E`.
     fn arguments(&mut self) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         let is_constructor = self.ends_with_constructor;
@@ -364,7 +356,6 @@ impl Short<'_> {
         })
     }
 
-    /// Parses a list of arguments up to `E`.
     fn list(&mut self) -> Option<()> {
         let start = self.out.len();
         while !self.eat(b'E') {
@@ -394,7 +385,6 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses an integer or boolean literal, from `L` to `E`.
     fn literal(&mut self) -> Option<()> {
         let kind = *self.rest.get(1)?;
         let whole = &self.rest[1..];
@@ -416,7 +406,6 @@ impl Short<'_> {
             b'x' => "ll",
             b'y' => "ull",
             b'N' | b'S' | b'0'..=b'9' => {
-                // Enumeration value.
                 self.rest = whole;
                 self.out.push('(');
                 self.a_type()?;

@@ -4,7 +4,6 @@ use super::Short;
 use super::words::builtin;
 
 impl Short<'_> {
-    /// Skips a type.
     pub(super) fn pass_type(&mut self) -> Option<()> {
         self.deeper(|short| {
             while matches!(short.peek()?, b'K' | b'P' | b'R' | b'O' | b'V' | b'r') {
