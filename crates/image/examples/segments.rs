@@ -9,7 +9,7 @@ use rprof_image::{ImageFile, Segments, build_id_of};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in std::env::args_os().skip(1) {
-        // Opens regular files only: an untrusted path may lead to a device or a named pipe.
+        // Refuses devices and named pipes.
         let file = ImageFile::open(Path::new(&path))?;
         let id = build_id_of(file.bytes());
         let id = id.map_or_else(|| "no build-id".into(), |id| id.to_string());

@@ -39,8 +39,8 @@ impl Allowance {
         }
     }
 
-    /// Returns the amount available at `now`. A time before the last [`spend`](Self::spend) counts
-    /// as the time of that call.
+    /// Returns the amount available at `now`, or at the last [`spend`](Self::spend) if that is
+    /// later.
     #[must_use]
     pub fn at(&self, rate: Rate, now: u64) -> u64 {
         let passed = u128::from(now.saturating_sub(self.at));
@@ -49,18 +49,17 @@ impl Allowance {
         self.left.saturating_add(more).min(rate.most)
     }
 
-    /// Takes an amount from the bucket. An amount larger than the balance empties it.
+    /// Takes an amount, at most the balance.
     pub fn spend(&mut self, rate: Rate, spent: u64, now: u64) {
         self.left = self.at(rate, now).saturating_sub(spent);
         self.at = self.at.max(now);
     }
 }
 
-/// Maximum number of processes with a bucket of their own. The map keeps recent heavy users.
+/// Maximum number of processes with a bucket.
 const MOST_TOLD_APART: usize = 1024;
 
-/// One token bucket per process, plus one shared by all. A process keeps its bucket across
-/// `execve`, for as long as its pid lives.
+/// One token bucket per pid, plus one shared by all.
 ///
 /// ```
 /// use rprof_image::{Allowances, Rate};
@@ -91,7 +90,7 @@ impl Allowances {
         }
     }
 
-    /// Returns the amount that a process may use at `now`.
+    /// Returns the amount available to a process.
     #[must_use]
     pub fn at(&self, pid: i32, now: u64) -> u64 {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
@@ -101,7 +100,7 @@ impl Allowances {
         of_all.min(of_one)
     }
 
-    /// Takes an amount from the bucket of a process and from the shared one.
+    /// Takes an amount from the bucket of a process and the shared one.
     pub fn spend(&mut self, pid: i32, spent: u64, now: u64) {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
         let of_all = self.of_all.get_or_insert(Allowance::new(all, now));

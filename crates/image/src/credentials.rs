@@ -1,13 +1,12 @@
 //! [`Credentials`]: access to files with the rights of another process.
 //!
-//! A process under observation chooses the paths that a recorder opens. In its own namespaces it
-//! can mount any file of the machine under any name. So the recorder opens such files with the user
-//! and groups of the process and without capabilities: it then reads only files that the process
-//! can read.
+//! A process under observation chooses the paths that a recorder opens, and can mount any file
+//! under any name. So the recorder opens such files with the user and groups of the process and
+//! without capabilities. It reads no file that the process cannot read.
 //!
-//! The change affects one thread. It uses the `setfsuid`, `setgroups` and `capset` system calls, as
-//! the functions of the C library change all threads. The file system ids exist for this purpose:
-//! signals, `ptrace` and limits depend on the other ids, which stay unchanged.
+//! The change affects one thread, unlike the functions of the C library: it uses the `setfsuid`,
+//! `setgroups` and `capset` system calls. Signals, `ptrace` and limits depend on other ids, which
+//! stay unchanged.
 
 use rprof_launch::procfs::TaskStatus;
 use rustix::process::Gid;
@@ -25,11 +24,11 @@ pub struct Credentials {
 
 impl Credentials {
     /// Returns the credentials with which a process opens files, from its `/proc/PID/status`.
-    /// `None` if the status lacks them.
+    /// `None` if they are missing.
     ///
-    /// A set-user-ID program of root gets the ids of the user who started it. This is the least
-    /// privileged choice. A process in a user namespace gets its ids outside of the namespace: root
-    /// in a container may be an unprivileged user here.
+    /// A set-user-ID program of root gets the ids of the user who started it, as the least
+    /// privileged choice. In a user namespace, these are the ids outside of it: root in a container
+    /// may be unprivileged here.
     #[must_use]
     pub fn of_process(status: &TaskStatus) -> Option<Self> {
         let least = |[real, _, _, file_system]: [u32; 4]| match file_system {
@@ -43,8 +42,7 @@ impl Credentials {
         ))
     }
 
-    /// Returns the credentials of `nobody` (65534), a user who owns no files. It can read only
-    /// world-readable files.
+    /// Returns the credentials of `nobody` (65534), who can read only world-readable files.
     #[must_use]
     pub fn nobody() -> Self {
         Self::new(65534, 65534, Vec::new())
@@ -61,8 +59,8 @@ impl Credentials {
         )
     }
 
-    /// Returns the credentials of the user who became root with `sudo`, without supplementary
-    /// groups. `None` in all other cases.
+    /// Returns the credentials of the user behind `sudo`, without supplementary groups. `None`
+    /// without `sudo`.
     #[must_use]
     pub fn of_sudo_user() -> Option<Self> {
         let id = |name| std::env::var(name).ok()?.parse().ok();
@@ -87,8 +85,7 @@ impl Credentials {
         self.user
     }
 
-    /// Returns true if the permission bits of a file let these credentials read it. Ignores access
-    /// control lists.
+    /// Returns true if a file's permission bits allow reading. Ignores access control lists.
     #[must_use]
     pub fn may_read(&self, owner: u32, group: u32, mode: u32) -> bool {
         let bit = if owner == self.user {
@@ -102,10 +99,9 @@ impl Credentials {
     }
 
     /// Runs `act` on this thread with these credentials and without capabilities. Restores the
-    /// thread's own credentials afterwards, also if `act` panics.
+    /// thread's own afterwards, also if `act` panics.
     ///
-    /// The thread's own credentials need no privilege. Credentials of other users need `CAP_SETUID`
-    /// and `CAP_SETGID`, as root has.
+    /// Other users' credentials need `CAP_SETUID` and `CAP_SETGID`, as root has.
     ///
     /// # Errors
     /// `EPERM` if this thread may not assume these credentials. `act` did not run.
@@ -115,18 +111,18 @@ impl Credentials {
     }
 }
 
-/// Guard: the thread has assumed other credentials until this is dropped.
+/// Guard with assumed credentials.
 struct Taken {
-    /// Credentials to restore, if they changed.
+    /// Credentials to restore.
     before: Option<Credentials>,
-    /// Capabilities to restore, if there were any.
+    /// Capabilities to restore.
     capabilities: Option<CapabilitySets>,
 }
 
 impl Taken {
     fn take(wanted: &Credentials) -> io::Result<Self> {
         let own = Credentials::own();
-        // The guard exists before the first change, so that an early return restores the old state.
+        // From here on, an early return restores the old state.
         let mut taken = Taken {
             before: None,
             capabilities: None,
@@ -154,8 +150,8 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // A failure here would leave the thread with fewer rights, never with more. No failure is
-        // expected: permitted capabilities can always become effective, and they allow the rest.
+        // A failure would leave fewer rights, never more. None is expected: permitted capabilities
+        // can become effective, and they allow the rest.
         if let Some(capabilities) = self.capabilities {
             let _ = set_capabilities(None, capabilities);
         }
@@ -166,28 +162,26 @@ impl Drop for Taken {
 }
 
 impl Credentials {
-    /// Sets the groups and file system ids of this thread.
     fn set(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|id| Gid::from_raw(*id)).collect();
         rustix::thread::set_thread_groups(&groups)?;
-        // The group comes first: without the user's privileges the thread could not change it.
+        // The group first: the user may carry the right to change it.
         set_file_system_id(libc::SYS_setfsgid, self.group);
         set_file_system_id(libc::SYS_setfsuid, self.user);
         Ok(())
     }
 }
 
-/// Calls `setfsuid` or `setfsgid` and returns the previous id. Neither call reports errors: the
-/// next call returns the id that took effect.
+/// Returns the previous id. The call reports no errors: the next call returns the id that took
+/// effect.
 fn set_file_system_id(call: libc::c_long, id: u32) -> u32 {
     // SAFETY: both calls take one number and no address, and change this thread's credentials only.
     let before = unsafe { libc::syscall(call, libc::c_ulong::from(id)) };
     before as u32
 }
 
-/// Returns this thread's file system user id.
 fn file_system_user() -> u32 {
-    // `u32::MAX` is no valid user id, so the call changes nothing.
+    // `u32::MAX` is invalid and changes nothing.
     set_file_system_id(libc::SYS_setfsuid, u32::MAX)
 }
 
@@ -250,7 +244,7 @@ mod tests {
         needs!(Root);
         let seen = Credentials::nobody().run(|| {
             let us = file_system_user();
-            // A new thread inherits its creator's credentials. The main thread is older.
+            // The main thread is older, so it has not inherited these.
             (us, std::fs::read_to_string("/proc/self/status").unwrap())
         });
         let (us, of_main) = seen.unwrap();

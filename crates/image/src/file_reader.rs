@@ -1,27 +1,26 @@
-//! [`FileReader`]: reads the parts of a file that a parser requests.
+//! [`FileReader`]: reads parts of a file for a parser.
 //!
-//! A mapping of a file that another user truncates kills its reader (`SIGBUS`). `pread` copies
-//! instead: a changing file can only spoil its own contents.
+//! Reading a mapping of a truncated file kills the process (`SIGBUS`). `pread` copies, so a
+//! changing file can only spoil its own contents.
 
 use crate::regular_file::RegularFile;
 use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Maximum length of one part, in bytes. The largest call frame information seen has a third of it.
+/// Maximum length of one part, in bytes. The largest call frame information seen has a third.
 const MAX_PART: u64 = 64 << 20;
 
-/// Maximum number of bytes read from one file.
+/// Maximum number of bytes per file.
 const MAX_BYTES: u64 = 192 << 20;
 
-/// Maximum number of parts read from one file. Files need a few hundred; a malicious header can
-/// request any number.
+/// Maximum number of parts per file. Real files need a few hundred.
 const MAX_PARTS: u32 = 1 << 17;
 
 /// Reads parts of a file, for parsers of the `object` crate. Parts live as long as the reader.
 ///
-/// It refuses parts longer than 64 MiB, and all parts after 192 MiB in total. The parser then sees
-/// the end of the file.
+/// Refuses parts longer than 64 MiB, and all parts after 192 MiB in total, as if the file ended
+/// there.
 #[derive(Debug)]
 pub struct FileReader<'file> {
     parts: ReadCache<Source<'file>>,
@@ -30,7 +29,7 @@ pub struct FileReader<'file> {
 }
 
 impl<'file> FileReader<'file> {
-    /// Creates a reader. Reads nothing yet.
+    /// Creates a reader without reading.
     #[must_use]
     pub fn new(file: &'file RegularFile) -> Self {
         Self {
@@ -40,8 +39,7 @@ impl<'file> FileReader<'file> {
         }
     }
 
-    /// Returns `len` bytes at an offset, or fewer at the end of the file or above the limit for one
-    /// part.
+    /// Returns up to `len` bytes at an offset.
     #[must_use]
     pub fn bytes(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let left = self.parts.len().ok()?.checked_sub(offset)?;
@@ -71,13 +69,12 @@ impl<'a> ReadRef<'a> for &'a FileReader<'_> {
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        // Symbol names are short; a longer string is damage.
+        // Names are short.
         self.take(256)?;
         self.parts.read_bytes_at_until(range, delimiter)
     }
 }
 
-/// Adapter of a file to [`ReadCache`].
 #[derive(Debug)]
 struct Source<'file> {
     file: &'file RegularFile,

@@ -4,12 +4,12 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Coarsest timestamp resolution that a file system may have: FAT has two seconds.
+/// FAT has a timestamp resolution of two seconds.
 const COARSEST: Duration = Duration::from_secs(2);
 
-/// Version of a file: device, inode, length and times.
+/// Device, inode, length and times of a file.
 ///
-/// A writer can set mtime at will, as `cp -p` and package managers do. ctime is out of its control.
+/// A writer can set mtime at will, as `cp -p` and package managers do, but not ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileVersion {
     device: u64,
@@ -45,7 +45,7 @@ impl FileVersion {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns the version as bytes. Different versions have different bytes.
+    /// Returns the version as bytes, distinct for each version.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 56] {
         let (modified, changed) = (self.modified, self.changed);
@@ -58,14 +58,14 @@ impl FileVersion {
         bytes
     }
 
-    /// Returns true if any change after `now` will produce another version. The last change must be
-    /// older than the timestamp resolution of the file system.
+    /// Returns true if any change after `now` will produce another version, as the last one is
+    /// older than the timestamp resolution.
     #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let (Ok(seconds), Ok(nanos)) =
             (u64::try_from(self.changed.0), u32::try_from(self.changed.1))
         else {
-            // Before 1970: not a plausible time.
+            // Before 1970.
             return false;
         };
         let changed = UNIX_EPOCH.checked_add(Duration::new(seconds, nanos));

@@ -14,33 +14,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Root directory for resolving paths, and the rights for opening files below it.
+/// Root directory for resolving paths, and rights for opening files below it.
 ///
-/// Paths of a process under observation are resolved below its own root, without magic links
-/// (`openat2` with `RESOLVE_IN_ROOT`). Files are opened with the rights of the process. Mounts,
-/// links and renames by the process cannot give access to any file that it could not read itself.
+/// Paths of an observed process are resolved below its own root, without magic links (`openat2`
+/// with `RESOLVE_IN_ROOT`), and opened with its rights. So its mounts, links and renames give no
+/// access to files that it could not read itself.
 ///
-/// The view holds descriptors of the process and its root, so a reused pid does no harm: lookups
-/// then find no file.
+/// The view holds descriptors of the process and its root. With a reused pid, lookups find no file.
 #[derive(Debug)]
 pub struct FileView {
     root: OwnedFd,
     /// `/proc/PID`, or the folder of a live thread.
     process: Option<OwnedFd>,
-    /// True if the files below the root stay the same after the process ends.
+    /// True if the files stay the same after the process ends.
     outlives_process: bool,
     rights: Rights,
 }
 
-/// Rights with which a view opens files.
 #[derive(Debug)]
 enum Rights {
     /// All rights of this program, including capabilities.
     Own,
-    /// The rights of the process. This program has them or can assume them.
+    /// The rights of the process, which this program has or can assume.
     Process(Credentials),
-    /// The intersection of the process's rights and this program's rights without capabilities.
-    /// Used when this program cannot assume the rights of the process.
+    /// The rights that both the process and this program without capabilities have, if it cannot
+    /// assume those of the process.
     Both(Credentials),
 }
 
@@ -60,7 +58,7 @@ impl FileView {
         let mut text = Vec::new();
         File::from(status).read_to_end(&mut text)?;
         let credentials = Credentials::of_process(&TaskStatus::parse(&text));
-        // The kernel reports no credentials: allow only world-readable files.
+        // Unknown credentials: only world-readable files.
         let credentials = credentials.unwrap_or_else(Credentials::nobody);
         Ok(Self {
             root,
@@ -78,8 +76,7 @@ impl FileView {
         Self::beneath(Path::new("/"))
     }
 
-    /// Opens this program's own view with the rights of its user, without capabilities. Root then
-    /// obeys the permission bits too.
+    /// Opens this program's own view with the rights of its user, without capabilities.
     ///
     /// # Errors
     /// `/` cannot be opened.
@@ -87,7 +84,7 @@ impl FileView {
         Self::with_rights(Path::new("/"), Rights::of(Credentials::own()))
     }
 
-    /// Opens the view of the user who became root with `sudo`. `None` in all other cases.
+    /// Opens the view of the user behind `sudo`. `None` without `sudo`.
     pub fn of_sudo_user() -> Option<io::Result<Self>> {
         let user = Credentials::of_sudo_user()?;
         Some(Self::with_rights(Path::new("/"), Rights::of(user)))
@@ -101,17 +98,15 @@ impl FileView {
         Self::with_rights(folder, Rights::Own)
     }
 
-    /// Opens the view of an ended process that shared this program's root.
-    ///
-    /// Without known credentials, root reads only world-readable files, and another user reads with
-    /// their own rights.
+    /// Opens the view of an ended process that shared this program's root. Without credentials,
+    /// root reads only world-readable files.
     ///
     /// # Errors
     /// `/` cannot be opened.
     pub fn of_ended_process(credentials: Option<Credentials>) -> io::Result<Self> {
         let reader = credentials.unwrap_or_else(|| match Credentials::own() {
             us if us.user() == 0 => Credentials::nobody(),
-            // An unprivileged user has no rights that the process could abuse.
+            // An unprivileged user has no more rights to lend.
             us => us,
         });
         Self::with_rights(Path::new("/"), Rights::of(reader))
@@ -127,8 +122,7 @@ impl FileView {
         })
     }
 
-    /// Returns the credentials for opening files. `None` if the view uses all rights of this
-    /// program.
+    /// Returns the credentials for opening files. `None` for all rights of this program.
     #[must_use]
     pub fn credentials(&self) -> Option<&Credentials> {
         match &self.rights {
@@ -137,18 +131,15 @@ impl FileView {
         }
     }
 
-    /// Returns true if file contents may be copied into a recording.
-    ///
-    /// The files must be opened with the rights of the process: it belongs to this program's user,
-    /// or this program can assume its rights. A program with file capabilities (`setcap`) can
-    /// inspect processes of other users, whose files may be private.
+    /// Returns true if file contents may be copied into a recording: the view has the rights of the
+    /// process. A program with file capabilities (`setcap`) can inspect other users' processes,
+    /// whose files may be private.
     #[must_use]
     pub fn may_copy(&self) -> bool {
         !matches!(self.rights, Rights::Both(_))
     }
 
-    /// Resolves an absolute path. Follows symbolic links in the middle of the path as the process
-    /// would. A symbolic link at the end is located itself.
+    /// Resolves an absolute path. Follows symbolic links, except one at the end.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -160,11 +151,11 @@ impl FileView {
         LocatedFile::new(place.map_err(io::Error::from)?)
     }
 
-    /// Locates the file that the process has mapped at this address range (`/proc/PID/map_files`).
-    /// The file may have been renamed or deleted.
+    /// Locates the file mapped at this address range (`/proc/PID/map_files`), even if renamed or
+    /// deleted.
     ///
     /// # Errors
-    /// [`OpenError`], also if the process no longer has such a mapping.
+    /// [`OpenError`], also if there is no such mapping.
     pub fn locate_mapped(&self, range: &Range<u64>) -> Result<LocatedFile, OpenError> {
         self.locate_in_proc(&format!("map_files/{:x}-{:x}", range.start, range.end))
     }
@@ -177,8 +168,8 @@ impl FileView {
         self.locate_in_proc("exe")
     }
 
-    /// Locates a file through a link of `/proc/PID`. The kernel's link leads to the file itself.
-    /// Following it needs this program's rights over the process and gives none over the file.
+    /// Follows a link of `/proc/PID` to the file itself. This needs rights over the process and
+    /// gives none over the file.
     fn locate_in_proc(&self, link: &str) -> Result<LocatedFile, OpenError> {
         let process = self.process.as_ref().ok_or(OpenError::NoSuchFile)?;
         let flags = LastLink::Follow.flags();
@@ -200,8 +191,8 @@ impl FileView {
         self.rights.run(|| file.open())?
     }
 
-    /// Resolves a folder and runs `act` in it with the rights of the view. The descriptor serves as
-    /// a base for `openat(2)` and similar calls.
+    /// Resolves a folder and runs `act` in it with the rights of the view. The descriptor is a base
+    /// for `openat(2)`.
     ///
     /// # Errors
     /// `EACCES` if this program cannot assume the rights of the process. Errors of opening the
@@ -231,13 +222,13 @@ impl FileView {
 }
 
 impl Rights {
-    /// Returns the broadest rights of this program that stay within these credentials.
+    /// Returns this program's rights within these credentials.
     fn of(credentials: Credentials) -> Self {
         if credentials.run(|| ()).is_ok() {
             return Self::Process(credentials);
         }
         let own = Credentials::own();
-        // Group membership of a user may differ between login sessions.
+        // Groups of a user may differ between login sessions.
         match own.user() == credentials.user() {
             true => Self::Process(own),
             false => Self::Both(credentials),
@@ -253,13 +244,13 @@ impl Rights {
     }
 }
 
-/// Resolves a path within a root to an `O_PATH` descriptor.
+/// Resolves a path to an `O_PATH` descriptor.
 fn resolve(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = LastLink::Refuse.flags();
     let inside = path.strip_prefix("/").unwrap_or(path);
     let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(&root, inside, flags, Mode::empty(), within) {
-        // Linux before 5.6, or a seccomp filter: walk the path by name, without following links.
+        // Linux before 5.6, or a seccomp filter: by name, without following links.
         Err(Errno::NOSYS | Errno::PERM) => {
             let mut at = rustix::fs::openat(&root, ".", flags, Mode::empty())?;
             for part in inside.components() {
@@ -347,7 +338,6 @@ mod tests {
         assert_eq!(view.locate_program().unwrap_err(), OpenError::NoSuchFile);
     }
 
-    /// Root could read them with its own rights.
     #[test]
     fn nothing_is_read_for_a_process_that_it_may_not_read() {
         needs!(Root, Tool("setpriv"));
@@ -378,7 +368,7 @@ mod tests {
         assert_eq!(read("open").as_deref(), Ok(&b"text"[..]));
         assert_eq!(read("secret"), Err(OpenError::PermissionDenied));
         assert_eq!(read("closed/file"), Err(OpenError::PermissionDenied));
-        // The check also applies to a file that this program located.
+        // Also if this program located it.
         let found = LocatedFile::at(&path("secret"), LastLink::Follow).unwrap();
         assert_eq!(view.open(&found).unwrap_err(), OpenError::PermissionDenied);
         child.kill().unwrap();

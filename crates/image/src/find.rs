@@ -16,9 +16,9 @@ pub struct MappedFile<'a> {
     pub pid: i32,
     /// AVMAs of the mapping.
     pub range: Range<u64>,
-    /// Recorded path without ` (deleted)`. `None` if the name is no path, as for a memfd.
+    /// Recorded path without ` (deleted)`. `None` for other names, as of a memfd.
     pub path: Option<&'a [u8]>,
-    /// Identity to check at every path other than the mapping itself.
+    /// Identity that the file must have.
     pub identity: FileIdentity,
 }
 
@@ -26,17 +26,14 @@ fn is_too_many(error: &OpenError) -> bool {
     *error == OpenError::TooManyFiles
 }
 
-/// A file that may be the mapped one.
 struct Candidate {
     file: LocatedFile,
-    /// True for `/proc/PID/map_files/RANGE`. It leads to the mapped file even after a rename or a
-    /// deletion.
+    /// True for `/proc/PID/map_files/RANGE`, which survives renaming and deletion.
     is_mapped: bool,
 }
 
 impl MappedFile<'_> {
-    /// Opens the file to read its unwind tables. Uses this program's own rights, as no contents get
-    /// into a recording.
+    /// Opens the file to read its unwind tables, with this program's own rights.
     ///
     /// # Errors
     /// [`OpenError::TooManyFiles`] if any attempt failed with it; otherwise the error at the
@@ -45,8 +42,8 @@ impl MappedFile<'_> {
         self.open_if(|file, is_mapped| is_mapped || self.identity.may_be(file))
     }
 
-    /// Opens the file to read its build-id, with this program's own rights. The pid or the address
-    /// range may have been reused, so even the mapping itself must match the identity.
+    /// Opens the file to read its build-id, with this program's own rights. The pid may have been
+    /// reused, so even the mapping must match the identity.
     ///
     /// # Errors
     /// See [`open`](Self::open).
@@ -74,7 +71,7 @@ impl MappedFile<'_> {
         })
     }
 
-    /// Opens the file at its path in this program's namespace, for an ended process.
+    /// Opens the file of an ended process.
     fn open_here(&self) -> Result<RegularFile, OpenError> {
         // A relative name leads to no particular file.
         let path = self.absolute_path().ok_or(OpenError::NoSuchFile)?;
@@ -85,12 +82,12 @@ impl MappedFile<'_> {
         }
     }
 
-    /// Opens the file with the rights of its process, to copy it into a recording. The mapping
-    /// itself, the build-id, or device and inode must match. A matching name is not enough.
+    /// Opens the file with the rights of its process, to copy it into a recording. The mapping, the
+    /// build-id, or device and inode must match; a name is not enough.
     ///
     /// # Errors
-    /// [`OpenError::PermissionDenied`] if the process may not read the file, or if this program
-    /// [may not copy](FileView::may_copy) its files. [`OpenError::NoSuchFile`] if no file matches.
+    /// [`OpenError::PermissionDenied`] if the process may not read the file, or this program [may
+    /// not copy](FileView::may_copy) it. [`OpenError::NoSuchFile`] if no file matches.
     pub fn open_to_copy(&self, view: &FileView) -> Result<RegularFile, OpenError> {
         if !view.may_copy() {
             return Err(OpenError::PermissionDenied);
@@ -106,17 +103,16 @@ impl MappedFile<'_> {
         Err(why)
     }
 
-    /// Returns true if the file is surely the mapped one. The pid may have been reused, so a
-    /// mapping needs a matching build-id or inode number too.
+    /// With a reused pid, even a mapping needs a matching build-id or inode number.
     fn is_sure(&self, is_mapped: bool, file: &RegularFile) -> bool {
         let may_be = || self.identity.may_be(file);
         self.identity.is(file) || (is_mapped && may_be())
     }
 
-    /// Locates the file in three places: the mapping itself; the running program, which needs no
-    /// privilege even after its deletion; the path in the namespace of the process.
+    /// Locates the mapping itself; the running program, which needs no privilege even if deleted;
+    /// the path as the process sees it.
     fn candidates<'s>(&'s self, view: &'s FileView) -> impl Iterator<Item = Candidate> + 's {
-        // Without an identity, nothing shows that this image is the main program.
+        // Only an identity shows that this is the main program.
         let is_known = self.identity != FileIdentity::Unknown;
         (0..3).filter_map(move |place| {
             let file = match place {
@@ -181,7 +177,7 @@ mod tests {
         assert!(relative.open().is_err());
     }
 
-    /// A process chooses its file names, and it can obtain an inode number by trying.
+    /// A process chooses names, and can try for an inode number.
     #[test]
     fn nothing_is_copied_by_its_name_or_inode_number_alone() {
         let view = FileView::of_process(std::process::id()).unwrap();

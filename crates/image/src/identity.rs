@@ -10,20 +10,19 @@ use std::path::{Path, PathBuf};
 /// Kind of an image, which determines the meaning of offsets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ImageSource {
-    /// ELF file at this path, opened as is (callers prepend `/proc/PID/root` or a sysroot). Offsets
-    /// are file offsets.
+    /// ELF file at this path (callers prepend `/proc/PID/root` or a sysroot). Offsets are file
+    /// offsets.
     File(PathBuf),
     /// The running kernel without its modules. Offsets are AVMAs.
     Kernel,
-    /// Module of the running kernel. The name is as in `/proc/modules`, without brackets or `.ko`.
-    /// Offsets are AVMAs.
+    /// Kernel module, named as in `/proc/modules`, without brackets or `.ko`. Offsets are AVMAs.
     KernelModule(Box<str>),
-    /// The vdso. Offsets are file offsets, counted from the start of its mapping.
+    /// The vdso. Offsets count from the start of its mapping.
     Vdso,
 }
 
-/// Key of an image: its kind and its recorded identity. A path alone is not enough, as the file may
-/// have been replaced.
+/// Kind and recorded identity of an image. A file may have been replaced, so its path is not
+/// enough.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageKey {
     source: ImageSource,
@@ -53,8 +52,8 @@ impl ImageKey {
         Self::new(ImageSource::Kernel)
     }
 
-    /// Creates the key of a kernel module. `name` may have the form of `/proc/modules`, perf.data
-    /// (`[name]`) or the file system (`.../name.ko.xz`). Dashes count as underscores.
+    /// Creates the key of a kernel module, from a name of `/proc/modules`, perf.data (`[name]`) or
+    /// the file system (`.../name.ko.xz`). Dashes count as underscores.
     #[must_use]
     pub fn kernel_module(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
@@ -69,25 +68,23 @@ impl ImageKey {
         Self::new(ImageSource::Vdso)
     }
 
-    /// Sets the recorded build-id. Symbols from an image with another build-id, or with none, are
-    /// then never used.
+    /// Sets the recorded build-id. Images with another one, or none, then yield no symbols.
     #[must_use]
     pub fn with_build_id(mut self, build_id: Option<BuildId>) -> Self {
         self.build_id = build_id;
         self
     }
 
-    /// Sets the recorded inode number. It is compared only without a recorded build-id. Omit it for
-    /// recordings from another machine.
+    /// Sets the recorded inode number, compared only without a build-id. Omit it for recordings
+    /// from another machine.
     #[must_use]
     pub fn with_inode(mut self, inode: Option<u64>) -> Self {
         self.inode = inode;
         self
     }
 
-    /// Sets the recorded start AVMA of the kernel (`_text`, or `_stext` if there is none) or the
-    /// module. With it, addresses from before a reboot are moved to the current start of the same
-    /// kernel (KASLR). Without it, addresses stay unchanged.
+    /// Sets the recorded start AVMA of the kernel (`_text`, or else `_stext`) or module. With it,
+    /// addresses from before a reboot are moved to the current start (KASLR).
     #[must_use]
     pub fn with_recorded_start(mut self, avma: Option<u64>) -> Self {
         self.recorded_start = avma;
@@ -121,7 +118,7 @@ impl ImageKey {
         self.inode
     }
 
-    /// Returns the AVMA set by [`ImageKey::with_recorded_start`].
+    /// Returns the recorded start AVMA.
     #[must_use]
     pub fn recorded_start(&self) -> Option<u64> {
         self.recorded_start
@@ -145,8 +142,8 @@ pub enum FileIdentity {
 }
 
 impl FileIdentity {
-    /// Returns true if `file` may be the mapped file. Ignores device numbers, as they differ on
-    /// overlay file systems and btrfs. This check suffices for unwinding, not for copying the file.
+    /// Returns true if `file` may be the mapped file: good enough for unwinding, not for copying.
+    /// Ignores device numbers, which differ on overlay file systems and btrfs.
     #[must_use]
     pub fn may_be(&self, file: &RegularFile) -> bool {
         match self {
@@ -156,7 +153,7 @@ impl FileIdentity {
         }
     }
 
-    /// Returns true if `file` has the same build-id, or the same device and inode.
+    /// Returns true if `file` has the same build-id, or device and inode.
     #[must_use]
     pub fn is(&self, file: &RegularFile) -> bool {
         match self {

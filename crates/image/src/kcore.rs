@@ -1,8 +1,8 @@
-//! Code of the running kernel, from memory: `/proc/kcore`.
+//! Code of the running kernel, from `/proc/kcore`.
 //!
-//! The kernel patches its own code (alternatives, static keys, ftrace), so its image on disk
-//! differs from the running code. `/proc/kcore` is an ELF core file whose `PT_LOAD` headers contain
-//! AVMAs. Reading it needs `CAP_SYS_RAWIO`. Source: `fs/proc/kcore.c`.
+//! The kernel patches its own code (alternatives, static keys, ftrace), so its file on disk
+//! differs. `/proc/kcore` is an ELF core file with AVMAs in its `PT_LOAD` headers, and needs
+//! `CAP_SYS_RAWIO`. Source: `fs/proc/kcore.c`.
 
 use crate::open_error::OpenError;
 use object::Endianness;

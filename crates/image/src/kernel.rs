@@ -11,25 +11,23 @@ pub struct KernelModule {
     pub name: Box<str>,
     /// Load AVMA; 0 if the kernel hides addresses.
     pub start: u64,
-    /// Length in memory, in bytes. Since Linux 6.4 a module has several ranges: this is their sum,
-    /// and `start` belongs to the code alone.
+    /// Length in bytes. Since Linux 6.4, the sum of several ranges, while `start` belongs to the
+    /// code.
     pub size: u64,
     /// False while the module is being loaded or unloaded.
     pub is_live: bool,
 }
 
-/// Returns the build-id of the running kernel, from `/sys/kernel/notes`. `None` if it is unreadable
-/// or the kernel has none.
+/// Returns the build-id of the running kernel, from `/sys/kernel/notes`.
 #[must_use]
 pub fn running_kernel_build_id() -> Option<BuildId> {
     native_notes("/sys/kernel/notes")
 }
 
 /// Returns the build-id of a loaded module, from `/sys/module/NAME/notes/.note.gnu.build-id`.
-/// `None` if the module is not loaded, is built in, or has no build-id.
 #[must_use]
 pub fn module_build_id(name: &str) -> Option<BuildId> {
-    // The name may come from a file and must not leave the folder.
+    // The name may come from a file.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(plain) {
         return None;
@@ -41,7 +39,7 @@ fn native_notes(path: &str) -> Option<BuildId> {
     build_id_in_notes(&std::fs::read(path).ok()?, cfg!(target_endian = "big"), 4)
 }
 
-/// Returns the loaded modules. Empty if there are none or `/proc/modules` is unreadable.
+/// Returns the loaded modules; none if `/proc/modules` is unreadable.
 #[must_use]
 pub fn loaded_modules() -> Vec<KernelModule> {
     std::fs::read_to_string("/proc/modules")

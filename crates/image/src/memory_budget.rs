@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Limit for the memory of expanded and decompressed files. Clones share it.
-///
-/// A few kilobytes can expand to gigabytes, and a recording may name any number of such files.
+/// Memory limit for expanded and decompressed files: a few kilobytes can expand to gigabytes.
+/// Clones share it.
 ///
 /// ```
 /// use rprof_image::MemoryBudget;
@@ -66,7 +65,7 @@ impl MemoryBudget {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves bytes. Returns `None`, and counts a refusal, if too few are left.
+    /// Reserves bytes. `None`, counted as a refusal, if too few are left.
     pub fn take(&self, bytes: u64) -> Option<MemoryLease> {
         let take = |left: u64| left.checked_sub(bytes);
         // Relaxed: the counter synchronizes no other memory.
@@ -80,7 +79,7 @@ impl MemoryBudget {
         Some(MemoryLease { budget, bytes })
     }
 
-    /// Counts a refusal for another reason: reading a file would take too long.
+    /// Counts another refusal: reading a file would take too long.
     pub fn refuse(&self) {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -93,8 +92,7 @@ impl MemoryBudget {
 }
 
 impl MemoryLease {
-    /// Grows the lease to at least this many bytes. Returns false, and changes nothing, if too few
-    /// are left.
+    /// Grows the lease to at least this many bytes. Returns false if too few are left.
     ///
     /// ```
     /// let budget = rprof_image::MemoryBudget::new(1 << 20);

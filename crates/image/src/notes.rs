@@ -5,9 +5,8 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, ReadRef};
 use rprof_records::BuildId;
 
-/// Finds the build-id in the notes of an ELF file. Reads only headers and notes. `data` is a byte
-/// slice or a [`FileReader`](crate::FileReader). Returns `None` if it is no ELF file or has no
-/// build-id.
+/// Finds the build-id in the notes of an ELF file, a byte slice or a
+/// [`FileReader`](crate::FileReader).
 #[must_use]
 pub fn build_id_of<'data>(data: impl ReadRef<'data>) -> Option<BuildId> {
     match data.read_bytes_at(0, 5).ok()? {
@@ -20,8 +19,8 @@ pub fn build_id_of<'data>(data: impl ReadRef<'data>) -> Option<BuildId> {
 fn of_class<'data, E: FileHeader<Endian = Endianness>>(
     data: impl ReadRef<'data>,
 ) -> Option<BuildId> {
-    // Notes are short and come early. The limits bound the work for a file whose headers all point
-    // at the same megabytes.
+    // Limits the work for headers that all point at the same megabytes. Notes are short and come
+    // early.
     const MAX_NOTES: usize = 64;
     const MAX_LEN: usize = 64 << 10;
     let header = E::parse(data).ok()?;
@@ -48,8 +47,8 @@ fn of_class<'data, E: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// Finds the build-id among ELF notes of a `PT_NOTE` segment, a `SHT_NOTE` section,
-/// `/sys/kernel/notes` or `/sys/module/NAME/notes/*`.
+/// Finds the build-id in a `PT_NOTE` segment, a `SHT_NOTE` section, `/sys/kernel/notes` or
+/// `/sys/module/NAME/notes/*`.
 ///
 /// `align` is the alignment of the segment: 8 pads to 8 bytes, all other values to 4 (System V ABI,
 /// "Note Section"). Damaged notes end the search.

@@ -9,12 +9,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-/// Maximum length of another user's file, in bytes. Longer files with debug information usually
-/// belong to the user who built them.
+/// Maximum length of another user's file, in bytes. Users usually own the longer ones, with debug
+/// information.
 const MAX_FOREIGN: u64 = 512 << 20;
 
-/// Contents of a regular file: a read-only mapping, or a copy if another user could truncate the
-/// file.
+/// Contents of a file: a read-only mapping, or a copy if another user could truncate the file.
 #[derive(Debug)]
 pub struct ImageFile {
     bytes: Bytes,
@@ -29,11 +28,10 @@ enum Bytes {
 }
 
 impl ImageFile {
-    /// Opens a regular file without blocking, and maps it. A file of another user is copied
-    /// instead, up to 512 MiB.
+    /// Maps a regular file, without blocking. Copies a file of another user, up to 512 MiB.
     ///
-    /// The path may come from a recording and lead anywhere: see [`RegularFile`]. Symbolic links
-    /// are followed (`libc.so.6` was one for decades).
+    /// The path may be untrusted: see [`RegularFile`]. Follows symbolic links (`libc.so.6` was one
+    /// for decades).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -47,13 +45,12 @@ impl ImageFile {
     /// [`OpenError`].
     pub fn read(file: &RegularFile) -> Result<Self, OpenError> {
         if file.metadata().len() == 0 {
-            // An empty file cannot be mapped either.
             return Err(OpenError::Empty);
         }
         Self::with_bytes(file, file.is_ours())
     }
 
-    /// Copies an open file, regardless of its owner. The copy does not depend on the file.
+    /// Copies an open file of any owner.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -78,8 +75,8 @@ impl ImageFile {
         })
     }
 
-    /// Returns the bytes of the file. Root or this program's user may change them at any time. If
-    /// one of them truncates the file, reading ends in SIGBUS.
+    /// Returns the bytes. Root or this program's user may change the file; if they truncate it,
+    /// reading ends in SIGBUS.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
@@ -107,7 +104,7 @@ impl ImageFile {
         self.version.inode()
     }
 
-    /// Returns the version of the file at the time of opening.
+    /// Returns the version at the time of opening.
     #[must_use]
     pub fn version(&self) -> FileVersion {
         self.version
@@ -119,8 +116,8 @@ impl ImageFile {
         self.is_ours
     }
 
-    /// Returns the memory of a byte range to the system. The next access reads the bytes from the
-    /// file again. Does nothing for a copy.
+    /// Releases the memory of a byte range. The next access reads the file again. Does nothing for
+    /// a copy.
     pub fn release(&self, range: Range<usize>) {
         let Bytes::Mapped(mapped) = &self.bytes else {
             return;
@@ -134,7 +131,7 @@ impl ImageFile {
             let dont_need = UncheckedAdvice::DontNeed;
             mapped.unchecked_advise_range(dont_need, range.start, range.len())
         };
-        // A failure only keeps the memory in use.
+        // A failure only keeps memory in use.
         drop(advised);
     }
 }
@@ -166,7 +163,6 @@ mod tests {
         assert!(before == file.bytes());
     }
 
-    /// A mapping would kill this process.
     #[test]
     fn a_file_of_another_user_may_be_cut_short() {
         rprof_testing::needs!(Root);

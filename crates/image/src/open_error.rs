@@ -6,25 +6,25 @@ use std::io::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The path leads to no file in this process's namespace.
+    /// No file at this path in this process's namespace.
     #[error("no such file")]
     NoSuchFile,
     /// The file may not be read.
     #[error("permission denied")]
     PermissionDenied,
-    /// The path ends in a symbolic link that is not followed, as its creator would choose the file.
+    /// A symbolic link that is not followed: its creator would choose the file.
     #[error("it is a symbolic link")]
     SymbolicLink,
-    /// The path leads to a directory, device, FIFO or socket. These are never read.
+    /// A directory, device, FIFO or socket, which are never read.
     #[error("not a regular file")]
     NotARegularFile,
     /// The file is empty.
     #[error("not an ELF program or library")]
     Empty,
-    /// The file exceeds a length limit, such as the limit for files of other users.
+    /// The file exceeds a length limit.
     #[error("too long for a file of another user")]
     TooLong,
-    /// The process or the system has reached its limit of open files.
+    /// The process or the system has too many open files.
     #[error("too many open files (`ulimit -n`)")]
     TooManyFiles,
     /// Another failure, such as an I/O error.
@@ -40,7 +40,7 @@ impl From<&Error> for OpenError {
             | ErrorKind::InvalidInput
             | ErrorKind::InvalidFilename => Self::NoSuchFile,
             ErrorKind::PermissionDenied => Self::PermissionDenied,
-            // ESRCH: the process that owns the `/proc` entry has ended.
+            // ESRCH: the process behind a `/proc` entry has ended.
             _ => match error.raw_os_error() {
                 Some(libc::EMFILE | libc::ENFILE) => Self::TooManyFiles,
                 Some(libc::ELOOP | libc::ESRCH) => Self::NoSuchFile,

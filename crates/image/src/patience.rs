@@ -1,4 +1,4 @@
-//! [`PatientCalls`]: reads of untrusted files and memory, with timeouts per user.
+//! [`PatientCalls`]: reads of untrusted files and memory, with timeouts.
 
 use crate::allowance::{Allowances, Rate};
 use rprof_launch::procfs::Procfs;
@@ -15,8 +15,7 @@ const MOST_HANGING: (usize, usize) = (2, 16);
 pub struct Patience {
     /// Timeout of one call.
     pub of_one: Duration,
-    /// Duration of a call that costs no allowance. An existing file takes no longer, even if the
-    /// thread waits for a CPU.
+    /// Duration of a free call: existing files take no longer, even on a busy machine.
     pub free: Duration,
     /// Allowance of waiting time per user, in nanoseconds.
     pub of_user: Rate,
@@ -24,11 +23,11 @@ pub struct Patience {
     pub of_all: Rate,
 }
 
-/// Runs calls that may block forever, such as reads from a file system served by another user.
+/// Runs calls that may block forever, such as reads from another user's file system.
 ///
-/// Each call runs on its own thread for a given user. A thread that misses the timeout is [left
-/// behind](DetachedCalls). A user whose calls have used up the allowance is refused until it
-/// refills; other users are not affected.
+/// Each call has its own thread, which is [left behind](DetachedCalls) at the timeout. Calls for a
+/// user are refused after too much waiting, until the allowance refills. Other users are not
+/// affected.
 ///
 /// ```
 /// use rprof_image::{PatientCalls, Patience, Rate};
@@ -64,8 +63,7 @@ impl PatientCalls {
         }
     }
 
-    /// Makes a call on behalf of a user. Returns `None` if it timed out, or if it was refused
-    /// because of earlier timeouts.
+    /// Makes a call on behalf of a user. `None` if it timed out or was refused.
     pub fn call<R: Send + 'static>(
         &self,
         user: u32,
@@ -74,7 +72,7 @@ impl PatientCalls {
         self.call_within(user, self.patience.of_one, call)
     }
 
-    /// Makes a call as [`call`](Self::call) does, with a shorter timeout.
+    /// Makes a [`call`](Self::call) with a shorter timeout.
     pub fn call_within<R: Send + 'static>(
         &self,
         user: u32,
@@ -106,8 +104,8 @@ impl PatientCalls {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the real user id of a process, which the process cannot choose. `nobody` (65534) if
-    /// the process is gone.
+    /// Returns the real user id of a process, which it cannot choose. `nobody` (65534) if it is
+    /// gone.
     #[must_use]
     pub fn user_of(pid: u32) -> u32 {
         let status = Procfs::default().status(pid);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::open_error::OpenError;
 
-/// Why a frame has no name. Reports count and show it, often with a remedy.
+/// Why a frame has no name.
 ///
 /// `Display` gives a few plain words; [`Reason::key`] a stable word for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,49 +14,49 @@ pub enum Reason {
     NoSuchFile,
     /// The file exists but may not be read.
     PermissionDenied,
-    /// The path names a directory, device, FIFO or socket, which is never read.
+    /// A directory, device, FIFO or socket, which is never read.
     NotARegularFile,
-    /// Reading failed for another cause (I/O error, too many open files).
+    /// Another error (I/O error, too many open files).
     ReadFailed,
-    /// The file is not ELF, or of a kind that is never mapped (an object file).
+    /// No ELF file, or of a kind that is never mapped (an object file).
     NotAnElf,
     /// The ELF file is damaged or truncated.
     DamagedElf,
     /// The build-id differs from the recorded one.
     BuildIdMismatch,
-    /// The inode number differs from the recorded one: the file was replaced.
+    /// The inode number differs: the file was replaced.
     FileChanged,
-    /// Recorded on another machine without a build-id: a file of the same name here may differ.
+    /// Recorded on another machine without a build-id, so a file here may differ.
     Unidentified,
-    /// The file has no full symbol table, and the function is not exported.
+    /// No full symbol table, and the function is not exported.
     Stripped,
-    /// The image has symbols, but none covers this address.
+    /// No symbol covers this address.
     NoSymbolAtAddress,
     /// The debug file exceeds a length or decompression limit.
     DebugFileTooLong,
-    /// The offset or address lies outside the loaded segments.
+    /// Outside of the loaded segments.
     OutsideImage,
-    /// The address lies in anonymous memory (heap, stack, generated code).
+    /// Anonymous memory (heap, stack, generated code).
     AnonymousMemory,
     /// Generated code whose runtime wrote no perf map.
     JitWithoutMap,
-    /// The address lies in no mapping of the process.
+    /// In no mapping of the process.
     Unmapped,
-    /// The kernel hides its addresses from us (`kernel.kptr_restrict`).
+    /// The kernel hides its addresses (`kernel.kptr_restrict`).
     KernelSymbolsHidden,
     /// `/proc/kallsyms` is missing or unreadable.
     NoKernelSymbols,
     /// The recorded kernel is not the running one.
     ForeignKernel,
-    /// The kernel module is not loaded here, or is another build.
+    /// The module is not loaded here, or is another build.
     ForeignModule,
-    /// The recorded vdso is not the one of this kernel.
+    /// The recorded vdso is not the running kernel's.
     ForeignVdso,
-    /// The address belongs to a guest or the hypervisor, whose programs are not accessible.
+    /// In a guest or the hypervisor, whose programs are not accessible.
     Guest,
-    /// Special kernel mapping (`[vsyscall]`, `[uprobes]`, ...) without a symbol table.
+    /// Special kernel mapping (`[vsyscall]`, `[uprobes]`, ...).
     SpecialMapping,
-    /// The imported profile of another tool has no name for the address.
+    /// Unnamed in the imported profile.
     NotInInput,
 }
 

@@ -1,9 +1,8 @@
 //! [`LocatedFile`] and [`RegularFile`]: check the type of a file before opening it.
 //!
-//! An untrusted path may lead to a FIFO, where opening hangs, or to a device, where opening has
-//! effects. It may also change between the check and the opening. So a path is resolved once, to an
-//! `O_PATH` descriptor. The check uses this descriptor, and `/proc/self/fd` opens the same file for
-//! reading, even if its name leads elsewhere by then.
+//! Opening a FIFO hangs, opening a device has effects, and a path may change after a check. So an
+//! untrusted path is resolved once, to an `O_PATH` descriptor. It is checked, and then opened
+//! through `/proc/self/fd`, even if the name leads elsewhere by then.
 
 use crate::credentials::Credentials;
 use crate::open_error::OpenError;
@@ -24,7 +23,7 @@ pub enum LastLink {
 }
 
 impl LastLink {
-    /// Returns the `open(2)` flags that resolve a path without opening the file.
+    /// Returns the `open(2)` flags for resolving only.
     pub(crate) fn flags(self) -> OFlags {
         match self {
             Self::Follow => OFlags::PATH | OFlags::CLOEXEC,
@@ -50,7 +49,6 @@ impl LocatedFile {
         Self::new(place.map_err(io::Error::from)?)
     }
 
-    /// Wraps an `O_PATH` descriptor.
     pub(crate) fn new(place: OwnedFd) -> Result<Self, OpenError> {
         let place = File::from(place);
         let metadata = place.metadata()?;
@@ -60,14 +58,14 @@ impl LocatedFile {
         })
     }
 
-    /// Returns the metadata of the file at the time of resolving.
+    /// Returns the metadata at the time of resolving.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Opens a regular file for reading, with the rights of this thread. Does not block, even if
-    /// the file has a lease (fcntl(2)).
+    /// Opens a regular file with the rights of this thread. Never blocks, even if the file has a
+    /// lease (fcntl(2)).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -95,7 +93,7 @@ pub struct RegularFile {
 }
 
 impl RegularFile {
-    /// Opens a path in this program's namespace with its own rights. Follows symbolic links.
+    /// Opens a path with this program's rights. Follows symbolic links.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -103,8 +101,7 @@ impl RegularFile {
         LocatedFile::at(path, LastLink::Follow)?.open()
     }
 
-    /// Returns the metadata of the file at the time of opening. The file may have grown or shrunk
-    /// since.
+    /// Returns the metadata at the time of opening. The length may have changed since.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -118,10 +115,8 @@ impl RegularFile {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Returns true if only root and this program's user can truncate the file: one of them owns
-    /// it, and it is not world-writable. Only such a file is safe to map: reading a mapping past
-    /// the end of its file kills the reader (`SIGBUS`). Under `sudo`, the invoking user counts as
-    /// this program's user.
+    /// Returns true if only root and this program's user (under `sudo` also the invoking user) can
+    /// truncate the file. Reading a mapping past the end of its file kills the reader (`SIGBUS`).
     #[must_use]
     pub fn is_ours(&self) -> bool {
         let owner = self.metadata.uid();
@@ -130,11 +125,10 @@ impl RegularFile {
         is_known && self.metadata.mode() & 0o002 == 0
     }
 
-    /// Returns true if a long file consists almost only of holes. Such a file costs its creator
-    /// nothing.
+    /// Returns true if a long file is almost only holes, which cost its creator nothing.
     ///
-    /// Files on a compressing file system may occupy a third of their length. Some remote file
-    /// systems report no blocks at all.
+    /// Compressed files may occupy a third of their length. Some remote file systems report no
+    /// blocks.
     #[must_use]
     pub fn is_mostly_holes(&self) -> bool {
         const SHORT: u64 = 1 << 20;
@@ -146,7 +140,7 @@ impl RegularFile {
         now.len() > SHORT && allocated > 0 && allocated < now.len() / 8
     }
 
-    /// Reads bytes at an offset until the buffer is full or the file ends. Returns their number.
+    /// Fills the buffer from an offset, up to the end of the file. Returns the number of bytes.
     ///
     /// # Errors
     /// Those of `pread`.
@@ -163,7 +157,7 @@ impl RegularFile {
         Ok(have)
     }
 
-    /// Reads the whole file, up to `most` bytes. Holes are not read and take no memory.
+    /// Reads up to `most` bytes, the whole file. Holes take no memory.
     ///
     /// # Errors
     /// `EFBIG` for a longer file; errors of `pread`.
@@ -171,11 +165,11 @@ impl RegularFile {
         self.read_all_while(most, || true)
     }
 
-    /// Reads the whole file as [`read_all`](Self::read_all) does. Checks `wanted` every 4 MiB and
-    /// stops if it returns false.
+    /// Reads as [`read_all`](Self::read_all) does, as long as `wanted` returns true. Checks every 4
+    /// MiB.
     ///
     /// # Errors
-    /// `ECANCELED` after `wanted` returned false; errors of [`read_all`](Self::read_all).
+    /// `ECANCELED` if not wanted; errors of [`read_all`](Self::read_all).
     pub fn read_all_while(
         &self,
         most: u64,
@@ -185,8 +179,8 @@ impl RegularFile {
         let len = self.current_len()?;
         let too_long = || io::Error::from_raw_os_error(libc::EFBIG);
         let size = usize::try_from(len).ok().filter(|_| len <= most);
-        // The length is fixed before reading, as a file that keeps growing has no end. Zeroed
-        // allocations use no memory until touched.
+        // Fixed, as a file that keeps growing has no end. Zeroed allocations use no memory until
+        // touched.
         let mut bytes = vec![0; size.ok_or_else(too_long)?];
         let mut at = 0;
         while at < len {
@@ -211,8 +205,8 @@ impl RegularFile {
         Ok(bytes)
     }
 
-    /// Returns the start and end of the next data range. The rest of the file if the file system
-    /// does not report holes. `None` if only holes are left.
+    /// Returns the next data range, up to the end if the file system reports no holes. `None` if
+    /// only holes are left.
     fn data_from(&self, at: u64) -> Option<(u64, u64)> {
         let seek = |from| rustix::fs::seek(&self.file, from);
         match seek(SeekFrom::Data(at)) {
@@ -226,7 +220,6 @@ impl RegularFile {
     }
 }
 
-/// Returns the user who became root with `sudo`.
 fn sudo_user() -> Option<u32> {
     Credentials::of_sudo_user().map(|credentials| credentials.user())
 }
@@ -276,7 +269,6 @@ mod tests {
         assert_eq!(open("none", Follow), Some(OpenError::NoSuchFile));
     }
 
-    /// Even if its name leads elsewhere by then.
     #[test]
     fn what_was_looked_at_is_what_is_opened() {
         let folder = tempfile::tempdir().unwrap();

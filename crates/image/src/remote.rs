@@ -4,14 +4,12 @@ use rprof_records::BuildId;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Source of files, by build-id.
-///
-/// Called only after all local lookups failed, once per image, from several threads.
+/// Source of files by build-id. Called after all local lookups failed, once per image, from several
+/// threads.
 pub trait RemoteFiles: fmt::Debug + Send + Sync {
-    /// Fetches a file and returns its local path. `None` if it is not available.
+    /// Fetches a file and returns its local path. `None` if unavailable.
     ///
-    /// `is_right` checks whether a file is the requested one. The source must not keep a file that
-    /// fails the check.
+    /// The source must not keep a file for which `is_right` returns false.
     fn fetch(&self, wanted: &RemoteFile<'_>, is_right: &dyn Fn(&Path) -> bool) -> Option<PathBuf>;
 }
 

@@ -21,29 +21,26 @@ pub struct Segment {
     pub executable: bool,
 }
 
-/// Page sizes of supported kernels. Every kernel maps at least the smallest page around a segment.
+/// Page sizes of kernels. All map at least the smallest page around a segment.
 const PAGES: [u64; 3] = [4096, 16_384, 65_536];
 
-/// Maximum number of segments. A lookup walks the list, so a malicious file must not lengthen it.
-/// Real files rarely have more than ten.
+/// Maximum number of segments, as a lookup walks the list. Real files rarely have more than ten.
 const MAX_SEGMENTS: usize = 256;
 
-/// The loaded segments of an ELF file. Unwinding and symbols both use it to translate file offsets
-/// to SVMAs.
+/// The loaded segments of an ELF file, for translating file offsets to SVMAs.
 ///
-/// The kernel maps whole pages, so a byte of the file may be in memory twice. Linkers that do not
-/// pad (lld, `ld -z noseparate-code`) end one segment and begin the next on the same page of the
-/// file. Samples and recorded mappings refer to code, so [`Segments::svma`] takes the first match
-/// of:
+/// The kernel maps whole pages, so a byte may be in memory twice. Linkers that do not pad (lld, `ld
+/// -z noseparate-code`) end one segment and begin the next on the same page of the file. Samples
+/// and recorded mappings refer to code, so [`Segments::svma`] takes the first match of:
 ///
-/// 1. an executable segment that contains the byte in the file;
-/// 2. an executable segment whose mapping starts at that byte, which is the start of the segment's
-///    first page. Any page size up to the segment's alignment counts;
-/// 3. another segment that contains the byte in the file;
+/// 1. an executable segment with the byte in the file;
+/// 2. an executable segment whose mapping starts at the byte, with any page size up to its
+///    alignment;
+/// 3. another segment with the byte in the file;
 /// 4. an executable segment with the byte on its first or last page;
 /// 5. another segment with the byte on its first or last page;
-/// 6. a segment whose memory without file (`.bss`) would contain the byte. Recorders that subtract
-///    addresses report such offsets.
+/// 6. a segment that would have the byte in its memory without file (`.bss`): recorders that
+///    subtract addresses report such offsets.
 ///
 /// ```
 /// use rprof_image::{Segment, Segments};
@@ -64,7 +61,7 @@ const MAX_SEGMENTS: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct Segments(Box<[Segment]>);
 
-/// How surely a segment contains a byte of the file, the surest first.
+/// Certainty that a segment contains a byte, descending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     Code,
@@ -76,13 +73,11 @@ enum Claim {
 }
 
 impl Segment {
-    /// Returns the file offset of the first mapped page.
     fn page_start(&self) -> u64 {
         self.offset & !(PAGES[0] - 1)
     }
 
-    /// Returns the file offset of the end of the last mapped page, for a segment of `len` bytes in
-    /// the file.
+    /// Returns the file offset after the last mapped page of `len` bytes.
     fn page_end(&self, len: u64) -> u64 {
         let end = self.offset.saturating_add(len);
         end.checked_next_multiple_of(PAGES[0]).unwrap_or(u64::MAX)
@@ -111,7 +106,7 @@ impl Segment {
         }
     }
 
-    /// Returns true if a kernel maps the segment from this file offset.
+    /// Returns true if a kernel maps the segment from this offset.
     fn starts_mapping(&self, offset: u64) -> bool {
         let mut pages = PAGES
             .into_iter()
@@ -134,8 +129,8 @@ impl Segments {
         Self(segments.into())
     }
 
-    /// Parses the segments of an ELF file, from a byte slice or a
-    /// [`FileReader`](crate::FileReader). `None` if its header or program headers are damaged.
+    /// Parses the segments of an ELF file, a byte slice or a [`FileReader`](crate::FileReader).
+    /// `None` if damaged.
     #[must_use]
     pub fn parse<'data>(data: impl ReadRef<'data>) -> Option<Self> {
         match data.read_bytes_at(0, 5).ok()? {
@@ -153,16 +148,14 @@ impl Segments {
         Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
     }
 
-    /// Returns the bias (AVMA - SVMA) of an image whose byte at `offset` is mapped at `avma`. Pass
-    /// start and offset of a code mapping, from `/proc/PID/maps` or an MMAP record. All arithmetic
-    /// with the bias wraps.
+    /// Returns the bias (AVMA - SVMA) of an image with the byte at `offset` mapped at `avma`, for a
+    /// code mapping from `/proc/PID/maps` or an MMAP record. Wraps.
     #[must_use]
     pub fn bias(&self, avma: u64, offset: u64) -> Option<u64> {
         Some(avma.wrapping_sub(self.svma(offset)?))
     }
 
-    /// Returns the file offset of an SVMA, and the number of bytes from there to the end of the
-    /// segment's file part.
+    /// Returns the file offset of an SVMA, and the bytes left in the segment's file part.
     #[must_use]
     pub fn offset_of_svma(&self, svma: u64) -> Option<(u64, u64)> {
         self.0.iter().find_map(|segment| {
@@ -178,8 +171,7 @@ impl Segments {
         self.0.iter().any(|segment| segment.holds(svma))
     }
 
-    /// Returns true if this SVMA is in an executable segment. Always true for an image without
-    /// executable segments.
+    /// Returns true if this SVMA is in executable code, or if the image has no executable segment.
     #[must_use]
     pub fn is_code(&self, svma: u64) -> bool {
         let mut code = self.code().peekable();
@@ -204,8 +196,7 @@ impl Segments {
     }
 
     /// Returns the file offsets of sorted SVMAs, and the offsets at which [`svma`](Self::svma)
-    /// switches to another segment or memory ends. Unsorted. `None` if there would be more than
-    /// `most`.
+    /// switches segments or memory ends. Unsorted. `None` above `most`.
     #[must_use]
     pub fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         let mut bounds = vec![0];
