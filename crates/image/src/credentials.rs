@@ -23,7 +23,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Returns the credentials with which a process opens files, from its `/proc/PID/status`.
+    /// Returns the credentials of a process for opening files, from its `/proc/PID/status`.
     /// `None` if they are missing.
     ///
     /// A set-user-ID program of root gets the ids of the user who started it, as the least

@@ -37,8 +37,7 @@ enum Rights {
     Own,
     /// The rights of the process, which this program has or can assume.
     Process(Credentials),
-    /// The rights that both the process and this program without capabilities have, if it cannot
-    /// assume those of the process.
+    /// The rights that both the process and this program without capabilities have, if it cannot assume the former.
     Both(Credentials),
 }
 

@@ -65,7 +65,7 @@ fn mount_of(path: &Path) -> Option<u64> {
     }
 }
 
-/// Contents, name, owner and mode are unchanged.
+/// Returns true if contents, name, owner and mode have not changed for [`OLD`] (ctime).
 fn is_old(metadata: &Metadata) -> bool {
     let changed = Duration::from_secs(metadata.ctime().unsigned_abs());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -104,8 +104,7 @@ impl PatientCalls {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the real user id of a process, which it cannot choose. `nobody` (65534) if it is
-    /// gone.
+    /// Returns the real user id of a process, which it cannot choose. 65534 (nobody) if it is gone.
     #[must_use]
     pub fn user_of(pid: u32) -> u32 {
         let status = Procfs::default().status(pid);

@@ -38,7 +38,7 @@ pub enum Reason {
     OutsideImage,
     /// Anonymous memory (heap, stack, generated code).
     AnonymousMemory,
-    /// Generated code whose runtime wrote no perf map.
+    /// Generated code without a perf map.
     JitWithoutMap,
     /// In no mapping of the process.
     Unmapped,
@@ -52,7 +52,7 @@ pub enum Reason {
     ForeignModule,
     /// The recorded vdso is not the running kernel's.
     ForeignVdso,
-    /// In a guest or the hypervisor, whose programs are not accessible.
+    /// In a guest or the hypervisor. Their programs are not accessible.
     Guest,
     /// Special kernel mapping (`[vsyscall]`, `[uprobes]`, ...).
     SpecialMapping,

@@ -110,7 +110,7 @@ impl RegularFile {
     /// Returns the current length in bytes.
     ///
     /// # Errors
-    /// Those of `fstat`.
+    /// Errors of `fstat`.
     pub fn current_len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -143,7 +143,7 @@ impl RegularFile {
     /// Fills the buffer from an offset, up to the end of the file. Returns the number of bytes.
     ///
     /// # Errors
-    /// Those of `pread`.
+    /// Errors of `pread`.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut have = 0;
         while let Some(rest) = into.get_mut(have..).filter(|rest| !rest.is_empty()) {

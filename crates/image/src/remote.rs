@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub trait RemoteFiles: fmt::Debug + Send + Sync {
     /// Fetches a file and returns its local path. `None` if unavailable.
     ///
-    /// The source must not keep a file for which `is_right` returns false.
+    /// The source must not keep a file that `is_right` rejects.
     fn fetch(&self, wanted: &RemoteFile<'_>, is_right: &dyn Fn(&Path) -> bool) -> Option<PathBuf>;
 }
 

@@ -1,11 +1,8 @@
 //! [`JitProcesses`]: processes with JIT code, and the files that describe it.
 //!
-//! Two kinds of executable mapping reveal a JIT: memory without a program behind it, which a perf
-//! map may describe, and a page of a jitdump. A forked process shares its parent's code, so lookups
-//! try the files of its ancestors after its own. An exec ends both.
-//!
-//! The recorder uses this for unwinding and for copying the files. The reader uses it for names and
-//! unwinding.
+//! Executable mappings reveal a JIT: memory without a program behind it, or a page of a jitdump. A
+//! forked process shares its parent's code, so lookups continue with the files of its ancestors. An
+//! exec ends both.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rprof_processes::ImageKind;
 use rustc_hash::FxHashMap;
 
-/// Maximum number of processes to consult for one process: itself and its nearest ancestors.
+/// Maximum number of processes to consult: the process itself and its nearest ancestors.
 pub const MAX_LINEAGE: usize = 8;
 
 /// Maximum number of jitdumps of one process.
@@ -30,8 +27,8 @@ pub enum JitMapping {
 }
 
 impl JitMapping {
-    /// Classifies an executable mapping by its name. `None` for a plain file or a mapping of the
-    /// kernel.
+    /// Classifies an executable mapping by its name. `None` for plain files and the kernel's
+    /// mappings.
     #[must_use]
     pub fn of(path: &[u8]) -> Option<Self> {
         if is_jitdump(path) {
@@ -41,7 +38,7 @@ impl JitMapping {
         may_hold_jit_code(kind).then_some(Self::Memory(kind))
     }
 
-    /// Returns true if the mapping may also be an ELF image: of a memfd, or of a deleted program.
+    /// Returns true if the mapping may also be an ELF image (memfd, or a deleted program).
     #[must_use]
     pub fn may_be_image(self) -> bool {
         use ImageKind::{Deleted, Memfd};
@@ -71,8 +68,7 @@ pub fn is_jitdump(path: &[u8]) -> bool {
     number.is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
 }
 
-/// Processes that may have JIT code, their jitdumps and their parents. Takes process events in time
-/// order.
+/// JIT processes, their jitdumps and parents. Takes process events in time order.
 ///
 /// # Examples
 /// ```
@@ -90,7 +86,7 @@ pub fn is_jitdump(path: &[u8]) -> bool {
 /// ```
 #[derive(Debug, Default)]
 pub struct JitProcesses {
-    /// Paths of jitdumps by pid; empty for a process with JIT memory only.
+    /// By pid; empty for a process with JIT memory only.
     jitdumps: FxHashMap<i32, Vec<PathBuf>>,
     parents: FxHashMap<i32, i32>,
 }
@@ -117,8 +113,8 @@ impl JitProcesses {
         }
     }
 
-    /// Handles an exec: the process loses its ancestors' code. Its own files stay, as they describe
-    /// earlier samples.
+    /// Handles an exec. The process loses its ancestors' code, and keeps its own files for earlier
+    /// samples.
     pub fn handle_exec(&mut self, pid: i32) {
         self.parents.remove(&pid);
     }
@@ -135,13 +131,13 @@ impl JitProcesses {
         self.jitdumps.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Iterates over the processes that mapped a jitdump or memory that may hold JIT code.
+    /// Iterates over the processes with a jitdump or JIT memory.
     pub fn iter(&self) -> impl Iterator<Item = i32> {
         self.jitdumps.keys().copied()
     }
 
-    /// Iterates over the processes whose files describe the code of `pid`: itself, then its
-    /// ancestors since the last exec, nearest first.
+    /// Iterates over `pid` and its ancestors since the last exec, nearest first: their files
+    /// describe its code.
     pub fn lineage(&self, pid: i32) -> impl Iterator<Item = i32> {
         let parent = |pid: &i32| self.parents.get(pid).copied();
         std::iter::successors(Some(pid), parent).take(MAX_LINEAGE)
@@ -197,7 +193,7 @@ mod tests {
         for pid in 2..20 {
             processes.handle_fork(pid, pid - 1);
         }
-        // The fork record of a thread: parent and child have the same pid.
+        // Fork record of a thread.
         processes.handle_fork(19, 19);
         let lineage: Vec<i32> = processes.lineage(19).collect();
         assert_eq!(lineage, [19, 18, 17, 16, 15, 14, 13, 12]);

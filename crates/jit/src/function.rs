@@ -8,8 +8,7 @@ const MAX_NAME: usize = 4096;
 /// Function compiled at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitFunction<'a> {
-    /// Name from the runtime, with invalid UTF-8 replaced. May contain control characters: escape
-    /// it before display.
+    /// Name from the runtime. May contain control characters: escape it before display.
     pub name: Cow<'a, str>,
     /// Start AVMA.
     pub start: u64,
@@ -26,7 +25,6 @@ pub struct JitLine<'a> {
     pub line: u32,
 }
 
-/// Converts a name to text, truncated to [`MAX_NAME`].
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     match bytes.len() > MAX_NAME {
         true => Cow::Owned(format!("{}…", String::from_utf8_lossy(&bytes[..MAX_NAME]))),

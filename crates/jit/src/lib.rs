@@ -1,6 +1,6 @@
 //! Reads the files in which JIT compilers describe their code, for names and unwinding.
 //!
-//! JIT compilers write no ELF files. They publish their code for profilers in one of two files:
+//! JIT compilers write no ELF files, but one of two files for profilers:
 //!
 //! | | perf map | jitdump |
 //! |---|---|---|
@@ -9,8 +9,6 @@
 //! | moved or replaced code | the last entry only | every address, with its time |
 //! | lines, unwinding information | no | yes |
 //! | type | [`PerfMap`] | [`JitDump`]; [`LiveDump`] for a growing file |
-//!
-//! [`JitProcesses`] selects the files that describe a process: its own, then its ancestors'.
 //!
 //! | module | contents |
 //! |---|---|
@@ -21,8 +19,8 @@
 //! | `by_process` | [`JitProcesses`]: processes with JIT code, and their files |
 //! | `process_root` | [`ProcessRoot`]: the file system as a process sees it |
 //! | [`source`] | [`MapFile`]: safe opening of an untrusted file |
-//! | `live_files` | [`LiveFiles`]: the files of a live process, reopened for each read |
-//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables for the JIT code of live processes |
+//! | `live_files` | [`LiveFiles`]: the files of a live process |
+//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables for live processes |
 //!
 //! The crate must not depend on records or samples: callers pass process events.
 //!
@@ -40,8 +38,8 @@
 //! # Hostile input
 //!
 //! The recorded program writes both files, and `/tmp` is world-writable. So [`source`] checks a
-//! file before opening it. A bad line or record is skipped alone. Memory use is bounded by the
-//! length of the file.
+//! file before opening it. Only the bad lines or records of a file are skipped. Memory use is
+//! bounded by its length.
 
 mod by_process;
 mod function;

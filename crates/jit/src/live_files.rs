@@ -1,9 +1,9 @@
 //! [`LiveFiles`]: the perf map and jitdumps of a live process.
 //!
-//! A runtime creates these files some time after it maps memory for its code. They may disappear
-//! with the process: deleted, in a private namespace, or overwritten by the next process with the
-//! same pid. So callers poll the files and keep the contents. Files are closed between reads, so
-//! that a mount can be unmounted and a deleted file frees its space.
+//! A runtime creates these files after it maps memory for its code. They may disappear with the
+//! process, or be overwritten by the next process with the same pid. So callers poll the files and
+//! keep the contents. Files are closed between reads, so that a mount can be unmounted and a
+//! deleted file frees its space.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,12 +13,10 @@ use crate::by_process::MAX_JITDUMPS;
 use crate::process_root::{ProcessRoot, has_our_root};
 use crate::source::{MapFile, Refusal};
 
-/// The files of one live process: its jitdumps in mapping order, then its perf map.
+/// The jitdumps of one live process in mapping order, then its perf map.
 #[derive(Debug)]
 pub struct LiveFiles {
-    /// Roots to search, in this order.
     roots: Vec<ProcessRoot>,
-    /// The perf map is the last.
     files: Vec<AwaitedFile>,
 }
 
@@ -30,15 +28,15 @@ struct AwaitedFile {
 }
 
 impl LiveFiles {
-    /// Prepares the file list of a process without opening any. An ended process is assumed to have
-    /// run in the host's mount namespace.
+    /// Prepares the file list without opening any. An ended process is assumed to share the host's
+    /// mount namespace.
     #[must_use]
     pub fn new(pid: i32) -> Self {
         let host = || ProcessRoot::host(pid);
         let roots = match ProcessRoot::of_live(pid) {
             None => vec![host()],
             Some(live) if has_our_root(pid) => {
-                // `/proc/PID/root` disappears with the process, but its files remain.
+                // `/proc/PID/root` disappears with the process, unlike its files.
                 let ended = live.when_ended();
                 vec![live, ended]
             }
@@ -53,8 +51,7 @@ impl LiveFiles {
         }
     }
 
-    /// Adds a jitdump by its path in the process's namespace. Ignores duplicates and more than
-    /// [`MAX_JITDUMPS`].
+    /// Adds a jitdump by its path in the process's namespace, up to [`MAX_JITDUMPS`] distinct ones.
     pub fn add_jitdump(&mut self, path: &[u8]) {
         let path = Path::new(OsStr::from_bytes(path));
         let dumps = self.jitdumps();
@@ -78,8 +75,7 @@ impl LiveFiles {
             .map_or(Path::new(""), |file| &file.path)
     }
 
-    /// Opens a file by its path, which may lead to another file than before. `None` if it does not
-    /// exist, or was refused before.
+    /// Opens a file. `None` if it does not exist, or was refused before.
     ///
     /// # Errors
     /// [`Refusal`], once for each file.

@@ -15,11 +15,10 @@ use crate::source::{MapFile, Refusal};
 /// Root in which the paths of a process are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRoot {
-    /// Pid in our namespace of the process with this root; `None` for this program's own root.
+    /// Pid of the process with this root in our namespace; `None` for this program's own root.
     live: Option<u32>,
     /// Pid of the process in its own namespace.
     pub pid: i32,
-    /// Rights of the process, if known.
     credentials: Option<Credentials>,
 }
 
@@ -47,8 +46,8 @@ impl ProcessRoot {
         }
     }
 
-    /// Returns the equivalent root after the process has ended, for a process that shares this
-    /// program's root.
+    /// Returns the same root for after the process has ended. The process must share this program's
+    /// root.
     pub(crate) fn when_ended(&self) -> Self {
         Self {
             live: None,
@@ -56,11 +55,11 @@ impl ProcessRoot {
         }
     }
 
-    /// Returns the roots to search for files of a recorded process: its own if it still lives, then
-    /// the host's.
+    /// Returns the roots to search for files of a recorded process: its own, if it still lives,
+    /// then the host's.
     ///
-    /// `recording` is the metadata of the recording file. A process that started after the
-    /// recording was written is a different one with a reused pid.
+    /// `recording` is the metadata of the recording file. A process that started later has reused
+    /// the pid.
     #[must_use]
     pub fn candidates(pid: i32, recording: Option<Metadata>) -> Vec<Self> {
         let recorded = recording.and_then(|metadata| metadata.modified().ok());
@@ -78,7 +77,7 @@ impl ProcessRoot {
         PathBuf::from(format!("/tmp/perf-{}.map", self.pid))
     }
 
-    /// Opens a file by its absolute path in the process's namespace. `None` if it does not exist.
+    /// Opens a file by its absolute path in the process's namespace. `None` if there is none.
     ///
     /// # Errors
     /// [`Refusal`], if the file may not be read.
@@ -88,12 +87,10 @@ impl ProcessRoot {
             None => FileView::of_ended_process(self.credentials.clone()),
         };
         let view = match view {
-            // The process has ended or is ending.
             Err(error) if is_no_such_process(&error) => return Ok(None),
             view => view.map_err(Refusal::Unreadable)?,
         };
-        // An ended process is read with substitute credentials. Files of the substitute user do not
-        // belong to the process, so only known credentials count.
+        // Files of the substitute user for an ended process do not belong to the process.
         let owner = match self.live {
             Some(_) => view.credentials().map(Credentials::user),
             None => self.credentials.as_ref().map(Credentials::user),
@@ -106,13 +103,12 @@ fn is_no_such_process(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
 }
 
-/// Returns true if a process has the same root and mount namespace as this program.
+/// Returns true if a process shares this program's root and mount namespace.
 pub(crate) fn has_our_root(pid: i32) -> bool {
     let proc = Procfs::default();
     u32::try_from(pid).is_ok_and(|pid| proc.has_our_root(proc.id_with_memory(pid)))
 }
 
-/// Returns the start time of a process, to one second.
 fn start_time(pid: i32) -> Option<SystemTime> {
     Procfs::default().start_time(u32::try_from(pid).ok()?)
 }

@@ -1,8 +1,8 @@
 //! [`MapFile`]: safe opening of a perf map or jitdump.
 //!
-//! `/tmp` is world-writable, and in a container every path is untrusted. So the path is resolved in
-//! the process's own root, and its last part must not be a symbolic link. The file is checked
-//! before it is opened with the rights of the process ([`FileView`]).
+//! `/tmp` is world-writable, and in a container all paths are untrusted. So the path is resolved in
+//! the process's own root, must not end in a symbolic link, is checked, and then opened with the
+//! rights of the process ([`FileView`]).
 
 use rprof_image::{FileVersion, FileView, OpenError, RegularFile};
 use std::io;
@@ -26,13 +26,13 @@ pub enum Refusal {
     /// Another user could forge names for the process.
     #[error("it belongs to user {0}, who is neither that of the process, nor root, nor us")]
     ForeignOwner(u32),
-    /// Hard links: another user could have linked a private file to this name.
+    /// Hard links: a private file may have been linked to this name.
     #[error("it has {0} names (hard links)")]
     SeveralNames(u64),
     /// Longer than [`MAX_BYTES`], holes included.
     #[error("it has {0} bytes, and at most {MAX_BYTES} are read")]
     TooLong(u64),
-    /// Neither the process nor this program may open it.
+    /// Not permitted to the process or this program.
     #[error("it cannot be opened: {0}")]
     NotOpened(OpenError),
     /// Reading failed.
@@ -48,9 +48,8 @@ pub struct MapFile {
 }
 
 impl MapFile {
-    /// Opens an absolute `path` in the namespace of a process, with the rights of its `view`. The
-    /// owner must be one of `owners`, root, or this program's user. `None` if the file does not
-    /// exist.
+    /// Opens an absolute `path` in a `view`. The owner must be one of `owners`, root, or this
+    /// program's user. `None` if there is no file.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -71,7 +70,7 @@ impl MapFile {
         if uid != 0 && uid != us && !owners.contains(&uid) {
             return Err(Refusal::ForeignOwner(uid));
         }
-        // A deleted file with no link left is fine.
+        // 0 links: a deleted file is fine.
         if metadata.nlink() > 1 {
             return Err(Refusal::SeveralNames(metadata.nlink()));
         }
@@ -100,8 +99,7 @@ impl MapFile {
         FileVersion::of(self.file.metadata())
     }
 
-    /// Returns true if the file was created after `time`. False if the file system does not record
-    /// creation times.
+    /// Returns true if the file was created after `time`, and the file system records that.
     #[must_use]
     pub fn is_younger_than(&self, time: SystemTime) -> bool {
         let created = self.file.metadata().created();
@@ -119,7 +117,7 @@ impl MapFile {
         }
     }
 
-    /// Returns true if a long file consists almost only of holes, which cost its creator nothing.
+    /// Returns true if a long file is almost only holes.
     #[must_use]
     pub fn is_mostly_holes(&self) -> bool {
         self.file.is_mostly_holes()
@@ -133,7 +131,7 @@ impl MapFile {
         Ok(self.len()? == 0)
     }
 
-    /// Reads bytes at an offset until the buffer is full or the file ends. Returns their number.
+    /// Fills the buffer from an offset, up to the end of the file. Returns the number of bytes.
     ///
     /// # Errors
     /// [`Refusal::Unreadable`].
@@ -196,7 +194,6 @@ mod tests {
         .unwrap();
         for (path, expected) in [
             ("/tmp/good", "map"),
-            // A symbolic link to a folder is resolved within the root.
             ("/other/good", "map"),
             ("/host/passwd", "nothing"),
             ("/tmp/../../../../../../tmp/good", "map"),

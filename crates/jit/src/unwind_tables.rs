@@ -1,8 +1,8 @@
 //! [`JitUnwindTables`]: unwind tables for the JIT code of live processes, used while recording.
 //!
-//! A sample later than the last read triggers another read of the jitdump. It then contains all
-//! records from before the sample, except those in a buffer of the runtime. Code without a table is
-//! unwound like any code without unwind information.
+//! A sample later than the last read triggers a read of the jitdump. It contains all earlier
+//! records, except those buffered by the runtime. Without a table, code is unwound as if
+//! undescribed.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use crate::process_root::ProcessRoot;
 /// Maximum number of processes with jitdumps.
 const MAX_PROCESSES: usize = 32;
 
-/// Limits per jitdump: number of tables, and bytes of their `.eh_frame`. At a limit, all tables are
-/// dropped and rebuilt on demand.
+/// Maximum number of tables per jitdump, and of their `.eh_frame` bytes. At a limit, all are
+/// dropped and rebuilt.
 const MAX_TABLES: usize = 1 << 16;
 const MAX_BYTES: usize = 16 << 20;
 
-/// Read limits for jitdumps in bytes, per process and in total: burst and average per second.
-/// Jitdumps consist mostly of code, and V8 compiles a few MiB per second at startup.
+/// Read limits in bytes, per process and in total. Jitdumps are mostly code, and V8 compiles a few
+/// MiB per second at startup.
 const OF_ONE: Rate = Rate {
     most: 256 << 20,
     a_second: 8 << 20,
@@ -37,12 +37,12 @@ const OF_ALL: Rate = Rate {
     a_second: 32 << 20,
 };
 
-/// Maximum number of bytes to read for one sample: a few milliseconds of work.
+/// Maximum bytes to read per sample: a few milliseconds.
 const MOST_FOR_ONE_SAMPLE: u64 = 4 << 20;
 
-/// Timeouts for a jitdump: the sample, and all later ones, wait meanwhile.
+/// Timeouts: all samples wait for a jitdump.
 const PATIENCE: Patience = Patience {
-    // Tests must not time out on a busy machine.
+    // Tests run on busy machines.
     of_one: Duration::from_millis(if cfg!(test) { 60_000 } else { 100 }),
     free: Duration::from_millis(if cfg!(test) { 60_000 } else { 5 }),
     of_user: Rate {
@@ -60,12 +60,10 @@ const PATIENCE: Patience = Patience {
 pub struct JitUnwindTables {
     processes: JitProcesses,
     dumps: RefCell<FxHashMap<i32, Vec<Dump>>>,
-    /// Time of the current sample.
     time: Cell<u64>,
     reading: RefCell<Reading>,
 }
 
-/// Read limits.
 #[derive(Debug)]
 struct Reading {
     left: Allowances,
@@ -84,14 +82,13 @@ impl Default for Reading {
     }
 }
 
-/// A jitdump and its tables.
 #[derive(Debug)]
 struct Dump {
-    /// Locked by a reading thread, which may have timed out.
+    /// Locked while a thread reads, even after a timeout.
     source: Arc<Mutex<Source>>,
     /// `CLOCK_MONOTONIC` of the last read; 0 requests a read at once.
     read_at: u64,
-    /// Tables by our number of the function, and its address.
+    /// By function number and address.
     tables: FxHashMap<(u64, u64), Arc<UnwindTable>>,
     /// Bytes of `.eh_frame` of all `tables`.
     bytes: usize,
@@ -99,15 +96,13 @@ struct Dump {
 
 #[derive(Debug)]
 enum Source {
-    /// Mapped, not read yet.
     Named(PathBuf),
-    /// Read in part. The file is closed between reads.
+    /// Closed between reads.
     Known {
         path: PathBuf,
         root: ProcessRoot,
         live: Box<LiveDump>,
     },
-    /// No jitdump, or not readable.
     Unusable,
 }
 
@@ -133,7 +128,7 @@ impl JitUnwindTables {
 
     /// Handles a fork: the child shares its parent's code.
     pub fn handle_fork(&mut self, pid: i32, parent: i32) {
-        // Only children of processes with jitdumps matter.
+        // Forks matter only below a process with jitdumps.
         let dumps = self.dumps.get_mut();
         if !dumps.is_empty()
             && self
@@ -164,7 +159,7 @@ impl JitUnwindTables {
     }
 
     /// Returns the table for the code at an address, from the jitdumps of a process or its
-    /// ancestors. Reads more of a file if the sample is later than the last read.
+    /// ancestors. Reads on if the sample is later than the last read.
     #[must_use]
     pub fn find(&self, arch: Arch, pid: i32, avma: u64) -> Option<Arc<UnwindTable>> {
         let mut dumps = self.dumps.borrow_mut();
@@ -174,7 +169,7 @@ impl JitUnwindTables {
         let reading = &mut *self.reading.borrow_mut();
         self.processes.lineage(pid).find_map(|pid| {
             let of_process = dumps.get_mut(&pid)?.iter_mut();
-            // The file mapped last is the current one.
+            // The last mapped file is the current one.
             let found = of_process.map(|dump| dump.find(arch, pid, avma, self.time.get(), reading));
             found.flatten().last()
         })
@@ -200,9 +195,9 @@ impl Dump {
         reading: &mut Reading,
     ) -> Option<Arc<UnwindTable>> {
         if self.read_at <= time {
-            // The clock is read before the file, so no record can be missed.
+            // Before reading, so that no record is missed.
             let now = monotonic_ns();
-            // A missing file is retried for a later sample, not for each frame.
+            // A missing file is retried for later samples, not for each frame.
             let is_all = self.read_on(pid, now, reading).unwrap_or(true);
             reading.put_off += u64::from(!is_all);
             // The next sample continues, not the next frame.
@@ -226,8 +221,7 @@ impl Dump {
         Some(Arc::clone(self.tables.entry(key).or_insert_with(make)))
     }
 
-    /// Reads new records. Returns true if none are left, `None` without a file or an answer in
-    /// time.
+    /// Reads new records. Returns true if none are left.
     fn read_on(&mut self, pid: i32, now: u64, reading: &mut Reading) -> Option<bool> {
         let most = reading.left.at(pid, now).min(MOST_FOR_ONE_SAMPLE);
         if matches!(*self.source.try_lock().ok()?, Source::Unusable) {
@@ -246,8 +240,7 @@ impl Dump {
 }
 
 impl Source {
-    /// Reads about `most` bytes of new records. Returns the number of bytes, and true if none are
-    /// left; `None` without a file.
+    /// Reads about `most` bytes of new records. Returns their number, and true if none are left.
     fn read_on(&mut self, pid: i32, most: u64) -> Option<(u64, bool)> {
         if let Source::Named(path) = self {
             let root = ProcessRoot::of_live(pid)?;
@@ -256,7 +249,7 @@ impl Source {
                 LiveDump::new(&file).transpose()
             });
             *self = match opened {
-                // The header is not complete yet.
+                // Incomplete header.
                 Ok(None) => return None,
                 Ok(Some(Ok(Ok(live)))) => Source::Known {
                     path: std::mem::take(path),
@@ -270,7 +263,7 @@ impl Source {
             return None;
         };
         let read = match root.open(path) {
-            // The records read so far stay valid.
+            // The known records stay valid.
             Ok(None) => return None,
             Ok(Some(file)) => live.read_on(&file, most).ok(),
             Err(_) => None,
@@ -283,7 +276,7 @@ impl Source {
 }
 
 impl JitUnwinding<'_> {
-    /// Builds an unwind table for the addresses of the code in its process.
+    /// Builds an unwind table.
     #[must_use]
     pub fn table(&self, arch: Arch) -> UnwindTable {
         let end = self.start.saturating_add(self.size);
@@ -292,7 +285,7 @@ impl JitUnwinding<'_> {
     }
 }
 
-/// Returns the current time of the samples' clock, in ns.
+/// Time in ns of the samples' clock.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
@@ -304,10 +297,9 @@ mod tests {
     use crate::jitdump::tests::DumpWriter;
     use std::os::unix::ffi::OsStrExt;
 
-    /// Writes a jitdump with one function of 0x100 bytes and its unwinding information.
+    /// Writes a jitdump with one function and its unwinding information.
     fn write_dump(path: &Path, start: u64) {
-        // A CIE without instructions, and an FDE for the code with relative pointers (pcrel,
-        // sdata8).
+        // A CIE without instructions, and an FDE with relative pointers (pcrel, sdata8).
         let cie = [
             &20u32.to_le_bytes()[..],
             &0u32.to_le_bytes(),

@@ -14,8 +14,7 @@ pub struct JitBytes {
     pub machine: u32,
 }
 
-/// Finds the last code written for a function name at an AVMA. `None` also if the file was stored
-/// without code.
+/// Finds the last code written for a function name at an AVMA. `None` if there is none.
 ///
 /// # Errors
 /// [`DumpError`], if the file is no jitdump.

@@ -21,7 +21,7 @@ pub struct JitDump {
     left_out: u64,
 }
 
-/// Code, or its absence, at an address from a time on.
+/// Code, or its absence, from a time on.
 #[derive(Clone, Debug)]
 struct Code {
     time: u64,
@@ -31,7 +31,6 @@ struct Code {
     function: Option<Arc<Function>>,
 }
 
-/// Attributes that follow the code when it moves.
 #[derive(Debug)]
 struct Function {
     name: Box<[u8]>,
@@ -41,8 +40,7 @@ struct Function {
 }
 
 impl JitDump {
-    /// Parses a file. A truncated or damaged file yields the records before the damage: see
-    /// [`cut_at`](Self::cut_at).
+    /// Parses a file, up to the first damage: see [`cut_at`](Self::cut_at).
     ///
     /// # Errors
     /// [`DumpError`], if the file is no jitdump.
@@ -72,8 +70,7 @@ impl JitDump {
         Ok(builder.finish())
     }
 
-    /// Returns the index of the code at an address at a time in ns, for
-    /// [`function`](Self::function) and similar methods. `u64::MAX` is the end of the recording.
+    /// Returns the index of the code at an address and a time in ns, or `u64::MAX` for the end.
     #[must_use]
     pub fn find(&self, avma: u64, time: u64) -> Option<u32> {
         let number = self.history.latest(avma, self.epoch(time))?;
@@ -126,15 +123,15 @@ impl JitDump {
         self.function(self.find(avma, time)?)
     }
 
-    /// Returns the number of records up to a time; all records if the file uses [another
-    /// clock](Self::has_other_clock). Lookups in the same epoch have the same result.
+    /// Returns the number of records up to a time; all if they use [another
+    /// clock](Self::has_other_clock). Lookups in the same epoch agree.
     #[must_use]
     pub fn epoch(&self, time: u64) -> u32 {
         let is_over = |code: &Code| self.has_other_clock || code.time <= time;
         self.codes.partition_point(is_over) as u32
     }
 
-    /// Returns the number of code ranges. Moved code counts at each address.
+    /// Returns the number of code ranges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.codes.len()
@@ -146,8 +143,8 @@ impl JitDump {
         self.codes.is_empty()
     }
 
-    /// Returns true if times come from the processor's counter, which is not comparable with sample
-    /// times. Lookups then return the final state.
+    /// Returns true for times of the processor's counter, not comparable with sample times. Lookups
+    /// then return the final state.
     #[must_use]
     pub fn has_other_clock(&self) -> bool {
         self.has_other_clock
@@ -165,14 +162,14 @@ impl JitDump {
         self.bad_records
     }
 
-    /// Returns the number of records dropped above the limit of a million code ranges.
+    /// Returns the number of records dropped above a million code ranges.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// Lines of code whose record has not come yet: (offset in the function, file, line).
+/// Lines of code: (offset in the function, file, line).
 type Lines = Vec<(u64, u32, u32)>;
 
 #[derive(Default)]
@@ -182,7 +179,7 @@ struct DumpBuilder {
     lines: FxHashMap<u64, Lines>,
     /// Unwinding information for the next code record.
     unwinding: Option<Unwinding>,
-    /// Current start and size of functions, by the runtime's code index.
+    /// Start and size of functions, by the runtime's code index.
     by_index: FxHashMap<u64, (u64, u64, Arc<Function>)>,
     files: FxHashMap<Box<str>, u32>,
 }
@@ -216,7 +213,7 @@ impl DumpBuilder {
         body.skip(4 + 4 + 8)?;
         let (from, to) = (body.u64()?, body.u64()?);
         let (size, index) = (body.u64()?, body.u64()?);
-        // Without a load record, only the removal is known.
+        // Without a load record, code only disappears.
         let known = self.by_index.get(&index);
         let known = known.map(|(_, size, function)| (*size, Arc::clone(function)));
         if self.has_room() {
@@ -291,8 +288,8 @@ impl DumpBuilder {
     }
 
     fn finish(mut self) -> JitDump {
-        // Threads write records out of order. The sort is stable: records with equal times keep
-        // their order in the file.
+        // Threads write records out of order. A stable sort keeps those with equal times in file
+        // order.
         self.dump.codes.sort_by_key(|code| code.time);
         let ranges: Vec<(u64, u64)> = (self.dump.codes.iter())
             .map(|code| (code.start, code.start + code.size))

@@ -89,13 +89,11 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// Returns the number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 }
 
-/// Relevant fields of the header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) big: bool,
@@ -113,7 +111,6 @@ impl Header {
         }
     }
 
-    /// Parses the first [`HEADER`] bytes of a file.
     pub(super) fn parse_start(bytes: &[u8]) -> Result<Self, DumpError> {
         let big = match bytes.first_chunk() {
             Some(magic) if u32::from_le_bytes(*magic) == MAGIC => false,
@@ -138,7 +135,6 @@ impl Header {
         })
     }
 
-    /// Creates a reader with this file's byte order.
     pub(super) fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
         Reader {
             rest: bytes,
@@ -146,7 +142,7 @@ impl Header {
         }
     }
 
-    /// Returns type, length and time of the record at the start of `bytes`.
+    /// Returns type, length and time of the first record.
     pub(super) fn record(&self, bytes: &[u8]) -> Option<(u32, usize, u64)> {
         let mut reader = self.reader(bytes);
         Some((reader.u32()?, reader.u32()? as usize, reader.u64()?))
@@ -167,11 +163,10 @@ pub(super) struct RawRecord<'a> {
     pub(super) kind: u32,
     pub(super) time: u64,
     pub(super) body: Reader<'a>,
-    /// The whole record, including its prefix.
     pub(super) bytes: &'a [u8],
 }
 
-/// Iterates over records up to the end, or to the first truncated one.
+/// Iterates over records up to the end or a truncated one.
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     bytes: &'a [u8],
@@ -181,7 +176,6 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Returns the file offset of the truncated record, if any.
     pub(super) fn cut_at(&self) -> Option<u64> {
         self.is_cut.then_some(self.at as u64)
     }

@@ -1,7 +1,7 @@
-//! [`LiveDump`]: a jitdump that is still growing, for unwinding during recording.
+//! [`LiveDump`]: a growing jitdump, for unwinding during recording.
 //!
-//! Keeps only code with unwinding information, and only while it is in place. Records may arrive
-//! late, as runtimes buffer them.
+//! Keeps only code that is in place and has unwinding information. Runtimes buffer records, so
+//! these may arrive late.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::format::{DumpError, HEADER, Header, MAX_CODES, PREFIX, Reader, kind};
 use super::unwinding::{JitUnwinding, Unwinding};
 use crate::source::{MapFile, Refusal};
 
-/// Bytes per read. Of a longer record, only the start is parsed.
+/// Bytes per read. Longer records are parsed in part.
 const READ_SIZE: usize = 1 << 20;
 
 /// Maximum number of `.eh_frame` bytes to keep. V8 writes about 100 per function.
@@ -57,7 +57,7 @@ pub struct LiveCode<'a> {
 }
 
 impl LiveDump {
-    /// Parses the header. `None` while it is incomplete. Does not keep the file open.
+    /// Parses the header. `None` while it is incomplete.
     ///
     /// # Errors
     /// [`Refusal`], if the file cannot be read. The inner `DumpError`, if it is no jitdump.
@@ -82,8 +82,8 @@ impl LiveDump {
         })))
     }
 
-    /// Parses about `most` bytes of the records written since the last call. Returns the number of
-    /// parsed bytes, and true if none are left. Parses nothing if `file` is another file.
+    /// Parses about `most` bytes of new records. Returns the number of bytes, and true if none are
+    /// left. Ignores another file.
     ///
     /// # Errors
     /// [`Refusal`], if the file cannot be read.
@@ -96,7 +96,6 @@ impl LiveDump {
         let mut buffer = Vec::new();
         while self.at < end {
             let len = file.len()?.saturating_sub(self.at);
-            // A record with long code may exceed the buffer.
             let size = READ_SIZE.min(usize::try_from(len).unwrap_or(READ_SIZE));
             buffer.resize(size, 0);
             let have = file.read_at(&mut buffer, self.at)?;
@@ -110,8 +109,8 @@ impl LiveDump {
         Ok((self.at - begin, is_all))
     }
 
-    /// Parses the records in `bytes`; the file has `len` bytes from there on. Returns the number of
-    /// consumed bytes.
+    /// Parses the records in `bytes`; the file has `len` bytes from there. Returns the number of
+    /// bytes consumed.
     fn parse_records(&mut self, bytes: &[u8], len: u64) -> u64 {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..)
@@ -121,7 +120,7 @@ impl LiveDump {
         {
             match rest.get(PREFIX..size) {
                 Some(body) => self.record(kind, time, self.header.reader(body)),
-                // The start of a record suffices, as its code is not needed.
+                // The code at the end of the record is not needed.
                 None if done == 0 => self.record(kind, time, self.header.reader(&rest[PREFIX..])),
                 None => break,
             }
@@ -210,8 +209,7 @@ impl LiveDump {
         Some(known)
     }
 
-    /// Returns the code at an address, if it was in place at this time and has unwinding
-    /// information.
+    /// Returns the code with unwinding information at an address and a time.
     #[must_use]
     pub fn find(&self, avma: u64, time: u64) -> Option<LiveCode<'_>> {
         let (start, known) = self.codes.range(..=avma).next_back()?;

@@ -1,11 +1,9 @@
-//! Jitdumps: binary files in which a runtime records its code and the time of each change.
+//! Jitdumps: binary logs of a runtime's code.
 //!
 //! Format: `tools/perf/Documentation/jitdump-specification.txt` in the kernel's source, revision 2.
-//! A header is followed by records with length fields, in either byte order. The runtime maps a
-//! page of the file executably so that recorders find it.
-//!
-//! Code is valid from the time of its record. Times are of `CLOCK_MONOTONIC`, unless the header
-//! selects the processor's counter.
+//! A header and records, in either byte order. The runtime maps a page of the file executably so
+//! that recorders find it. Times are of `CLOCK_MONOTONIC`, unless the header selects the
+//! processor's counter.
 //!
 //! | module | contents |
 //! |---|---|

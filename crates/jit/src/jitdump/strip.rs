@@ -1,4 +1,4 @@
-//! [`without_code`]: strips the machine code, which is most of a jitdump and not needed for names.
+//! [`without_code`]: strips the machine code, most of a jitdump.
 
 use super::format::{DumpError, Header, SIZE_AT, kind};
 
@@ -28,7 +28,7 @@ pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
                 };
                 out[begins + SIZE_AT..][..4].copy_from_slice(&size);
             }
-            // Truncated: the three size fields are missing.
+            // Truncated.
             kind::UNWINDING if record.body.left() < 3 * 8 => {}
             kind::MOVE | kind::DEBUG_INFO | kind::CLOSE | kind::UNWINDING => {
                 out.extend_from_slice(record.bytes);

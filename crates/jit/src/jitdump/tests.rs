@@ -3,7 +3,6 @@
 use super::*;
 use crate::source::MapFile;
 
-/// Writes a jitdump in either byte order.
 pub(crate) struct DumpWriter {
     big: bool,
     pub(crate) bytes: Vec<u8>,
@@ -184,8 +183,7 @@ fn the_end_of_memory_and_moves_of_nothing() {
     assert_eq!(named(&dump, 0x200, 2), None);
 }
 
-/// A dump with three kinds of unwinding information: mapped, not mapped, and in the order of the
-/// specification.
+/// Unwinding information: mapped, not mapped, and in the order of the specification.
 fn unwound(big: bool) -> Vec<u8> {
     let mut writer = DumpWriter::new(big, 0);
     writer.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");

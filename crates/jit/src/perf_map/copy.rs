@@ -8,7 +8,7 @@ use crate::source::{MapFile, Refusal};
 /// Bytes per read.
 const PIECE: usize = 128 << 10;
 
-/// Maximum length of a copied line, in bytes. No runtime writes longer entries.
+/// Maximum length of a copied line, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Statistics of a copy.
@@ -31,13 +31,13 @@ pub enum CopyError {
     Write(#[from] io::Error),
 }
 
-/// Copies the valid entries of a perf map and skips all other lines. The file is untrusted and may
-/// be no perf map at all. Memory use is one line and one piece.
+/// Copies the valid entries of an untrusted file, which may be no perf map at all. Memory use is
+/// one line and one piece.
 ///
 /// # Errors
 /// [`CopyError`]; `out` then holds the entries copied so far.
 pub fn copy_entries(file: &MapFile, out: &mut impl Write) -> Result<CopiedEntries, CopyError> {
-    // The length is fixed here, as the file may keep growing.
+    // The file may keep growing.
     let len = file.len()?;
     copy(|into, at| file.read_at(into, at), len, out)
 }
@@ -50,7 +50,7 @@ fn copy(
 ) -> Result<CopiedEntries, CopyError> {
     let mut copied = CopiedEntries::default();
     let mut piece = vec![0; PIECE];
-    // Start of the line that continues in the next piece.
+    // Start of a line.
     let mut line = Vec::new();
     let mut is_too_long = false;
     let mut at = 0;
@@ -106,7 +106,6 @@ mod tests {
     use super::super::PerfMap;
     use super::*;
 
-    /// Copies a text in pieces of `most` bytes.
     fn copied(text: &[u8], most: usize) -> (Vec<u8>, CopiedEntries) {
         let mut out = Vec::new();
         let read = |into: &mut [u8], at: u64| {

@@ -2,18 +2,17 @@
 
 use std::ops::Range;
 
-/// Address range, and position of the name in the names buffer.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) start: u64,
     pub(super) size: u64,
-    /// Offset and length of the name.
+    /// Position in the names buffer.
     pub(super) name: u32,
     pub(super) name_len: u32,
 }
 
 impl Entry {
-    /// Parses a line at offset `begins`. Returns the entry and the offsets of its name.
+    /// Parses a line at offset `begins`. Returns the entry and the place of its name.
     pub(super) fn parse(line: &[u8], begins: usize) -> Option<(Self, Range<usize>)> {
         let first = line.iter().position(|byte| *byte == b' ')?;
         let rest = &line[first + 1..];
@@ -34,13 +33,13 @@ impl Entry {
         Some((entry, begins + name..begins + line.len()))
     }
 
-    /// Returns the last address. An exclusive end could overflow.
+    /// Inclusive, as an exclusive end could overflow.
     pub(super) fn last(&self) -> u64 {
         self.start.saturating_add(self.size - 1)
     }
 }
 
-/// Parses a hexadecimal number of at most 64 bits, with or without `0x` (some runtimes write it).
+/// Parses at most 64 bits, with or without `0x` (some runtimes write it).
 fn hex(digits: &[u8]) -> Option<u64> {
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
     if digits.is_empty() {

@@ -1,8 +1,7 @@
-//! [`PerfMap`]: text file in which a runtime lists its functions.
+//! [`PerfMap`]: text file with the functions of a runtime.
 //!
-//! Format: `tools/perf/Documentation/jit-interface.txt` in the kernel's source. Each line is `START
-//! SIZE NAME`, with hexadecimal numbers; the name extends to the end of the line. Where entries
-//! overlap, the later one wins.
+//! Format: `tools/perf/Documentation/jit-interface.txt` in the kernel's source. Lines of `START
+//! SIZE NAME`, with hexadecimal numbers. Where entries overlap, the later one wins.
 
 mod copy;
 mod entry;
@@ -17,7 +16,7 @@ pub use copy::{CopiedEntries, CopyError, copy_entries};
 /// Maximum number of functions of a file.
 const MAX_ENTRIES: usize = 4 << 20;
 
-/// Page size. An entry of size 0 extends at most to the end of the next page, as in perf.
+/// An entry of size 0 extends at most to the end of the next page, as in perf.
 const PAGE: u64 = 4096;
 
 /// The functions of one process, by address.
@@ -33,8 +32,7 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// Parses the text and keeps only the names. Counts and skips invalid lines, and names beyond 4
-    /// GiB.
+    /// Parses the text. Counts and skips invalid lines, and names beyond 4 GiB.
     #[must_use]
     pub fn parse(mut bytes: Vec<u8>) -> Self {
         let mut map = Self::default();
@@ -59,7 +57,7 @@ impl PerfMap {
                         continue;
                     };
                     kept += name.len();
-                    // Names are moved to the front, over text that is already parsed.
+                    // Moves names to the front, over parsed text.
                     bytes.copy_within(name, place as usize);
                     map.entries.push(Entry {
                         name: place,
@@ -216,9 +214,8 @@ mod tests {
         assert_eq!(named(&map, 0x9000), None);
     }
 
-    /// Text written with `DOTNET_PerfMapEnabled=1` (`PerfMap::LogMethod` in CoreCLR's
-    /// `perfmap.cpp`): 16 capital digits, lower-case sizes, the tier after the name, stubs between
-    /// methods.
+    /// As written with `DOTNET_PerfMapEnabled=1` (`PerfMap::LogMethod` in CoreCLR's `perfmap.cpp`):
+    /// 16 capital digits, lower-case sizes, the tier after the name, stubs between methods.
     #[test]
     fn of_dotnet() {
         let text = b"00007F80D1E81F40 2a void [Program] Program::Main(string[])[Tier0]\n\

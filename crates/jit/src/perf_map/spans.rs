@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 
 use super::entry::Entry;
 
-/// Addresses that belong to one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: u64,
-    /// Last address, as an exclusive end could overflow.
+    /// Inclusive, as an exclusive end could overflow.
     pub(super) last: u64,
     pub(super) entry: u32,
 }
 
 /// Cuts earlier entries where later ones overlap them. Returns disjoint spans, ascending.
 ///
-/// Works on runs of transitively overlapping entries. Most entries overlap no other and need no
-/// tree.
+/// Works on runs of overlapping entries: most entries overlap no other and need no tree.
 pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     let span = |number: u32| {
         let entry = entries.get(number as usize)?;
@@ -46,7 +44,7 @@ pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     spans
 }
 
-/// Cuts the spans of one run and appends them. Empties the run.
+/// Cuts and appends the spans of one run.
 fn flatten_run(run: &mut Vec<Span>, spans: &mut Vec<Span>) {
     if run.len() < 2 {
         spans.append(run);
