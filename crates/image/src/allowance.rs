@@ -56,10 +56,10 @@ impl Allowance {
     }
 }
 
-/// Maximum number of processes with a bucket.
+/// Maximum number of keys with a bucket.
 const MOST_TOLD_APART: usize = 1024;
 
-/// One token bucket per pid, plus one shared by all.
+/// One token bucket per key (a pid or a user id), plus one shared by all.
 ///
 /// ```
 /// use rprof_image::{Allowances, Rate};
@@ -90,7 +90,7 @@ impl Allowances {
         }
     }
 
-    /// Returns the amount available to a process.
+    /// Returns the amount available to a key.
     #[must_use]
     pub fn at(&self, pid: i32, now: u64) -> u64 {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
@@ -100,7 +100,7 @@ impl Allowances {
         of_all.min(of_one)
     }
 
-    /// Takes an amount from the bucket of a process and the shared one.
+    /// Takes an amount from the bucket of a key and the shared one.
     pub fn spend(&mut self, pid: i32, spent: u64, now: u64) {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
         let of_all = self.of_all.get_or_insert(Allowance::new(all, now));

@@ -37,7 +37,8 @@ enum Rights {
     Own,
     /// The rights of the process, which this program has or can assume.
     Process(Credentials),
-    /// The rights that both the process and this program without capabilities have, if it cannot assume the former.
+    /// The rights common to the process and this program without capabilities. Used if this program
+    /// cannot assume the former.
     Both(Credentials),
 }
 
@@ -367,7 +368,7 @@ mod tests {
         assert_eq!(read("open").as_deref(), Ok(&b"text"[..]));
         assert_eq!(read("secret"), Err(OpenError::PermissionDenied));
         assert_eq!(read("closed/file"), Err(OpenError::PermissionDenied));
-        // Also if this program located it.
+        // The check also applies to a file that this program located.
         let found = LocatedFile::at(&path("secret"), LastLink::Follow).unwrap();
         assert_eq!(view.open(&found).unwrap_err(), OpenError::PermissionDenied);
         child.kill().unwrap();

@@ -18,7 +18,7 @@ pub struct MappedFile<'a> {
     pub range: Range<u64>,
     /// Recorded path without ` (deleted)`. `None` for other names, as of a memfd.
     pub path: Option<&'a [u8]>,
-    /// Identity that the file must have.
+    /// Recorded identity of the file.
     pub identity: FileIdentity,
 }
 

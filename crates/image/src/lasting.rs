@@ -28,8 +28,8 @@ const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The permanent mounts of this machine.
 ///
-/// The next build replaces a fresh program, a test removes its own, and application images are
-/// mounted while the application runs.
+/// Other files may disappear. Builds and tests replace or remove programs, and an application image
+/// is mounted only while the application runs.
 #[derive(Debug)]
 pub struct LastingPlaces {
     mounts: Vec<u64>,

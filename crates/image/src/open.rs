@@ -75,8 +75,8 @@ impl ImageFile {
         })
     }
 
-    /// Returns the bytes. Root or this program's user may change the file; if they truncate it,
-    /// reading ends in SIGBUS.
+    /// Returns the bytes. They may change while root or this program's user writes to the file. If
+    /// one of them truncates it, reading ends in SIGBUS.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
@@ -143,10 +143,10 @@ impl AsRef<[u8]> for ImageFile {
 }
 
 fn map(file: &RegularFile) -> io::Result<Mmap> {
-    // SAFETY: the mapping is read-only and private. Only root and this program's user may still
-    // change or truncate the file while it is mapped. Every reader treats the bytes as untrusted
-    // and copies each value before checking it; truncation ends in SIGBUS, as with every tool that
-    // maps ELF files, the dynamic linker included.
+    // SAFETY: the mapping is read-only and private. Only root, this program's user, and a group
+    // with write permission may still change or truncate the file while it is mapped. Every reader
+    // treats the bytes as untrusted and copies each value before checking it; truncation ends in
+    // SIGBUS, as with every tool that maps ELF files, the dynamic linker included.
     unsafe { Mmap::map(file.as_fd().as_raw_fd()) }
 }
 

@@ -15,7 +15,8 @@ const MOST_HANGING: (usize, usize) = (2, 16);
 pub struct Patience {
     /// Timeout of one call.
     pub of_one: Duration,
-    /// Duration of a free call: existing files take no longer, even on a busy machine.
+    /// Calls up to this duration cost no allowance. Existing files take no longer, even on a busy
+    /// machine.
     pub free: Duration,
     /// Allowance of waiting time per user, in nanoseconds.
     pub of_user: Rate,

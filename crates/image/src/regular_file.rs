@@ -115,8 +115,10 @@ impl RegularFile {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Returns true if only root and this program's user (under `sudo` also the invoking user) can
-    /// truncate the file. Reading a mapping past the end of its file kills the reader (`SIGBUS`).
+    /// Returns true if the file belongs to root or this program's user (under `sudo` also the
+    /// invoking user), and is not world-writable. Other users cannot truncate it, unless their
+    /// group may write to it. Reading a mapping past the end of its file kills the reader
+    /// (`SIGBUS`).
     #[must_use]
     pub fn is_ours(&self) -> bool {
         let owner = self.metadata.uid();
@@ -157,7 +159,7 @@ impl RegularFile {
         Ok(have)
     }
 
-    /// Reads up to `most` bytes, the whole file. Holes take no memory.
+    /// Reads the whole file, up to `most` bytes. Holes take no memory.
     ///
     /// # Errors
     /// `EFBIG` for a longer file; errors of `pread`.
@@ -179,8 +181,8 @@ impl RegularFile {
         let len = self.current_len()?;
         let too_long = || io::Error::from_raw_os_error(libc::EFBIG);
         let size = usize::try_from(len).ok().filter(|_| len <= most);
-        // Fixed, as a file that keeps growing has no end. Zeroed allocations use no memory until
-        // touched.
+        // A fixed length, as a file that keeps growing has no end. Zeroed allocations use no memory
+        // until touched.
         let mut bytes = vec![0; size.ok_or_else(too_long)?];
         let mut at = 0;
         while at < len {

@@ -32,7 +32,7 @@ pub enum Refusal {
     /// Longer than [`MAX_BYTES`], holes included.
     #[error("it has {0} bytes, and at most {MAX_BYTES} are read")]
     TooLong(u64),
-    /// Not permitted to the process or this program.
+    /// The process or this program may not open it.
     #[error("it cannot be opened: {0}")]
     NotOpened(OpenError),
     /// Reading failed.
@@ -70,7 +70,7 @@ impl MapFile {
         if uid != 0 && uid != us && !owners.contains(&uid) {
             return Err(Refusal::ForeignOwner(uid));
         }
-        // 0 links: a deleted file is fine.
+        // A deleted file without links is fine.
         if metadata.nlink() > 1 {
             return Err(Refusal::SeveralNames(metadata.nlink()));
         }

@@ -195,7 +195,7 @@ impl Dump {
         reading: &mut Reading,
     ) -> Option<Arc<UnwindTable>> {
         if self.read_at <= time {
-            // Before reading, so that no record is missed.
+            // The clock is read first, so that no record is missed.
             let now = monotonic_ns();
             // A missing file is retried for later samples, not for each frame.
             let is_all = self.read_on(pid, now, reading).unwrap_or(true);

@@ -1,12 +1,12 @@
-//! Compares this crate with `llvm-symbolizer` and `eu-addr2line` at random text addresses of ELF
-//! files. Reports how often all frames agree by name, file, line and column.
+//! Compares this crate with `llvm-symbolizer` and `eu-addr2line` at random text addresses: how
+//! often do all frames agree by name, file, line and column?
 //!
 //! ```sh
 //! cargo run --release --example agreement -- [--count N] [--debug-dir DIR] [--reference FILE] [--show N] FILE...
 //! ```
 //!
 //! With `--reference`, the other two look up that file with the same code, for example the
-//! unstripped one. `--debug-dir` sets the folder of debug files.
+//! unstripped one.
 #![allow(clippy::print_stdout, dead_code)]
 
 #[path = "../tests/it/chains.rs"]

@@ -1,8 +1,8 @@
-//! Images mapped from within a zip file, as Android maps the libraries of an APK. A stored
-//! (uncompressed) entry is the ELF file byte for byte.
+//! Images mapped from within a zip file, as Android maps the libraries of an APK. A stored entry is
+//! the ELF file byte for byte.
 //!
-//! Reads only the central directory (PKWARE's APPNOTE.TXT, 4.3.12) and unpacks nothing. Archives of
-//! 4 GiB and more (Zip64) are not supported.
+//! Reads only the central directory (PKWARE's APPNOTE.TXT, 4.3.12). Archives of 4 GiB and more
+//! (Zip64) are not supported.
 
 use crate::elf::ElfSymbols;
 use crate::elf_image::ElfImage;

@@ -18,15 +18,15 @@ pub struct Symbol {
     /// Kernel module, for symbols from `/proc/kallsyms`.
     pub module: Option<Box<str>>,
     /// Why no symbol table has a name, for a function known only from unwinding information. `name`
-    /// then consists of the image name and `start`: `cc1+0x5a3c10`.
+    /// is then `cc1+0x5a3c10`, from image and `start`.
     pub located: Option<Reason>,
 }
 
 /// Source line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLine {
-    /// Path of the file from the compiler, made absolute with the compilation directory. May
-    /// contain any character, and need not exist on this machine.
+    /// Absolute path of the file, from the compiler. May contain any character, and need not exist
+    /// here.
     pub file: Arc<str>,
     /// Line, from 1; 0 for code without a line.
     pub line: u32,
@@ -41,8 +41,8 @@ pub struct Frame<'a> {
     pub name: &'a str,
     /// Linkage name.
     pub raw: &'a str,
-    /// Position in this function: the line of the next inlined call, or the line of the address for
-    /// the innermost frame. `None` without debug information or if lines are disabled.
+    /// Line of the next inlined call, or of the address in the innermost frame. `None` without
+    /// debug information or if lines are disabled.
     pub line: Option<&'a SourceLine>,
     /// Line where the function begins, from debug information; 0 if unknown or disabled.
     pub start_line: u32,

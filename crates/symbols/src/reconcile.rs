@@ -2,20 +2,19 @@
 //!
 //! Both name the function at an address, and they may disagree. The rules:
 //!
-//! - A PLT entry comes from the table; debug information does not cover it.
-//! - The symbol that covers the address names the function, as in `perf` and LLVM's tools. One
-//!   function then has one name, with or without inlined calls. This decides among aliases
-//!   (`malloc`, `__libc_malloc`). It separates parts of functions (`f.cold`, `f.part.0`,
-//!   `f.isra.0`, `f.constprop.0`), which debug information all calls `f`. It shows the name of an
-//!   indirect function's symbol instead of its resolver.
-//! - Debug information wins over a symbol that starts before the function and only reaches the
-//!   address because its size is missing or wrong (labels, data in text).
+//! - A PLT entry comes from the table.
+//! - The symbol that covers the address names the function, as in `perf` and LLVM's tools. This
+//!   decides among aliases (`malloc`, `__libc_malloc`). It separates parts of functions (`f.cold`,
+//!   `f.part.0`, `f.isra.0`, `f.constprop.0`), which debug information all calls `f`. It shows the
+//!   name of an indirect function instead of its resolver.
+//! - Debug information wins over a symbol that only reaches the address because its size is missing
+//!   or wrong (labels, data in text).
 //! - Without a symbol, debug information names the function.
-//! - Without debug information, the symbol has neither line nor inlined calls.
+//! - Without debug information, there are no lines or inlined calls.
 //!
-//! Inlined calls come from debug information, by linkage name if available. Functions that share
-//! another name get file and line appended (`same_names`). Names of PLT entries end in `@plt`;
-//! versions (`f@@V1`) are removed. Neither side includes the lowest bit of Thumb addresses.
+//! Inlined calls have their linkage name if available. Functions that share another name get file
+//! and line appended (`same_names`). Versions (`f@@V1`) and the lowest bit of Thumb addresses are
+//! removed.
 
 use crate::demangle::{Style, demangle};
 use crate::dwarf::Found;

@@ -1,14 +1,13 @@
-//! Disambiguates functions of the same name.
+//! Disambiguates functions of the same name: `step (parser.rs:12)`.
 //!
-//! A linkage name identifies a function. Other names are unqualified: in line-tables-only debug
-//! information (`-gline-tables-only`, `debug = "line-tables-only"`), and for static functions of C
-//! and, with GCC, of C++. The `step` of two modules would look like one function. If functions of
-//! an image share such a name, each gets its file and line appended: `step (parser.rs:12)`.
+//! Names are unqualified in line-tables-only debug information (`-gline-tables-only`, `debug =
+//! "line-tables-only"`), and for static functions of C and, with GCC, of C++. The `step` of two
+//! modules would look like one function.
 //!
 //! Functions are identified by file and line of their declaration. Line-tables-only debug
-//! information lacks both, so the lines of the looked-up addresses serve instead. A function may
-//! have copies in several units, with different lines. Copies are merged by nearest lines first.
-//! Two entries of one unit are never merged, as a unit contains each function once.
+//! information lacks both, so the lines of the looked-up addresses serve instead. Copies of a
+//! function in several units have different lines, so the nearest are merged first. A unit contains
+//! each function once, so its entries are never merged.
 
 use crate::dwarf::{Found, FoundFrame, FunctionEntry};
 use crate::frames::SourceLine;

@@ -1,5 +1,5 @@
-//! Signal trampolines: code that a signal handler returns to, which calls `sigreturn`. They are
-//! detected by their bytes, as in most C libraries `strip` removes their symbol.
+//! Signal trampolines: code that calls `sigreturn` after a signal handler returns. It is detected
+//! by its bytes, as `strip` usually removes its symbol.
 //!
 //! No code calls a trampoline, so the lookup address (return address - 1) is in another function or
 //! in padding.

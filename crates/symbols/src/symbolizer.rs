@@ -34,9 +34,8 @@ pub type Lookup = Result<Frames, Reason>;
 
 /// Resolves (image, offset) to function names.
 ///
-/// Threads share it by reference and resolve different images, or parts of a large one, in
-/// parallel. The first thread that needs an image opens and parses it; other threads that need the
-/// same image wait. There is no other lock.
+/// Threads share it by reference and resolve images, or parts of one, in parallel. The first thread
+/// that needs an image opens it, and others that need the same image wait.
 ///
 /// ```
 /// use rprof_symbols::{ImageKey, Symbolizer};
@@ -85,9 +84,8 @@ impl Symbolizer {
 
     /// Resolves addresses of one image. Returns one result for each of `offsets`, in their order.
     ///
-    /// The meaning of an offset depends on the kind of image: see [`ImageSource`]. The caller
-    /// subtracts one from return addresses first. Offsets may repeat and come in any order. Sorted
-    /// offsets are cheapest, as each run in one function is named once.
+    /// Offsets depend on the kind of image: see [`ImageSource`]. The caller subtracts one from
+    /// return addresses. Offsets may repeat and come in any order; sorted ones are cheapest.
     ///
     /// An unusable image yields the same [`Reason`] for every offset.
     #[must_use]
@@ -95,9 +93,8 @@ impl Symbolizer {
         self.resolve(image, offsets, self.query)
     }
 
-    /// Resolves addresses as [`resolve_image`](Self::resolve_image) does, from symbol tables alone.
-    /// The result has no inlined calls or lines. Skips debug information, which takes most of the
-    /// time if it is compressed.
+    /// Resolves as [`resolve_image`](Self::resolve_image) does, without inlined calls and lines.
+    /// Reads no debug information, which takes most of the time if compressed.
     #[must_use]
     pub fn resolve_by_symbols(&self, image: &ImageKey, offsets: &[u64]) -> Vec<Lookup> {
         let nothing = DwarfQuery {
@@ -146,9 +143,8 @@ impl Symbolizer {
         }
     }
 
-    /// Resolves file offsets of an image from a copy in memory, as
-    /// [`resolve_image`](Self::resolve_image) does. Searches for debug files as for an image at
-    /// `path`. Drops the copy afterwards.
+    /// Resolves file offsets of an image in memory. Searches for debug files as for an image at
+    /// `path`.
     #[must_use]
     pub fn resolve_copy(&self, bytes: Vec<u8>, path: &Path, offsets: &[u64]) -> Vec<Lookup> {
         match ElfImage::of_copy(bytes, self.debug_files.place(path)) {
@@ -157,8 +153,8 @@ impl Symbolizer {
         }
     }
 
-    /// Returns true for a Rust program or library without debug information. Its inlined calls are
-    /// missing as frames, which hides more in Rust than in other languages.
+    /// Returns true for Rust code without debug information. Its missing inlined calls hide more
+    /// than in other languages.
     #[must_use]
     pub fn hides_inlined_calls(&self, image: &ImageKey) -> bool {
         let opened = self.images.get(image, || self.open(image));
@@ -170,8 +166,7 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the current build-id of the image, regardless of the expected one. `None` if the
-    /// image cannot be opened or has none. Reads only its notes.
+    /// Returns the current build-id of the image. Reads only its notes.
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
         match image.source() {
@@ -223,8 +218,8 @@ impl Symbolizer {
         self.images.forget(image);
     }
 
-    /// Closes the images unused since the previous call. Limits memory for callers that symbolize
-    /// in rounds. Resolving an image later reopens it.
+    /// Closes the images unused since the previous call, to limit memory. Resolving one later
+    /// reopens it.
     pub fn forget_unused(&self) {
         self.images.forget_unused();
     }

@@ -1,7 +1,7 @@
-//! [`RootFiles`]: finds ELF files below another root by build-id, at any path.
+//! [`RootFiles`]: finds ELF files below another root by build-id.
 //!
-//! Binaries copied to another machine often lose their path. The build-id identifies them, so the
-//! root may be a flat folder or a tree of build artefacts.
+//! Binaries copied to another machine often lose their path, so the root may be a flat folder or a
+//! tree of build artefacts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

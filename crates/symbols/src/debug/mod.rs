@@ -8,17 +8,15 @@
 //!    root;
 //! 3. by the name in `.gnu_debuglink`, beside the image, in `.debug`, and in the debug folders;
 //! 4. by build-id in the cache of `perf`;
-//! 5. from debuginfod servers, if enabled.
+//! 5. from debuginfod servers, if enabled;
+//! 6. `.gnu_debugdata`, which contains symbols only.
 //!
-//! `.gnu_debugdata` contains symbols only. It is the fallback.
+//! A file matches if it has the build-id of the image. If one of the two has none, the CRC-32 in
+//! `.gnu_debuglink` decides. File names in an image are only looked up in these folders.
 //!
-//! A file matches if it has the build-id of the image. If one of the two has no build-id, the
-//! CRC-32 in `.gnu_debuglink` decides. File names in an image are only looked up in the folders
-//! above.
-//!
-//! A debug file (`objcopy --only-keep-debug`, `eu-strip -f`) lists the sections of its image by
-//! address, without contents (`SHT_NOBITS`) and with meaningless file offsets. So lookups in it use
-//! SVMAs, and only the image translates offsets: see [`crate::elf_image`].
+//! The sections of a debug file (`objcopy --only-keep-debug`, `eu-strip -f`) have addresses, but no
+//! contents (`SHT_NOBITS`) and meaningless file offsets. So lookups use SVMAs, and only the image
+//! translates offsets: see [`crate::elf_image`].
 
 mod below;
 mod links;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Maximum length of a demangled name, in bytes. Longer names are truncated and get [`CUT_MARK`]
-/// appended. Substitutions can expand a short name without bound.
+/// Maximum length of a demangled name, in bytes: substitutions can expand a short name without
+/// bound. Longer names end with [`CUT_MARK`].
 pub const MAX_OUTPUT: usize = 64 << 10;
 
 /// Marker at the end of a truncated name.

@@ -1,11 +1,11 @@
 //! Demangling: from linkage names to names as in the source code.
 //!
-//! Supports Rust (legacy and v0) and C++ (Itanium ABI). All other names stay unchanged, including D
-//! and Swift. Swift demanglers compile the C++ of Swift's own library (symbolic-demangle,
-//! swift-demangler, and macho-demangle through it) or call its runtime (swift-demangle,
-//! swift-runtime). No Rust crate for D was found; libiberty, LLVM and D's own runtime demangle it.
+//! Supports Rust (legacy and v0) and C++ (Itanium ABI). Other names stay unchanged. Swift
+//! demanglers compile the C++ of Swift's own library (symbolic-demangle, swift-demangler, and
+//! macho-demangle through it) or call its runtime (swift-demangle, swift-runtime). No Rust crate
+//! for D was found; libiberty, LLVM and D's own runtime demangle it.
 //!
-//! Names come from untrusted files, so time, stack and length are limited: see [`MAX_INPUT`] and
+//! Names are untrusted, so time, stack and length are limited: see [`MAX_INPUT`] and
 //! [`MAX_OUTPUT`].
 
 mod bounded;
@@ -18,13 +18,12 @@ pub use bounded::{CUT_MARK, MAX_OUTPUT};
 use std::borrow::Cow;
 pub use style::Style;
 
-/// Maximum length of a mangled name, in bytes; longer ones are returned unchanged. The longest seen
-/// in real C++ have about 30 KiB.
+/// Maximum length of a mangled name, in bytes. The longest seen in real C++ have about 30 KiB.
 pub const MAX_INPUT: usize = 64 << 10;
 
 /// Returns the display name for `raw`. Removes a symbol version (`foo@@GLIBC_2.2`), keeps `@plt`.
 ///
-/// Returns a name unchanged if it is not mangled, nested too deeply, or longer than [`MAX_INPUT`].
+/// Returns other names, and those nested too deeply or longer than [`MAX_INPUT`], unchanged.
 #[must_use]
 pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
     if let Some(function) = raw.strip_suffix("@plt") {

@@ -1,5 +1,4 @@
-//! Layout of the entries of a unit, by abbreviation: the relevant attributes, and the lengths of
-//! the others.
+//! Layout of the entries of a unit, by abbreviation.
 //!
 //! Most entries are skipped, and most attributes have a fixed length. So lengths are summed once
 //! per abbreviation instead of once per entry.

@@ -1,7 +1,7 @@
 //! Rows of the line table for a range of addresses.
 //!
-//! addr2line reads them, from a view of the file reduced to one unit. So time and memory do not
-//! depend on the number of units. The work budget of address lookups applies here too.
+//! addr2line reads them from a view of the file reduced to one unit, independent of the number of
+//! units. The work budget applies here too.
 
 use super::batch::Batch;
 use super::debug_info::{DebugInfo, DwarfQuery};

@@ -1,27 +1,26 @@
 //! Functions, inlined calls and lines from debug information (DWARF 2 to 5).
 //!
-//! Lookups come in batches. Several threads process a batch unit by unit: each unit is read once
-//! for all its addresses, and then dropped. So time depends on the units with addresses, and memory
-//! on the results, not on the file.
+//! Lookups come in batches. Several threads read each unit once for all its addresses, and then
+//! drop it. So time depends on the units with addresses, and memory on the results.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `debug_info` | the files of an image; options and result of a lookup |
 //! | `resolve` | distributes addresses to units |
 //! | `sections` | the debug sections, decompressed |
-//! | `units` | index of units by address, read once and shared |
+//! | `units` | index of units by address |
 //! | `head` | the root entry of a unit |
 //! | `ranges` | the addresses of an entry |
 //! | `walk` | functions and inlined calls of a unit |
 //! | `cursor` | traversal of entries |
-//! | `layout` | lengths and attributes of entries, by abbreviation |
+//! | `layout` | lengths and attributes of entries |
 //! | `names` | names of functions |
 //! | `unit_refs` | references to other units and files |
 //! | `lines` | the files of a line program |
-//! | `line_ranges` | the rows of a line program for a range of addresses |
+//! | `line_ranges` | the rows of a line program for a range |
 //! | `rows` | the line program of a unit |
 //! | `batch` | lookup of all addresses in one unit |
-//! | `abbreviations` | abbreviation tables, with limits |
+//! | `abbreviations` | abbreviation tables |
 //! | `work_budget` | limits the work of a lookup |
 //! | `texts` | interned names and paths |
 //! | `split` | `.dwo` and `.dwp` files |

@@ -1,7 +1,7 @@
 //! Line program of a unit, run once for all addresses of a lookup (DWARF 5, section 6.2.5).
 //!
-//! gimli keeps all registers and returns a row per step. This implementation keeps only the needed
-//! ones and takes a third of the time.
+//! gimli keeps all registers and returns every row. Keeping only the needed ones takes a third of
+//! the time.
 
 use super::sections::Slice;
 use gimli::{EndianSlice, LineProgramHeader, Reader};

@@ -1,7 +1,6 @@
 //! Split DWARF: units with most entries in `.dwo` files, or in one `.dwp` package (DWARF 5,
-//! sections 3.1.2, 7.3.2 and 7.3.5; earlier "GNU Fission").
-//!
-//! A split file must have the identifier in the image's skeleton unit.
+//! sections 3.1.2, 7.3.2 and 7.3.5; earlier "GNU Fission"). Split files must have the identifier in
+//! the skeleton unit.
 
 use super::abbreviations;
 use super::debug_info::DwarfQuery;

@@ -1,8 +1,7 @@
-//! One pass over the entries of a unit that finds the functions and inlined calls at the addresses
-//! of a lookup (DWARF 5, sections 3.3.1 and 3.3.8).
+//! Finds the functions and inlined calls of a unit at the addresses of a lookup, in one pass (DWARF
+//! 5, sections 3.3.1 and 3.3.8).
 //!
-//! Keeps only entries that cover an address, so memory does not depend on the size of a unit. Other
-//! functions are skipped with their children.
+//! Keeps only entries that cover an address, so memory does not depend on the size of a unit.
 
 use super::cursor::Cursor;
 use super::layout::{AttributeRole, Layout, Layouts, Step};

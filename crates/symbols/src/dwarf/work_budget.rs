@@ -1,10 +1,9 @@
 //! [`WorkBudget`]: limits the work of one lookup in debug information.
 //!
-//! A few bytes of DWARF can refer to much data: each unit to the same long line program or
-//! abbreviation table, each function to the same long name, each entry to attributes without
-//! length. So each reference is charged again. Real files use each part a few times, so the budget
-//! is proportional to the file. A malicious file reaches the limit after seconds; names found
-//! before stay valid.
+//! A few bytes of DWARF can refer to much data: a line program, an abbreviation table, a long name,
+//! attributes without length. So each reference is charged again. The budget is proportional to the
+//! file, as real files use each part a few times. A malicious file reaches the limit after seconds.
+//! Names found before stay valid.
 
 use super::sections::Slice;
 use gimli::{AttributeValue, Dwarf, Reader, Section, Unit};

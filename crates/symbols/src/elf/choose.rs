@@ -1,7 +1,7 @@
-//! Choice of one symbol among several at the same address.
+//! Choice of one symbol among several at the same address, as in `perf`.
 //!
-//! The order of preference is that of `perf`, found with purpose-built files: see
-//! `tests/it/perf.rs`, which repeats the comparison if `perf` is installed.
+//! The order was found with purpose-built files: see `tests/it/perf.rs`, which repeats the
+//! comparison.
 
 use super::strings::Strings;
 use super::table::{Entry, Origin};

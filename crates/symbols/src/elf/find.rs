@@ -1,7 +1,6 @@
 //! Reverse lookup: from a function name to the file offset of its code.
 //!
-//! The lookup table cannot serve, as it keeps one name per address: `malloc` and `__libc_malloc`
-//! are one function.
+//! The lookup table keeps one name per address, but `malloc` and `__libc_malloc` are one function.
 
 use super::error::ElfError;
 use crate::demangle::{self, Style};
@@ -38,8 +37,8 @@ fn offsets(offsets: &[u64]) -> String {
 
 /// Returns the file offset of a function's code, as uprobes need it.
 ///
-/// Compares `name` with the symbol tables, without versions. Without a match, compares it with
-/// demangled names, without parameters. Includes local functions.
+/// Searches for a symbol `name` without version, including local ones, then for a demangled name
+/// without parameters.
 ///
 /// # Errors
 /// [`FindError`].

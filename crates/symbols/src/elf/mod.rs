@@ -12,18 +12,17 @@
 //! - PLT entries are named after their target function, `foo@plt`.
 //! - The sections of a debug file count, although they have no contents (`SHT_NOBITS`).
 //!
-//! Deviations from `perf` 6.1, where it is wrong:
+//! Deviations from errors of `perf` 6.1:
 //!
-//! - `perf` misses the part of a function *after* a nested symbol, depending on the balance of its
-//!   tree. This crate always finds it. For overlapping symbols, `perf` picks either for the same
-//!   reason; this crate picks the last to start.
-//! - `perf` extends `_init` (size zero) over `.plt`, and then prints `_init` for some PLT entries.
-//!   Here a symbol without size ends with its section.
+//! - `perf` may miss the part of a function *after* a nested symbol, depending on the balance of
+//!   its tree. This crate finds it. For overlapping symbols, this crate picks the last to start,
+//!   and `perf` either.
+//! - `perf` extends `_init` (size zero) over `.plt`. Here it ends with its section.
 //! - `perf` counts PLT entries to match relocations, which misnames `.plt.sec` and leaves
-//!   `.plt.got` unnamed. This crate decodes the jump in each entry. The PLT header is `.plt`, as in
-//!   later versions of `perf`.
+//!   `.plt.got` unnamed. This crate decodes each jump. The PLT header is `.plt`, as in later
+//!   versions of `perf`.
 //! - `perf` picks the longest of several names, such as the obsolete alias `cfree@GLIBC_2.2.5` for
-//!   `free`. Here symbols of old versions come last.
+//!   `free`. Here old versions come last.
 //! - `perf` shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`. This crate
 //!   removes the version.
 
@@ -50,10 +49,10 @@ use std::sync::OnceLock;
 use strings::Strings;
 use table::{Entry, Origin};
 
-/// Symbol table of an ELF image, ready for lookups.
+/// Symbol table of an ELF image, 16 bytes per symbol.
 ///
-/// `D` holds the bytes of the file: `&[u8]`, a `Vec<u8>`, a memory map. Names stay in those bytes,
-/// and are demangled on demand. The table takes 16 bytes per symbol.
+/// `D` holds the bytes of the file: `&[u8]`, a `Vec<u8>`, a memory map. Names stay there, and are
+/// demangled on demand.
 #[derive(Debug)]
 pub struct ElfSymbols<D> {
     data: D,
@@ -70,8 +69,8 @@ pub struct ElfSymbols<D> {
 impl<D: AsRef<[u8]>> ElfSymbols<D> {
     /// Parses headers and build-id. Symbols are parsed on first use.
     ///
-    /// Skips damaged symbols and tables; an error means that nothing was readable. Time and memory
-    /// are linear in the length of `data` (with a logarithm for sorting), for any contents.
+    /// Skips damaged symbols and tables. Time and memory are linear in the length of `data` (with a
+    /// logarithm for sorting), for any contents.
     ///
     /// # Errors
     ///
@@ -155,8 +154,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
 
     /// Returns the SVMA of the byte at a file offset. `None` if it is not loaded.
     ///
-    /// Segments are mapped in whole pages. Offsets next to a segment, on a shared page, count as
-    /// loaded unless they belong to another segment.
+    /// Segments are mapped in whole pages, so an offset on a shared page counts as loaded.
     #[must_use]
     pub fn file_offset_to_svma(&self, offset: u64) -> Option<u64> {
         self.segments.svma(offset)

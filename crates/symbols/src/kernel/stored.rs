@@ -1,12 +1,11 @@
 //! Disk cache of kernel symbols.
 //!
 //! The kernel takes about 40 ms to print `/proc/kallsyms`, and parsing takes as long again. Between
-//! boots, the list changes only with modules, which are in the cache key, and with BPF programs,
-//! trampolines and probes, which come and go unnoticed. The latter are not stored. Cached symbols
-//! are used only for addresses that cannot belong to them ([`StoredSymbols::is_certain`]).
+//! boots, the list changes with modules, which are in the cache key, and with BPF programs,
+//! trampolines and probes, which are not. Cached symbols are used only for addresses that cannot
+//! belong to them ([`StoredSymbols::is_certain`]).
 //!
-//! Most runs need few of the kernel's hundred thousands of functions, so the file consists of
-//! blocks that are read on demand:
+//! Most runs need few symbols, so the file consists of blocks that are read on demand:
 //!
 //! ```text
 //!   magic | crc32 of the head | its length | head | blocks
@@ -14,8 +13,8 @@
 //!   block: number of entries | entries, 16 bytes each | names
 //! ```
 //!
-//! The last entry of a block is the first one of the next, to mark the end of the previous entry.
-//! Byte order is native, and the magic reveals it.
+//! A block repeats the first entry of the next, to mark the end of its last one. Byte order is
+//! native, and the magic reveals it.
 
 use super::table::{Entry, PAGE, Table};
 use super::{KernelSymbol, KernelSymbols};

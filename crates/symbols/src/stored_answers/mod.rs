@@ -1,12 +1,12 @@
 //! Disk cache of results from debug information.
 //!
-//! A lookup reads one compilation unit. Before that, it scans all units and decompresses whole
-//! sections: 15 ms for the C library. A recording is usually reported several times, with mostly
-//! the same addresses. So results are stored by address, one cache file per debug file.
+//! A lookup scans all units and decompresses whole sections: 15 ms for the C library. Repeated
+//! reports of a recording look up mostly the same addresses. So results are stored by address, one
+//! cache file per debug file.
 //!
 //! A result is valid for one [`FileVersion`] of its files and one build of this program. Results
-//! that may change are not stored: after a memory or work limit, with split DWARF, or from files
-//! that are untrusted or recently changed.
+//! that may change are not stored: after a limit, with split DWARF, or from files that are
+//! untrusted or recently changed.
 
 mod format;
 

@@ -53,9 +53,8 @@ impl SymbolizerBuilder {
     }
 
     /// Sets whether to release files that may disappear: fresh builds, and files on mounts that may
-    /// be unmounted. They are copied, or reopened for each batch, so that the mount can be
-    /// unmounted and a removed file frees its space. Intended for long-running symbolization of
-    /// other programs. `false` by default.
+    /// be unmounted. They are copied, or reopened for each batch. Intended for long-running
+    /// symbolization. `false` by default.
     #[must_use]
     pub fn releases_files(mut self, wanted: bool) -> Self {
         self.debug_files.lasting = wanted.then(Arc::default);
@@ -71,10 +70,9 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// Sets whether functions of the same unqualified name get file and line: `step
-    /// (parser.rs:12)`. Affects functions of one image within one call. Names from line-tables-only
-    /// debug information, and static C functions, are unqualified. `true` by default; `perf` shows
-    /// the bare name.
+    /// Sets whether functions of one image with the same unqualified name get file and line: `step
+    /// (parser.rs:12)`. Such names come from line-tables-only debug information and static C
+    /// functions. `true` by default; `perf` shows the bare name.
     #[must_use]
     pub fn tells_apart(mut self, wanted: bool) -> Self {
         self.merges_same_names = !wanted;
@@ -105,8 +103,8 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// Sets the cache filled by `perf record`. It provides debug files, and images that are missing
-    /// or were replaced. `~/.debug` by default; `None` disables it. Read only.
+    /// Sets the cache filled by `perf record`, for debug files and missing or replaced images.
+    /// `~/.debug` by default; `None` disables it. Read only.
     #[must_use]
     pub fn perf_cache(mut self, dir: Option<PathBuf>) -> Self {
         self.debug_files.perf_cache = dir;
@@ -114,7 +112,7 @@ impl SymbolizerBuilder {
     }
 
     /// Sets the memory limits for decompression. By default 256 MiB for files of other users, and a
-    /// quarter of the machine's memory for files of root and this user.
+    /// quarter of the machine's memory, at least 1 GiB, for trusted files.
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {
         self.debug_files.memory = memory;
@@ -128,9 +126,8 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// Sets kernel symbols from a text in the form of `/proc/kallsyms`, for instance one saved with
-    /// a recording. It is trusted to match the recorded kernel: build-ids of kernel and modules are
-    /// not checked.
+    /// Sets kernel symbols from a text in the form of `/proc/kallsyms`, such as one saved with a
+    /// recording. It must match the recorded kernel, as build-ids are not checked.
     #[must_use]
     pub fn kernel_list(mut self, list: Vec<u8>) -> Self {
         self.kernel_list = Some(list);
@@ -138,23 +135,23 @@ impl SymbolizerBuilder {
     }
 
     /// Sets the disk cache for symbols of the running kernel. It saves the 80 ms of reading
-    /// `/proc/kallsyms`. Unused if the kernel hides its addresses. None by default.
+    /// `/proc/kallsyms`, if addresses are visible. None by default.
     #[must_use]
     pub fn kernel_cache(mut self, cache: Option<PrivateCache>) -> Self {
         self.kernel_cache = cache;
         self
     }
 
-    /// Sets the disk cache for inlined calls and lines, by address. It holds at most 32 MiB, and
-    /// only results from trusted debug files. A changed file is read again. None by default.
+    /// Sets the disk cache for inlined calls and lines: at most 32 MiB, from trusted debug files.
+    /// None by default.
     #[must_use]
     pub fn answer_cache(mut self, cache: Option<PrivateCache>) -> Self {
         self.answer_cache = cache;
         self
     }
 
-    /// Sets the kernel's ELF file, for names, inlined calls and lines. Used only for kernels with
-    /// its build-id. Modules, and addresses without a name in it, still use `/proc/kallsyms`.
+    /// Sets the kernel's ELF file, for names, inlined calls and lines of kernels with its build-id.
+    /// Modules, and unnamed addresses, still use `/proc/kallsyms`.
     #[must_use]
     pub fn vmlinux(mut self, path: Option<PathBuf>) -> Self {
         self.vmlinux = path;

@@ -29,8 +29,8 @@ pub struct Code {
 impl Symbolizer {
     /// Returns the code of an image at a range of offsets, at most 4 MiB.
     ///
-    /// Kernel code comes from memory (`/proc/kcore`) if permitted and the recorded kernel is
-    /// running. Otherwise it comes from the given `vmlinux`.
+    /// Kernel code comes from memory (`/proc/kcore`) if possible, otherwise from the given
+    /// `vmlinux`.
     ///
     /// # Errors
     /// [`Reason`] why there is none.
@@ -111,9 +111,9 @@ impl Symbolizer {
         )
     }
 
-    /// Returns the rows of the line table for a range of SVMAs, ascending, with the first and last
-    /// row cut to the range. A row belongs to the innermost inlined function. Empty without debug
-    /// information, or above a limit; a lookup of a single address may still succeed.
+    /// Returns the rows of the line table for a range of SVMAs, ascending and cut to the range. A
+    /// row belongs to the innermost inlined function. Empty above a limit; a lookup of a single
+    /// address may still succeed.
     #[must_use]
     pub fn line_ranges(&self, image: &ImageKey, svmas: Range<u64>) -> Vec<LineRange> {
         let opened = self.images.get(image, || self.open(image));

@@ -1,7 +1,8 @@
 //! [`FunctionBounds`]: the offsets of an image at which the result of a lookup changes.
 //!
-//! Callers that need only functions can store one offset for all addresses between two bounds.
-//! These have the same result except for [`Frames::offset`](crate::Frames::offset).
+//! All addresses between two bounds have the same result except for
+//! [`Frames::offset`](crate::Frames::offset), so callers that need only functions can store one
+//! offset.
 
 use super::{Image, Symbolizer};
 use crate::elf_image::ElfImage;
@@ -53,9 +54,8 @@ struct Bucket {
     before: u32,
 }
 
-/// Intermediate state of [`FunctionBounds::canonical_offset`], split in two so that callers can
-/// overlap the cache misses of many offsets. A method for a list of offsets could not, as samples
-/// mix images.
+/// Intermediate state of [`FunctionBounds::canonical_offset`], so that callers can overlap the
+/// cache misses of many offsets. A method for a list could not, as samples mix images.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialLookup {
     bucket: Bucket,
@@ -158,9 +158,9 @@ impl FunctionBounds {
         self.finish(offset, self.begin(offset))
     }
 
-    /// First half of [`canonical_offset`](Self::canonical_offset); pass the result to
-    /// [`finish`](Self::finish). Each half may miss the cache. Callers with many offsets run the
-    /// first half for all of them before the second.
+    /// First half of [`canonical_offset`](Self::canonical_offset), to be passed to
+    /// [`finish`](Self::finish). Each half may miss the cache. Run the first half for many offsets
+    /// before the second.
     #[inline]
     #[must_use]
     pub fn begin(&self, offset: u64) -> PartialLookup {

@@ -1,10 +1,9 @@
 //! Fast path for C++ names without parameters, in one pass.
 //!
 //! Most function names consist of nested names, template arguments that are types or numbers, and
-//! back references. These need no syntax tree, as a back reference copies a range of the output.
-//! All other constructs (expressions, function and array types, local names, ...) return `None` and
-//! are left to `cpp_demangle`. The same applies to names that `cpp_demangle` may write differently.
-//! The output equals that of `cpp_demangle`, about ten times faster. Itanium C++ ABI, section 5.1.
+//! back references, which copy a range of the output. Other constructs (expressions, function and
+//! array types, local names, ...) return `None`. So do names that `cpp_demangle` may write
+//! differently. Ten times faster, with the same output. Itanium C++ ABI, section 5.1.
 
 mod pass;
 mod words;
