@@ -42,11 +42,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// browsers, have a build-id.
 const MAX_CRC: usize = 2 << 30;
 
+/// Places to search for debug files.
 #[derive(Debug, Clone)]
 pub(crate) struct DebugFiles {
+    /// Folders that contain a `.build-id` folder.
     pub(crate) dirs: Vec<PathBuf>,
     /// Cache filled by `perf record`. Read only.
     pub(crate) perf_cache: Option<PathBuf>,
+    /// Folder that replaces `/` in paths of images and debug files.
     pub(crate) root: Option<PathBuf>,
     pub(crate) root_files: Arc<RootFiles>,
     pub(crate) memory: Memory,
