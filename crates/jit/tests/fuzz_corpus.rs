@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate on their corpus, without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../fuzz/targets/jitdump.rs"]
 mod jitdump;

@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate on their corpus, without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../../fuzz/targets/debug_info.rs"]
 mod debug_info;
@@ -16,7 +15,7 @@ mod replay;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-// Of which the target `debug_info_oracle` makes use.
+// Needed by `debug_info_oracle`.
 use crate::{chains, judge};
 
 #[test]
