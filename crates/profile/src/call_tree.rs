@@ -1,4 +1,4 @@
-//! [`CallTree`]: what called a function, or what it called, as a tree.
+//! [`CallTree`]: the callers or callees of a row's functions.
 
 use std::cmp::Ordering;
 
@@ -9,40 +9,40 @@ use crate::model::Profile;
 use crate::top::{Keys, RowKey, WeighBy, key};
 use crate::trie::{NO_NODE, Trie};
 
-/// Direction in which a tree of calls grows.
+/// Direction of a call tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// From functions at the leaf to their callers: the tree has the self weight of its row.
+    /// From leaf functions to their callers. The tree holds the self weight of its row.
     Callers,
-    /// From the outermost call of a function to what was called below: the tree has the total weight of its row.
+    /// From the outermost activation to its callees. The tree holds the total weight of its row.
     Callees,
 }
 
-/// Node of a tree: a chain of calls that samples have in common.
+/// Node of a call tree: a call path shared by samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallNode {
-    /// Function at the end of the chain.
+    /// Last function of the path.
     pub function: FunctionId,
-    /// Weight of the samples with this chain.
+    /// Weight of the samples with this path.
     pub weight: u64,
-    /// Part of it whose stacks end here.
+    /// Weight of the stacks that end here.
     pub own: u64,
-    /// Distance from the row's function; 1 for those next to it.
+    /// Distance from the row's function, from 1.
     pub depth: u32,
-    /// Index behind the last node below this one.
+    /// Index after the last descendant.
     pub end: usize,
 }
 
-/// Tree of the calls above or below the functions of one row, in preorder: each node before those below it, the heaviest
+/// Callers or callees of one row's functions, in preorder; siblings are sorted by weight, heaviest
 /// first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTree {
-    /// Nodes, without one for the row itself.
+    /// Nodes. The row itself has none.
     pub nodes: Vec<CallNode>,
 }
 
 impl CallTree {
-    /// Makes the trees of some rows of an event, in their order.
+    /// Builds the trees of the given rows of an event, in the order of the rows.
     ///
     /// # Examples
     /// ```
@@ -78,7 +78,7 @@ impl CallTree {
             .map(|(number, row)| (*row, number))
             .collect();
         let mut tries: Vec<Growing> = rows.iter().map(|_| Growing::default()).collect();
-        // The row whose tree an entry was put into last, so that each counts once, however often it recurs.
+        // Last entry inserted into each row's tree, so that recursion counts once.
         let mut counted = vec![0usize; rows.len()];
         let entries = profile
             .aggregated
@@ -113,7 +113,7 @@ impl CallTree {
             .collect()
     }
 
-    /// Iterates over the indices of the nodes right below a node, or next to the row for `None`.
+    /// Iterates over the children of a node (`None`: top-level nodes), by index.
     pub fn children(&self, node: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         let (first, end) = match node {
             Some(node) => (node + 1, self.nodes[node].end),
@@ -124,11 +124,11 @@ impl CallTree {
     }
 }
 
-/// A tree while it grows.
+/// A tree under construction.
 #[derive(Default)]
 struct Growing {
     trie: Trie<FunctionId>,
-    /// Weight, and weight of what ends there, of each node.
+    /// Total and self weight of each node.
     weights: Vec<(u64, u64)>,
 }
 
@@ -146,7 +146,7 @@ impl Growing {
         }
     }
 
-    /// Puts the nodes in preorder, siblings by weight and then by name.
+    /// Sorts the nodes in preorder, siblings by weight and then by name.
     fn into_tree(self, profile: &Profile) -> CallTree {
         let weight = |node: u32| self.weights[node as usize].0;
         let order = self.trie.preorder(|a, b| {
@@ -257,7 +257,8 @@ mod tests {
     }
 
     proptest! {
-        /// Weights below a node are those of its samples; those of a row are its self or its total.
+        /// A node weighs as much as its children and itself. Top-level nodes weigh at most the
+        /// row's self or total.
         #[test]
         fn weights_add_up(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..6), 1u64..9), 1..20)) {
             let profile = profile(&stacks);

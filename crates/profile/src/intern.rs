@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, Hash};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Interned lists of `T`. Memory: the items of the distinct lists, and a few words for each list.
+/// Interned lists of `T`. Memory: the items of the distinct lists, and a few words per list.
 #[derive(Debug)]
 pub struct Lists<T> {
     items: Vec<T>,
-    /// End of each list in `items`; it begins at the end of the one before.
+    /// End of each list in `items`. A list starts at the end of its predecessor.
     ends: Vec<usize>,
     table: HashTable<u32>,
 }
@@ -44,7 +44,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         self.ends.len()
     }
 
-    /// Returns the number of items in all distinct lists together.
+    /// Returns the number of items in all distinct lists.
     pub fn item_count(&self) -> usize {
         self.items.len()
     }
@@ -54,7 +54,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         self.ends.is_empty()
     }
 
-    /// Interns a list, and returns its id, with true if it is new.
+    /// Interns a list. Returns its id, and true if it is new.
     pub fn intern(&mut self, list: &[T]) -> (u32, bool) {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(list);
@@ -89,8 +89,8 @@ impl<T> Default for Values<T> {
 }
 
 impl<T: Eq + Hash> From<Vec<T>> for Values<T> {
-    /// Makes a table of values with their indexes as ids. [`find`](Values::find) and
-    /// [`intern`](Values::intern) find none of them: an equal value gets another id.
+    /// Creates a table whose ids are the indexes of `values`. [`find`](Values::find) and
+    /// [`intern`](Values::intern) do not see these values: an equal value gets another id.
     fn from(values: Vec<T>) -> Self {
         Values {
             values,

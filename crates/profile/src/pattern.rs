@@ -1,8 +1,8 @@
-//! Patterns of names: exact, or with `*` and `?`. Brackets stand for themselves, since names of
-//! functions have them.
+//! Name patterns: exact, or with `*` and `?`. Brackets are literal, because function names contain
+//! them.
 
-/// Returns whether a name is the pattern itself, or matches it as a glob: `*` stands for any
-/// characters, `?` for one.
+/// Returns true if `name` equals the pattern or matches it as a glob: `*` matches any characters,
+/// `?` matches one.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_name;
@@ -15,8 +15,8 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
     matches_bytes(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Returns whether a function is meant: by its whole [name](matches_name), or by the name without the file and line by which functions of
-/// one name are told apart.
+/// Returns true if a function matches: by its full [name](matches_name), or by the name without a
+/// distinguishing `(file:line)` suffix.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_function;
@@ -31,7 +31,7 @@ pub fn matches_function(pattern: &str, name: &str) -> bool {
         || without_place(name).is_some_and(|bare| matches_name(pattern, bare))
 }
 
-/// Returns a name without the file and line behind it; `None` if there are none.
+/// Returns a name without its `(file:line)` suffix; `None` if it has none.
 pub(crate) fn without_place(name: &str) -> Option<&str> {
     let (bare, place) = name.strip_suffix(')')?.rsplit_once(" (")?;
     let (file, line) = place.rsplit_once(':')?;
@@ -39,14 +39,13 @@ pub(crate) fn without_place(name: &str) -> Option<&str> {
     (is_line && !file.is_empty() && !bare.is_empty()).then_some(bare)
 }
 
-/// Returns whether a name of bytes matches: see [`matches_name`]. `?` stands for one byte.
+/// Does the same as [`matches_name`] for bytes. `?` matches one byte.
 pub fn matches_bytes(pattern: &[u8], name: &[u8]) -> bool {
     pattern == name || is_glob(pattern) && matches_glob(pattern, name)
 }
 
-/// Returns whether an object matches: by its path or its file name as
-/// [names](matches_name) do, or by the name of a library without version or the kernel's without
-/// what follows.
+/// Returns true if an object matches by path or file name, as in [`matches_name`]. A library also
+/// matches without its version, and the kernel without its suffix.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_object;
@@ -81,11 +80,11 @@ fn is_glob(pattern: &[u8]) -> bool {
     pattern.iter().any(|byte| matches!(byte, b'*' | b'?'))
 }
 
-/// Matches from the left; on a mismatch the last `*` takes one more. Takes the product of both lengths
-/// at worst.
+/// Matches from the left. On a mismatch the last `*` takes one more byte. Worst case: the product
+/// of both lengths.
 fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut of_name) = (0, 0);
-    // Place of the last `*`, and of the name where it ends.
+    // Position of the last `*`, and the end of its match in the name.
     let mut star: Option<(usize, usize)> = None;
     while of_name < name.len() {
         match pattern.get(at) {
