@@ -8,7 +8,7 @@ use crate::stacks::StackId;
 use crate::top::WeighBy;
 use crate::trie::NO_NODE;
 
-/// Call tree of all stacks, root first, in preorder and in columns of 40 bytes per node.
+/// Call tree of all stacks, root first, in preorder and in columns of 32 bytes per node.
 ///
 /// A node's subtree ranges from its own index to its [end](Self::end), so a drawing skips narrow
 /// subtrees in one step. Siblings are sorted by name, independent of weights. The weights are the

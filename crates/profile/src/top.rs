@@ -140,7 +140,7 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let is_by_function = !(keys.comm || keys.pid || keys.tid || keys.state);
-        // A table of all functions per event has a quadratic cost.
+        // A table of all functions per event costs events times functions.
         let has_few_events = profile.events.len() <= FEW_EVENTS;
         if is_by_function && keys.symbol && has_few_events {
             return TopFunctions::by_function(profile, entries, weight, keys);

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::unit::WeightUnit;
 
-/// Runs that noise given by the user is believed to be from.
+/// Assumed number of runs behind user-given noise.
 const GIVEN_RUNS: usize = 20;
 
 /// Compares all amounts.
@@ -82,7 +82,8 @@ pub(super) fn judge(
     Ok(diff)
 }
 
-/// Returns what is known of the noise between runs.
+/// Estimates the noise between runs from the profiles, unless the user gives or the data require an
+/// assumed value.
 fn prior(
     own: &[Quantity],
     whole: &Quantity,
@@ -188,9 +189,9 @@ fn outcome(diff: &ProfileDiff, is_uniform: bool) -> Outcome {
         (false, true) => Outcome::Improved,
         _ if has(Verdict::Suspected) => Outcome::Suspected,
         _ if has(Verdict::Moved) => Outcome::Moved,
-        // What is believed of the noise is no measurement of "unchanged", nor are sides that do not compare.
+        // Assumed noise and incomparable sides cannot prove "unchanged".
         _ if !diff.is_certain() => Outcome::Inconclusive,
-        // Of shares the whole is always 1, and what there is to tell is the functions'.
+        // The share of the whole program is always 1, so only functions can be inconclusive.
         _ if diff.work == Work::Share
             && (has(Verdict::Inconclusive) || has(Verdict::MayExceed)) =>
         {

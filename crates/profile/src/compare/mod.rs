@@ -1,39 +1,45 @@
-//! Comparison of two sets of profiles: what takes more, what takes less, and whether that is more than noise.
+//! Statistical comparison of two sets of profiles: detects which functions became more or less
+//! expensive, beyond noise.
 //!
-//! Everything is a pure function of the profiles: no clock, no chance, no files. With sides swapped the result is
-//! mirrored.
+//! The comparison is a pure function of the profiles: no clock, no chance, no files. Swapped sides
+//! give a mirrored result. Types: [`compare()`] returns a [`ProfileDiff`]; [`CompareOptions`]
+//! controls it.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`canonical`] | names of functions and objects without what changes from build to build |
-//! | `matching` | rows: which functions of both sides are one |
-//! | `spelling`, `respelled` | names of one function that differ by who wrote them |
-//! | `run`, `sides` | amounts of each row in each recording |
-//! | `judge` | the comparison as a whole |
-//! | `family` | verdicts of amounts that are judged together, by `rprof-statistics` |
-//! | `reparented` | change of a total that is new work, told from calls that others made before |
-//! | `shift` | cost that moved from one function to another, and change that all functions have in common |
+//! | [`canonical`] | build-independent names of functions and objects |
+//! | `matching` | rows: matched functions of both sides |
+//! | `spelling`, `respelled` | different spellings of one function's name |
+//! | `run`, `sides` | amounts of each row in each run |
+//! | `judge` | the whole comparison |
+//! | `family` | joint verdicts, by `rprof-statistics` |
+//! | `reparented` | separates new work in a total from calls that moved to another caller |
+//! | `shift` | cost moved between functions, and uniform changes |
 //! | `callers` | calls between rows |
-//! | `enclosing` | functions of both sides in which one of one side lies |
-//! | `causes` | which function's change shows in the totals of its callers |
-//! | `gate` | [`ProfileDiff::gate`]: may it pass, by which [rules](GateRules) |
-//! | [`calibration`] | what equal runs look like: noise, alarms, the smallest change that would be seen |
-//! | `renames` | guesses |
-//! | `pairs` | [`MatchedFunctions`]: which functions of two profiles are one, for views that judge nothing |
-//! | `result` | [`ProfileDiff`] and what it is made of |
+//! | `enclosing` | functions of both sides that contain one-sided functions |
+//! | `causes` | attribution of changed totals to changed callees |
+//! | `gate` | [`ProfileDiff::gate`] with its [rules](GateRules) |
+//! | [`calibration`] | noise, false alarms and smallest visible change of equal runs |
+//! | `renames` | guessed renames |
+//! | `pairs` | [`MatchedFunctions`]: matched functions of two profiles, without verdicts |
+//! | `result` | [`ProfileDiff`] and its parts |
 //! | `stacks` | stacks of both sides |
 //!
 //! # Rules
-//! - An amount is the weight of a run's samples (CPU time, events), or that per unit of [`Work`]. Self and total are
-//!   judged together, with the [false discovery rate](CompareOptions::q) held by the [correction](CompareOptions::correction).
-//! - What a run's amounts differ by is learned from the runs themselves. Of one run a side it is unknown: 5 % are
-//!   assumed, and nothing is more than [suspected](Verdict::Suspected).
-//! - A function whose samples are fewer than [`FEWEST_SAMPLES`] on both sides is not judged.
-//! - What rose while its caller did not, and while others under that caller fell as much, has [moved](Verdict::Moved).
-//! - A total counts as far as the functions below take more or less than before in the whole program: what another function
-//!   called before has [moved](Verdict::Moved).
-//! - What is new or gone counts if what it lies in surely changed along with it: other functions may do its work.
-//! - If everything changed by one factor, no function is named: [`Outcome::Uniform`].
+//! - An amount is the weight of a run's samples (CPU time, events), or this weight per unit of
+//!   [`Work`]. Self and total are judged together. The [correction](CompareOptions::correction)
+//!   controls the [false discovery rate](CompareOptions::q).
+//! - The noise between runs is estimated from the runs. With one run per side it is unknown: 5 %
+//!   are assumed, and findings are at most [suspected](Verdict::Suspected).
+//! - Functions with fewer than [`FEWEST_SAMPLES`] samples on both sides get no verdict.
+//! - Work has [moved](Verdict::Moved) if a function rose, its caller did not, and other callees of
+//!   this caller fell as much.
+//! - A total changes only as far as the functions below it change in the whole program. Work that
+//!   another function called before has [moved](Verdict::Moved).
+//! - A new or removed function counts only if its enclosing function certainly changed as well:
+//!   otherwise other functions may do its work.
+//! - If everything changed by one factor, there are no findings for functions:
+//!   [`Outcome::Uniform`].
 
 pub mod calibration;
 mod callers;
@@ -70,79 +76,80 @@ use crate::model::Profile;
 use crate::top::WeighBy;
 use crate::unit::WeightUnit;
 
-/// Effective samples in the mean run of one side, from which on a function is judged.
+/// Minimum number of effective samples for a verdict on a function, in the mean run of one side.
 pub const FEWEST_SAMPLES: f64 = 30.0;
 
-/// Samples in the mean run of a side, below which it is a process that begins and ends, and no program to compare.
+/// Minimum number of samples in the mean run of a side. With fewer, the program only started and
+/// exited.
 pub const FEWEST_OF_A_SIDE: f64 = 5.0;
 
-/// Factor of samples for which [`Change::runs_needed_denser`] is told: 4,999 a second in place of 999.
+/// Factor of samples for [`Change::runs_needed_denser`]: 4,999 per second instead of 999.
 pub const MORE_SAMPLES: f64 = 5.0;
 
-/// Noise between runs that is assumed of one run a side: 5 %.
+/// Noise between runs that is assumed for one run per side: 5 %.
 pub const ASSUMED_NOISE: f64 = 0.05;
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side before: the base.
+    /// The base.
     Old,
-    /// The side after.
+    /// The side to compare with the base.
     New,
 }
 
-/// Amount of work by which amounts are divided.
+/// Divisor of amounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Work {
-    /// Nothing: the amount of a run.
+    /// None: the amount of a run.
     #[default]
     Run,
-    /// Units of work that each run of a side did, such as requests.
+    /// Units of work per run, such as requests.
     Units {
-        /// Units of each run of the old side.
+        /// Units per run of the old side.
         old: f64,
-        /// Units of each run of the new side.
+        /// Units per run of the new side.
         new: f64,
     },
     /// Seconds from the first to the last sample.
     Seconds,
-    /// The amount of the whole run: shares of it. A change of the whole program cannot be seen then.
+    /// The amount of the whole run, which yields shares. Hides changes of the whole program.
     Share,
 }
 
-/// Rules of a comparison.
+/// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareOptions {
     /// Weight of a sample.
     pub weigh_by: WeighBy,
     /// Divisor of amounts.
     pub work: Work,
-    /// Generic functions are one, whatever their arguments.
+    /// Merge all instances of a generic function.
     pub fold_generics: bool,
-    /// Way in which the runs were made.
+    /// Design of the experiment: independent or paired runs.
     pub design: Design,
-    /// Noise between runs of one program, 0.02 for 2 %, where it is known; else it is learned or assumed.
+    /// Relative noise between runs of one program (0.02 for 2 %). `None` estimates or assumes it.
     pub noise: Option<f64>,
-    /// Smallest change that matters, 0.05 for 5 %.
+    /// Smallest relevant relative change (0.05 for 5 %).
     pub threshold: f64,
-    /// Smallest change that matters, as a share of the program: 0.005 for 0.5 %.
+    /// Smallest relevant change as a share of the program (0.005 for 0.5 %).
     pub min_share: f64,
-    /// Largest share of false findings, of which 0.01 is the program's own, and the rest that of its functions.
+    /// Maximum false discovery rate. The whole program uses 0.01 of it, the functions the rest.
     pub q: f64,
-    /// Meaning of that share, and the correction of the functions' p-values that keeps it.
+    /// Kind of error rate, and the correction of the functions' p-values.
     pub correction: Correction,
-    /// Reasons, in sentences, for which the sides are not to be judged, such as other machines.
+    /// Reasons not to judge the sides, as sentences: different machines, for example.
     pub reservations: Vec<String>,
-    /// Rise for which it is told how many runs would show it; `None` for twice the threshold.
+    /// Increase for which to estimate the required number of runs. `None` for twice the threshold.
     pub wanted: Option<f64>,
     /// Rules of [`ProfileDiff::gate`].
     pub rules: GateRules,
-    /// Keep the stacks of both sides: [`ProfileDiff::stacks`].
+    /// Store the stacks of both sides: [`ProfileDiff::stacks`].
     pub stacks: bool,
 }
 
 impl CompareOptions {
-    /// Returns the rise for which it is told how many runs would show it.
+    /// Returns the increase for which to estimate the required number of runs.
     fn wanted_rise(&self) -> f64 {
         self.wanted.unwrap_or(2.0 * self.threshold)
     }
@@ -168,20 +175,20 @@ impl Default for CompareOptions {
     }
 }
 
-/// Failure to compare.
+/// Error of a comparison.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
     /// A side has no profile.
     #[error("a side has no profile")]
     NoProfiles,
-    /// A profile has no samples, or none of any weight.
+    /// A profile has no samples, or only samples of weight 0.
     #[error("{} has no sample to compare", path.display())]
     NoSamples {
         /// File of the profile.
         path: PathBuf,
     },
-    /// The profiles are of different events, or of different parts of the system.
+    /// The profiles have different events, or events of different scope (user, kernel).
     #[error("{} has {event}, {} has {other}: amounts of different events do not compare", path.display(), other_path.display())]
     OtherEvent {
         /// File of one profile.
@@ -193,7 +200,7 @@ pub enum CompareError {
         /// Event of the other profile.
         other: String,
     },
-    /// Nothing is known to divide by.
+    /// A run has no amount to divide by.
     #[error("{} does not tell its amount of work", path.display())]
     NoWork {
         /// File of the profile.
@@ -204,9 +211,7 @@ pub enum CompareError {
     Statistics(#[from] rprof_statistics::CompareError),
 }
 
-/// Compares two sets of profiles, of which each is one run.
-///
-/// The first event with samples counts of each profile.
+/// Compares two sets of profiles. Each profile is one run; its first event with samples counts.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -238,7 +243,7 @@ pub fn compare(
     compare_each([&old, &new], options)
 }
 
-/// Compares profiles that need not stand next to each other.
+/// Compares profiles by reference.
 fn compare_each(
     profiles: [&[&Profile]; 2],
     options: &CompareOptions,
@@ -258,7 +263,7 @@ fn compare_each(
     Ok(diff)
 }
 
-/// Returns the event that all profiles are of, and its unit.
+/// Returns the common event of all profiles, and its unit.
 fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), CompareError> {
     let Some((first, _)) = old.first().zip(new.first()) else {
         return Err(CompareError::NoProfiles);
@@ -284,7 +289,7 @@ fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), Compar
     found.ok_or(CompareError::NoProfiles)
 }
 
-/// Returns an event's name without modifiers that change where a sample is taken and not what is counted.
+/// Removes modifiers that only affect the sampled address (precision) from an event's name.
 fn without_precision(name: &str) -> String {
     match name.rsplit_once([':', '/']) {
         Some((event, modifiers)) if modifiers.bytes().all(|b| b"ukhpPHG".contains(&b)) => {

@@ -5,27 +5,27 @@ use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::top::WeighBy;
 
-/// A recording, with the rows of its functions.
+/// A recording, with its functions mapped to rows.
 pub(super) struct Run<'p> {
     pub(super) profile: &'p Profile,
     pub(super) event: usize,
     pub(super) weigh_by: WeighBy,
-    /// Rows, by function.
+    /// Row of each function.
     pub(super) rows: Vec<u32>,
-    /// Inlined calls are left out of stacks.
+    /// Omits inlined calls from stacks.
     pub(super) drops_inlined: bool,
-    /// By function, whether its name [may be that of any closure](is_any_closure): inlined calls of it count as part of what they
-    /// are inlined into. Elsewhere there are others of that name, and their sum is no function's.
+    /// True for functions with the [bare name of a closure](is_any_closure). If inlined, they count
+    /// as part of their enclosing function, because unrelated closures share that name.
     pub(super) is_any_closure: Vec<bool>,
-    /// Weight that counts as 1: units of work, seconds, or all of the recording.
+    /// Divisor of weights: units of work, seconds, or the whole weight.
     pub(super) work: f64,
 }
 
-/// Sum of weights of samples.
+/// Sum of sample weights.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) weight: u64,
-    /// Sum of the squares of the samples' weights; of samples that are known by their sum only, as if they were equal.
+    /// Sum of squared sample weights. Aggregated samples count as equal.
     squares: f64,
 }
 
@@ -37,7 +37,8 @@ impl Sum {
         }
     }
 
-    /// Returns the number of samples of equal weight that would say as much (Kish 1965, effective sample size).
+    /// Returns the effective sample size (Kish 1965): the number of equal weights with the same
+    /// information.
     pub(super) fn effective_samples(&self) -> f64 {
         match self.squares > 0.0 {
             true => (self.weight as f64).powi(2) / self.squares,
@@ -58,7 +59,7 @@ pub(super) struct Sums {
 }
 
 impl<'p> Run<'p> {
-    /// Takes the samples of a profile's event, whose functions have these rows.
+    /// Creates a run from a profile's main event and the row of each function.
     pub(super) fn of(
         profile: &'p Profile,
         weigh_by: WeighBy,
@@ -80,7 +81,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over the samples of the event, summed up by stack and thread.
+    /// Iterates over the aggregated samples of the event.
     pub(super) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + use<'p> {
         let event = self.event;
         (self.profile.aggregated.iter()).filter(move |entry| entry.event == event)
@@ -112,7 +113,7 @@ impl<'p> Run<'p> {
             own: vec![Sum::default(); rows],
             total: vec![Sum::default(); rows],
         };
-        // By row, number of the entry that it counted last: a recursive function counts once.
+        // Last entry counted by each row, so that recursion counts once.
         let mut counted = vec![0usize; rows];
         for (number, entry) in (1..).zip(self.entries()) {
             let weight = self.weight(entry);

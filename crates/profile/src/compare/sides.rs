@@ -1,4 +1,4 @@
-//! Both sides as numbers: each row's amounts in every run.
+//! Numeric form of both sides: the amounts of each row in each run.
 
 use super::matching::{Names, Rows};
 use super::run::{Run, Sum, Sums};
@@ -6,7 +6,7 @@ use super::{CompareError, CompareOptions, Side, Work};
 use crate::frame::FunctionId;
 use crate::model::Profile;
 
-/// Amounts of one quantity in the runs of both sides, per unit of work.
+/// Amounts of a quantity in all runs, per unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Quantity {
     pub(super) amounts: [Vec<f64>; 2],
@@ -20,32 +20,33 @@ impl Quantity {
         mean(&self.amounts[side])
     }
 
-    /// Returns the effective number of samples of the mean run of all.
+    /// Returns the effective number of samples in the mean run of both sides.
     pub(super) fn mean_samples(&self) -> f64 {
         let [old, new] = [0, 1].map(|side| self.samples[side] * self.amounts[side].len() as f64);
         (old + new) / (self.amounts[0].len() + self.amounts[1].len()) as f64
     }
 }
 
-/// Both sides, their functions matched.
+/// Both sides with matched functions.
 pub(super) struct Sides<'p> {
     pub(super) runs: [Vec<Run<'p>>; 2],
     pub(super) sums: [Vec<Sums>; 2],
     pub(super) rows: Rows,
-    /// Amount that a sample stands for, on average.
+    /// Mean amount per sample.
     pub(super) resolution: f64,
-    /// Side that has no inlined calls, where the other has: they are left out of both.
+    /// The only side without inlined calls, if any. The comparison then ignores inlined calls.
     pub(super) without_inlined: Option<Side>,
 }
 
-/// Samples of a function that are expected, of which none is seen once in 150 times.
+/// Expected samples of a function. With this expectation, chance yields none once in 150 times.
 const EXPECTED: f64 = 5.0;
 
-/// Inlined functions that a side has at least, for it to be told from one that has lost its only one.
+/// Minimum number of inlined functions on a side. With fewer, the other side may have lost them
+/// all.
 const SEVERAL_INLINED: usize = 3;
 
 impl<'p> Sides<'p> {
-    /// Matches the functions of both sides, and sums up their runs.
+    /// Matches the functions of both sides, and sums each run.
     pub(super) fn of(
         profiles: [&[&'p Profile]; 2],
         options: &CompareOptions,
@@ -76,7 +77,7 @@ impl<'p> Sides<'p> {
         let is_on = [0, 1].map(|side| {
             let mut is_on = vec![false; names.len()];
             for run in &runs[side] {
-                // Rows are numbers of names until these are matched.
+                // Before matching, rows are name numbers.
                 let names = run.entries().flat_map(|entry| run.stack(entry));
                 names.for_each(|name| is_on[name as usize] = true);
             }
@@ -147,10 +148,10 @@ impl<'p> Sides<'p> {
         self.quantity(|sums| &sums.total[row])
     }
 
-    /// Returns the share of a side's self weight that is in named functions which the other side has too.
+    /// Returns the share of a side's self weight in named functions that exist on both sides.
     ///
-    /// A function that the other side would have fewer than [`EXPECTED`] times if it took as much there says nothing if it lacks
-    /// it: such are left out of the whole.
+    /// Ignores unmatched functions with fewer than [`EXPECTED`] expected samples on the other side,
+    /// because their absence may be chance.
     pub(super) fn matched_share(&self, side: usize) -> f64 {
         let ratio = self.sums[1 - side].len() as f64 / self.sums[side].len() as f64;
         let (mut matched, mut all) = (0.0, 0.0);
@@ -173,7 +174,7 @@ impl<'p> Sides<'p> {
     }
 }
 
-/// Returns the number of distinct functions that are inlined somewhere in the profile's samples.
+/// Returns the number of distinct inlined functions in the profile's samples.
 fn inlined_functions(profile: &Profile) -> usize {
     if !profile.tells_inlined() {
         return 0;
