@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::CommId;
 
-/// Each distinct name once. Hashing is the randomly keyed one of the standard
-/// library, since names are chosen by whoever was recorded.
+/// Interned names. Uses the standard library's randomized hashing, because names are untrusted.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     names: Vec<Box<[u8]>>,
