@@ -1,4 +1,4 @@
-//! Sample weights by address within selected functions, for annotated code listings.
+//! Sample weights by address in selected functions, for annotated listings.
 
 use rustc_hash::FxHashMap;
 
@@ -6,13 +6,13 @@ use crate::frame::{Frame, FrameId};
 use crate::model::Profile;
 use crate::top::WeighBy;
 
-/// Samples of one event that share the same set of addresses in the selected functions.
+/// Samples of one event with equal addresses in the selected functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressHit {
     /// Sorted, distinct [lookup addresses](crate::FrameAddress::lookup_address) in the selected
-    /// functions. A caller's lookup address lies in its call instruction.
+    /// functions.
     pub addresses: Box<[u64]>,
-    /// Address of the sample itself, if it lies in the selected functions.
+    /// Sampled address, if it lies in the selected functions.
     pub leaf: Option<u64>,
     /// Sum of the weights.
     pub weight: u64,
@@ -20,13 +20,13 @@ pub struct AddressHit {
     pub samples: u64,
 }
 
-/// Addresses of a hit and its leaf address.
+/// Addresses and leaf address of a hit.
 type Place = (Box<[u64]>, Option<u64>);
 
-/// Sums the samples of an event by their addresses in frames that `is_wanted` accepts.
+/// Sums an event's samples by their addresses in frames that `is_wanted` accepts.
 ///
-/// An inlined call has the address of its enclosing function. Returns the hits sorted by address;
-/// none if the profile keeps no addresses.
+/// Inlined calls have the address of their enclosing function. The result is sorted by address, and
+/// empty without addresses in the profile.
 pub fn address_hits(
     profile: &Profile,
     event: usize,
@@ -77,8 +77,8 @@ pub fn address_hits(
     hits
 }
 
-/// Iterates over the frames at the leaf address of a stack, innermost first: inlined calls, then
-/// their enclosing function.
+/// Iterates over the frames at a stack's leaf address: inlined calls, innermost first, then their
+/// enclosing function.
 pub fn innermost(profile: &Profile, stack: crate::StackId) -> impl Iterator<Item = FrameId> + '_ {
     let mut is_over = false;
     profile.frames(stack).rev().take_while(move |id| {

@@ -1,4 +1,4 @@
-//! [`ProfileBuilder`]: builds a profile from samples of any source.
+//! [`ProfileBuilder`]: builds profiles.
 
 use std::hash::Hash;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ use crate::waits::is_of_waits;
 
 /// Builds a [`Profile`] from samples of any source.
 ///
-/// Names, functions, threads and stacks are interned: equal values share an id. The builder sums
-/// samples by event, thread and stack, so memory is linear in their number. With
-/// [columns](Self::columns) or [streams](Self::streams) it also stores single samples.
+/// Names, functions, threads and stacks are interned: equal values share an id. Samples are summed
+/// by event, thread and stack, so memory is linear in these. Single samples are stored only with
+/// [columns](Self::columns) or [streams](Self::streams).
 ///
 /// # Examples
 ///
@@ -61,7 +61,6 @@ pub struct ProfileBuilder {
     frames: Option<Values<Frame>>,
     stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
     aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
-    /// Single samples, if requested.
     samples: Option<Vec<Sample>>,
     /// Selects streams instead of columns.
     as_streams: bool,
@@ -71,12 +70,12 @@ pub struct ProfileBuilder {
     text_bytes: TextBytes,
 }
 
-/// Bytes of interned names and paths.
+/// Size of interned names and paths.
 #[derive(Clone, Copy, Debug, Default)]
 struct TextBytes(u64);
 
 impl TextBytes {
-    /// Interns a value whose text has `len` bytes. Counts these bytes if the value is new.
+    /// Interns a value, and counts the `len` bytes of its text if it is new.
     fn interned<T: Eq + Hash>(&mut self, values: &mut Values<T>, value: T, len: usize) -> u32 {
         let before = values.as_slice().len();
         let id = values.intern(value);
@@ -87,7 +86,7 @@ impl TextBytes {
     }
 }
 
-/// Interned tables that replace a builder's own, for callers that intern on several threads.
+/// Tables that replace a builder's own, for interning on several threads.
 #[derive(Debug, Default)]
 pub struct SymbolTables {
     /// Functions, by id.
@@ -96,22 +95,22 @@ pub struct SymbolTables {
     pub objects: Vec<Object>,
     /// Source files, by id.
     pub files: Vec<Box<str>>,
-    /// Frames, by id. `None` if each frame is a function.
+    /// Frames, by id. `None` if frames are functions.
     pub frames: Option<Vec<Frame>>,
-    /// True if frame ids encode inlining, see [`ProfileBuilder::inlined_frame_number`]. Requires
-    /// that `frames` is `None`.
+    /// Frame ids encode inlining: see [`ProfileBuilder::inlined_frame_number`]. Requires no
+    /// `frames`.
     pub tells_inlined: bool,
     /// Frame lists, root first: see [`ProfileBuilder::push_stack`].
     pub lists: Lists<u32>,
 }
 
 impl ProfileBuilder {
-    /// Starts a profile without addresses: each frame is a function.
+    /// Starts a profile with functions as frames.
     pub fn new() -> ProfileBuilder {
         ProfileBuilder::default()
     }
 
-    /// Starts a profile with address, line and inline depth of each frame.
+    /// Starts a profile with addresses, lines and inline depths.
     pub fn with_addresses() -> ProfileBuilder {
         ProfileBuilder {
             frames: Some(Values::default()),
@@ -119,15 +118,14 @@ impl ProfileBuilder {
         }
     }
 
-    /// Starts a profile without addresses that distinguishes inlined calls: see
-    /// [`Frame::inline_depth`].
+    /// Starts a profile with functions, inlined or not, as frames: see [`Frame::inline_depth`].
     pub fn with_inlined() -> ProfileBuilder {
         let mut builder = ProfileBuilder::default();
         builder.profile.tells_inlined = true;
         builder
     }
 
-    /// Returns the frame number of a function in a profile that distinguishes inlined calls.
+    /// Returns a function's frame number if the profile distinguishes inlined calls.
     pub fn inlined_frame_number(function: FunctionId, is_inlined: bool) -> u32 {
         function.0 << 1 | u32::from(is_inlined)
     }
@@ -182,7 +180,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Interns a user-space object without a build-id.
+    /// Interns a user-space object without build-id.
     pub fn intern_object(&mut self, name: &str) -> ObjectId {
         self.add_object(Object {
             name: name.into(),
@@ -201,7 +199,7 @@ impl ProfileBuilder {
     /// Returns an interned object.
     ///
     /// # Panics
-    /// If the builder has no such id.
+    /// If the id is unknown.
     pub fn object(&self, id: ObjectId) -> &Object {
         self.objects.get(id.0)
     }
@@ -209,17 +207,17 @@ impl ProfileBuilder {
     /// Returns an interned function.
     ///
     /// # Panics
-    /// If the builder has no such id.
+    /// If the id is unknown.
     pub fn function(&self, id: FunctionId) -> &Function {
         self.functions.get(id.0)
     }
 
-    /// Returns an interned frame of a profile [with addresses](Self::with_addresses).
+    /// Returns an interned frame, only [with addresses](Self::with_addresses).
     pub fn frame(&self, id: FrameId) -> Option<&Frame> {
         self.frames.as_ref()?.as_slice().get(id.0 as usize)
     }
 
-    /// Interns a function. An `Err` name stands for the unnamed code of the object.
+    /// Interns a function, or an object's unnamed code (`Err`).
     pub fn intern_function(&mut self, name: Result<&str, Reason>, object: ObjectId) -> FunctionId {
         self.add_function(Function {
             name: name.map(Into::into),
@@ -236,14 +234,14 @@ impl ProfileBuilder {
         FunctionId(self.text_bytes.interned(&mut self.functions, function, len))
     }
 
-    /// Interns the path of a source file.
+    /// Interns a source file.
     pub fn intern_file(&mut self, path: &str) -> FileId {
         let text = &mut self.text_bytes;
         FileId(text.interned(&mut self.files, path.into(), path.len()))
     }
 
-    /// Interns a frame. Without [addresses](Self::with_addresses) the id encodes only the function
-    /// and, [if requested](Self::with_inlined), whether it is inlined.
+    /// Interns a frame. Without [addresses](Self::with_addresses), the id only encodes the function
+    /// and [optionally](Self::with_inlined) inlining.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         let inlined = self.profile.tells_inlined;
         match &mut self.frames {
@@ -256,7 +254,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Interns a thread by its name alone.
+    /// Interns a thread without ids.
     pub fn intern_thread_name(&mut self, name: &str) -> ThreadId {
         let comm = self.intern_comm(name);
         self.intern_thread(Thread {
@@ -288,13 +286,13 @@ impl ProfileBuilder {
         *(self.stack_ids.entry((outer, inner))).or_insert_with(|| stacks.push(outer, inner))
     }
 
-    /// Returns the number of frames in all distinct frame lists.
+    /// Returns the number of frames in all distinct lists.
     pub fn listed_frames(&self) -> usize {
         self.profile.stacks.frame_count()
     }
 
-    /// Estimates the profile's memory in bytes, including the hash tables for interning. Each entry
-    /// counts twice, because a full table doubles.
+    /// Estimates the profile's memory in bytes, including hash tables. Entries count twice, because
+    /// full tables double.
     pub fn held_bytes(&self) -> u64 {
         /// Bytes of `count` entries and their hash slots.
         fn entries<T>(count: usize) -> u64 {
@@ -319,7 +317,7 @@ impl ProfileBuilder {
         (tables.into_iter()).fold(self.text_bytes.0, u64::saturating_add)
     }
 
-    /// Multiplies the counts and weights added to an event so far.
+    /// Scales the counts and weights of an event.
     pub(crate) fn scale(&mut self, event: usize, by: u64) {
         for entry in &mut self.profile.aggregated {
             if entry.event == event {
@@ -333,7 +331,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Adds one sample.
+    /// Adds a sample.
     pub fn add_sample(&mut self, sample: Sample) {
         let from = match self.waits == Some(sample.event) {
             true => sample.time.saturating_sub(sample.weight),
@@ -347,8 +345,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Adds a number of samples with their total weight, without time or CPU. Columns and streams
-    /// do not contain them.
+    /// Adds samples without time or CPU. Columns and streams lack them.
     pub fn add_samples(
         &mut self,
         event: usize,
@@ -377,9 +374,8 @@ impl ProfileBuilder {
         }
     }
 
-    /// Replaces all functions, objects, files, frames and frame lists.
-    ///
-    /// Invalidates all ids that the builder returned before: call it first.
+    /// Replaces the tables of functions, objects, files, frames and lists. Call it first, because
+    /// it invalidates all ids.
     pub fn set_tables(&mut self, tables: SymbolTables) {
         self.functions = tables.functions.into();
         self.objects = tables.objects.into();
@@ -389,17 +385,17 @@ impl ProfileBuilder {
         self.profile.stacks = FrameStacks::with_lists(tables.lists);
     }
 
-    /// Interns a frame list, root first. Each item is the number of a [`FrameId`].
+    /// Interns a list of [`FrameId`] numbers, root first.
     pub fn intern_frame_list(&mut self, frames: &[u32]) -> FrameListId {
         self.profile.stacks.intern_list(frames)
     }
 
-    /// Adds a stack of two frame lists, callers and leaf, without a search for duplicates.
+    /// Adds a stack of callers and leaf frames without checking for duplicates.
     pub fn push_stack(&mut self, outer: FrameListId, inner: FrameListId) -> StackId {
         self.profile.stacks.push(outer, inner)
     }
 
-    /// Replaces the aggregated stacks and event summaries by precomputed ones.
+    /// Replaces aggregated stacks and event summaries by computed ones.
     pub fn set_aggregated(&mut self, aggregated: Vec<AggregatedStack>, events: Vec<EventSummary>) {
         self.aggregated.clear();
         self.profile.aggregated = aggregated;
@@ -411,19 +407,18 @@ impl ProfileBuilder {
         self.profile.samples = Some(columns);
     }
 
-    /// Sets the streams: see [`Profile::streams`]. Their entries index the stacks of
+    /// Sets the streams: see [`Profile::streams`]. Entries refer to
     /// [`set_aggregated`](Self::set_aggregated).
     pub fn set_streams(&mut self, streams: SampleStreams) {
         self.profile.streams = Some(streams);
     }
 
-    /// Sets the times of the first and the last sample, in nanoseconds.
+    /// Sets the times of the first and last sample, in nanoseconds.
     pub fn set_time(&mut self, time: Option<(u64, u64)>) {
         self.profile.time = time;
     }
 
-    /// Sets the times of the first and the last sample, in nanoseconds since 1970: see
-    /// [`Profile::wall_time`].
+    /// Sets the first and last sample's wall-clock time: see [`Profile::wall_time`].
     pub fn set_wall_time(&mut self, time: Option<(u64, u64)>) {
         self.profile.wall_time = time;
     }
@@ -434,18 +429,18 @@ impl ProfileBuilder {
         self.profile.gaps = gaps;
     }
 
-    /// Declares whether samples have callchains. By default a stack with two frames implies
-    /// callchains, but one address with an inlined call has two frames too.
+    /// Declares whether samples have callchains. By default, any stack of two frames implies them,
+    /// although one address with an inlined call also has two.
     pub fn set_callchains(&mut self, has_callchains: bool) {
         self.has_callchains = Some(has_callchains);
     }
 
-    /// Declares that callers were discarded: see [`Profile::leaves_only`].
+    /// Declares that callers were dropped: see [`Profile::leaves_only`].
     pub fn set_leaves_only(&mut self, leaves_only: bool) {
         self.profile.leaves_only = leaves_only;
     }
 
-    /// Returns the profile. Counts its named and unnamed frames for [`Quality`].
+    /// Returns the profile with counts of named and unnamed frames.
     pub fn finish(self) -> Profile {
         let mut profile = self.into_profile();
         let mut of_function = vec![0u64; profile.functions.len()];
@@ -460,14 +455,14 @@ impl ProfileBuilder {
         profile
     }
 
-    /// Returns the profile with the given quality.
+    /// Returns the profile with this quality.
     pub fn finish_with_quality(self, quality: Quality) -> Profile {
         let mut profile = self.into_profile();
         profile.quality = quality;
         profile
     }
 
-    /// Sorts single samples by time (stable), and stores them as columns or streams.
+    /// Stores single samples, sorted by time (stable).
     fn keep_samples(&mut self) {
         let Some(mut samples) = self.samples.take() else {
             return;

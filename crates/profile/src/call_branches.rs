@@ -1,4 +1,4 @@
-//! [`CallBranches`]: a lazily expanded tree of callers or callees.
+//! [`CallBranches`]: lazy tree of callers or callees.
 
 use std::ops::Range;
 
@@ -13,26 +13,22 @@ use crate::top::WeighBy;
 /// Tree of a function's callers or callees. [`children`](Self::children) creates nodes on demand.
 ///
 /// A complete caller tree has a node for nearly each frame of each stack, because stacks share
-/// their roots but not their leaves. This tree only lists the stacks that contain the function,
-/// each at the outermost activation, so that recursion counts once. A node is a range of that list,
-/// partitioned in place when its children are requested. Memory: 16 bytes per stack, plus the
-/// nodes.
+/// their roots but not their leaves. This tree lists the stacks that contain the function, each at
+/// the outermost activation, so recursion counts once. A node is a range of that list, partitioned
+/// in place for its children. Memory: 16 bytes per stack, plus the nodes.
 #[derive(Clone, Debug, Default)]
 pub struct CallBranches {
     nodes: Vec<Branch>,
     places: Vec<Place>,
-    /// Top-level nodes, once created.
     first: Option<Range<u32>>,
     growth: Option<Growth>,
     whole: u64,
 }
 
-/// A stack and a position in it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Index of the aggregated stack.
     entry: u32,
-    /// Index of the frame where the tree starts.
+    /// Index of the tree's first frame in this stack.
     frame: u32,
     weight: u64,
 }
@@ -49,7 +45,7 @@ struct Branch {
 }
 
 impl CallBranches {
-    /// Creates the tree of one function. Its top-level nodes are the direct callers or callees.
+    /// Creates the tree of a function. Its top-level nodes are direct callers or callees.
     pub fn of_function(
         profile: &Profile,
         entries: &[AggregatedStack],
@@ -64,16 +60,15 @@ impl CallBranches {
         CallBranches::of_places(entries, by, growth, outermost)
     }
 
-    /// Creates the tree of all stacks. Its top-level nodes are the leaf functions (callers) or the
-    /// root functions (callees). In a caller tree, the weight of a leaf function is its self
-    /// weight.
+    /// Creates the tree of all stacks. Its top-level nodes are the leaf (callers) or root functions
+    /// (callees). In a caller tree, a leaf function has its self weight.
     pub fn of_all(
         profile: &Profile,
         entries: &[AggregatedStack],
         by: WeighBy,
         growth: Growth,
     ) -> CallBranches {
-        // One position outside the stack: the first step leads to the first frame.
+        // Outside the stack: the first step leads to the first frame.
         let beyond = |entry: &AggregatedStack| match growth {
             Growth::Callers => Some(profile.depth(entry.stack) as u32),
             Growth::Callees => Some(u32::MAX),
@@ -105,7 +100,7 @@ impl CallBranches {
         }
     }
 
-    /// Weight of all stacks in the tree: the function's total weight.
+    /// Total weight of the tree's function.
     pub fn whole(&self) -> u64 {
         self.whole
     }
@@ -115,7 +110,7 @@ impl CallBranches {
         self.nodes.len()
     }
 
-    /// Returns true if no node was created yet.
+    /// Returns true without nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -123,7 +118,7 @@ impl CallBranches {
     /// Function of a node.
     ///
     /// # Panics
-    /// If the node does not exist. This holds for all methods with a node argument.
+    /// If the node does not exist, as in all methods.
     pub fn function(&self, node: u32) -> FunctionId {
         self.nodes[node as usize].function
     }
@@ -138,18 +133,17 @@ impl CallBranches {
         self.nodes[node as usize].depth
     }
 
-    /// Weight of the stacks that end at a node.
+    /// Weight of stacks that end at a node.
     pub fn own(&self, node: u32) -> u64 {
         self.nodes[node as usize].own
     }
 
-    /// Weight of the stacks that pass through a node.
+    /// Weight of stacks through a node.
     pub fn total(&self, node: u32) -> u64 {
         self.nodes[node as usize].total
     }
 
-    /// Returns the children of a node (`None`: top-level nodes) if [`children`](Self::children)
-    /// created them already.
+    /// Returns a node's children (`None`: top-level nodes) if [created](Self::children).
     pub fn made(&self, node: Option<u32>) -> Option<Range<u32>> {
         match node {
             None => self.first.clone(),
@@ -157,10 +151,10 @@ impl CallBranches {
         }
     }
 
-    /// Returns the children of a node (`None`: top-level nodes), heaviest first. Creates them if
-    /// necessary, in time linear in the stacks through the node.
+    /// Returns a node's children (`None`: top-level nodes), heaviest first. Creates them in time
+    /// linear in the stacks through the node.
     ///
-    /// `profile` and `entries` must be the ones passed to the constructor.
+    /// `profile` and `entries` must be the constructor's.
     pub fn children(
         &mut self,
         profile: &Profile,
@@ -263,7 +257,6 @@ mod tests {
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let object = builder.intern_object("o");
         let thread = builder.intern_thread_name("t");
-        // Ids equal the numbers.
         for number in 0..6 {
             builder.intern_function(Ok(&format!("f{number}")), object);
         }
@@ -277,7 +270,6 @@ mod tests {
         builder.finish()
     }
 
-    /// Renders a tree as text, expanded node by node.
     fn text(profile: &Profile, mut tree: CallBranches) -> String {
         let entries = &profile.aggregated;
         let mut pile: Vec<u32> = tree.children(profile, entries, None).rev().collect();

@@ -1,4 +1,4 @@
-//! [`CallTree`]: the callers or callees of a row's functions.
+//! [`CallTree`]: callers or callees of a row's functions.
 
 use std::cmp::Ordering;
 
@@ -12,13 +12,13 @@ use crate::trie::{NO_NODE, Trie};
 /// Direction of a call tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// From leaf functions to their callers. The tree holds the self weight of its row.
+    /// From leaf functions to callers. The tree weighs as much as its row's self.
     Callers,
-    /// From the outermost activation to its callees. The tree holds the total weight of its row.
+    /// From outermost activations to callees. The tree weighs as much as its row's total.
     Callees,
 }
 
-/// Node of a call tree: a call path shared by samples.
+/// Node of a call tree: a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallNode {
     /// Last function of the path.
@@ -33,16 +33,15 @@ pub struct CallNode {
     pub end: usize,
 }
 
-/// Callers or callees of one row's functions, in preorder; siblings are sorted by weight, heaviest
-/// first.
+/// Callers or callees of a row's functions, in preorder; siblings heaviest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTree {
-    /// Nodes. The row itself has none.
+    /// Nodes, without one for the row.
     pub nodes: Vec<CallNode>,
 }
 
 impl CallTree {
-    /// Builds the trees of the given rows of an event, in the order of the rows.
+    /// Builds the trees of an event's rows, in the same order.
     ///
     /// # Examples
     /// ```
@@ -78,7 +77,7 @@ impl CallTree {
             .map(|(number, row)| (*row, number))
             .collect();
         let mut tries: Vec<Growing> = rows.iter().map(|_| Growing::default()).collect();
-        // Last entry inserted into each row's tree, so that recursion counts once.
+        // Last entry counted by each row, so recursion counts once.
         let mut counted = vec![0usize; rows.len()];
         let entries = profile
             .aggregated
@@ -113,7 +112,7 @@ impl CallTree {
             .collect()
     }
 
-    /// Iterates over the children of a node (`None`: top-level nodes), by index.
+    /// Iterates over a node's children (`None`: top-level nodes), by index.
     pub fn children(&self, node: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         let (first, end) = match node {
             Some(node) => (node + 1, self.nodes[node].end),
@@ -124,7 +123,6 @@ impl CallTree {
     }
 }
 
-/// A tree under construction.
 #[derive(Default)]
 struct Growing {
     trie: Trie<FunctionId>,
@@ -146,7 +144,7 @@ impl Growing {
         }
     }
 
-    /// Sorts the nodes in preorder, siblings by weight and then by name.
+    /// Sorts the nodes in preorder, siblings by weight and name.
     fn into_tree(self, profile: &Profile) -> CallTree {
         let weight = |node: u32| self.weights[node as usize].0;
         let order = self.trie.preorder(|a, b| {
@@ -168,7 +166,7 @@ impl Growing {
     }
 }
 
-/// Compares functions by name, then by object, then by id.
+/// Compares by name, object and id.
 pub(crate) fn by_name(profile: &Profile, a: FunctionId, b: FunctionId) -> Ordering {
     let name = |id: FunctionId| {
         let function = profile.function(id);
@@ -257,8 +255,8 @@ mod tests {
     }
 
     proptest! {
-        /// A node weighs as much as its children and itself. Top-level nodes weigh at most the
-        /// row's self or total.
+        /// Nodes weigh as much as their children and self. Top-level nodes weigh at most the row's
+        /// self or total.
         #[test]
         fn weights_add_up(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..6), 1u64..9), 1..20)) {
             let profile = profile(&stacks);

@@ -2,7 +2,7 @@
 
 use crate::pattern::matches_bytes;
 
-/// Conditions on samples. A sample must meet all of them; an empty list accepts everything.
+/// Conditions on samples. A sample must meet all; an empty list accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Thread names, as [patterns](crate::pattern).
@@ -15,19 +15,19 @@ pub struct Filter {
     pub cpus: Vec<u32>,
     /// Event names, with or without modifiers.
     pub events: Vec<String>,
-    /// First and last time, in nanoseconds of the recording's clock, inclusive.
+    /// First and last time, inclusive, in nanoseconds of the recording's clock.
     pub time: Option<(u64, u64)>,
-    /// Objects of the leaf, as [patterns](crate::pattern::matches_object).
+    /// Leaf objects, as [patterns](crate::pattern::matches_object).
     pub objects: Vec<String>,
-    /// Functions of the leaf, calls inlined there included, as [patterns](crate::pattern).
+    /// Leaf functions or calls inlined there, as [patterns](crate::pattern).
     pub symbols: Vec<String>,
-    /// Functions anywhere in the stack, inlined calls included, as [patterns](crate::pattern).
+    /// Functions anywhere in the stack, as [patterns](crate::pattern).
     pub focus: Vec<String>,
     /// Wait reasons, as [patterns](crate::reasons::is_reason). `running` selects time on CPU.
     pub reasons: Vec<String>,
 }
 
-/// Thread, CPU and time of a sample. `None` for fields that were not recorded.
+/// Thread, CPU and time of a sample. `None` if not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// Process id.
@@ -43,8 +43,8 @@ pub struct Origin<'a> {
 }
 
 impl Filter {
-    /// Returns true if the filter accepts an event. A listed name with modifiers must match
-    /// exactly; without modifiers it matches any modifiers.
+    /// Returns true if the filter accepts an event. Listed modifiers must match exactly; a name
+    /// without modifiers matches any.
     ///
     /// ```
     /// use rprof_profile::Filter;
@@ -59,7 +59,7 @@ impl Filter {
         self.events.is_empty() || self.events.iter().any(|e| e == name || e == bare)
     }
 
-    /// Returns true if the filter accepts a record of this origin. A `None` field matches no list.
+    /// Returns true if the filter accepts a record's origin. `None` matches no list.
     pub fn wants_origin(&self, origin: &Origin<'_>) -> bool {
         fn listed<T: PartialEq>(list: &[T], value: Option<T>) -> bool {
             list.is_empty() || value.is_some_and(|v| list.contains(&v))
@@ -80,7 +80,7 @@ impl Filter {
         !(self.objects.is_empty() && self.symbols.is_empty() && self.focus.is_empty())
     }
 
-    /// Returns true if the filter depends on a sample's origin, which needs no symbols.
+    /// Returns true if the filter depends on a sample's origin.
     pub fn is_by_sample(&self) -> bool {
         !(self.pids.is_empty()
             && self.tids.is_empty()
@@ -93,7 +93,7 @@ impl Filter {
 /// Modifier letters after an event's last `:` or `/` (perf-list(1), "Event modifiers").
 const MODIFIERS: &str = "ukhpPSGHDIWeb";
 
-/// Removes an event's modifiers: `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`.
+/// Removes modifiers: `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`.
 fn without_modifiers(name: &str) -> &str {
     let is_modifiers = |text: &str| !text.is_empty() && text.chars().all(|c| MODIFIERS.contains(c));
     match name.rfind([':', '/']) {

@@ -1,4 +1,4 @@
-//! Reads folded stacks, the exchange format of flame graph tools: see [`read`].
+//! Reader of folded stacks, the exchange format of flame graph tools: see [`read`].
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::pattern::matches_name;
 use crate::quality::Quality;
 use crate::unit::WeightUnit;
 
-/// Maximum length of a line in bytes. Longer lines are skipped to bound memory.
+/// Maximum length of a line in bytes. Longer lines are skipped.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Maximum number of decimal places of a count. Further digits are dropped.
+/// Maximum number of decimal places. Further digits are dropped.
 const MOST_DIGITS: u32 = 6;
 
 /// Error of reading folded stacks.
@@ -37,12 +37,12 @@ pub enum FoldedError {
     NoStack {
         /// The file.
         path: PathBuf,
-        /// Number of the first invalid line, from 1.
+        /// First invalid line, from 1.
         line: u64,
         /// Fault of that line.
         damage: Damage,
     },
-    /// The names and stacks exceed the memory limit.
+    /// The input exceeds the memory limit.
     #[error("cannot read {}: {source}", path.display())]
     OverLimit {
         /// The file.
@@ -76,7 +76,7 @@ pub enum Damage {
     TooMany,
 }
 
-/// Number of lines of a kind, and the number of the first one.
+/// Number of lines of a kind, and the first one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
     count: u64,
@@ -91,7 +91,7 @@ impl Lines {
         self.count += 1;
     }
 
-    /// Returns the subject of a warning: `line 3`, or `2 lines (the first is line 3)`.
+    /// Returns a warning's subject: `line 3`, or `2 lines (the first is line 3)`.
     fn subject(self) -> String {
         match self.count {
             1 => format!("line {}", self.first),
@@ -100,24 +100,23 @@ impl Lines {
     }
 }
 
-/// A parsed line.
 #[derive(Debug, PartialEq)]
 struct FoldedLine<'t> {
     stack: &'t str,
     count: Count,
-    /// True if the line has two counts, as in differential stacks. The first one is ignored.
+    /// The line has two counts, as in differential stacks. The first one is ignored.
     has_two: bool,
 }
 
-/// Sample count, possibly with a fraction.
+/// Count, possibly with a fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     whole: u64,
     /// Millionths.
     fraction: u64,
-    /// Significant decimal places, at most [`MOST_DIGITS`].
+    /// Significant decimal places.
     digits: u32,
-    /// True if digits were dropped.
+    /// Digits were dropped.
     is_cut: bool,
 }
 
@@ -147,7 +146,7 @@ impl Count {
 }
 
 impl<'t> FoldedLine<'t> {
-    /// Parses a line as flamegraph.pl and inferno do. `None` for a blank line or a comment.
+    /// Parses a line like flamegraph.pl and inferno; `None` for blank lines and comments.
     fn parse(line: &'t [u8]) -> Option<Result<FoldedLine<'t>, Damage>> {
         let Ok(line) = std::str::from_utf8(line) else {
             return Some(Err(Damage::NotUtf8));
@@ -174,7 +173,7 @@ fn split_count(line: &str) -> Option<(&str, Count)> {
     Some((line[..at].trim_end(), Count::parse(&line[at + 1..])?))
 }
 
-/// Returns true if a line is a folded stack; `None` for a blank line or a comment.
+/// Returns true for a folded stack; `None` for a blank line or a comment.
 ///
 /// ```
 /// use rprof_profile::folded::is_stack;
@@ -189,20 +188,19 @@ pub fn is_stack(line: &[u8]) -> Option<bool> {
 
 /// Reads folded stacks: frames separated by `;`, root first, then a space or tab and a count.
 ///
-/// `source` appears in messages. Only the function lists of `filter` apply (leaf and focus). Names
-/// stay as written. Threads and objects are unknown.
+/// Messages name the `source`. Only the function lists of `filter` apply (leaf and focus). Names
+/// stay as written; threads and objects are unknown.
 ///
-/// - Blank lines and comments (`# `) are skipped.
-/// - Other invalid lines are skipped with a warning that has their number and the first of them.
-/// - If a count has a fraction, all counts are multiplied by the same power of ten, with a warning.
-/// - Of two counts (differential stacks) the last one counts, as in inferno, with a warning.
-/// - Stacks with more than [`MOST_FRAMES`] frames lose their callers.
+/// - Skips blank lines and comments (`# `), and other invalid lines with a warning.
+/// - If a count has a fraction, multiplies all counts by a power of ten, with a warning.
+/// - Of two counts (differential stacks), uses the last one like inferno, with a warning.
+/// - Drops callers beyond [`MOST_FRAMES`] frames.
 ///
-/// Memory is linear in the distinct stacks, and at most
+/// Memory is linear in the distinct stacks, up to
 /// [`READING_MEMORY`](crate::limits::READING_MEMORY).
 ///
 /// # Errors
-/// [`FoldedError`], if reading fails, no line is valid, or memory exceeds its limit.
+/// [`FoldedError`], if reading fails, no line is valid, or memory runs out.
 ///
 /// # Examples
 ///
@@ -220,7 +218,7 @@ pub fn read(input: impl BufRead, source: &Path, filter: &Filter) -> Result<Profi
     read_within(input, source, filter, &ReadingBudget::default())
 }
 
-/// Does the same as [`read`] with a given memory budget, which several inputs may share.
+/// Reads like [`read`], with a memory budget that several inputs may share.
 ///
 /// # Errors
 /// As [`read`].
@@ -301,17 +299,16 @@ pub fn read_within(
     Ok(stacks.finish(warnings))
 }
 
-/// Stacks read so far.
 struct Stacks<'f> {
     source: &'f Path,
     filter: &'f Filter,
     builder: ProfileBuilder,
     memory: Reading,
-    /// Cache of frames by name: few names make up many frames.
+    /// Cache by name: few names make up many frames.
     known: FxHashMap<Box<str>, FrameId>,
     frames: Vec<FrameId>,
     lines: u64,
-    /// Decimal places of the current count unit.
+    /// Decimal places of the common unit.
     digits: u32,
     total: u64,
     fractions: Lines,
@@ -341,8 +338,8 @@ impl<'f> Stacks<'f> {
         }
     }
 
-    /// Converts a line's count to the common unit, which becomes smaller if a fraction requires it.
-    /// `None` if the sum overflows 64 bits.
+    /// Converts a count to the common unit, which shrinks for fractions. `None` on overflow of the
+    /// sum.
     fn count(&mut self, count: Count, line: u64) -> Option<u64> {
         if count.digits > 0 {
             self.fractions.add(line);
@@ -350,7 +347,7 @@ impl<'f> Stacks<'f> {
         let more = count.digits.saturating_sub(self.digits);
         let by = 10u64.pow(more);
         let total = self.total.checked_mul(by);
-        // Drops a fraction if the scaled sum would overflow.
+        // Drops a fraction if the sum would overflow.
         let fits = |total: u64| {
             let count = count.in_units(self.digits + more)?;
             Some((count, total.checked_add(count)?))
@@ -434,7 +431,7 @@ impl<'f> Stacks<'f> {
         }
         self.builder.set_callchains(self.is_deep);
         self.memory.keep(&self.builder);
-        // Folded text lacks data about the recording and about unnamed frames.
+        // Folded text has no data about recording and unnamed frames.
         self.builder.finish_with_quality(Quality {
             warnings,
             ..Quality::default()
@@ -442,10 +439,10 @@ impl<'f> Stacks<'f> {
     }
 }
 
-/// Size of a cache entry in bytes, without the name.
+/// Size of a cache entry without name, in bytes.
 const KNOWN_BYTES: u64 = 64;
 
-/// Returns the warning about stacks with more than [`MOST_FRAMES`] frames.
+/// Warning about stacks with more than [`MOST_FRAMES`] frames.
 pub fn cut_stacks(count: u64) -> String {
     match count {
         1 => format!("a stack has more than {MOST_FRAMES} frames, and its callers are left out"),
@@ -455,8 +452,7 @@ pub fn cut_stacks(count: u64) -> String {
     }
 }
 
-/// Reads a line without its end. Returns `false` if the line is too long (`line` then holds its
-/// beginning), and `None` at the end of the input.
+/// Reads a line without its end. Returns `false` for a truncated, overlong line, `None` at the end.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let (mut any, mut is_whole) = (false, true);
@@ -493,7 +489,6 @@ mod tests {
         read(text, Path::new("x.folded"), &Filter::default())
     }
 
-    /// Counts by stack.
     fn stacks(profile: &Profile) -> BTreeMap<String, u64> {
         let of = |entry: &crate::AggregatedStack| {
             let names = (profile.stack(entry.stack))

@@ -1,4 +1,4 @@
-//! Functions, the objects that contain them, and frames: activations of a function.
+//! Functions, their objects, and frames.
 
 use rprof_image::Reason;
 use rprof_records::BuildId;
@@ -17,9 +17,8 @@ pub struct ObjectId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Id of a frame: see [`Profile::frame`](crate::Profile::frame).
-///
-/// In a profile without addresses, a frame is a function and has the function's id.
+/// Id of a frame: see [`Profile::frame`](crate::Profile::frame). Without addresses, frames are
+/// functions and share their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
@@ -29,34 +28,32 @@ impl From<FunctionId> for FrameId {
     }
 }
 
-/// Object that contains functions: an ELF file, the kernel, or a JIT region.
+/// An ELF file, the kernel, or a JIT region.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
-    /// Path, or a name such as `[kernel.kallsyms]`, as recorded. May contain any character: escape
-    /// it for display.
+    /// Recorded path, or a name such as `[kernel.kallsyms]`. May contain any character: escape it
+    /// for display.
     pub name: Box<str>,
     /// Origin of the code.
     pub kind: ObjectKind,
-    /// Build-id of the recorded file, if recorded. Profiles without addresses merge objects of one
-    /// name and keep the first build-id. Profiles with addresses do not, since addresses differ
-    /// between builds.
+    /// Build-id, if recorded. Profiles without addresses merge objects of one name and keep the
+    /// first build-id. With addresses they stay separate, because addresses differ between builds.
     pub build_id: Option<BuildId>,
-    /// Runtime of the process, for JIT code. `None` for other code, and if no known runtime is
-    /// loaded.
+    /// Runtime of the process, for JIT code. `None` otherwise, or if unknown.
     pub runtime: Option<Runtime>,
 }
 
 /// Origin of an object's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
-    /// A program or a library, or a region mapped like one.
+    /// Program, library, or a similar region.
     #[default]
     File,
     /// The kernel or one of its modules.
     Kernel,
     /// JIT code, named by a perf map or jitdump.
     Jit,
-    /// No code: frames for wait reasons ([`waits`](crate::waits)).
+    /// No code: wait reasons ([`waits`](crate::waits)).
     Waiting,
 }
 
@@ -67,26 +64,26 @@ impl Object {
     }
 }
 
-/// A function, or the unnamed code of an object.
+/// A function, or an object's unnamed code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// The demangled name, or the reason why there is none. May contain any character: escape it
-    /// for display.
+    /// Demangled name, or the reason why there is none. May contain any character: escape it for
+    /// display.
     pub name: Result<Box<str>, Reason>,
-    /// The object that contains it.
+    /// Object of the function.
     pub object: ObjectId,
-    /// Position in a thread's stacks, as the name implies it.
+    /// Position in stacks, as the name implies.
     pub position: StackPosition,
     /// A line of the function, without column. `None` unless the profile distinguishes functions by
     /// line.
     pub line: Option<Line>,
-    /// Reason why no symbol table names the function, if only unwind information describes it.
-    /// `name` then consists of object name and start address: `cc1+0x5a3c10`.
+    /// Reason for the missing symbol, if only unwind information describes the function. Its `name`
+    /// consists of object name and start address: `cc1+0x5a3c10`.
     pub located: Option<Reason>,
 }
 
 impl Function {
-    /// Returns the reason why the function has no symbol name, even if [`located`](Self::located).
+    /// Returns the reason for a missing symbol, also of [`located`](Self::located) functions.
     pub fn nameless(&self) -> Option<Reason> {
         self.located.or_else(|| self.name.as_ref().err().copied())
     }
@@ -98,8 +95,7 @@ pub enum StackPosition {
     /// Anywhere.
     #[default]
     Inner,
-    /// Called only by the C library's start code: `main`, or the start function of a language
-    /// runtime's thread.
+    /// Called only by the C library's start code: `main`, or a runtime's thread start function.
     Entry,
     /// Outermost: a program's entry point, or the C library's start code.
     Root,
@@ -110,25 +106,25 @@ pub enum StackPosition {
 pub struct Line {
     /// The file.
     pub file: FileId,
-    /// The line, from 1; 0 for compiler-generated code without a line.
+    /// Line, from 1; 0 for compiler-generated code.
     pub line: u32,
-    /// The column, from 1; 0 if unknown.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }
 
-/// Returns true for kernel addresses: the upper half of the address space (x86-64, arm64 and
-/// riscv64: `Documentation/arch/*/mm.rst`).
+/// Returns true for the upper half of the address space, which belongs to the kernel (x86-64, arm64
+/// and riscv64: `Documentation/arch/*/mm.rst`).
 pub fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 
-/// Address of a frame: an offset into the object's file, or the address in memory for objects
-/// without a file (kernel, JIT code, unmapped memory).
+/// Address of a frame: an offset in the object's file, or the memory address of code without a file
+/// (kernel, JIT code, unmapped memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameAddress {
     /// The executed or interrupted instruction.
     InstructionPointer(u64),
-    /// The instruction after a call, where the callee returns to.
+    /// The instruction after a call.
     ReturnAddress(u64),
 }
 
@@ -142,8 +138,8 @@ impl FrameAddress {
         }
     }
 
-    /// Returns the address for symbol and line lookup. For a return address this is one byte less,
-    /// because the call may be the last instruction of its function.
+    /// Returns the address for lookups of symbols and lines. For a return address it is one byte
+    /// less, because the call may end its function.
     pub fn lookup_address(self) -> u64 {
         match self {
             FrameAddress::InstructionPointer(address) => address,
@@ -152,26 +148,25 @@ impl FrameAddress {
     }
 }
 
-/// An activation of a function. An inlined call has its own frame, which follows the frame of the
-/// enclosing function.
+/// An activation of a function. An inlined call follows the frame of its enclosing function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function.
     pub function: FunctionId,
-    /// The address. `None` if the profile has none.
+    /// Address; `None` if the profile has none.
     pub address: Option<FrameAddress>,
-    /// The line of the next inlined call, or of the address itself for the innermost frame. `None`
-    /// if unknown or not requested.
+    /// Line of the next inlined call, or of the address for the innermost frame. `None` if unknown
+    /// or not requested.
     pub line: Option<Line>,
     /// Inline depth at this address: 0 for the function that contains the address. Without
-    /// addresses it is 1 for each inlined call if the profile distinguishes these, and otherwise 0.
+    /// addresses, 1 for distinguished inlined calls, and otherwise 0.
     pub inline_depth: u32,
-    /// First line of the function; 0 if unknown or not requested.
+    /// First line; 0 if unknown or not requested.
     pub start_line: u32,
 }
 
 impl Frame {
-    /// Returns a function's frame without an address.
+    /// Returns a frame without address.
     pub fn of(function: FunctionId) -> Frame {
         Frame {
             function,

@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 
-/// Replaces each list of generic arguments (C++, Rust and others) with `<…>`.
+/// Replaces lists of generic arguments (C++, Rust and others) by `<…>`.
 ///
 /// Keeps the brackets of operators (`operator<`, `->`) and of Rust's qualified paths: `<Vec<u8> as
-/// Clone>::clone` becomes `<Vec<…> as Clone>::clone`. Returns a name with unbalanced brackets
+/// Clone>::clone` becomes `<Vec<…> as Clone>::clone`. Returns names with unbalanced brackets
 /// unchanged.
 pub fn elide_arguments(name: &str) -> Cow<'_, str> {
     split_arguments(name, |_| ())
 }
 
-/// Does the same as [`elide_arguments`], and passes the text of each outermost list to `list`.
+/// Acts like [`elide_arguments`], and passes each outermost list to `list`.
 pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) -> Cow<'n, str> {
     if !name.contains('<') {
         return Cow::Borrowed(name);
     }
     let mut out = String::with_capacity(name.len());
-    // For each open bracket, whether its contents are elided.
+    // Whether the contents of each open bracket are elided.
     let mut open: Vec<bool> = Vec::new();
     let mut rest = name;
     let mut before = None;
@@ -36,7 +36,7 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
         let (token, after) = rest.split_at(taken);
         match token {
             "<" => {
-                // `slice::<impl [T]>::sort`, as in Rust, is a path as well.
+                // `slice::<impl [T]>::sort` of Rust is also a path.
                 let is_path = after.starts_with("impl ");
                 let is_list = before.is_some_and(|c| is_of_word(c) || matches!(c, ':' | '>'));
                 let is_list = is_list && !is_path;
@@ -83,7 +83,7 @@ const OPERATORS: [&str; 10] = [
     "operator>",
 ];
 
-/// Returns true for characters that end an identifier or a closure name.
+/// Returns true for identifier characters and the end of a closure.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '}')
 }

@@ -1,5 +1,5 @@
-//! Idle threads, such as pool workers: they wait at one place of the program nearly all the time.
-//! They dominate wall-clock profiles and tell the least.
+//! Idle threads, such as pool workers, wait at one place nearly all the time. They dominate
+//! wall-clock profiles and tell the least.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,14 +11,14 @@ use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
 
-/// Name of the first and last frame of idle waits.
+/// Root and leaf frame of idle waits.
 pub const IDLE: &str = "[idle]";
 
-/// Minimum share of the recording that an idle thread waits at one place. A thread with less
-/// started late or exited early.
+/// Minimum share of the recording that an idle thread waits at one place. Others started late or
+/// exited early.
 const OF_RECORDING: f64 = 0.90;
 
-/// Minimum share of an idle thread's own time, on and off CPU, that it waits at one place.
+/// Minimum share of its own time, on and off CPU, that an idle thread waits at one place.
 const OF_THREAD: f64 = 0.98;
 
 /// Idle threads of a profile.
@@ -26,12 +26,12 @@ const OF_THREAD: f64 = 0.98;
 pub struct IdleThreads {
     /// Number of threads.
     pub threads: u64,
-    /// Their idle time, in nanoseconds.
+    /// Idle time, in nanoseconds.
     pub weight: u64,
 }
 
-/// Wait reasons that exclude idleness: a thread that keeps reading a slow disk has work to do, and
-/// a wait without a stack has no place.
+/// Reasons of waits that are never idle: reading a slow disk is work, and a wait without a stack
+/// has no place.
 const OF_WORK: &[&str] = &[
     "disk",
     "page-fault",
@@ -40,26 +40,25 @@ const OF_WORK: &[&str] = &[
     "stack-not-taken",
 ];
 
-/// A thread's waiting place: its user-space functions, root first.
+/// Waiting place: user-space functions, root first.
 type Place = Box<[FunctionId]>;
 
-/// Time of a thread.
 #[derive(Default)]
 struct ThreadTime {
     /// Weight by event.
     by_event: FxHashMap<usize, u64>,
-    /// True if the thread has samples of an event without a time unit.
+    /// The thread has samples without a time unit.
     is_unknown: bool,
 }
 
 impl Profile {
-    /// Merges the waits of idle threads into one block: [`IDLE`] becomes the root of their stacks,
-    /// and replaces the wait reason at the leaf. Other samples stay unchanged.
+    /// Merges idle waits: [`IDLE`] becomes the root of their stacks, and replaces the wait reason
+    /// at the leaf.
     ///
-    /// An idle thread waits at one place of its program for 90 % of the recording and for 98 % of
-    /// its own time. A thread with on-CPU samples in other units than time is never idle. Waits for
-    /// a disk, a page, a CPU, a kernel lock or [a user-space lock](crate::locks::acquires_lock) are
-    /// never idle. Does nothing if all threads are idle, or without callers or thread ids.
+    /// An idle thread waits at one place for 90 % of the recording and 98 % of its own time. If
+    /// on-CPU samples do not measure time, a thread with any is never idle. Waits for a disk, a
+    /// page, a CPU, a kernel lock or [a user-space lock](crate::locks::acquires_lock) are never
+    /// idle. Does nothing if all threads are idle, or without callers or thread ids.
     pub fn fold_idle(&mut self) {
         let (Some(waits), Some((first, last)), false) = (self.waits(), self.time, self.leaves_only)
         else {
@@ -93,7 +92,7 @@ impl Profile {
         self.quality.idle = sum;
     }
 
-    /// Returns the idle threads with their waiting places, and the number of other threads.
+    /// Returns idle threads with their places, and the number of other threads.
     fn idle_places(&self, waits: usize, recording: u64) -> (FxHashMap<(i32, i32), Place>, usize) {
         let mut threads: FxHashMap<(i32, i32), ThreadTime> = FxHashMap::default();
         for entry in self.aggregated.iter().filter(|entry| entry.samples > 0) {
@@ -108,13 +107,13 @@ impl Profile {
         }
         let least = |thread: &ThreadTime| {
             let waited = thread.by_event.get(&waits).copied().unwrap_or(0);
-            // Two clocks sample the same time, so take the maximum.
+            // Two clocks sample the same time: take the maximum.
             let others = thread.by_event.iter().filter(|(event, _)| **event != waits);
             let ran = others.map(|(_, weight)| *weight).max().unwrap_or(0);
             let of_thread = OF_THREAD * (waited.saturating_add(ran)) as f64;
             of_thread.max(OF_RECORDING * recording as f64)
         };
-        // Few threads remain, so few stacks need to be walked.
+        // Limits the walk of stacks to few threads.
         let candidates: FxHashMap<(i32, i32), f64> = (threads.iter())
             .filter(|(_, thread)| !thread.is_unknown)
             .map(|(key, thread)| (*key, thread, least(thread)))
@@ -152,8 +151,7 @@ impl Profile {
         thread.pid.zip(thread.tid)
     }
 
-    /// Returns true if the wait reason, or a lock function on the stack, shows that the thread has
-    /// work.
+    /// Returns true if the wait reason or a lock function shows that the thread has work.
     fn is_of_work(&self, stack: StackId) -> bool {
         let names = self.stack(stack).rev().filter_map(|id| {
             let function = self.function(id);
@@ -180,8 +178,7 @@ impl Profile {
         self.stack(stack).filter(is_of_program).collect()
     }
 
-    /// Adds a stack with `frame` as root and as leaf. The leaf replaces the frames for reason and
-    /// waker.
+    /// Adds a stack with `frame` as root, and as leaf instead of reason and waker.
     fn between(&mut self, frame: u32, stack: StackId) -> StackId {
         let is_of_wait =
             |id: &FunctionId| self.object(self.function(*id).object).kind == ObjectKind::Waiting;
@@ -207,13 +204,13 @@ mod tests {
     use crate::waits::WAITS;
     use crate::{ProfileBuilder, Thread};
 
-    /// A recording of 10 s: `main` computes, two workers wait for a condition, and a late thread
-    /// sleeps. One worker wakes up briefly and waits for a disk. `clock` samples the CPUs.
+    /// A recording of 10 s: `main` computes, two workers wait for a condition (one briefly wakes up
+    /// and waits for a disk), and a late thread sleeps. `clock` samples CPUs.
     fn profile(clock: &str) -> Profile {
         profile_of(clock, "start;worker;kfutex_wait;kschedule")
     }
 
-    /// As [`profile`], with the given wait stack of both workers.
+    /// [`profile`] with this wait stack of both workers.
     fn profile_of(clock: &str, waiting: &str) -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let on = builder.add_event(clock, WeightUnit::of_event(clock));

@@ -1,5 +1,5 @@
-//! Limits for reading profiles of other tools. Input is hostile: a few bytes may encode any number
-//! of frames, names and events.
+//! Limits for reading other tools' profiles. Input is hostile: a few bytes may encode any number of
+//! frames, names and events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,21 +8,20 @@ use rprof_image::{MemoryBudget, MemoryLease};
 
 use crate::builder::ProfileBuilder;
 
-/// Maximum depth of a stack. Deeper stacks lose their outermost callers.
+/// Maximum depth of a stack. Deeper stacks lose callers.
 pub const MOST_FRAMES: usize = 4096;
 
-/// Maximum number of events of an input. Samples of further events are dropped, because a report
-/// shows each event in time linear in the whole profile.
+/// Maximum number of events. Further events are dropped, because a report takes time linear in the
+/// whole profile for each.
 pub const MOST_EVENTS: usize = 1000;
 
-/// Default memory budget for all inputs of a command, in bytes. The whole process then stays below
-/// 512 MiB.
+/// Default memory budget for a command's inputs, in bytes. It keeps the process below 512 MiB.
 pub const READING_MEMORY: u64 = 320 << 20;
 
-/// Granularity of memory reservations, in bytes.
+/// Granularity of reservations, in bytes.
 const STEP: u64 = 64 << 10;
 
-/// Budget for all inputs of a command: memory for tables, and work beyond one pass over the input.
+/// Budget for a command's inputs: memory for tables, and work beyond one pass over the input.
 /// Clones share it.
 #[derive(Clone, Debug)]
 pub struct ReadingBudget {
@@ -31,7 +30,7 @@ pub struct ReadingBudget {
 }
 
 impl ReadingBudget {
-    /// Creates a budget of `memory` bytes, with a proportional work limit.
+    /// Creates a budget of `memory` bytes, with proportional work.
     pub fn new(memory: u64) -> ReadingBudget {
         ReadingBudget {
             memory: MemoryBudget::new(memory),
@@ -39,7 +38,7 @@ impl ReadingBudget {
         }
     }
 
-    /// Returns the reserved bytes, for finished profiles and profiles still being read.
+    /// Returns the reserved bytes, including finished profiles.
     pub fn memory(&self) -> u64 {
         self.memory.taken()
     }
@@ -49,7 +48,7 @@ impl ReadingBudget {
         self.memory.peak()
     }
 
-    /// Returns the work done so far, in bytes of repeated name lookups.
+    /// Returns the work so far, in bytes of repeated name lookups.
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
     }
@@ -61,10 +60,10 @@ impl Default for ReadingBudget {
     }
 }
 
-/// Memory reservation of a profile while it is read.
+/// Memory reservation for reading a profile.
 #[derive(Debug)]
 pub struct Reading {
-    /// `None` if the budget allows no reservation.
+    /// `None` without any budget.
     lease: Option<MemoryLease>,
     budget: ReadingBudget,
     /// Bytes outside the profile.
@@ -81,7 +80,7 @@ pub enum OverLimit {
         /// Bytes of the budget.
         most: u64,
     },
-    /// A small input refers to long names too often.
+    /// The input refers to long names too often.
     #[error("it refers to the same long names for more than {} MiB; export less of it, or allow more by --memory", most >> 20)]
     Work {
         /// Limit in bytes.
@@ -89,11 +88,11 @@ pub enum OverLimit {
     },
 }
 
-/// Work limit: bytes of repeated names per byte of memory budget.
+/// Maximum bytes of repeated names per byte of memory budget.
 const WORK: u64 = 8;
 
 impl Reading {
-    /// Starts a reservation of 0 bytes.
+    /// Starts an empty reservation.
     pub fn new(budget: &ReadingBudget) -> Reading {
         Reading {
             lease: budget.memory.take(0),
@@ -102,7 +101,7 @@ impl Reading {
         }
     }
 
-    /// Reserves memory for tables outside the profile.
+    /// Reserves memory outside the profile.
     ///
     /// # Errors
     /// The memory budget is exhausted.
@@ -111,7 +110,7 @@ impl Reading {
         self.grow(self.beside)
     }
 
-    /// Releases memory of tables outside the profile.
+    /// Releases memory outside the profile.
     pub fn give_back(&mut self, bytes: u64) {
         self.beside = self.beside.saturating_sub(bytes);
     }
@@ -121,7 +120,6 @@ impl Reading {
     /// # Errors
     /// The work limit is exceeded.
     pub fn pay(&mut self, bytes: usize) -> Result<(), OverLimit> {
-        // Relaxed: the counter synchronizes no other memory.
         let before = self.budget.work.fetch_add(bytes as u64, Ordering::Relaxed);
         let most = self.budget.memory.most().saturating_mul(WORK);
         match before.saturating_add(bytes as u64) > most {
@@ -130,7 +128,7 @@ impl Reading {
         }
     }
 
-    /// Reserves memory for the current size of the profile.
+    /// Reserves the profile's current size.
     ///
     /// # Errors
     /// The memory budget is exhausted.
@@ -148,7 +146,7 @@ impl Reading {
         }
     }
 
-    /// Ends reading. The profile's memory stays reserved for the lifetime of the budget.
+    /// Ends reading. The profile's memory stays reserved as long as the budget lives.
     pub fn keep(self, builder: &ProfileBuilder) {
         if let Some(mut lease) = self.lease {
             lease.shrink_to(builder.held_bytes());

@@ -1,7 +1,7 @@
 //! [`acquires_lock`]: detects functions that acquire locks.
 
 /// Lock functions of glibc, musl, Rust's standard library, parking_lot, Abseil, Go, two OpenMP
-/// runtimes and CPython. Names are without leading underscores and paths.
+/// runtimes and CPython, without leading underscores and paths.
 const FUNCTIONS: &[&str] = &[
     "pthread_mutex_lock*",
     "pthread_mutex_timedlock*",
@@ -30,15 +30,14 @@ const FUNCTIONS: &[&str] = &[
     "take_gil",
 ];
 
-/// Lock functions that need their qualified names: Go's runtime and HotSpot's monitors.
+/// Lock functions with ambiguous last names: Go's runtime and HotSpot's monitors.
 const QUALIFIED: &[&str] = &[
     "runtime.lock2",
     "ObjectMonitor::enter",
     "ObjectMonitor::EnterI",
 ];
 
-/// Returns true for a function that acquires a lock, by its demangled name. A thread that waits in
-/// it waits for another thread, not for work.
+/// Returns true for a lock function, by demangled name: a thread waiting there has work.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! [`merge`]: merges several profiles. [`callers_of`]: stacks up to the call of a function.
+//! [`merge`]: merges profiles. [`callers_of`]: truncates stacks at a function.
 
 use rustc_hash::FxHashMap;
 
@@ -13,10 +13,10 @@ use crate::stacks::StackId;
 
 /// Merges profiles as if one recording had all their samples.
 ///
-/// Equal events share name and unit, equal functions share name and object, equal objects share
-/// name and kind. Weights, losses and qualities are added; duplicate warnings are dropped. Frames
-/// keep addresses or inlining only if all profiles have them. Single samples are dropped, because
-/// each recording has its own clock. [`Profile::time`] spans all profiles.
+/// Equal events share name and unit, functions name and object, objects name and kind. Weights,
+/// losses and qualities add up. Frames keep addresses or inlining only if all profiles have them.
+/// Single samples are dropped, because each recording has its own clock. [`Profile::time`] spans
+/// all profiles.
 ///
 /// # Examples
 ///
@@ -49,7 +49,7 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
         merging.add(&mut builder, profile, |_| usize::MAX);
         quality.add(&profile.quality);
     }
-    // The sum is unknown if one profile lacks its CPU time.
+    // Unknown if one profile lacks its CPU time.
     let times = profiles.iter().map(|profile| profile.quality.cpu_time);
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
@@ -62,11 +62,10 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
     builder.finish_with_quality(quality)
 }
 
-/// Truncates stacks at the outermost call of the given functions, so that their callers remain.
+/// Truncates stacks at the outermost call of the given functions, keeping their callers.
 ///
-/// With `keeps_callee` the function stays as the leaf. A stack without such a function is dropped.
-/// If the function is the root, the stack keeps only this frame. The quality still describes the
-/// whole stacks.
+/// `keeps_callee` also keeps the function as the leaf. Stacks without such a function are dropped.
+/// If it is the root, the stack keeps this frame. The quality still describes whole stacks.
 pub fn callers_of(
     profile: &Profile,
     is_callee: impl Fn(&Function) -> bool,
@@ -102,7 +101,6 @@ fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
     }
 }
 
-/// Objects and events of the merged profile.
 #[derive(Default)]
 struct Merging {
     objects: FxHashMap<(Box<str>, ObjectKind), ObjectId>,
@@ -111,8 +109,8 @@ struct Merging {
 }
 
 impl Merging {
-    /// Adds a profile's samples. Each stack keeps its first `length` frames from the root; stacks
-    /// of length 0 are dropped.
+    /// Adds a profile's samples, truncated to `length` frames from the root. Length 0 drops a
+    /// stack.
     fn add(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -150,7 +148,7 @@ impl Merging {
         let functions: Vec<FunctionId> = (profile.functions.iter())
             .map(|function| {
                 let object = objects[function.object.0 as usize];
-                // In another build the same address belongs to another function.
+                // In another build, the address belongs to another function.
                 let here = profile.objects[function.object.0 as usize].build_id;
                 let located = function.located;
                 let is_of_other = located.filter(|_| builder.object(object).build_id != here);
@@ -207,7 +205,7 @@ impl Merging {
         }
     }
 
-    /// Returns the object with this name and kind. The first build-id wins.
+    /// Interns an object by name and kind. The first build-id wins.
     fn object(&mut self, builder: &mut ProfileBuilder, object: &Object) -> ObjectId {
         let key = (object.name.clone(), object.kind);
         *(self.objects.entry(key)).or_insert_with(|| builder.add_object(object.clone()))

@@ -1,4 +1,4 @@
-//! [`Profile`]: the data model of all exports.
+//! [`Profile`]: data model of all exports.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::unit::WeightUnit;
 /// Totals of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSummary {
-    /// Name, with modifiers, as recorded.
+    /// Recorded name with modifiers.
     pub name: String,
     /// Unit of the weights.
     pub unit: WeightUnit,
@@ -21,8 +21,7 @@ pub struct EventSummary {
     pub samples: u64,
     /// Total weight, in `unit`.
     pub weight: u64,
-    /// Lost records: of the whole recording, or of the CPUs, times and threads that a filter
-    /// selects.
+    /// Lost records: of the recording, or of the CPUs, times and threads that a filter selects.
     pub lost: u64,
 }
 
@@ -31,52 +30,52 @@ pub struct EventSummary {
 /// Built by a [`ProfileBuilder`](crate::ProfileBuilder).
 #[derive(Debug, Default)]
 pub struct Profile {
-    /// Path of the input file; empty if there is none.
+    /// Input file; empty if there is none.
     pub source: PathBuf,
-    /// Events, in file order, including events without samples.
+    /// Events in file order, also without samples.
     pub events: Vec<EventSummary>,
     /// Thread names. Invalid UTF-8 is replaced.
     pub comms: Vec<String>,
-    /// Threads. Without thread ids, one entry per thread name.
+    /// Threads, or thread names without ids.
     pub threads: Vec<Thread>,
     /// Distinct functions.
     pub functions: Vec<Function>,
     /// Distinct objects.
     pub objects: Vec<Object>,
-    /// Distinct source files of functions and frames, by path. May contain any character.
+    /// Distinct source files of functions and frames. May contain any character.
     pub files: Vec<Box<str>>,
-    /// Samples aggregated by event, thread and stack, unsorted.
+    /// Samples by event, thread and stack, unsorted.
     pub aggregated: Vec<AggregatedStack>,
     /// Single samples in columns, if requested.
     pub samples: Option<SampleColumns>,
-    /// Single samples in streams, if requested. They need a tenth of the memory of columns.
+    /// Single samples in streams, if requested: a tenth of the memory of columns.
     pub streams: Option<SampleStreams>,
-    /// Shares of complete stacks and named frames, and reasons for the rest.
+    /// Complete stacks and named frames, and reasons for the rest.
     pub quality: Quality,
-    /// Times of the first and the last accepted sample, in nanoseconds. An off-CPU sample starts
-    /// before its timestamp, by its weight.
+    /// First and last time of accepted samples, in nanoseconds. Off-CPU samples start earlier, by
+    /// their weight.
     pub time: Option<(u64, u64)>,
-    /// The same two times as wall-clock time: nanoseconds since 1970, UTC. `None` if not recorded.
+    /// The same times as wall-clock time: nanoseconds since 1970, UTC. `None` if not recorded.
     pub wall_time: Option<(u64, u64)>,
-    /// Times of missing samples, sorted, if the profile has columns or streams. At most 100,000 per
-    /// kind and event.
+    /// Times of missing samples, sorted. Only with columns or streams; at most 100,000 per kind and
+    /// event.
     pub gaps: Vec<Gap>,
-    /// True if samples have callchains, false if they only have an address.
+    /// Samples have callchains, not just an address.
     pub has_callchains: bool,
-    /// True if callers were discarded on request: stacks consist of their leaves.
+    /// Callers were dropped on request: stacks are leaves.
     pub leaves_only: bool,
-    /// True for a profile of folded text: a function name is a whole frame as written, and threads
-    /// are unknown.
+    /// The profile comes from folded text: function names are whole frames as written, threads are
+    /// unknown.
     pub is_folded: bool,
-    /// Frames by id. `None` without addresses: then frames are functions.
+    /// Frames by id. `None` without addresses: frames are functions.
     pub(crate) frames: Option<Vec<Frame>>,
-    /// True if a frame's id is `2 * function + is_inlined`. Requires that `frames` is `None`.
+    /// Frame ids are `2 * function + is_inlined`. Requires no `frames`.
     pub(crate) tells_inlined: bool,
     pub(crate) stacks: FrameStacks,
 }
 
 impl Profile {
-    /// Iterates over the functions of a stack, root first, inlined calls included.
+    /// Iterates over a stack's functions, root first, including inlined calls.
     ///
     /// # Panics
     /// If the stack belongs to another profile.
@@ -90,7 +89,7 @@ impl Profile {
         })
     }
 
-    /// Returns the number of frames of a stack.
+    /// Returns a stack's number of frames.
     ///
     /// # Panics
     /// If the stack belongs to another profile.
@@ -99,7 +98,7 @@ impl Profile {
         self.stacks.list(outer).len() + self.stacks.list(inner).len()
     }
 
-    /// Returns the function at an index from the root, or `None` beyond the leaf.
+    /// Returns a stack's function by index from the root.
     ///
     /// # Panics
     /// If the stack belongs to another profile.
@@ -113,8 +112,8 @@ impl Profile {
         Some(self.function_of_frame(*frame))
     }
 
-    /// Returns the profile without the frames of some functions: their callers take over the self
-    /// weight. All ids stay valid. A stack of only these functions becomes empty.
+    /// Returns the profile without some functions. Their callers take over their weight. All ids
+    /// stay valid. A stack of only these functions becomes empty.
     ///
     /// # Examples
     /// ```
@@ -155,8 +154,7 @@ impl Profile {
         }
     }
 
-    /// Returns the two frame lists of a stack: the callers, shared by many stacks, and the frames
-    /// at the leaf.
+    /// Returns a stack's frame lists: callers, which stacks share, and leaf frames.
     ///
     /// # Panics
     /// If the stack belongs to another profile.
@@ -164,7 +162,7 @@ impl Profile {
         self.stacks.lists(id)
     }
 
-    /// Iterates over the frames of a list, root first.
+    /// Iterates over a list's frames, root first.
     ///
     /// # Panics
     /// If the list belongs to another profile.
@@ -172,7 +170,7 @@ impl Profile {
         self.stacks.list(id).iter().map(|frame| FrameId(*frame))
     }
 
-    /// Iterates over the functions of a frame list, root first.
+    /// Iterates over a list's functions, root first.
     pub(crate) fn functions_of(&self, list: FrameListId) -> impl Iterator<Item = FunctionId> + '_ {
         let frames = self.stacks.list(list).iter();
         frames.map(|frame| self.function_of_frame(*frame))
@@ -185,7 +183,7 @@ impl Profile {
         }
     }
 
-    /// Iterates over the frames of a stack, root first.
+    /// Iterates over a stack's frames, root first.
     ///
     /// # Panics
     /// If the stack belongs to another profile.
@@ -250,7 +248,7 @@ impl Profile {
         &self.comms[self.thread(id).comm as usize]
     }
 
-    /// Returns the index of the first event with samples, the default event of reports.
+    /// Returns the first event with samples, the default of reports.
     pub fn main_event(&self) -> Option<usize> {
         self.events.iter().position(|e| e.samples > 0)
     }

@@ -1,9 +1,8 @@
-//! Merges the rows of one Rust function with two manglings.
+//! Merges the rows of a Rust function with two manglings.
 //!
-//! A program and its libraries may use different mangling schemes and contain the same function.
-//! The legacy scheme names a method by its type's path and the *parameters* of the `impl`:
-//! `alloc::raw_vec::RawVecInner<A>::grow`. The v0 scheme names the type:
-//! `<alloc::raw_vec::RawVecInner>::grow`.
+//! A program and its libraries may use different mangling schemes. The legacy scheme names a method
+//! by its type's path and the *parameters* of the `impl`: `alloc::raw_vec::RawVecInner<A>::grow`.
+//! v0 names the type: `<alloc::raw_vec::RawVecInner>::grow`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,12 +10,11 @@ use std::collections::HashMap;
 use crate::model::Profile;
 use crate::top::{RowKey, TopFunctions};
 
-/// Adds each row with a legacy name to the row with the matching v0 name. All other key fields must
-/// be equal.
+/// Adds rows with legacy names to the rows with matching v0 names and otherwise equal keys.
 pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     let name_of =
         |key: &RowKey| -> Option<&str> { profile.function(key.function?).name.as_deref().ok() };
-    // Rows with v0 names, by key and name.
+    // Rows with v0 names.
     let mut v0: HashMap<(RowKey, &str), usize> = HashMap::new();
     let without_function = |key: &RowKey| RowKey {
         function: None,
@@ -43,7 +41,7 @@ pub fn merge(profile: &Profile, top: &mut TopFunctions) {
             let row = &mut top.rows[target];
             row.self_weight = row.self_weight.saturating_add(more.self_weight);
             row.self_samples += more.self_samples;
-            // One may have called the other: cap the total, so that no sample counts twice.
+            // One may have called the other: no sample counts twice.
             row.total_weight =
                 (row.total_weight.saturating_add(more.total_weight)).min(top.weight_total);
             row.total_samples += more.total_samples;
@@ -53,7 +51,7 @@ pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     top.rows.retain(|_| into.next().flatten().is_none());
 }
 
-/// Returns true for a v0 name of a method of a type without arguments: `<a::B>::c`.
+/// Returns true for a v0 method of a type without arguments: `<a::B>::c`.
 fn is_of_plain_type(name: &str) -> bool {
     let Some((path, method)) = name
         .strip_prefix('<')
@@ -80,7 +78,7 @@ fn as_v0(name: &str) -> Option<Cow<'_, str>> {
         .then(|| Cow::Owned(format!("<{path}>::{method}")))
 }
 
-/// Returns true for a path of plain identifiers: `alloc::raw_vec::RawVecInner`.
+/// Returns true for a plain path: `alloc::raw_vec::RawVecInner`.
 fn is_path(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     text.split("::")

@@ -1,4 +1,4 @@
-//! Quality of a profile: complete stacks, named frames, and reasons for the rest.
+//! Quality of a profile: complete stacks, named frames, reasons for the rest.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,22 @@ use rprof_image::Reason;
 use crate::frame::{Function, Object, ObjectId};
 use crate::idle::IdleThreads;
 
-/// Tally of complete and truncated stacks, for samples with a callchain.
+/// Tally of stacks with callchains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackTally {
     /// Samples with a callchain.
     pub total: u64,
-    /// Stacks that reach the entry of a program or thread, or that have only kernel frames.
+    /// Stacks that reach a program's or thread's entry, or have only kernel frames.
     pub complete: u64,
     /// Stacks that end before the root.
     pub truncated: u64,
-    /// Stacks truncated because an image has no unwind information.
+    /// Stacks truncated by missing unwind information.
     pub no_unwind_info: u64,
-    /// Stacks truncated for another reason.
+    /// Stacks truncated for other reasons.
     pub other: u64,
-    /// Part of `other` with callers on another stack, which was not copied (Go's runtime, signal
-    /// handlers).
+    /// Part of `other` with callers on another, uncopied stack (Go's runtime, signal handlers).
     pub other_stack: u64,
-    /// Stacks unwound by rprof, with an exact end. The others are judged by their frame names.
+    /// Stacks unwound by rprof, with a known end. Frame names decide about the others.
     pub unwound: u64,
 }
 
@@ -41,17 +40,16 @@ impl StackTally {
     }
 }
 
-/// Maximum number of objects in [`Quality::worst`].
 const WORST: usize = 5;
 
-/// Count of an event over the whole recording, independent of samples.
+/// Count of an event over the whole recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedEvent {
-    /// Name of the event, of any content.
+    /// Event name, of any content.
     pub name: String,
     /// Number of occurrences; nanoseconds for clocks.
     pub value: u64,
-    /// True if the event was counted all the time; otherwise the value is an estimate.
+    /// The event was counted all the time; otherwise `value` is an estimate.
     pub is_exact: bool,
 }
 
@@ -64,37 +62,34 @@ pub struct Quality {
     pub frames: u64,
     /// Number of frames with a symbol name.
     pub named: u64,
-    /// Number of frames without a symbol name, in functions located by unwind information.
+    /// Number of frames without symbol name, located by unwind information.
     pub located: u64,
-    /// Number of other frames without a name, by reason.
+    /// Number of other unnamed frames, by reason.
     pub unnamed: BTreeMap<Reason, u64>,
-    /// Objects with most frames without a symbol name, sorted: name, reason, number of frames.
+    /// Objects with most frames without symbol name, sorted: name, reason, number of frames.
     pub worst: Vec<(String, Reason, u64)>,
-    /// Lost records: of the whole recording, or of the CPUs, times and threads that a filter
-    /// selects.
+    /// Lost records: of the recording, or of the CPUs, times and threads that a filter selects.
     pub lost: u64,
-    /// Number of samples for comparison with `lost`: all, or the ones accepted by a filter on
-    /// thread, CPU or time. Filters on functions do not count. 0 if unknown.
+    /// Number of samples before filters on functions, for comparison with `lost`; 0 if unknown.
     pub recorded: u64,
     /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
-    /// Objects without frames for inlined calls: Rust code without debug information.
+    /// Objects without inlined frames: Rust code without debug information.
     pub hides_inlined: Vec<String>,
-    /// True if part of the recording is missing or unreadable, so that amounts are too low.
+    /// Part of the recording is missing or unreadable, so amounts are too low.
     pub damaged: bool,
     /// CPU time, if recorded.
     pub cpu_time: Option<CpuTime>,
     /// Counted events, if recorded.
     pub counted: Vec<CountedEvent>,
-    /// Threads with folded idle waits.
+    /// Folded idle threads.
     pub idle: IdleThreads,
-    /// Warnings for the user, as sentences.
+    /// Warnings, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl Quality {
-    /// Counts named frames, and unnamed frames by reason and object. `samples` holds the number of
-    /// samples of each function.
+    /// Counts named and unnamed frames, given the number of samples of each function.
     pub fn of_frames(functions: &[Function], objects: &[Object], samples: &[u64]) -> Quality {
         let mut quality = Quality::default();
         let mut nameless: BTreeMap<(ObjectId, Reason), u64> = BTreeMap::new();
@@ -121,7 +116,7 @@ impl Quality {
         quality
     }
 
-    /// Adds the quality of another profile, except CPU time and counted events. Drops duplicate
+    /// Adds another profile's quality, except CPU time and counted events. Drops duplicate
     /// warnings.
     pub fn add(&mut self, more: &Quality) {
         self.stacks.add(&more.stacks);
@@ -163,7 +158,7 @@ impl Quality {
         self.worst.truncate(WORST);
     }
 
-    /// Returns the share of frames with a name, from 0 to 1; 1 without frames.
+    /// Returns the share of named frames, from 0 to 1; 1 without frames.
     pub fn named_share(&self) -> f64 {
         share(self.named, self.frames)
     }

@@ -1,19 +1,19 @@
-//! [`reason`]: derives the wait reason of a thread from the functions on its stack.
+//! [`reason`]: derives wait reasons from stacks.
 
 use std::borrow::Cow;
 
 use crate::pattern::matches_name;
 
-/// Reason of a wait without further information.
+/// Wait without further information.
 pub(crate) const OFF_CPU: &str = "[off CPU]";
 
-/// Reason of a runnable thread that waits for a CPU.
+/// Wait of a runnable thread for a CPU.
 pub const WAITING_FOR_CPU: &str = "[waiting for a CPU]";
 
-/// Word for time on CPU, next to the words for wait reasons.
+/// Word for time on CPU.
 pub const RUNNING: &str = "running";
 
-/// All words: time on CPU, wait reasons, and idle threads.
+/// All words: time on CPU, wait reasons, idle threads.
 pub const WORDS: &[&str] = &[
     RUNNING,
     "cpu",
@@ -37,10 +37,10 @@ pub const WORDS: &[&str] = &[
     "idle",
 ];
 
-/// Wait for a page that the program accessed. It takes precedence over the disk or lock behind it.
+/// Wait for a page. It takes precedence over the disk or lock behind it.
 const PAGE_FAULT: &str = "[page fault]";
 
-/// Scheduler functions at the leaf of all waits. A trailing `*` matches any suffix.
+/// Scheduler functions, at the leaf of all waits. A trailing `*` matches any suffix.
 const SCHEDULER: &[&str] = &[
     "__schedule",
     "schedule",
@@ -63,7 +63,7 @@ const FAULTS: &[&str] = &[
     "do_page_fault",
 ];
 
-/// Reasons by the innermost kernel function with a match.
+/// Reasons, by the innermost matching kernel function.
 const REASONS: &[(&str, &[&str])] = &[
     (
         WAITING_FOR_CPU,
@@ -237,11 +237,11 @@ const REASONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Generic system call wrappers, without leading underscores.
+/// System call wrappers, without leading underscores.
 const CALLERS_OF_SYSTEM: &[&str] = &["syscall", "syscall_cancel*", "internal_syscall_cancel*"];
 
-/// Reasons by system call function, without leading underscores. It must be the leaf, because
-/// programs have own functions with such names.
+/// Reasons by system call function, without leading underscores. Only leaves count, because
+/// programs reuse such names.
 const REASONS_OF_CALLS: &[(&str, &[&str])] = &[
     (
         "[poll]",
@@ -321,7 +321,7 @@ const REASONS_OF_CALLS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Reasons by functions that block in only one way, without leading underscores.
+/// Reasons by functions that block in one way only, without leading underscores.
 const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
     (
         "[futex]",
@@ -365,12 +365,11 @@ const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Maximum number of user-space functions to examine from the leaf on: the C library's part of a
-/// system call.
+/// Maximum number of user-space functions to examine from the leaf on.
 const MAX_OUTWARDS: usize = 5;
 
-/// Derives the wait reason, a name in brackets, from user-space functions, leaf first. `None` if
-/// they are ambiguous.
+/// Derives the wait reason, in brackets, from user-space functions, leaf first. `None` if
+/// ambiguous.
 ///
 /// # Examples
 /// ```
@@ -418,13 +417,13 @@ fn is_one_of(name: &str, patterns: &[&str]) -> bool {
         })
 }
 
-/// Returns a kernel function's name without the compiler's suffix.
+/// Removes the compiler's suffix.
 fn plain(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Derives the wait reason, a name in brackets, from kernel functions, leaf first. Falls back to
-/// the innermost function outside the scheduler.
+/// Derives the wait reason, in brackets, from kernel functions, leaf first. Falls back to the
+/// innermost function outside the scheduler.
 ///
 /// # Examples
 /// ```
@@ -454,7 +453,7 @@ pub fn reason<'a>(kernel: impl IntoIterator<Item = &'a str>) -> Cow<'static, str
     }
 }
 
-/// Returns a reason as a word: `kernel-lock` for `[kernel lock]`, `cpu` for waiting for a CPU.
+/// Converts a reason to a word: `kernel-lock` for `[kernel lock]`, `cpu` for waiting for a CPU.
 fn word(name: &str) -> String {
     let spelled = |name: &str| {
         let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -510,7 +509,7 @@ mod tests {
 
     #[test]
     fn reasons_are_those_of_the_kernels_functions() {
-        // Chains of Linux 6.18 and 6.1.
+        // Linux 6.18 and 6.1.
         let sleeping = "schedule do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep do_syscall_64";
         for (chain, expected) in [
             (sleeping, "[sleep]"),

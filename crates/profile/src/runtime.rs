@@ -25,7 +25,7 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// Detects the runtime by the file name of a program or library, without folders.
+    /// Detects the runtime by file name, without folders.
     pub fn of_file(name: &str) -> Option<Runtime> {
         Some(match name {
             "beam.smp" => Runtime::Erlang,
@@ -41,7 +41,7 @@ impl Runtime {
         })
     }
 
-    /// Detects the runtime by a function name: GHC links its runtime into each program.
+    /// Detects the runtime by function name: GHC links its runtime into each program.
     pub fn of_function(name: &str) -> Option<Runtime> {
         (name == "hs_main" || name.starts_with("stg_ap_")).then_some(Runtime::Haskell)
     }
@@ -61,7 +61,7 @@ impl Runtime {
         }
     }
 
-    /// Returns the reason why the runtime truncates stacks, if it does.
+    /// Returns why the runtime truncates stacks, if it does.
     pub fn cuts_stacks(self) -> Option<&'static str> {
         match self {
             Runtime::Erlang => Some("Erlang's code keeps no frame pointers unless it is told to"),

@@ -1,4 +1,4 @@
-//! Threads and samples, aggregated by stack or as single samples in columns.
+//! Threads and samples, aggregated or single.
 
 use crate::stacks::StackId;
 
@@ -6,16 +6,16 @@ use crate::stacks::StackId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(pub u32);
 
-/// A thread, or all threads of one name if the profile has no thread ids.
+/// A thread, or all threads of a name without thread ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// Process id; `None` if threads are distinguished only by name.
+    /// Process id; `None` without thread ids.
     pub pid: Option<i32>,
-    /// Thread id; `None` if threads are distinguished only by name.
+    /// Thread id; `None` without thread ids.
     pub tid: Option<i32>,
-    /// Name of the thread: an index into [`Profile::comms`](crate::Profile::comms).
+    /// Thread name: an index into [`Profile::comms`](crate::Profile::comms).
     pub comm: u32,
-    /// Last name of the process's main thread, if known: an index like `comm`.
+    /// Last name of the main thread, if known: an index like `comm`.
     pub process_comm: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ pub struct AggregatedStack {
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Time, in nanoseconds of the recording's clock; 0 if samples have no time.
+    /// Nanoseconds of the recording's clock; 0 without time.
     pub time: u64,
     /// CPU number, if recorded.
     pub cpu: Option<u32>,
@@ -54,7 +54,7 @@ pub struct Sample {
 /// Time of missing samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
-    /// Time, in nanoseconds of the recording's clock.
+    /// Nanoseconds of the recording's clock.
     pub time: u64,
     /// CPU number, if recorded.
     pub cpu: Option<u32>,
@@ -66,17 +66,16 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum GapCause {
-    /// Number of records dropped before this time because a buffer was full.
+    /// Number of records dropped before because a buffer was full.
     Lost(u64),
-    /// The kernel throttled sampling from this time on.
+    /// The kernel throttled sampling from then on.
     Throttled,
 }
 
-/// Single samples, sorted by time, in columns of 32 bytes per sample.
+/// Single samples by time, in columns: 32 bytes each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleColumns {
     times: Vec<u64>,
-    /// `NO_CPU` if not recorded.
     cpus: Vec<u32>,
     threads: Vec<ThreadId>,
     stacks: Vec<StackId>,
@@ -150,7 +149,7 @@ impl SampleColumns {
         Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU)
     }
 
-    /// Replaces the stacks of an event's samples if `other` returns a replacement.
+    /// Replaces stacks of an event if `other` returns a replacement.
     pub(crate) fn replace_stacks(
         &mut self,
         event: usize,
@@ -164,7 +163,7 @@ impl SampleColumns {
         }
     }
 
-    /// Keeps the accepted samples, by event and stack.
+    /// Keeps samples by event and stack.
     pub(crate) fn filtered(self, is_wanted: impl Fn(usize, StackId) -> bool) -> SampleColumns {
         let wanted: Vec<Sample> = (self.iter())
             .filter(|sample| is_wanted(sample.event, sample.stack))
@@ -172,7 +171,6 @@ impl SampleColumns {
         SampleColumns::from_samples(&wanted)
     }
 
-    /// Moves the samples of one event to another.
     pub(crate) fn move_event(&mut self, from: usize, to: usize) {
         for event in &mut self.events {
             if *event as usize == from {

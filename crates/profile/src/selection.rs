@@ -1,4 +1,4 @@
-//! [`Selection`]: stacks of an event, reweighted under conditions.
+//! [`Selection`]: an event's stacks, reweighted under conditions.
 
 use std::sync::Arc;
 
@@ -29,28 +29,27 @@ pub enum Condition {
     /// First and last time, inclusive, in nanoseconds of the recording's clock. Requires single
     /// samples.
     Time(u64, u64),
-    /// The stack contains at least one of these functions.
+    /// The stack contains any of these functions.
     With(FunctionSet),
     /// The stack contains none of these functions.
     Without(FunctionSet),
 }
 
-/// Stacks of one event, to be reweighted when conditions change.
+/// Stacks of one event, reweighted when conditions change.
 ///
-/// Conditions change weights instead of hiding stacks, so shares refer to the accepted samples.
+/// Conditions change weights instead of hiding stacks, so shares refer to accepted samples.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     event: usize,
     entries: Vec<AggregatedStack>,
-    /// Index of each sample's stack in `entries`, by index into [`Profile::samples`]. `NO_ENTRY`
-    /// for other events.
+    /// Entry of each sample in [`Profile::samples`]; `NO_ENTRY` for other events.
     of_sample: Option<Vec<u32>>,
 }
 
 const NO_ENTRY: u32 = u32::MAX;
 
 impl Selection {
-    /// Creates a selection of all stacks of an event.
+    /// Selects all stacks of an event.
     pub fn of(profile: &Profile, event: usize) -> Selection {
         let entries: Vec<AggregatedStack> = (profile.aggregated.iter())
             .filter(|entry| entry.event == event)
@@ -82,26 +81,26 @@ impl Selection {
         self.event
     }
 
-    /// Stacks with their unconditional weights.
+    /// Stacks with unconditional weights.
     pub fn entries(&self) -> &[AggregatedStack] {
         &self.entries
     }
 
-    /// Returns the index of a sample's stack, if the sample belongs to the event.
+    /// Returns the index of a sample's stack, for samples of the event.
     pub fn entry_of(&self, sample: usize) -> Option<usize> {
         let entry = *self.of_sample.as_ref()?.get(sample)?;
         (entry != NO_ENTRY).then_some(entry as usize)
     }
 
-    /// Returns true if conditions on time and CPU work: the profile has single samples.
+    /// Returns true if conditions on time and CPU work: single samples exist.
     pub fn has_samples(&self) -> bool {
         self.of_sample.is_some()
     }
 
-    /// Returns all stacks, in order, with the weights and counts of the samples that meet all
-    /// conditions. Without single samples, no sample meets a condition on time or CPU.
+    /// Returns all stacks, in order, with the weights of samples that meet all conditions. Without
+    /// single samples, none meets a condition on time or CPU.
     ///
-    /// Cost: a pass over the stacks, and over the samples if there is a condition on time or CPU.
+    /// Makes one pass over the stacks, and one over the samples for time or CPU.
     pub fn weigh(&self, profile: &Profile, conditions: &[Condition]) -> Vec<AggregatedStack> {
         let mut entries = self.weighed_by_sample(profile, conditions);
         let by_stack = StackMatcher::of(profile, conditions);
@@ -129,8 +128,7 @@ impl Selection {
         entries
     }
 
-    /// Returns the total weight, in the unit of `by`, of the stacks that contain one of these
-    /// functions.
+    /// Returns the total weight, in the unit of `by`, of stacks with any of these functions.
     pub fn weight_with(
         profile: &Profile,
         entries: &[AggregatedStack],
@@ -160,7 +158,6 @@ impl Selection {
         let (Some(of_sample), Some(samples)) = (&self.of_sample, &profile.samples) else {
             return entries;
         };
-        // Samples are sorted by time.
         let times = samples.times();
         let (mut first, mut end) = (0, times.len());
         for condition in conditions {
@@ -187,15 +184,15 @@ impl Selection {
     }
 }
 
-/// Marks callers not examined yet. Sets occupy fewer bits.
+/// Marks unexamined callers. Sets have fewer bits.
 const NOT_KNOWN: u64 = u64::MAX;
 
 /// Matches functions of stacks, with a cache for shared callers.
 struct StackMatcher<'p> {
     profile: &'p Profile,
-    /// Function sets, and whether a stack must contain one of each.
+    /// Function sets, and whether a stack must contain one.
     sets: Vec<(&'p [bool], bool)>,
-    /// By caller list: a bit per set for a match, or `NOT_KNOWN`.
+    /// By caller list: a bit per matching set, or `NOT_KNOWN`.
     of_callers: Vec<u64>,
 }
 
@@ -206,7 +203,7 @@ impl<'p> StackMatcher<'p> {
             Condition::Without(set) => Some((&**set, false)),
             _ => None,
         };
-        // More than 63 conditions are implausible. Further ones are ignored.
+        // Further conditions are ignored: 63 are plenty.
         let sets: Vec<_> = conditions.iter().filter_map(set).take(63).collect();
         let lists = match sets.is_empty() {
             true => 0,
@@ -248,7 +245,7 @@ impl<'p> StackMatcher<'p> {
     }
 }
 
-/// Returns the set of functions accepted by a predicate.
+/// Returns the functions that a predicate accepts.
 pub fn functions_where(
     profile: &Profile,
     mut is_in: impl FnMut(FunctionId) -> bool,
@@ -263,8 +260,8 @@ mod tests {
     use super::*;
     use crate::{ProfileBuilder, Sample, Thread, WeighBy, WeightUnit};
 
-    /// Samples of weight 10 at times 0 to 9: f0 -> f1 and f0 -> f2, two processes with one thread
-    /// each, two CPUs.
+    /// Samples of weight 10 at times 0 to 9: f0 -> f1 and f0 -> f2, two processes of one thread,
+    /// two CPUs.
     fn profile() -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let other = builder.add_event("other", WeightUnit::Events);

@@ -1,4 +1,4 @@
-//! [`StackTree`]: all stacks of an event as one call tree with replaceable weights.
+//! [`StackTree`]: all stacks as one call tree with replaceable weights.
 
 use crate::call_tree::by_name;
 use crate::frame::FunctionId;
@@ -8,11 +8,10 @@ use crate::stacks::StackId;
 use crate::top::WeighBy;
 use crate::trie::NO_NODE;
 
-/// Call tree of all stacks, root first, in preorder and in columns of 32 bytes per node.
+/// Call tree of all stacks, root first, in preorder and columns: 32 bytes per node.
 ///
-/// A node's subtree ranges from its own index to its [end](Self::end), so a drawing skips narrow
-/// subtrees in one step. Siblings are sorted by name, independent of weights. The weights are the
-/// last ones [set](Self::set_weights).
+/// A subtree ranges from its node to the node's [end](Self::end), so a drawing skips narrow ones in
+/// one step. Siblings are sorted by name. [`set_weights`](Self::set_weights) replaces the weights.
 ///
 /// # Examples
 /// ```
@@ -48,7 +47,7 @@ pub struct StackTree {
 }
 
 impl StackTree {
-    /// Builds the tree of the given stacks, with all weights 0.
+    /// Builds the tree of stacks, with weights 0.
     pub fn of(profile: &Profile, entries: &[AggregatedStack]) -> StackTree {
         let ranks = ranks(profile);
         let paths: Vec<Path<'_>> = (entries.iter())
@@ -94,7 +93,7 @@ impl StackTree {
         tree
     }
 
-    /// Ends the subtrees of open nodes, except for the outermost `kept`.
+    /// Ends open subtrees except the outermost `kept`.
     fn close(&mut self, open: &mut Vec<u32>, kept: usize) {
         let end = self.functions.len() as u32;
         for node in open.drain(kept..) {
@@ -102,8 +101,7 @@ impl StackTree {
         }
     }
 
-    /// Sets the weights. `entries` must be the stacks that the tree was built from, in the same
-    /// order, with any weights.
+    /// Sets the weights. `entries` must be the constructor's in the same order, with any weights.
     pub fn set_weights(&mut self, entries: &[AggregatedStack], by: WeighBy) {
         self.own.fill(0);
         self.whole = 0;
@@ -141,7 +139,7 @@ impl StackTree {
     /// Function of a node.
     ///
     /// # Panics
-    /// If the node does not exist. This holds for all methods with a node argument.
+    /// If the node does not exist, as in all methods.
     pub fn function(&self, node: u32) -> FunctionId {
         self.functions[node as usize]
     }
@@ -151,7 +149,7 @@ impl StackTree {
         Some(self.parents[node as usize]).filter(|parent| *parent != NO_NODE)
     }
 
-    /// Index after the last descendant of a node.
+    /// Index after a node's last descendant.
     pub fn end(&self, node: u32) -> u32 {
         self.ends[node as usize]
     }
@@ -161,17 +159,17 @@ impl StackTree {
         self.depths[node as usize]
     }
 
-    /// Weight of the samples whose stack ends at a node.
+    /// Weight of samples that end at a node.
     pub fn own(&self, node: u32) -> u64 {
         self.own[node as usize]
     }
 
-    /// Weight of the samples whose stack passes through a node.
+    /// Weight of samples through a node.
     pub fn total(&self, node: u32) -> u64 {
         self.total[node as usize]
     }
 
-    /// Iterates over the children of a node (`None`: the roots), by name.
+    /// Iterates over a node's children (`None`: roots), by name.
     pub fn children(&self, node: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         let (first, end) = match node {
             Some(node) => (node + 1, self.end(node)),
@@ -182,10 +180,9 @@ impl StackTree {
     }
 }
 
-/// Frames of a stack, root first.
 #[derive(Clone, Copy, Debug)]
 struct Path<'p> {
-    /// Callers. Stacks with equal callers share this slice.
+    /// Callers. Equal ones share this slice.
     outer: &'p [u32],
     inner: &'p [u32],
 }
@@ -211,7 +208,7 @@ impl<'p> Path<'p> {
     }
 }
 
-/// Returns the rank of each function in name order.
+/// Ranks the functions by name.
 fn ranks(profile: &Profile) -> Vec<u32> {
     let mut order: Vec<u32> = (0..profile.functions.len() as u32).collect();
     order.sort_unstable_by(|a, b| by_name(profile, FunctionId(*a), FunctionId(*b)));
@@ -222,9 +219,9 @@ fn ranks(profile: &Profile) -> Vec<u32> {
     ranks
 }
 
-/// Returns the indices of paths, sorted by the ranks of their frames, root first.
+/// Sorts paths by the ranks of their frames, root first. Returns their indexes.
 ///
-/// Sorts level by level, so that it examines a shared prefix only once per path, however deep.
+/// Sorts by level, so each path's shared prefix is examined once, however deep.
 fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
     let rank_at = |path: u32, depth: usize| {
         let path = paths[path as usize];
@@ -327,7 +324,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nodes are the prefixes of all stacks, in name order. A sorted map is the reference.
+        /// Compares with a sorted map of stack prefixes.
         #[test]
         fn nodes_are_the_sorted_beginnings_of_stacks(stacks in prop::collection::vec((prop::collection::vec(0u8..4, 0..9), 1u64..9), 1..40)) {
             let profile = profile(&stacks);
@@ -353,8 +350,7 @@ mod tests {
             }
         }
 
-        /// Totals are the sums of the subtrees. A function's self weight agrees with
-        /// `TopFunctions`.
+        /// Totals are sums of subtrees; self agrees with `TopFunctions`.
         #[test]
         fn weights_are_those_of_the_table(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..7), 1u64..9), 1..30)) {
             let profile = profile(&stacks);

@@ -3,7 +3,7 @@
 use crate::frame::FrameId;
 use crate::intern::Lists;
 
-/// Id of a stack: see [`Profile::stack`](crate::Profile::stack). Two ids may refer to equal stacks.
+/// Id of a stack: see [`Profile::stack`](crate::Profile::stack). Equal stacks may have two ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
 
@@ -11,17 +11,15 @@ pub struct StackId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameListId(pub u32);
 
-/// Stacks, each with two interned lists: the callers, shared by many stacks, and the frames at the
-/// leaf.
+/// Stacks of two interned lists each: callers, which stacks share, and leaf frames.
 #[derive(Debug, Default)]
 pub(crate) struct FrameStacks {
     lists: Lists<u32>,
-    /// Ids of the outer and the inner list.
+    /// Outer and inner list.
     stacks: Vec<(FrameListId, FrameListId)>,
 }
 
 impl FrameStacks {
-    /// Starts with interned lists.
     pub(crate) fn with_lists(lists: Lists<u32>) -> FrameStacks {
         FrameStacks {
             lists,
@@ -29,7 +27,6 @@ impl FrameStacks {
         }
     }
 
-    /// Interns a list of frames, root first.
     pub(crate) fn intern_list(&mut self, frames: &[u32]) -> FrameListId {
         FrameListId(self.lists.intern(frames).0)
     }
@@ -39,17 +36,15 @@ impl FrameStacks {
         StackId(self.stacks.len() as u32 - 1)
     }
 
-    /// Returns the outer and the inner list of a stack.
+    /// Returns the outer and inner list of a stack.
     pub(crate) fn lists(&self, id: StackId) -> (FrameListId, FrameListId) {
         self.stacks[id.0 as usize]
     }
 
-    /// Returns the number of distinct lists.
     pub(crate) fn list_count(&self) -> usize {
         self.lists.len()
     }
 
-    /// Returns the number of frames in all distinct lists.
     pub(crate) fn frame_count(&self) -> usize {
         self.lists.item_count()
     }
@@ -59,7 +54,7 @@ impl FrameStacks {
         self.lists.get(id.0)
     }
 
-    /// Removes all unwanted frames. Stack ids stay valid.
+    /// Removes unwanted frames. Stack ids stay valid.
     pub(crate) fn with_frames_where(&self, is_wanted: impl Fn(u32) -> bool) -> FrameStacks {
         let mut lists = Lists::default();
         let mut frames = Vec::new();
@@ -80,7 +75,6 @@ impl FrameStacks {
         }
     }
 
-    /// Returns the frames of a stack, root first.
     pub(crate) fn get(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
         let (outer, inner) = self.stacks[id.0 as usize];
         let frames = self.lists.get(outer.0).iter();

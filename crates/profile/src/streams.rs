@@ -1,20 +1,19 @@
-//! [`SampleStreams`]: single samples by thread, sorted by time, compressed to a few bytes each.
+//! [`SampleStreams`]: single samples by thread and time, compressed to a few bytes each.
 //!
-//! Ten million samples take 320 MB in [columns](crate::SampleColumns), and some 70 MB in streams,
-//! which are read only sequentially. A sample encodes the time since its predecessor and its index
-//! in [`Profile::aggregated`](crate::Profile::aggregated), plus CPU and weight if these have
-//! changed.
+//! Ten million samples take 320 MB in [columns](crate::SampleColumns), and 70 MB in streams, which
+//! are read only sequentially. A sample encodes the time since its predecessor, its index in
+//! [`Profile::aggregated`](crate::Profile::aggregated), and any change of CPU and weight.
 
 use crate::samples::ThreadId;
 
 /// Sample of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamedSample {
-    /// Time, in nanoseconds of the recording's clock; 0 if samples have no time.
+    /// Nanoseconds of the recording's clock; 0 without time.
     pub time: u64,
     /// CPU number, if recorded.
     pub cpu: Option<u32>,
-    /// Index of its aggregated stack, which holds event, thread and stack.
+    /// Index of the aggregated stack, with event and thread.
     pub entry: u32,
     /// Period, in the event's unit.
     pub weight: u64,
@@ -40,7 +39,7 @@ pub struct SampleStream {
     last: Last,
 }
 
-/// Fields of the previous sample, the base of the next delta.
+/// Previous sample, the base of the next delta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Last {
     time: u64,
@@ -49,17 +48,17 @@ struct Last {
     cpu: u64,
 }
 
-/// Flag in a sample's first number: a weight follows.
+/// Flag in the first number: a weight follows.
 const HAS_WEIGHT: u64 = 1;
 
-/// Flag in a sample's first number: a CPU follows.
+/// Flag in the first number: a CPU follows.
 const HAS_CPU: u64 = 2;
 
-/// Number of flag bits in the first number. The entry uses the bits above.
+/// Flag bits in the first number, below the entry.
 const FLAG_BITS: u32 = 2;
 
 impl SampleStream {
-    /// Appends a sample. A sample earlier than its predecessor takes more bytes.
+    /// Appends a sample. An earlier one takes more bytes.
     pub fn push(&mut self, sample: StreamedSample) {
         let cpu = sample.cpu.map_or(0, |cpu| u64::from(cpu) + 1);
         let mut head = u64::from(sample.entry) << FLAG_BITS;
@@ -124,7 +123,7 @@ impl<'s> IntoIterator for &'s SampleStream {
     }
 }
 
-/// Iterator over the samples of a [`SampleStream`].
+/// Iterator over a [`SampleStream`].
 #[derive(Clone, Debug)]
 pub struct StreamIter<B> {
     bytes: B,
@@ -181,7 +180,7 @@ impl<B: AsRef<[u8]>> Iterator for StreamIter<B> {
     }
 }
 
-/// Appends a number as LEB128: seven bits per byte, lowest first.
+/// Appends a LEB128 number: seven bits per byte, lowest first.
 #[inline]
 fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
@@ -191,15 +190,15 @@ fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Single samples by thread, sorted by time: see [`Profile::streams`](crate::Profile::streams).
+/// Single samples by thread and time: see [`Profile::streams`](crate::Profile::streams).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleStreams {
-    /// By thread id. Threads without samples may be missing at the end.
+    /// By thread id. The last threads may be missing.
     threads: Vec<SampleStream>,
 }
 
 impl SampleStreams {
-    /// Appends a sample. Its time must not precede the thread's last sample.
+    /// Appends a thread's sample. Its time must not precede the last one.
     pub fn push(&mut self, thread: ThreadId, sample: StreamedSample) {
         let place = thread.0 as usize;
         if self.threads.len() <= place {
@@ -208,7 +207,7 @@ impl SampleStreams {
         self.threads[place].push(sample);
     }
 
-    /// Iterates over the samples of a thread, by time.
+    /// Iterates over a thread's samples, by time.
     pub fn of(&self, thread: ThreadId) -> StreamIter<&[u8]> {
         match self.threads.get(thread.0 as usize) {
             Some(stream) => stream.iter(),
@@ -216,12 +215,12 @@ impl SampleStreams {
         }
     }
 
-    /// Iterates over the samples of all threads, thread by thread.
+    /// Iterates over all samples, thread by thread.
     pub fn iter(&self) -> impl Iterator<Item = StreamedSample> + '_ {
         self.threads.iter().flatten()
     }
 
-    /// Changes the entry of each sample. Drops samples without a new entry.
+    /// Renumbers entries. Drops samples of entries without a new number.
     pub(crate) fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> SampleStreams {
         let renumbered = |stream: &SampleStream| {
             let mut kept = SampleStream::default();

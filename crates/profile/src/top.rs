@@ -9,7 +9,7 @@ use crate::samples::{AggregatedStack, Thread};
 /// Weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeighBy {
-    /// Its period: the number of events that it represents.
+    /// Its period: the number of represented events.
     #[default]
     Period,
     /// Always 1.
@@ -25,7 +25,7 @@ impl WeighBy {
         }
     }
 
-    /// Returns the weight of a sample with this period.
+    /// Returns the weight of one sample.
     pub fn of_sample(self, weight: u64) -> u64 {
         match self {
             WeighBy::Period => weight,
@@ -34,7 +34,7 @@ impl WeighBy {
     }
 }
 
-/// Columns of the row key. Process and thread require a profile with thread ids.
+/// Columns of row keys. Process and thread require thread ids in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Thread name.
@@ -49,7 +49,7 @@ pub struct Keys {
     pub object: bool,
     /// Function.
     pub symbol: bool,
-    /// Line. Requires a profile that distinguishes functions by line.
+    /// Line. Requires functions distinguished by line.
     pub line: bool,
 }
 
@@ -66,7 +66,7 @@ impl Keys {
     };
 }
 
-/// Key of a row. `None` for columns outside of [`Keys`].
+/// Key of a row. `None` for other columns than the [`Keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowKey {
     /// Index into [`Profile::comms`].
@@ -75,7 +75,7 @@ pub struct RowKey {
     pub pid: Option<i32>,
     /// Thread.
     pub tid: Option<i32>,
-    /// Thread state: the function of the wait reason; `Some(None)` if running.
+    /// Thread state: the wait reason's function; `Some(None)` if running.
     pub state: Option<Option<FunctionId>>,
     /// Object.
     pub object: Option<ObjectId>,
@@ -105,7 +105,7 @@ pub struct TopRow {
     pub key: RowKey,
     /// Weight of samples with the row at the leaf.
     pub self_weight: u64,
-    /// Weight of samples that contain the row. Recursion counts once.
+    /// Weight of samples that contain the row, once per sample.
     pub total_weight: u64,
     /// Number of samples with the row at the leaf.
     pub self_samples: u64,
@@ -119,7 +119,7 @@ const FEW_EVENTS: usize = 32;
 /// Rows of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopFunctions {
-    /// Total weight of all samples; the base of percentages.
+    /// Total weight, the base of percentages.
     pub weight_total: u64,
     /// Rows, sorted by name until [`sort`](Self::sort).
     pub rows: Vec<TopRow>,
@@ -132,7 +132,7 @@ impl TopFunctions {
         TopFunctions::of_entries(profile, entries, weight, keys)
     }
 
-    /// Sums the given stacks, which may be [reweighted](crate::selection::Selection::weigh).
+    /// Sums stacks, possibly [reweighted](crate::selection::Selection::weigh).
     pub fn of_entries<'e>(
         profile: &Profile,
         entries: impl Iterator<Item = &'e AggregatedStack>,
@@ -140,14 +140,14 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let is_by_function = !(keys.comm || keys.pid || keys.tid || keys.state);
-        // A table of all functions per event costs events times functions.
+        // Tables of all functions per event cost events times functions.
         let has_few_events = profile.events.len() <= FEW_EVENTS;
         if is_by_function && keys.symbol && has_few_events {
             return TopFunctions::by_function(profile, entries, weight, keys);
         }
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
-        // If the key depends only on the function, look up each function's row once.
+        // Look up each function's row once if the key depends on nothing else.
         let cached = usize::from(is_by_function && has_few_events) * profile.functions.len();
         let mut by_function = vec![None; cached];
         // Last entry counted by each row.
@@ -208,7 +208,7 @@ impl TopFunctions {
         }
     }
 
-    /// Sums the stacks with one row per function.
+    /// Sums stacks with one row per function.
     fn by_function<'e>(
         profile: &Profile,
         entries: impl Iterator<Item = &'e AggregatedStack>,
@@ -216,11 +216,10 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let count = profile.functions.len();
-        // By function: the last entry counted, and the sums.
+        // Last entry counted, and sums.
         let mut counted = vec![0u32; count];
         let mut totals = vec![(0u64, 0u64); count];
         let mut own = vec![(0u64, 0u64); count];
-        // Samples without frames.
         let mut alone = None;
         let mut weight_total = 0u64;
         for (number, entry) in (1..).zip(entries) {
@@ -271,7 +270,7 @@ impl TopFunctions {
         }
     }
 
-    /// Sorts by total or self weight, heaviest first. Ties: the other weight, then the name.
+    /// Sorts by total or self weight, heaviest first, then by the other weight and name.
     pub fn sort(&mut self, by_total: bool) {
         self.rows.sort_by_key(|r| {
             let (a, b) = match by_total {
@@ -284,7 +283,6 @@ impl TopFunctions {
 }
 
 impl TopRow {
-    /// Row without samples.
     fn empty(key: RowKey) -> TopRow {
         TopRow {
             key,
@@ -296,7 +294,7 @@ impl TopRow {
     }
 }
 
-/// Sorts rows by name. Ids depend on the order of threads, names do not.
+/// Sorts rows by name, because ids depend on the order of threads.
 fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
     let names = |row: &TopRow| {
         let function = row.key.function.map(|id| &profile.function(id).name);
@@ -306,13 +304,13 @@ fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
             row.key.object.map(|id| &*profile.object(id).name),
         )
     };
-    // Looking up names in each comparison takes longer than comparing them.
+    // Lookups in each comparison would dominate the sort.
     let mut named: Vec<_> = rows.iter().map(|row| (names(row), row)).collect();
     named.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.key.cmp(&b.1.key)));
     named.into_iter().map(|(_, row)| *row).collect()
 }
 
-/// Returns the row key of a function in an entry's stack.
+/// Row key of a function in a stack.
 pub(crate) fn key(
     profile: &Profile,
     entry: &AggregatedStack,
@@ -329,7 +327,7 @@ pub(crate) fn key(
     }
 }
 
-/// Returns the thread-independent part of the key.
+/// Thread-independent part of the key.
 fn key_of_function(profile: &Profile, function: FunctionId, keys: Keys) -> RowKey {
     RowKey {
         comm: None,

@@ -1,4 +1,4 @@
-//! [`Trie`]: prefix tree of call paths, the basis of call trees.
+//! [`Trie`]: prefix tree of call paths.
 
 use std::cmp::Ordering;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// Prefix tree of call paths. Nodes are numbered in insertion order, after their parents.
 ///
-/// `C` identifies a call among those of one caller: a function, or more.
+/// `C` identifies a call: a function, or more.
 ///
 /// # Examples
 /// ```
@@ -28,13 +28,13 @@ pub struct Trie<C> {
     children: FxHashMap<(u32, C), u32>,
 }
 
-/// Parent of root nodes; not a node itself.
+/// Parent of roots; not a node.
 pub const NO_NODE: u32 = u32::MAX;
 
-/// Nodes of a trie in preorder. All fields are indexed by the position in that order.
+/// Nodes in preorder. Fields are indexed by position in that order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preorder {
-    /// Number of the node in the trie.
+    /// Number of the node.
     pub nodes: Vec<u32>,
     /// Position of the parent; [`NO_NODE`] for roots.
     pub parents: Vec<u32>,
@@ -77,8 +77,7 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         nodes.map(|(at, (parent, call))| (at as u32, *parent, *call))
     }
 
-    /// Returns a node's child for a call, and adds it if necessary. [`NO_NODE`] is the parent of
-    /// roots.
+    /// Returns a node's child for a call, created if necessary. [`NO_NODE`] is the parent of roots.
     pub fn child(&mut self, parent: u32, call: C) -> u32 {
         let (calls, parents) = (&mut self.calls, &mut self.parents);
         *(self.children.entry((parent, call))).or_insert_with(|| {
@@ -88,7 +87,7 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         })
     }
 
-    /// Computes total weights from self weights. Nodes beyond the end of `own` weigh 0.
+    /// Computes totals from self weights. Missing weights are 0.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
         let mut totals = own.to_vec();
         totals.resize(self.len(), 0);
@@ -101,9 +100,9 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         totals
     }
 
-    /// Sorts the nodes in preorder, siblings by `order`. Not recursive, because stacks may be deep.
+    /// Sorts nodes in preorder, siblings by `order`. Not recursive, because stacks may be deep.
     pub fn preorder(&self, order: impl Fn(u32, u32) -> Ordering) -> Preorder {
-        // Child lists, concatenated; the roots come last.
+        // Concatenated child lists; the roots come last.
         let count = self.len();
         let slot = |parent: u32| (parent as usize).min(count);
         let mut starts = vec![0usize; count + 2];

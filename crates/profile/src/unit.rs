@@ -4,18 +4,18 @@ use std::fmt;
 
 use crate::waits::WAITS;
 
-/// Unit of an event's weights and of their sums.
+/// Unit of an event's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightUnit {
-    /// Nanoseconds: clock events, whose period is elapsed time, and off-CPU time.
+    /// Nanoseconds: clock events (the period is elapsed time), and off-CPU time.
     Nanoseconds,
     /// Occurrences of a generic event, by its name: `cycles`, `page-faults`.
     Named(Box<str>),
-    /// Occurrences of an event without a generic name (tracepoint, raw event, breakpoint).
+    /// Occurrences of another event (tracepoint, raw event, breakpoint).
     #[default]
     Events,
-    /// Samples: each weighs 1, or the weights have an unknown unit (folded text).
+    /// Samples: each weighs 1, or the unit is unknown (folded text).
     Samples,
 }
 
@@ -33,13 +33,13 @@ impl WeightUnit {
         let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
         match name {
             "cpu-clock" | "task-clock" | WAITS => WeightUnit::Nanoseconds,
-            // At most modifiers may follow the name, unlike `probe_app:run` and `cpu/event=1/`.
+            // Only modifiers may follow, unlike `probe_app:run` and `cpu/event=1/`.
             name if is_generic(name) && are_modifiers(rest) => WeightUnit::Named(name.into()),
             _ => WeightUnit::Events,
         }
     }
 
-    /// Returns the unit as a word: `ns`, the event's generic name, `events` or `samples`.
+    /// Returns the unit as a word: `ns`, the generic name, `events` or `samples`.
     pub fn as_str(&self) -> &str {
         match self {
             WeightUnit::Nanoseconds => "ns",
@@ -50,15 +50,15 @@ impl WeightUnit {
     }
 }
 
-/// Returns true for the name of a generic event. Raw events look like `r1a8` or `raw 0x1a8`.
+/// Returns true for generic events, not for raw ones: `r1a8`, `raw 0x1a8`.
 fn is_generic(name: &str) -> bool {
     let is_hex = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
     let is_raw = name.strip_prefix('r').is_some_and(is_hex);
     !is_raw && !name.contains(' ')
 }
 
-/// Returns true if the text after an event name is empty or has only perf's modifier letters
-/// (perf-list(1)). Tracepoints and uprobes have names there.
+/// Returns true if an event name is followed only by perf's modifier letters (perf-list(1)), not by
+/// a tracepoint or uprobe name.
 fn are_modifiers(rest: &str) -> bool {
     let letters = rest.strip_prefix(':').unwrap_or(rest);
     letters

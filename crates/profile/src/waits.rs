@@ -1,7 +1,7 @@
 //! Off-CPU samples: wait reasons as leaf frames, and wall-clock time as one event.
 //!
-//! A sample of `offcpu-time` is a wait; its period is the duration in nanoseconds. Each such stack
-//! ends in the kernel's scheduler. The callers of the scheduler reveal the wait reason.
+//! A sample of `offcpu-time` is a wait. Its period is the duration in nanoseconds. Its stack ends
+//! in the kernel's scheduler; the scheduler's callers reveal the wait reason.
 
 use std::borrow::Cow;
 
@@ -24,13 +24,13 @@ pub const WALL_CLOCK: &str = "wall-clock";
 /// Name of the object that contains wait reasons and wakers.
 pub const WAIT_OBJECT: &str = "[off-cpu]";
 
-/// Frame name for a wait ended by an interrupt. Longer than any thread name.
+/// Frame of a wait ended by an interrupt. Longer than any thread name.
 pub const WOKEN_BY_INTERRUPT: &str = "[woken by a timer or device]";
 
-/// Frame name for a wait ended by an unnamed thread. Longer than any thread name.
+/// Frame of a wait ended by an unnamed thread. Longer than any thread name.
 pub const WOKEN_BY_UNNAMED: &str = "[woken by an unnamed thread]";
 
-/// Prefix of frame names for wakers.
+/// Prefix of wakers.
 const WOKEN_BY: &str = "[woken by ";
 
 /// Reason of a wait without a stack.
@@ -43,28 +43,27 @@ pub enum WallError {
     /// The recording has no off-CPU samples.
     #[error("the recording has no waits")]
     NoWaits,
-    /// On-CPU samples do not measure time and cannot be added to waits.
+    /// On-CPU samples do not measure time.
     #[error("samples are of {}, which is no time and cannot be added to that of waits", .0)]
     NotTime(String),
 }
 
-/// Sample types in pprof profiles: off-CPU time and wall-clock time.
+/// Sample types in pprof profiles.
 const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];
 
-/// Returns true for the name of an off-CPU event, with or without modifiers. In pprof it is
-/// `offcpu`.
+/// Returns true for off-CPU events (`offcpu` in pprof), with or without modifiers.
 pub fn is_of_waits(event: &str) -> bool {
     let [offcpu, _] = PPROF_TYPES;
     matches!(event.split(':').next(), Some(name) if name == WAITS || name == offcpu)
 }
 
-/// Returns true for the name of a wall-clock event. In pprof it is `wall`.
+/// Returns true for wall-clock events (`wall` in pprof).
 pub fn is_of_wall_clock(event: &str) -> bool {
     let [_, wall] = PPROF_TYPES;
     event == WALL_CLOCK || event == wall
 }
 
-/// Returns the object of wait reasons, and adds it if necessary.
+/// Returns the object of wait reasons, added if necessary.
 pub fn wait_object(objects: &mut Vec<Object>) -> ObjectId {
     let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
     let known = objects.iter().position(is_it);
@@ -80,20 +79,19 @@ pub fn wait_object(objects: &mut Vec<Object>) -> ObjectId {
     ObjectId(number as u32)
 }
 
-/// Returns the frame name for a waker with this thread name.
+/// Returns the frame name of a waker.
 pub fn woken_by(name: &str) -> String {
     format!("{WOKEN_BY}{name}]")
 }
 
-/// Returns true for the frame name of a waker: [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
+/// Returns true for a waker's frame name: [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
 /// [`WOKEN_BY_UNNAMED`].
 pub fn is_waker(name: &str) -> bool {
     name.starts_with(WOKEN_BY) && name.ends_with(']')
 }
 
-/// Derives the wait reason from a stack, leaf first: for each frame, whether it belongs to the
-/// kernel, and its name. If kernel names are missing, user-space names decide. The fallback is
-/// `[off CPU]`.
+/// Derives the wait reason from frames, leaf first: whether the kernel's, and the name. User-space
+/// names replace missing kernel names. The fallback is `[off CPU]`.
 pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
     let mut stack = stack.peekable();
     if stack.peek().is_none() {
@@ -108,13 +106,12 @@ pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Co
 }
 
 impl Profile {
-    /// Returns the index of the off-CPU event, if there is one.
+    /// Returns the off-CPU event, if there is one.
     pub fn waits(&self) -> Option<usize> {
         (self.events.iter()).position(|event| is_of_waits(&event.name))
     }
 
-    /// Returns the used CPU time. Omits the wall time if the profile has off-CPU samples, which are
-    /// more precise.
+    /// Returns the used CPU time, without wall time if off-CPU samples measure it better.
     pub fn cpu_time_beside_waits(&self) -> Option<CpuTime> {
         let has_waits = self.waits().is_some();
         self.quality.cpu_time.map(|time| CpuTime {
@@ -124,7 +121,7 @@ impl Profile {
     }
 
     /// Appends the wait reason (`[futex]`, `[disk]`) as a leaf to off-CPU stacks, after a waker
-    /// frame. Skips stacks that have a reason already. Does nothing if the profile has no callers.
+    /// frame. Skips stacks that have a reason. Does nothing without callers.
     pub fn name_waits(&mut self) {
         let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {
             return;
@@ -148,11 +145,10 @@ impl Profile {
         self.put_leaves(waits, reason_of);
     }
 
-    /// Merges the off-CPU event and a clock event into one event, `wall-clock`.
+    /// Merges off-CPU samples and a clock event into one event, `wall-clock`.
     ///
-    /// The clock event is the first one in nanoseconds with samples, or else the first one in
-    /// nanoseconds. Off-CPU stacks get a leaf for the wait. Does nothing if the profile already has
-    /// wall-clock time.
+    /// The clock event is the first one in nanoseconds, preferably with samples. Off-CPU stacks get
+    /// a leaf for the wait. Does nothing if the profile already has wall-clock time.
     ///
     /// # Errors
     /// [`WallError`]. The profile then stays unchanged.
@@ -199,7 +195,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Appends a leaf to an event's stacks if `leaf` returns a name.
+    /// Appends leaves to an event's stacks where `leaf` returns a name.
     fn put_leaves(
         &mut self,
         event: usize,
@@ -235,7 +231,7 @@ impl Profile {
         self.replace_stacks(event, |_, stack| longer.get(&stack).copied());
     }
 
-    /// Returns the function of the wait reason at the leaf; `None` if the thread was running.
+    /// Returns the wait reason at the leaf; `None` for a running thread.
     ///
     /// # Panics
     /// If the stack belongs to another profile.
@@ -245,7 +241,7 @@ impl Profile {
         (object.kind == ObjectKind::Waiting).then_some(leaf)
     }
 
-    /// Returns true if there is a wall-clock event, or if folded stacks contain waits.
+    /// Returns true for a wall-clock event, or folded stacks with waits.
     fn is_of_wall_clock(&self) -> bool {
         let has_waits = || {
             self.aggregated
@@ -258,8 +254,7 @@ impl Profile {
             || self.is_folded && has_waits()
     }
 
-    /// Returns the wait reason at the leaf. In formats without objects, only [known](is_known)
-    /// names count.
+    /// Returns the wait reason at the leaf. Without objects, only [known](is_known) names count.
     fn names_wait(&self, stack: StackId) -> Option<&str> {
         let function = self.function(self.stack(stack).next_back()?);
         let name = function.name.as_deref().ok()?;
@@ -267,7 +262,7 @@ impl Profile {
         is_reason.then_some(name)
     }
 
-    /// Returns the wait reason of a sample, or [`RUNNING`].
+    /// Returns a sample's wait reason, or [`RUNNING`].
     fn state_of(&self, event: usize, stack: StackId) -> &str {
         let is_wait = || {
             self.events
@@ -281,20 +276,19 @@ impl Profile {
         }
     }
 
-    /// Keeps samples with the given wait reasons ([patterns](is_reason)). [`RUNNING`] selects time
-    /// on CPU.
+    /// Keeps samples by wait reasons ([patterns](is_reason)). [`RUNNING`] selects time on CPU.
     pub fn retain_reasons(&mut self, patterns: &[String]) {
         let wants = |state: &str| patterns.iter().any(|pattern| is_reason(pattern, state));
         self.retain_states(wants);
     }
 
-    /// Keeps only off-CPU samples. Returns true if there are any.
+    /// Keeps off-CPU samples. Returns true if there are any.
     pub fn retain_waits(&mut self) -> bool {
         self.retain_states(|state| state != RUNNING);
         self.events.iter().any(|event| event.samples > 0)
     }
 
-    /// Keeps samples by state, which is computed once per stack.
+    /// Keeps samples by state, computed once per stack.
     fn retain_states(&mut self, wants: impl Fn(&str) -> bool) {
         let mut wanted: FxHashMap<(usize, StackId), bool> = FxHashMap::default();
         for entry in &self.aggregated {
@@ -308,15 +302,14 @@ impl Profile {
         });
     }
 
-    /// Keeps only the samples of one event.
+    /// Keeps one event's samples.
     pub fn retain_event(&mut self, wanted: usize) {
         self.retain_samples(|_, event, _| event == wanted);
     }
 
-    /// Keeps samples by event and stack.
     fn retain_samples(&mut self, is_wanted: impl Fn(&Profile, usize, StackId) -> bool) {
         let aggregated = std::mem::take(&mut self.aggregated);
-        // New indexes of entries; `None` for dropped ones.
+        // New entry indexes; `None` for dropped ones.
         let mut numbers: Vec<Option<u32>> = Vec::with_capacity(aggregated.len());
         for entry in aggregated {
             let is_kept = is_wanted(self, entry.event, entry.stack);
@@ -340,7 +333,7 @@ impl Profile {
         }
     }
 
-    /// Replaces the stacks of an event if `other` returns a replacement.
+    /// Replaces stacks of an event if `other` returns a replacement.
     pub(crate) fn replace_stacks(
         &mut self,
         event: usize,
@@ -358,7 +351,7 @@ impl Profile {
         }
     }
 
-    /// Returns the frame number of a wait reason, and adds the function if necessary.
+    /// Returns the frame number of a wait reason, added if necessary.
     pub(crate) fn reason_frame(&mut self, name: &str) -> u32 {
         let object = wait_object(&mut self.objects);
         let is_it =
@@ -390,7 +383,7 @@ mod tests {
     use super::*;
     use crate::builder::ProfileBuilder;
 
-    /// A program that computes for 30 ms, sleeps for 50 ms, and waits for 20 ms without a stack.
+    /// A program that computes 30 ms, sleeps 50 ms, and waits 20 ms without a stack.
     fn profile(builder: ProfileBuilder, clock: &str) -> Profile {
         let mut builder = builder;
         let on = builder.add_event(clock, WeightUnit::of_event(clock));

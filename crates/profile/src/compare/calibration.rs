@@ -1,6 +1,6 @@
-//! [`calibrate`]: measures noise by comparing runs of one program with each other.
+//! [`calibrate`]: measures noise by comparing runs of one program.
 //!
-//! The runs are split into two sides repeatedly, at random. Each finding is then a false alarm.
+//! The runs are split into two sides repeatedly, at random. Each finding is a false alarm.
 
 use rprof_statistics::Summary;
 use rprof_statistics::random::{Dice, combinations};
@@ -18,17 +18,17 @@ pub struct Calibration {
     pub splits: usize,
     /// Intended false alarm rate.
     pub q: f64,
-    /// Comparisons with at least one regression or improvement.
+    /// Comparisons with any regression or improvement.
     pub alarms: usize,
     /// Comparisons that fail a gate.
     pub failed: usize,
-    /// Number of regressions and of improvements: about equal if the method is unbiased.
+    /// Regressions and improvements: about equal without bias.
     pub directions: [usize; 2],
-    /// Functions in false alarms with the number of comparisons, most frequent first.
+    /// Functions in false alarms with their counts, most frequent first.
     pub named: Vec<(String, usize)>,
     /// Amounts of the whole program, by run.
     pub whole: Vec<f64>,
-    /// Comparison of alternate runs: shows the smallest visible change and the required runs.
+    /// Comparison of alternate runs: smallest visible change, required runs.
     pub diff: ProfileDiff,
 }
 
@@ -38,9 +38,8 @@ impl Calibration {
         self.alarms as f64 / self.splits.max(1) as f64
     }
 
-    /// Returns true if the false alarm rate is consistent with the [false discovery
-    /// rate](CompareOptions::q). Allows two standard deviations for the limited number of distinct
-    /// splits.
+    /// Returns true if the false alarm rate agrees with the [false discovery
+    /// rate](CompareOptions::q), within two standard deviations for this number of distinct splits.
     pub fn is_steady(&self) -> bool {
         let distinct = match self.diff.design {
             Design::Independent => {
@@ -63,11 +62,11 @@ impl Calibration {
 
 /// Compares `runs` of the profiles with as many others, `splits` times.
 ///
-/// The splits are pseudorandom but reproducible. In a [paired](CompareOptions::design) design,
-/// adjacent profiles form a pair, and each split assigns its two members to sides at random.
+/// The random splits are reproducible. In a [paired](CompareOptions::design) design, each split
+/// randomly assigns adjacent profiles to different sides.
 ///
 /// # Errors
-/// [`CompareError`], also if there are fewer than `2 * runs` profiles.
+/// [`CompareError`], also for fewer than `2 * runs` profiles.
 pub fn calibrate(
     profiles: &[Profile],
     runs: usize,
@@ -134,7 +133,7 @@ pub fn calibrate(
     })
 }
 
-/// Moves `count` randomly drawn items to the front.
+/// Moves `count` random items to the front.
 fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
     for at in 0..count {
         let other = at + dice.below(deck.len() - at);
@@ -145,7 +144,6 @@ fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
 /// Comparisons per work item of a thread.
 const DEALS_TOGETHER: usize = 4;
 
-/// False alarms of some comparisons.
 #[derive(Default)]
 struct Alarms {
     alarms: usize,
@@ -190,7 +188,7 @@ impl Alarms {
         }
     }
 
-    /// Returns the names with their counts, most frequent first.
+    /// Returns names and counts, most frequent first.
     fn named(self) -> Vec<(String, usize)> {
         let mut named: Vec<(String, usize)> = self.named.into_iter().collect();
         named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -246,7 +244,7 @@ mod tests {
 
     #[test]
     fn runs_of_two_programs_are_no_equal_runs() {
-        // The later half takes four times as much: splits that separate the halves raise alarms.
+        // The later half takes four times as much: splits by halves raise alarms.
         let profiles = runs(&[1000, 1003, 998, 4000, 4010, 3990]);
         let found = calibrate(&profiles, 3, 200, &CompareOptions::default()).unwrap();
         assert!(found.alarms > 0 && found.alarms < 200, "{}", found.alarms);

@@ -1,9 +1,8 @@
 //! Canonical names of functions and objects, identical in every build.
 //!
-//! Compilers and linkers add parts to names that change from build to build: hashes, crate
-//! disambiguators, numbers of clones and closures, library versions. Sources: `getCanonicalFnName`
-//! of LLVM's sample profiles (suffixes), RFC 2603 (Rust), the manual of GCC's `-fdump-ipa-clones`
-//! (clones).
+//! Names contain parts that change from build to build: hashes, crate disambiguators, numbers of
+//! clones and closures, library versions. Sources: `getCanonicalFnName` of LLVM's sample profiles
+//! (suffixes), RFC 2603 (Rust), the manual of GCC's `-fdump-ipa-clones` (clones).
 
 use std::borrow::Cow;
 
@@ -22,25 +21,25 @@ const NUMBERED: [&str; 7] = [
     "__uniq",
 ];
 
-/// Clone suffixes that may have no number.
+/// Clone suffixes with or without a number.
 const ALONE: [&str; 5] = ["cold", "warm", "cfi", "argprom", "localalias"];
 
-/// Minimum length of a crate disambiguator. Shorter digits may be an array length.
+/// Minimum length of a crate disambiguator. Shorter numbers may be array lengths.
 const DISAMBIGUATOR: usize = 8;
 
-/// Length of the hash in legacy Rust names and in file names of cargo builds.
+/// Length of hashes in legacy Rust names and cargo's file names.
 const HASH: usize = 16;
 
 /// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
-/// Returns the canonical name of a function, without clone suffixes, hash, disambiguators and the
-/// distinguishing `(file:line)` suffix. `fold_generics` merges all instances of a generic function.
+/// Returns a function's canonical name, without clone suffixes, hash, disambiguators and
+/// distinguishing `(file:line)`. `fold_generics` merges instances of generic functions.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
     of_any_build(without_place(name).unwrap_or(name), fold_generics)
 }
 
-/// Does the same as [`function_name`], but keeps a `(file:line)` suffix.
+/// Acts like [`function_name`], but keeps `(file:line)`.
 pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(without_hash(without_clones(name)));
     if name.contains('[') {
@@ -57,7 +56,7 @@ pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     }
 }
 
-/// Removes addresses and counters (`0x7f…`, `@12`) from a JIT function's name.
+/// Removes addresses and counters from JIT names: `0x7f…`, `@12`.
 pub(super) fn jit_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -75,7 +74,7 @@ pub(super) fn jit_name(name: &str) -> String {
 }
 
 /// Removes the numbers of closures, lambdas and impl blocks, which change with edits above them:
-/// `{closure#0}`, `{impl#3}`, `{lambda(int)#2}`. `None` if the name has none.
+/// `{closure#0}`, `{impl#3}`, `{lambda(int)#2}`. `None` without numbers.
 pub(super) fn without_numbers(name: &str) -> Option<String> {
     if !name.contains('#') {
         return None;
@@ -94,9 +93,9 @@ pub(super) fn without_numbers(name: &str) -> Option<String> {
     any.then_some(out)
 }
 
-/// Shortens closures among type arguments, because a closure's path contains its enclosing
-/// function: `run<app::parse::{closure#0}::{closure_env#1}, u8>` becomes `run<{closure}, u8>`.
-/// `None` if the name has none.
+/// Shortens closures among type arguments, because their paths contain enclosing functions:
+/// `run<app::parse::{closure#0}::{closure_env#1}, u8>` becomes `run<{closure}, u8>`. `None` without
+/// closures.
 pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
     const CLOSURE: &str = "{closure";
     if !name.contains(CLOSURE) {
@@ -124,8 +123,8 @@ pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
     any.then_some(out)
 }
 
-/// Returns true for the bare name of a closure: `{closure#0}`, or `operator()` in C++. Line tables
-/// omit the enclosing function and the arguments of an inlined closure.
+/// Returns true for a bare closure: `{closure#0}`, or `operator()` in C++. Line tables omit its
+/// enclosing function and arguments.
 pub(super) fn is_any_closure(name: &str) -> bool {
     let inside = name.strip_prefix('{').and_then(|n| n.strip_suffix('}'));
     let inside = inside.map(|n| n.trim_matches(['{', '}']));
@@ -138,7 +137,7 @@ pub(super) fn is_any_closure(name: &str) -> bool {
     name == "operator()" || inside.is_some_and(is_closure)
 }
 
-/// Returns the canonical name of an object, without folder, version and hash: `libfoo.so` for
+/// Returns an object's canonical name, without folder, version and hash: `libfoo.so` for
 /// `/usr/lib/libfoo.so.1.2`, `app` for `target/release/deps/app-0123456789abcdef`. All JIT code is
 /// one object.
 pub fn object_name(object: &Object) -> Cow<'_, str> {
@@ -182,7 +181,7 @@ fn without_version(name: &str) -> &str {
     {
         return stem;
     }
-    // A number without a dot belongs to the name: bzip2.
+    // Without a dot, a number belongs to the name: bzip2.
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     match name[stem.len()..].contains('.') && !stem.is_empty() {
         true => stem,
@@ -192,7 +191,7 @@ fn without_version(name: &str) -> &str {
 
 fn without_clones(mut name: &str) -> &str {
     loop {
-        // Format of C++ demanglers: `f(int) [clone .cold]`.
+        // C++ demanglers: `f(int) [clone .cold]`.
         if let Some((before, _)) = name
             .strip_suffix(']')
             .and_then(|n| n.rsplit_once(" [clone "))

@@ -1,8 +1,8 @@
-//! Attribution: finds the changed callee that explains a caller's change.
+//! Attribution: finds the changed callee behind a caller's change.
 //!
-//! One cause changes the total of every caller above it. Each such caller points to the next
-//! changed function below it, and so on down to the cause. A caller that changed by a much larger
-//! factor than its callee remains a finding: it calls a function with many callers more often.
+//! One cause changes the totals of all callers. Each of them points to the next changed function
+//! below, and so on down to the cause. A caller with a much larger change remains a finding: it
+//! calls a function with many callers more often.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::sides::Sides;
 use super::{FunctionDiff, ProfileDiff, Verdict};
 
-/// Minimum share of a total's change below other changed functions that explains the change.
+/// Minimum share of a total's change explained by changed functions below.
 const MOST: f64 = 0.75;
 
-/// Maximum ratio of a caller's logarithmic change to its callee's that still counts as explained.
+/// Maximum ratio of a caller's logarithmic change to its callee's, if explained.
 const STANDS_OUT: f64 = 1.5;
 
-/// Fills [`FunctionDiff::explained_by`] for changed functions and for moved ones.
+/// Fills [`FunctionDiff::explained_by`] for changed and moved functions.
 pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     attribute_of(sides, diff, Verdict::is_change);
     attribute_of(sides, diff, |verdict| verdict == Verdict::Moved);
 }
 
-/// Links callers with an accepted verdict to functions with an accepted verdict.
+/// Links callers to functions below, both with accepted verdicts.
 fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) -> bool) {
     let has_own = |row: &FunctionDiff| is_it(row.own.verdict);
     let is_changed: Vec<bool> = (diff.functions.iter())
@@ -36,7 +36,7 @@ fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) ->
         return;
     }
     let below = Below::of(sides, &is_changed);
-    // Largest change first: in a call cycle, the outer function's change is the largest.
+    // Largest change first: in a call cycle, this is the outer function.
     callers.sort_by(|a, b| {
         let change = |row: &usize| diff.functions[*row].total.difference().abs();
         change(b).total_cmp(&change(a)).then_with(|| a.cmp(b))
@@ -64,7 +64,7 @@ fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) ->
     }
 }
 
-/// Old and new amounts of each changed function, by the nearest changed function below it.
+/// Amounts of changed functions, by the nearest changed function below.
 #[derive(Default)]
 struct Below {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
@@ -81,7 +81,7 @@ impl Below {
                     let weight = run.weight(entry) as f64 * scale;
                     let mut above = None;
                     seen.clear();
-                    // A recursive function counts at its outermost frame; its callees lie below it.
+                    // A recursive function counts at its outermost frame.
                     for row in run.stack(entry) {
                         if !is_changed[row as usize] || !seen.insert(row) {
                             continue;
@@ -97,8 +97,8 @@ impl Below {
         below
     }
 
-    /// Returns the function below that contributes most to a row's change, if changed functions
-    /// below account for most of it.
+    /// Returns the function below with the largest part of a row's change, if functions below
+    /// explain most of it.
     fn explanation(&self, row: usize, change: f64) -> Option<usize> {
         let rows = self.by_row.get(&(row as u32))?;
         let along = |[old, new]: &[f64; 2]| (new - old) * change.signum();

@@ -1,21 +1,21 @@
-//! Enclosing functions of new or removed functions. These exist on one side only, so the comparison
-//! uses a function of both sides that contains them.
+//! Enclosing functions of new or removed functions. They exist on both sides and so can be
+//! compared.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::FunctionDiff;
 use super::sides::Sides;
 
-/// Minimum share of a function's weight inside another one that encloses it.
+/// Minimum share of a function's weight inside its enclosing function.
 const MOST: f64 = 0.75;
 
-/// Weight of one-sided functions, by the functions above them.
+/// Weight of one-sided functions inside others.
 #[derive(Debug, Default)]
 pub(super) struct Enclosing {
     by_row: FxHashMap<u32, Above>,
 }
 
-/// Weight of a function, and its part inside each function above.
+/// Weight of a function, and its part inside others.
 #[derive(Debug, Default)]
 struct Above {
     whole: f64,
@@ -23,7 +23,7 @@ struct Above {
 }
 
 impl Enclosing {
-    /// Sums the weight of the given rows and of their callers. Recursion counts once.
+    /// Sums the weight of rows inside others. Recursion counts once.
     pub(super) fn of(sides: &Sides<'_>, rows: impl Iterator<Item = usize>) -> Enclosing {
         let wanted: FxHashSet<u32> = rows.map(|row| row as u32).collect();
         let mut enclosing = Enclosing::default();
@@ -56,7 +56,7 @@ impl Enclosing {
         enclosing
     }
 
-    /// Returns the smallest enclosing function that exists on both sides; `None` if there is none.
+    /// Returns the smallest enclosing function on both sides; `None` without one.
     pub(super) fn nearest(&self, row: usize, functions: &[FunctionDiff]) -> Option<usize> {
         let above = self.by_row.get(&(row as u32))?;
         let size = |row: usize| functions[row].total.old + functions[row].total.new;

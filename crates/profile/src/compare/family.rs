@@ -1,4 +1,4 @@
-//! Joint judgement of self and total of all functions, and the separate test of the whole program.
+//! Joint judgement of self and total of all functions, and a separate test of the whole program.
 
 use std::collections::hash_map::Entry;
 
@@ -8,22 +8,22 @@ use rustc_hash::FxHashMap;
 use super::sides::Quantity;
 use super::{Change, CompareError, CompareOptions, FEWEST_SAMPLES, MORE_SAMPLES, Verdict, Work};
 
-/// Significance level of the single test of the whole program.
+/// Significance level for the whole program.
 const WHOLE_LEVEL: f64 = 0.01;
 
-/// Minimum degrees of freedom to test the whole program without a prior.
+/// Minimum degrees of freedom for a test of the whole program without prior.
 const ENOUGH: usize = 3;
 
-/// A permutation test works if its smallest possible p-value is at most this multiple of `q`. Five
+/// Maximum multiple of `q` for the smallest possible p-value of a useful permutation test. Five
 /// pairs have sixteen permutations.
 const NEARLY: f64 = 2.0;
 
-/// Relative tolerance for rounding in permutation p-values.
+/// Relative rounding tolerance of permutation p-values.
 const SAME: f64 = 1e-9;
 
-/// Statistical power of a visible change.
+/// Power of a visible change.
 const POWER: f64 = 0.8;
-/// Converts a quantity for the statistics crate, with the expected sampling noise.
+/// Adds the expected sampling noise to a quantity.
 pub(super) fn measured(quantity: &Quantity, resolution: f64) -> Measured<'_> {
     Measured {
         base: &quantity.amounts[0],
@@ -33,7 +33,6 @@ pub(super) fn measured(quantity: &Quantity, resolution: f64) -> Measured<'_> {
     }
 }
 
-/// Returns true if a function has enough samples for a verdict.
 pub(super) fn is_judged(quantity: &Quantity) -> bool {
     quantity
         .samples
@@ -41,7 +40,7 @@ pub(super) fn is_judged(quantity: &Quantity) -> bool {
         .any(|samples| *samples >= FEWEST_SAMPLES)
 }
 
-/// Bits of the amounts and samples of both sides. Quantities with equal keys share a test.
+/// Bits of amounts and samples. Quantities with equal keys share a test.
 type Key = ([Vec<u64>; 2], [u64; 2]);
 
 fn key(quantity: &Quantity) -> Key {
@@ -49,26 +48,24 @@ fn key(quantity: &Quantity) -> Key {
     (amounts, quantity.samples.map(f64::to_bits))
 }
 
-/// A function's index and the comparison of its amounts.
+/// A function's index and comparison.
 pub(super) type Indexed = (usize, Comparison);
 
-/// Options and prior of a joint judgement.
 pub(super) struct Family<'o> {
     pub(super) prior: Prior,
     pub(super) options: &'o CompareOptions,
     pub(super) resolution: f64,
-    /// Smallest relevant difference, as an amount.
+    /// Smallest relevant amount of change.
     pub(super) least: f64,
-    /// False if findings are at most suspicions.
+    /// If false, findings are only suspicions.
     pub(super) is_certain: bool,
 }
 
 impl Family<'_> {
-    /// Judges self and total of all functions. Returns the comparisons of self amounts with their
-    /// indexes.
+    /// Judges self and total of all functions. Returns the comparisons of self with their indexes.
     ///
-    /// All amounts form one family: controlling the rate in two families would double the false
-    /// alarms. Equal amounts, such as callers without self weight have, share one test.
+    /// All amounts form one family: two families would double the false alarms. Equal amounts, such
+    /// as those of callers without self weight, share a test.
     pub(super) fn judge(
         &self,
         parts: [&[Quantity]; 2],
@@ -97,7 +94,7 @@ impl Family<'_> {
         let correction = self.options.correction;
         let mut tested = rprof_statistics::judge_by(&comparisons, q, correction);
         self.drop_what_chance_deals(&quantities_of_tests, &mut tested)?;
-        // A single change must pass the strictest step of the correction.
+        // A single change must pass the correction's strictest step.
         let level = correction.level_alone(q, comparisons.len());
         let mut changes = parts.map(|part| part.iter().map(unjudged).collect::<Vec<Change>>());
         for part in [0, 1] {
@@ -117,15 +114,15 @@ impl Family<'_> {
         Ok((changes, own.collect()))
     }
 
-    /// Withdraws findings that a permutation test does not confirm. If there are too few
-    /// permutations, also withdraws findings that depend on accidental agreement of runs.
+    /// Withdraws findings that a permutation test does not confirm. With too few permutations, also
+    /// withdraws findings based on accidental agreement of runs.
     fn drop_what_chance_deals(
         &self,
         quantities: &[&Quantity],
         tested: &mut [Tested],
     ) -> Result<(), CompareError> {
         let is_found = |tested: &Tested| matches!(tested, Tested::More | Tested::Less);
-        // Noise given by the user needs no permutation test.
+        // Given noise needs no test.
         if self.options.noise.is_some() || !tested.iter().any(is_found) {
             return Ok(());
         }
@@ -139,14 +136,14 @@ impl Family<'_> {
         else {
             return Ok(());
         };
-        // With few runs no permutation is rare enough. Then require the rarest one, and distrust
-        // accidental agreement of runs.
+        // With few runs no permutation is rare enough: require the rarest, and distrust accidental
+        // agreement.
         let rarest = 1.0 / rprof_statistics::ways_to_deal(runs_of(quantities[0]), design);
         let most = self.q().max(rarest * (1.0 + SAME));
         let level = (self.options.correction).level_alone(self.q(), tested.len());
         for ((tested, quantity), share) in tested.iter_mut().zip(quantities).zip(shares) {
             let difference = quantity.mean(1) - quantity.mean(0);
-            // Differences below the minimum share get their own verdict.
+            // Small differences get their own verdict.
             if !is_found(tested) || difference.abs() < self.least {
                 continue;
             }
@@ -158,17 +155,15 @@ impl Family<'_> {
         Ok(())
     }
 
-    /// Returns the false discovery rate for functions. The test of the whole program uses up the
-    /// rest of the overall rate.
+    /// Returns the false discovery rate of functions, without the part of the whole program.
     fn q(&self) -> f64 {
         (self.options.q - WHOLE_LEVEL).max(self.options.q / 2.0)
     }
 
-    /// Judges the amount of the whole program.
     pub(super) fn of_whole(&self, whole: &Quantity) -> Result<Change, CompareError> {
         let mut change = unjudged(whole);
         if self.options.work == Work::Share {
-            // The share of the whole program is always 1.
+            // The whole program's share is always 1.
             change.verdict = Verdict::Unchanged;
             return Ok(change);
         }
@@ -183,8 +178,8 @@ impl Family<'_> {
             false => self.prior,
         };
         let comparison = match speaks_for_itself {
-            // Samples come at a fixed rate of CPU time, so their total number has no sampling
-            // noise, unlike that number for one function. Only the noise between runs remains.
+            // Samples come at a fixed rate of CPU time. So the whole program has no sampling noise,
+            // unlike its functions, but only noise between runs.
             true => rprof_statistics::compare(
                 &Measured {
                     sampling_variance: 0.0,
@@ -200,7 +195,7 @@ impl Family<'_> {
         let tested = rprof_statistics::judge(&[comparison], level);
         self.fill(&mut change, &comparison, level, whole);
         let tested = tested.first().copied().unwrap_or(Tested::Inconclusive);
-        // The minimum share applies only to functions.
+        // The minimum share only applies to functions.
         change.verdict = self.verdict(tested, true);
         Ok(change)
     }
@@ -232,8 +227,8 @@ impl Family<'_> {
         )?)
     }
 
-    /// Compares runs cautiously if they are too few for a permutation test; `None` if there are
-    /// enough. Findings must pass this comparison as well.
+    /// Compares cautiously if runs are too few for a permutation test; `None` otherwise. Findings
+    /// must pass this comparison, too.
     fn compare_few(&self, quantity: &Quantity) -> Result<Option<Comparison>, CompareError> {
         let (design, threshold) = (self.options.design, self.options.threshold);
         let ways = rprof_statistics::ways_to_deal(runs_of(quantity), design);
@@ -260,7 +255,7 @@ impl Family<'_> {
     }
 }
 
-/// Returns the number of runs of each side.
+/// Number of runs per side.
 fn runs_of(quantity: &Quantity) -> [usize; 2] {
     [0, 1].map(|side| quantity.amounts[side].len())
 }

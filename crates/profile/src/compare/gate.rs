@@ -3,7 +3,7 @@
 use super::{Change, Design, FunctionDiff, Outcome, ProfileDiff, Verdict, Work};
 use crate::pattern::matches_name;
 
-/// Minimum share of the program at which a function counts as the whole program.
+/// Minimum share at which a function counts as the whole program.
 const NEARLY_ALL: f64 = 0.95;
 
 /// Result of a gate.
@@ -13,26 +13,26 @@ pub enum Gate {
     Passed,
     /// A certain increase.
     Regressed,
-    /// The result is inconclusive.
+    /// Inconclusive.
     Inconclusive,
 }
 
-/// Amounts that a gate checks.
+/// Amounts to check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// The whole program, and self and total of each function.
+    /// The program, and self and total of functions.
     #[default]
     All,
-    /// The whole program.
+    /// The program.
     Program,
-    /// Self of each function.
+    /// Self of functions.
     Own,
-    /// Total of each function.
+    /// Total of functions.
     Inclusive,
 }
 
 impl Scope {
-    /// Returns whether the scope includes self and total amounts of functions.
+    /// Includes self; includes total.
     fn parts(self) -> (bool, bool) {
         match self {
             Scope::All => (true, true),
@@ -48,7 +48,7 @@ impl Scope {
 pub struct GateRules {
     /// Amounts to check.
     pub scope: Scope,
-    /// Functions to check, as [patterns](crate::pattern::matches_name). An empty list selects all.
+    /// Functions to check, as [patterns](crate::pattern::matches_name); all if empty.
     pub only: Vec<String>,
     /// Functions with permitted increases, as patterns.
     pub allow: Vec<String>,
@@ -59,7 +59,7 @@ impl GateRules {
         is_any(&self.allow, row)
     }
 
-    /// Returns true if an increase of this function counts.
+    /// Returns true if the function's increase counts.
     fn counts(&self, row: &FunctionDiff) -> bool {
         let is_chosen = self.only.is_empty() || is_any(&self.only, row);
         is_chosen && !self.allows(row)
@@ -72,11 +72,11 @@ fn is_any(patterns: &[String], row: &FunctionDiff) -> bool {
 }
 
 impl ProfileDiff {
-    /// Decides whether the change passes a gate. Any certain increase above the threshold fails it.
-    /// A possible one makes the result inconclusive. Decreases pass, however large.
+    /// Decides whether the change passes a gate. A certain increase above the threshold fails it, a
+    /// possible one is inconclusive, and any decrease passes.
     ///
-    /// A uniform slowdown may be caused by the machine, so it fails only in a paired design.
-    /// Otherwise it is inconclusive.
+    /// A uniform slowdown may come from the machine. It fails in a paired design, and is otherwise
+    /// inconclusive.
     pub fn gate(&self) -> Gate {
         if self.outcome == Outcome::Same {
             return Gate::Passed;
@@ -85,7 +85,7 @@ impl ProfileDiff {
             return Gate::Inconclusive;
         }
         let has_risen = match self.outcome {
-            // A uniform change has no findings for functions.
+            // A uniform change names no function.
             Outcome::Uniform => {
                 self.whole.verdict == Verdict::Regressed && !self.is_allowed(&self.whole)
             }
@@ -100,19 +100,19 @@ impl ProfileDiff {
         }
     }
 
-    /// Returns true if the program's increase may exceed the threshold and the program is in scope.
+    /// Returns true if the program is in scope and its increase may exceed the threshold.
     pub fn program_may_exceed(&self) -> bool {
         self.program_has(|whole| whole.may_exceed(self.threshold))
     }
 
-    /// Returns true if the program is in scope, has a property, and permitted functions do not
-    /// account for its increase.
+    /// Returns true if the program is in scope and has a property, unless permitted functions
+    /// caused its increase.
     fn program_has(&self, property: impl Fn(&Change) -> bool) -> bool {
         let is_asked = matches!(self.rules.scope, Scope::All | Scope::Program);
         is_asked && property(&self.whole) && !self.is_allowed(&self.whole)
     }
 
-    /// Returns checked functions whose increase may exceed the threshold, largest increase first.
+    /// Returns checked functions with increases that may exceed the threshold, largest first.
     ///
     /// Small functions vary by more than most thresholds, so only observed increases qualify.
     pub fn undecided(&self) -> impl Iterator<Item = &FunctionDiff> {
@@ -135,8 +135,8 @@ impl ProfileDiff {
         rows.into_iter()
     }
 
-    /// Returns true if the upper bound of the interval is a relevant increase. Ignores functions
-    /// with nearly the whole weight: the test of the program covers them, without sampling noise.
+    /// Returns true if the interval's upper bound is a relevant increase. Leaves functions with
+    /// nearly the whole weight to the test of the program, which has no sampling noise.
     fn may_count(&self, change: &Change) -> bool {
         let is_program = [(change.old, self.whole.old), (change.new, self.whole.new)];
         if self.work != Work::Share
@@ -154,8 +154,8 @@ impl ProfileDiff {
         rise >= least
     }
 
-    /// Returns the functions that fail the gate, largest increase first. Omits callers whose
-    /// increase is [explained](FunctionDiff::explained_by) by another failing function.
+    /// Returns functions that fail the gate, largest increase first. Omits callers
+    /// [explained](FunctionDiff::explained_by) by other failing functions.
     pub fn failing(&self) -> impl Iterator<Item = &FunctionDiff> {
         let (own, total) = self.rules.scope.parts();
         let has_risen = |change: &Change| change.verdict == Verdict::Regressed;
@@ -179,7 +179,7 @@ impl ProfileDiff {
         rows.into_iter()
     }
 
-    /// Returns true if a checked function has a suspected increase.
+    /// Returns true for a suspected increase of a checked function.
     fn suspects(&self) -> bool {
         let (own, total) = self.rules.scope.parts();
         let may_have_risen =
@@ -190,7 +190,7 @@ impl ProfileDiff {
         })
     }
 
-    /// Returns true if permitted functions account for most of an increase.
+    /// Returns true if permitted functions explain most of an increase.
     fn is_allowed(&self, change: &Change) -> bool {
         let has_risen =
             |change: &Change| matches!(change.verdict, Verdict::Regressed | Verdict::MayExceed);
@@ -243,11 +243,11 @@ mod tests {
         let (answer, names) = with(&[], &[], Scope::All);
         assert_eq!((answer, &*names[0]), (Gate::Regressed, "parse"));
         assert_eq!(with(&[], &[], Scope::Own).1, ["parse"]);
-        // Its callers increase as well, and fail if the function itself is out of scope.
+        // Its callers increase as well, and fail if it is out of scope.
         assert_eq!(with(&[], &[], Scope::Inclusive).1, ["parse"]);
         assert_eq!(with(&["run"], &[], Scope::All).1, ["run"]);
         assert_eq!(with(&[], &[], Scope::Program), (Gate::Regressed, vec![]));
-        // A permitted increase also excuses callers and program.
+        // A permitted increase excuses callers and program.
         assert_eq!(with(&[], &["par*"], Scope::All), (Gate::Passed, vec![]));
         assert_eq!(with(&["check"], &[], Scope::Own), (Gate::Passed, vec![]));
         assert_eq!(with(&["parse"], &[], Scope::Own).0, Gate::Regressed);

@@ -10,10 +10,9 @@ use super::{
 };
 use crate::unit::WeightUnit;
 
-/// Assumed number of runs behind user-given noise.
+/// Assumed runs behind user-given noise.
 const GIVEN_RUNS: usize = 20;
 
-/// Compares all amounts.
 pub(super) fn judge(
     sides: &Sides<'_>,
     options: &CompareOptions,
@@ -82,8 +81,8 @@ pub(super) fn judge(
     Ok(diff)
 }
 
-/// Estimates the noise between runs from the profiles, unless the user gives or the data require an
-/// assumed value.
+/// Estimates the noise between runs. Uses the user's value if given, and an assumed value without
+/// replicates.
 fn prior(
     own: &[Quantity],
     whole: &Quantity,
@@ -105,7 +104,7 @@ fn prior(
     })
 }
 
-/// Returns the standard deviation of the whole program between runs.
+/// Returns the whole program's standard deviation between runs.
 fn deviation(whole: &Quantity, resolution: f64, options: &CompareOptions) -> Option<f64> {
     if options.work == Work::Share {
         return None;
@@ -191,7 +190,7 @@ fn outcome(diff: &ProfileDiff, is_uniform: bool) -> Outcome {
         _ if has(Verdict::Moved) => Outcome::Moved,
         // Assumed noise and incomparable sides cannot prove "unchanged".
         _ if !diff.is_certain() => Outcome::Inconclusive,
-        // The share of the whole program is always 1, so only functions can be inconclusive.
+        // The whole program's share is always 1: only functions can be inconclusive.
         _ if diff.work == Work::Share
             && (has(Verdict::Inconclusive) || has(Verdict::MayExceed)) =>
         {

@@ -1,4 +1,4 @@
-//! Matches the functions of both sides to rows.
+//! Matches functions of both sides.
 
 use std::cmp::Reverse;
 
@@ -13,26 +13,25 @@ use crate::frame::ObjectKind;
 use crate::intern::Values;
 use crate::model::Profile;
 
-/// Canonical name of a function and its object.
+/// Canonical names of a function and its object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CanonicalName {
-    /// `None` for the unnamed code of an object.
+    /// `None` for an object's unnamed code.
     pub(super) function: Option<Box<str>>,
     pub(super) object: Box<str>,
 }
 
-/// Numbered canonical names of the functions of several profiles.
+/// Numbered canonical names of several profiles.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     distinct: Values<CanonicalName>,
     fold_generics: bool,
-    /// Build-ids of objects by canonical name; `None` if the object has several builds or unknown
-    /// ones.
+    /// Build-ids by canonical object name; `None` for several or unknown builds.
     builds: FxHashMap<Box<str>, Option<BuildId>>,
 }
 
 impl Names {
-    /// Starts with the objects of all profiles of both sides.
+    /// Starts with all profiles of both sides.
     pub(super) fn new<'p>(
         fold_generics: bool,
         profiles: impl Iterator<Item = &'p Profile>,
@@ -51,8 +50,8 @@ impl Names {
         }
     }
 
-    /// Returns true if the function's name identifies it in all profiles: the name is not made of
-    /// an [address](crate::Function::located), or the object has only one build.
+    /// Returns true if a function's name is valid in all profiles: not an
+    /// [address](crate::Function::located), or in an object with one build.
     fn is_of_one_build(&self, function: &crate::Function, object: &str) -> bool {
         function.located.is_none() || self.builds.get(object).is_some_and(Option::is_some)
     }
@@ -67,14 +66,14 @@ impl Names {
             let is_jit = profile.objects[object].kind == ObjectKind::Jit;
             let canonical = |name: &str| match is_jit {
                 true => jit_name(name).into(),
-                // Lines in names of folded text belong to the names.
+                // In folded text, lines belong to the names.
                 false if profile.is_folded => of_any_build(name, self.fold_generics).into(),
                 false => function_name(name, self.fold_generics).into(),
             };
             let name = function.name.as_deref().ok();
             let name = name.filter(|_| self.is_of_one_build(function, &objects[object]));
             let function = match function.located {
-                // A located name contains no clone suffix.
+                // A located name has no clone suffix.
                 Some(_) => name.map(Into::into),
                 None => name.map(canonical),
             };
@@ -90,19 +89,16 @@ impl Names {
         self.distinct.as_slice().len()
     }
 
-    /// Matches the names of both sides. `is_on[side][number]` is true if a name has samples on a
-    /// side.
+    /// Matches the names of both sides. `is_on[side][number]` is true for a name with samples.
     pub(super) fn matched(self, is_on: [&[bool]; 2]) -> Rows {
         let names = with_renamed_objects(self.distinct.into_vec(), is_on);
         let mut one_of: Vec<u32> = (0..names.len() as u32).collect();
-        // A name that occurs in one object per side is one function, even if the objects have
-        // different names.
+        // A name in one object per side is one function, even if the objects' names differ.
         let by_name = |number: usize| names[number].function.as_deref();
         unite(&mut one_of, is_on, by_name);
-        // Renamed objects have made more names equal.
+        // Renamed objects have made further names equal.
         unite(&mut one_of, is_on, |number| Some(&names[number]));
-        // Closure numbers change with edits above them, and closure paths with their enclosing
-        // function.
+        // Closure numbers change with edits above, closure paths with enclosing functions.
         for less in [without_numbers, without_paths_of_closures] {
             let [old, new] = left(&one_of, is_on);
             let key = |number: usize| {
@@ -116,7 +112,7 @@ impl Names {
     }
 }
 
-/// Replaces the names of old objects by their [new names](renamed_objects).
+/// Applies the [new names](renamed_objects) of old objects.
 fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> Vec<CanonicalName> {
     let renamed = renamed_objects(&names, is_on);
     for name in &mut names {
@@ -127,8 +123,7 @@ fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> V
     names
 }
 
-/// Maps objects of the old side to renamed ones of the new side, such as `./app-old` to
-/// `./app-new`.
+/// Maps old objects to renamed new ones, such as `./app-old` to `./app-new`.
 fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Box<str>, Box<str>> {
     let mut functions: FxHashMap<&str, [FxHashSet<&str>; 2]> = FxHashMap::default();
     for (number, name) in names.iter().enumerate() {
@@ -143,8 +138,7 @@ fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Bo
     renamed.map(|(old, new)| (old.into(), new.into())).collect()
 }
 
-/// Maps keys of the old side to renamed keys of the new side. Pairs one-sided keys with the largest
-/// number of common items first.
+/// Maps one-sided keys of the old side to new ones, those with most common items first.
 pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     held: &FxHashMap<&'n str, [FxHashSet<T>; 2]>,
 ) -> FxHashMap<&'n str, &'n str> {
@@ -161,7 +155,7 @@ pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
             }
         }
     }
-    // Swapped sides give the same order.
+    // Independent of the order of sides.
     pairs.sort_by_key(|(common, old, new)| (Reverse(*common), *old.min(new), *old.max(new)));
     let mut renamed: FxHashMap<&str, &str> = FxHashMap::default();
     let mut taken: FxHashSet<&str> = FxHashSet::default();
@@ -173,7 +167,7 @@ pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     renamed
 }
 
-/// Returns the names of each side without a counterpart.
+/// Returns each side's names without counterpart.
 fn left(one_of: &[u32], is_on: [&[bool]; 2]) -> [Vec<bool>; 2] {
     let mut sides = vec![[false; 2]; one_of.len()];
     for (number, at) in one_of.iter().enumerate() {
@@ -187,13 +181,12 @@ fn left(one_of: &[u32], is_on: [&[bool]; 2]) -> [Vec<bool>; 2] {
     })
 }
 
-/// Unites two names with the same key if each side has exactly one such name.
+/// Unites names with the same key, if each side has exactly one.
 fn unite<K: Eq + std::hash::Hash>(
     one_of: &mut [u32],
     is_on: [&[bool]; 2],
     key: impl Fn(usize) -> Option<K>,
 ) {
-    /// Names with a key on one side.
     #[derive(Clone, Copy)]
     enum Found {
         None,
@@ -223,12 +216,11 @@ fn unite<K: Eq + std::hash::Hash>(
     }
 }
 
-/// Rows of a comparison, sorted by name.
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Names, by row.
+    /// Names by row.
     pub(super) names: Vec<CanonicalName>,
-    /// Row of each name number; `u32::MAX` for names without samples.
+    /// Row by name number; `u32::MAX` without samples.
     of_name: Vec<u32>,
 }
 
@@ -253,7 +245,7 @@ impl Rows {
         Rows { names, of_name }
     }
 
-    /// Returns the row of each function of a profile, given their name numbers.
+    /// Maps name numbers of functions to rows.
     pub(super) fn of_functions(&self, numbers: &[u32]) -> Vec<u32> {
         let row = |number: &u32| self.of_name[*number as usize];
         numbers.iter().map(row).collect()

@@ -1,45 +1,43 @@
-//! Statistical comparison of two sets of profiles: detects which functions became more or less
-//! expensive, beyond noise.
+//! Statistical comparison of two sets of profiles: which functions became more or less expensive,
+//! beyond noise.
 //!
-//! The comparison is a pure function of the profiles: no clock, no chance, no files. Swapped sides
-//! give a mirrored result. Types: [`compare()`] returns a [`ProfileDiff`]; [`CompareOptions`]
-//! controls it.
+//! [`compare()`] is a pure function of the profiles: no clock, no chance, no files. It returns a
+//! [`ProfileDiff`]. Swapped sides give a mirrored result.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`canonical`] | build-independent names of functions and objects |
-//! | `matching` | rows: matched functions of both sides |
-//! | `spelling`, `respelled` | different spellings of one function's name |
-//! | `run`, `sides` | amounts of each row in each run |
+//! | `matching` | matching of functions |
+//! | `spelling`, `respelled` | different spellings of a function's name |
+//! | `run`, `sides` | amounts by row and run |
 //! | `judge` | the whole comparison |
 //! | `family` | joint verdicts, by `rprof-statistics` |
-//! | `reparented` | separates new work in a total from calls that moved to another caller |
-//! | `shift` | cost moved between functions, and uniform changes |
+//! | `reparented` | new work versus calls from another caller |
+//! | `shift` | cost moved between functions, uniform changes |
 //! | `callers` | calls between rows |
-//! | `enclosing` | functions of both sides that contain one-sided functions |
-//! | `causes` | attribution of changed totals to changed callees |
+//! | `enclosing` | enclosing functions of one-sided functions |
+//! | `causes` | changed callees that explain totals |
 //! | `gate` | [`ProfileDiff::gate`] with its [rules](GateRules) |
-//! | [`calibration`] | noise, false alarms and smallest visible change of equal runs |
+//! | [`calibration`] | noise and false alarms of equal runs |
 //! | `renames` | guessed renames |
-//! | `pairs` | [`MatchedFunctions`]: matched functions of two profiles, without verdicts |
+//! | `pairs` | [`MatchedFunctions`]: matching without verdicts |
 //! | `result` | [`ProfileDiff`] and its parts |
 //! | `stacks` | stacks of both sides |
 //!
 //! # Rules
-//! - An amount is the weight of a run's samples (CPU time, events), or this weight per unit of
+//! - An amount is the weight of a run's samples (CPU time, events), or the weight per unit of
 //!   [`Work`]. Self and total are judged together. The [correction](CompareOptions::correction)
 //!   controls the [false discovery rate](CompareOptions::q).
-//! - The noise between runs is estimated from the runs. With one run per side it is unknown: 5 %
-//!   are assumed, and findings are at most [suspected](Verdict::Suspected).
+//! - The noise is estimated from the runs. With one run per side, 5 % are assumed, and findings are
+//!   at most [suspected](Verdict::Suspected).
 //! - Functions with fewer than [`FEWEST_SAMPLES`] samples on both sides get no verdict.
 //! - Work has [moved](Verdict::Moved) if a function rose, its caller did not, and other callees of
 //!   this caller fell as much.
-//! - A total changes only as far as the functions below it change in the whole program. Work that
-//!   another function called before has [moved](Verdict::Moved).
-//! - A new or removed function counts only if its enclosing function certainly changed as well:
-//!   otherwise other functions may do its work.
-//! - If everything changed by one factor, there are no findings for functions:
-//!   [`Outcome::Uniform`].
+//! - A total only changes as far as the functions below it change in the whole program. Work called
+//!   from elsewhere before has [moved](Verdict::Moved).
+//! - A new or removed function only counts if its enclosing function certainly changed along: other
+//!   functions may do its work.
+//! - If everything changed by one factor, functions have no findings: [`Outcome::Uniform`].
 
 pub mod calibration;
 mod callers;
@@ -76,17 +74,16 @@ use crate::model::Profile;
 use crate::top::WeighBy;
 use crate::unit::WeightUnit;
 
-/// Minimum number of effective samples for a verdict on a function, in the mean run of one side.
+/// Minimum effective samples for a verdict on a function, in one side's mean run.
 pub const FEWEST_SAMPLES: f64 = 30.0;
 
-/// Minimum number of samples in the mean run of a side. With fewer, the program only started and
-/// exited.
+/// Minimum samples in a side's mean run. With fewer, a program only starts and exits.
 pub const FEWEST_OF_A_SIDE: f64 = 5.0;
 
-/// Factor of samples for [`Change::runs_needed_denser`]: 4,999 per second instead of 999.
+/// Factor for [`Change::runs_needed_denser`]: 4,999 samples per second instead of 999.
 pub const MORE_SAMPLES: f64 = 5.0;
 
-/// Noise between runs that is assumed for one run per side: 5 %.
+/// Assumed noise between runs, for one run per side: 5 %.
 pub const ASSUMED_NOISE: f64 = 0.05;
 
 /// One of the two sides.
@@ -113,7 +110,7 @@ pub enum Work {
     },
     /// Seconds from the first to the last sample.
     Seconds,
-    /// The amount of the whole run, which yields shares. Hides changes of the whole program.
+    /// The whole run's amount, for shares. Hides changes of the whole program.
     Share,
 }
 
@@ -124,23 +121,23 @@ pub struct CompareOptions {
     pub weigh_by: WeighBy,
     /// Divisor of amounts.
     pub work: Work,
-    /// Merge all instances of a generic function.
+    /// Merge instances of generic functions.
     pub fold_generics: bool,
-    /// Design of the experiment: independent or paired runs.
+    /// Independent or paired runs.
     pub design: Design,
-    /// Relative noise between runs of one program (0.02 for 2 %). `None` estimates or assumes it.
+    /// Relative noise between runs (0.02 for 2 %). `None` to estimate or assume it.
     pub noise: Option<f64>,
     /// Smallest relevant relative change (0.05 for 5 %).
     pub threshold: f64,
-    /// Smallest relevant change as a share of the program (0.005 for 0.5 %).
+    /// Smallest relevant share of the program (0.005 for 0.5 %).
     pub min_share: f64,
-    /// Maximum false discovery rate. The whole program uses 0.01 of it, the functions the rest.
+    /// Maximum false discovery rate: 0.01 for the whole program, the rest for functions.
     pub q: f64,
-    /// Kind of error rate, and the correction of the functions' p-values.
+    /// Correction of the functions' p-values, with the kind of error rate.
     pub correction: Correction,
-    /// Reasons not to judge the sides, as sentences: different machines, for example.
+    /// Reasons against a verdict, as sentences, such as different machines.
     pub reservations: Vec<String>,
-    /// Increase for which to estimate the required number of runs. `None` for twice the threshold.
+    /// Increase for the estimate of required runs. `None` for twice the threshold.
     pub wanted: Option<f64>,
     /// Rules of [`ProfileDiff::gate`].
     pub rules: GateRules,
@@ -149,7 +146,6 @@ pub struct CompareOptions {
 }
 
 impl CompareOptions {
-    /// Returns the increase for which to estimate the required number of runs.
     fn wanted_rise(&self) -> f64 {
         self.wanted.unwrap_or(2.0 * self.threshold)
     }
@@ -182,13 +178,13 @@ pub enum CompareError {
     /// A side has no profile.
     #[error("a side has no profile")]
     NoProfiles,
-    /// A profile has no samples, or only samples of weight 0.
+    /// A profile has no samples, or only weights of 0.
     #[error("{} has no sample to compare", path.display())]
     NoSamples {
         /// File of the profile.
         path: PathBuf,
     },
-    /// The profiles have different events, or events of different scope (user, kernel).
+    /// The events differ, or their scopes (user, kernel).
     #[error("{} has {event}, {} has {other}: amounts of different events do not compare", path.display(), other_path.display())]
     OtherEvent {
         /// File of one profile.
@@ -200,7 +196,7 @@ pub enum CompareError {
         /// Event of the other profile.
         other: String,
     },
-    /// A run has no amount to divide by.
+    /// A run has no divisor.
     #[error("{} does not tell its amount of work", path.display())]
     NoWork {
         /// File of the profile.
@@ -211,7 +207,7 @@ pub enum CompareError {
     Statistics(#[from] rprof_statistics::CompareError),
 }
 
-/// Compares two sets of profiles. Each profile is one run; its first event with samples counts.
+/// Compares two sets of profiles. Each profile is a run; its first event with samples counts.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -243,7 +239,6 @@ pub fn compare(
     compare_each([&old, &new], options)
 }
 
-/// Compares profiles by reference.
 fn compare_each(
     profiles: [&[&Profile]; 2],
     options: &CompareOptions,
@@ -263,7 +258,7 @@ fn compare_each(
     Ok(diff)
 }
 
-/// Returns the common event of all profiles, and its unit.
+/// Returns the common event and its unit.
 fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), CompareError> {
     let Some((first, _)) = old.first().zip(new.first()) else {
         return Err(CompareError::NoProfiles);
@@ -289,7 +284,7 @@ fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), Compar
     found.ok_or(CompareError::NoProfiles)
 }
 
-/// Removes modifiers that only affect the sampled address (precision) from an event's name.
+/// Removes precision modifiers, which only affect sampled addresses, from an event name.
 fn without_precision(name: &str) -> String {
     match name.rsplit_once([':', '/']) {
         Some((event, modifiers)) if modifiers.bytes().all(|b| b"ukhpPHG".contains(&b)) => {

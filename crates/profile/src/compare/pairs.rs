@@ -1,11 +1,11 @@
-//! [`MatchedFunctions`]: matched functions of two profiles, for side-by-side views.
+//! [`MatchedFunctions`]: matched functions for side-by-side views.
 
 use super::Side;
 use super::matching::{Names, Rows};
 use crate::frame::FunctionId;
 use crate::model::Profile;
 
-/// Functions of two profiles, matched by the rules of [`compare`](super::compare).
+/// Functions of two profiles, matched as in [`compare`](super::compare).
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,7 @@ impl MatchedFunctions {
             (row_of.into_iter().zip(functions).zip(&sampled[side]))
                 .map(|((row, function), is_sampled)| {
                     let name = &rows.names.get(row as usize)?.function;
-                    // An address in a name belongs to another function in another build.
+                    // In another build, an address belongs to another function.
                     let is_comparable = name.is_some() || function.name.is_err();
                     (*is_sampled && is_comparable).then_some(row)
                 })
@@ -63,16 +63,14 @@ impl MatchedFunctions {
         MatchedFunctions { rows, of }
     }
 
-    /// Returns the number that a function shares with its counterpart on the other side.
-    ///
-    /// `None` for a function without samples, and for a located name (an address) in an image with
-    /// different builds.
+    /// Returns the number shared by matched functions. `None` without samples, and for a located
+    /// name (an address) in an image with different builds.
     pub fn number(&self, side: Side, function: FunctionId) -> Option<u32> {
         let of = &self.of[side as usize];
         of.get(function.0 as usize).copied().flatten()
     }
 
-    /// Returns the canonical object name for a number. A renamed object has its new name.
+    /// Returns a number's canonical object name, after renames.
     ///
     /// # Panics
     /// If the number does not exist.
@@ -81,7 +79,7 @@ impl MatchedFunctions {
     }
 }
 
-/// Returns for each function whether a sample's stack contains it.
+/// Returns whether samples contain each function.
 fn sampled_functions(profile: &Profile) -> Vec<bool> {
     let mut sampled = vec![false; profile.functions.len()];
     for entry in &profile.aggregated {

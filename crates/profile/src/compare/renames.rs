@@ -1,17 +1,17 @@
-//! Guesses renames among one-sided functions. They are displayed only, and influence no verdict.
+//! Guesses renames among one-sided functions, for display only.
 
 use super::callers::Calls;
 use super::sides::Sides;
 use super::{FEWEST_SAMPLES, FunctionDiff, GuessedRename, Presence};
 
-/// Maximum number of functions per side to examine, heaviest first.
+/// Maximum number of examined functions per side, heaviest first.
 const MOST: usize = 50;
 
 /// Maximum ratio of old and new weight.
 const ALIKE: f64 = 1.3;
 
-/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous functions. Also skips
-/// functions with few samples, because chance decides whether they appear.
+/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous functions, and those
+/// with few samples, which may be absent by chance.
 pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<GuessedRename> {
     let heaviest = |presence: Presence| {
         let is_one = |row: &usize| {

@@ -1,8 +1,8 @@
-//! Separates new work in a total's change from calls that moved to another caller.
+//! Separates new work in a total from calls that had another caller before.
 //!
-//! A larger total does not imply more work: if a wrapper is renamed, or work moves to another
-//! thread, totals change although no function takes more. So a total's change counts only as far as
-//! the functions below it have changed their self time in the whole program.
+//! A larger total does not imply more work: with a renamed wrapper, or work on another thread,
+//! totals change although no function takes more. So a total's change counts only as far as
+//! functions below have changed their self time in the whole program.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,19 @@ use rustc_hash::FxHashMap;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, Noise, Verdict};
 
-/// Standard deviations by which a sum of few samples may vary by chance.
+/// Standard deviations of chance in a sum of few samples.
 const DEVIATIONS: f64 = 2.0;
 
-/// Amounts below some functions, by leaf function.
+/// Amounts below some functions, by leaf.
 pub(super) struct SpentBelow {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
-    /// Variance from sampling per side, as a multiple of the amount (samples of equal weight).
+    /// Sampling variance per side, as a multiple of the amount.
     chance: [f64; 2],
     /// Variance between runs per side, as a multiple of the squared amount.
     noise: [f64; 2],
 }
 
-/// Part of a total's change explained by changed self amounts below it, in the direction of the
-/// change.
+/// Part of a total's change explained by self amounts below, in its direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Growth {
     /// Lower bound, given the noise.
@@ -36,7 +35,7 @@ pub(super) struct Growth {
 }
 
 impl SpentBelow {
-    /// Sums the self amounts of the wanted rows and below them.
+    /// Sums the self amounts of wanted rows and below.
     pub(super) fn of(sides: &Sides<'_>, is_wanted: &[bool], noise: Noise) -> SpentBelow {
         let mut by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>> = FxHashMap::default();
         let mut above: Vec<u32> = Vec::new();
@@ -68,7 +67,7 @@ impl SpentBelow {
         }
     }
 
-    /// Returns how much of a row's total change is changed self amount.
+    /// Returns the part of a row's total change explained by self amounts.
     pub(super) fn growth(&self, row: usize, functions: &[FunctionDiff]) -> Growth {
         let direction = functions[row].total.difference().signum();
         let mut growth = Growth {
@@ -76,7 +75,7 @@ impl SpentBelow {
             shown: 0.0,
             possible: 0.0,
         };
-        // Functions with too few samples for a verdict are evaluated together.
+        // Functions with too few samples are evaluated together.
         let (mut below, mut own) = (0.0, [0.0; 2]);
         for (leaf, [old, new]) in self.by_row.get(&(row as u32)).into_iter().flatten() {
             let change = &functions[*leaf as usize].own;
@@ -106,12 +105,12 @@ impl SpentBelow {
     }
 }
 
-/// Limits a change to the part below the row: between 0 and `moved`.
+/// Limits a change to the range between 0 and `moved`.
 fn within(change: f64, moved: f64) -> f64 {
     change.clamp(moved.min(0.0), moved.max(0.0))
 }
 
-/// Returns the bounds of an amount's change in a direction.
+/// Returns the bounds of a change in a direction.
 fn ends(change: &Change, direction: f64) -> [f64; 2] {
     match change.interval {
         Some(ratio) if direction > 0.0 => [ratio.low, ratio.high].map(|r| (r - 1.0) * change.old),

@@ -1,9 +1,8 @@
-//! Unites one-sided names of one function that compilers, mangling schemes or debug information
-//! spell differently.
+//! Unites one-sided names of a function that compilers, mangling schemes or debug information spell
+//! differently.
 //!
-//! Names on both sides match first and stay as they are. A remaining name joins all matching names
-//! of the other side in one row: legacy mangling has one name for all instances of a generic
-//! function.
+//! Names on both sides stay as they are. A remaining name joins all matching names of the other
+//! side: legacy mangling has one name for all instances of a generic function.
 
 use std::borrow::Cow;
 
@@ -13,8 +12,8 @@ use super::canonical::JIT_OBJECT;
 use super::matching::CanonicalName;
 use super::spelling::Spelling;
 
-/// Unites names of one function according to their [`Spelling`]. `one_of` maps each name number to
-/// its representative. `is_on[side][number]` is true if a name has samples on a side.
+/// Unites names by [`Spelling`]. `one_of` maps names to representatives; `is_on[side][number]` is
+/// true for names with samples.
 pub(super) fn unite(names: &[CanonicalName], one_of: &mut [u32], is_on: [&[bool]; 2]) {
     let mut united = United::of(one_of, is_on);
     if !united.has_left() {
@@ -40,7 +39,6 @@ pub(super) fn unite(names: &[CanonicalName], one_of: &mut [u32], is_on: [&[bool]
     spelled.by_bare_name(&mut united);
 }
 
-/// Parsed names.
 struct Spelled<'a> {
     names: &'a [CanonicalName],
     spellings: &'a [Option<Spelling>],
@@ -48,8 +46,7 @@ struct Spelled<'a> {
 }
 
 impl Spelled<'_> {
-    /// Groups names by object and key. Skips groups of one name, and groups without one-sided
-    /// names.
+    /// Groups names by object and key. Skips groups of one name, or without one-sided names.
     fn groups<'k>(
         &'k self,
         united: &United<'_>,
@@ -74,8 +71,8 @@ impl Spelled<'_> {
 
     /// Unites `app::count` and `app::count::<u64>`: equal paths without contradicting arguments.
     ///
-    /// Ignores bare names. Line tables write them with arguments, so a bare `reserve` is `String`'s
-    /// method and not a generic `reserve<u64, A>`.
+    /// Ignores bare names: line tables write arguments, so `reserve` is `String`'s method and not a
+    /// generic `reserve<u64, A>`.
     fn by_path(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let path = Cow::Borrowed(&*spelling.path);
@@ -91,7 +88,7 @@ impl Spelled<'_> {
                     };
                     let others = group.iter().filter(|other| self.is_on[1 - side][**other]);
                     for other in others.copied().filter(agrees) {
-                        // The name that covers all instances represents the row.
+                        // The name of all instances represents the row.
                         match self.spelling(number).is_some_and(Spelling::tells) {
                             true => united.join(number, other),
                             false => united.join(other, number),
@@ -103,8 +100,8 @@ impl Spelled<'_> {
     }
 
     /// Unites `core::hash::BuildHasher::hash_one` and `<std::hash::RandomState as
-    /// core::hash::BuildHasher>::hash_one`: legacy mangling names a provided method by its trait
-    /// alone.
+    /// core::hash::BuildHasher>::hash_one`: legacy names of provided methods only contain the
+    /// trait.
     fn by_trait(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let of_trait = spelling.of_trait().map(Cow::Owned);
@@ -126,8 +123,7 @@ impl Spelled<'_> {
     }
 
     /// Unites `from_iter<u64, I>` and `<alloc::vec::Vec<T> as
-    /// core::iter::FromIterator<T>>::from_iter`: a bare name, if only one path of the other side
-    /// ends with it.
+    /// core::iter::FromIterator<T>>::from_iter`: a bare name, and the only path that ends with it.
     fn by_bare_name(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let last = spelling.bare().or_else(|| spelling.last_of_path());
@@ -155,9 +151,9 @@ impl Spelled<'_> {
     }
 }
 
-/// Disjoint sets of names, and the sides on which they occur.
+/// Disjoint sets of names, and their sides.
 struct United<'a> {
-    /// Parent of each name in its set. A representative is its own parent.
+    /// Parent of each name. A representative is its own parent.
     one_of: &'a mut [u32],
     /// Sides of a set, by representative.
     sides: Vec<[bool; 2]>,
@@ -178,12 +174,12 @@ impl<'a> United<'a> {
         }
     }
 
-    /// Returns true if some set occurs on one side only.
+    /// Returns true if any set is one-sided.
     fn has_left(&self) -> bool {
         self.sides.iter().any(|[old, new]| old != new)
     }
 
-    /// Returns true if a name's set occurs on one side only.
+    /// Returns true if a name's set is one-sided.
     fn is_left(&self, number: usize) -> bool {
         let [old, new] = self.sides[self.name_of_all(number)];
         old != new
@@ -197,7 +193,7 @@ impl<'a> United<'a> {
         at
     }
 
-    /// Returns the names of a group that only this side has.
+    /// Returns a group's names that only this side has.
     fn left_of(&self, side: usize, group: &[usize]) -> Vec<usize> {
         let is_left = |number: &usize| {
             self.is_on[side][*number] && !self.sides[self.name_of_all(*number)][1 - side]
@@ -205,7 +201,7 @@ impl<'a> United<'a> {
         group.iter().copied().filter(is_left).collect()
     }
 
-    /// Unites all names of two sides under the first name of `one`, if both sides have names.
+    /// Unites names of two sides under the first of `one`, if both sides have any.
     fn join_all(&mut self, one: &[usize], other: &[usize]) {
         if let ([first, rest @ ..], false) = (one, other.is_empty()) {
             rest.iter()
@@ -214,7 +210,7 @@ impl<'a> United<'a> {
         }
     }
 
-    /// Unites two names. The second one's representative stays.
+    /// Unites two names under the second one's representative.
     fn join(&mut self, number: usize, with: usize) {
         let [number, with] = [number, with].map(|number| self.name_of_all(number));
         if number != with {
@@ -226,7 +222,7 @@ impl<'a> United<'a> {
 }
 
 impl Drop for United<'_> {
-    /// Points each name directly to its representative.
+    /// Points names directly to their representatives.
     fn drop(&mut self) {
         for number in 0..self.one_of.len() {
             self.one_of[number] = self.name_of_all(number) as u32;

@@ -1,31 +1,30 @@
-//! One recording of a side: its stacks as rows, and sums by row.
+//! A recording of a side, with sums by row.
 
 use super::canonical::is_any_closure;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::top::WeighBy;
 
-/// A recording, with its functions mapped to rows.
+/// A recording with functions mapped to rows.
 pub(super) struct Run<'p> {
     pub(super) profile: &'p Profile,
     pub(super) event: usize,
     pub(super) weigh_by: WeighBy,
-    /// Row of each function.
+    /// Row by function.
     pub(super) rows: Vec<u32>,
-    /// Omits inlined calls from stacks.
+    /// Omits inlined calls.
     pub(super) drops_inlined: bool,
-    /// True for functions with the [bare name of a closure](is_any_closure). If inlined, they count
-    /// as part of their enclosing function, because unrelated closures share that name.
+    /// Functions with [bare closure names](is_any_closure). Unrelated closures share them, so
+    /// inlined ones count for their enclosing functions.
     pub(super) is_any_closure: Vec<bool>,
-    /// Divisor of weights: units of work, seconds, or the whole weight.
+    /// Divisor: units of work, seconds, or the whole weight.
     pub(super) work: f64,
 }
 
-/// Sum of sample weights.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) weight: u64,
-    /// Sum of squared sample weights. Aggregated samples count as equal.
+    /// Sum of squared weights, equal for aggregated samples.
     squares: f64,
 }
 
@@ -37,8 +36,8 @@ impl Sum {
         }
     }
 
-    /// Returns the effective sample size (Kish 1965): the number of equal weights with the same
-    /// information.
+    /// Returns the effective sample size (Kish 1965): the number of equally weighted samples with
+    /// the same information.
     pub(super) fn effective_samples(&self) -> f64 {
         match self.squares > 0.0 {
             true => (self.weight as f64).powi(2) / self.squares,
@@ -47,7 +46,6 @@ impl Sum {
     }
 }
 
-/// Sums of one recording.
 #[derive(Debug)]
 pub(super) struct Sums {
     pub(super) whole: Sum,
@@ -59,7 +57,6 @@ pub(super) struct Sums {
 }
 
 impl<'p> Run<'p> {
-    /// Creates a run from a profile's main event and the row of each function.
     pub(super) fn of(
         profile: &'p Profile,
         weigh_by: WeighBy,
@@ -81,7 +78,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over the aggregated samples of the event.
+    /// Iterates over the event's aggregated samples.
     pub(super) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + use<'p> {
         let event = self.event;
         (self.profile.aggregated.iter()).filter(move |entry| entry.event == event)
@@ -94,7 +91,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over the rows of a stack, root first.
+    /// Iterates over a stack's rows, root first.
     pub(super) fn stack(&self, entry: &AggregatedStack) -> impl Iterator<Item = u32> + '_ {
         (self.profile.frames(entry.stack))
             .map(|id| self.profile.frame(id))
@@ -113,7 +110,7 @@ impl<'p> Run<'p> {
             own: vec![Sum::default(); rows],
             total: vec![Sum::default(); rows],
         };
-        // Last entry counted by each row, so that recursion counts once.
+        // Last entry counted by each row, so recursion counts once.
         let mut counted = vec![0usize; rows];
         for (number, entry) in (1..).zip(self.entries()) {
             let weight = self.weight(entry);

@@ -1,4 +1,4 @@
-//! Detects cost shifts between functions, and uniform changes of all functions.
+//! Cost shifts between functions, and uniform changes.
 
 use rprof_statistics::{CommonChange, Comparison};
 
@@ -8,17 +8,17 @@ use super::reparented::SpentBelow;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, ProfileDiff, Verdict, Work};
 
-/// Minimum p-value for the hypothesis that all functions changed by one factor.
+/// Minimum p-value of "all functions changed by one factor".
 const AGREE: f64 = 0.05;
 
-/// Minimum number of functions for a uniform change.
+/// Minimum functions for a uniform change.
 const SEVERAL: usize = 3;
 
-/// Kind of amounts to examine.
+/// Amounts to examine.
 #[derive(Clone, Copy)]
 enum Part {
     Own,
-    /// Total of functions with unchanged self amount.
+    /// Totals of functions with unchanged self.
     Total,
 }
 
@@ -38,25 +38,24 @@ impl Part {
     }
 }
 
-/// Judgement of a change by its context.
+/// Judgement by context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shift {
-    /// The cost moved. Holds the counterpart, if a single function shows the opposite change.
+    /// Moved to or from a function, if one alone shows it.
     Moved(Option<usize>),
-    /// The enclosing function of a new or removed function changed along, but possibly by chance.
-    /// Or moved calls seem to explain most of a total's change.
+    /// The enclosing function of a one-sided function may have changed along by chance, or moved
+    /// calls seem to explain a total.
     Unsure,
 }
 
-/// Marks functions whose change has an opposite one under the same caller, with an unchanged total
-/// of that caller (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
+/// Marks changes with an opposite one under the same caller and an unchanged total of this caller
+/// (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
 ///
-/// The absence of a new or removed function on one side proves little: other functions may do its
-/// work, each with an undetectable change. Its enclosing function decides. If that certainly
-/// changed along, the change counts. If it changed by less than half as much, the cost moved.
-/// Otherwise the change is suspected.
+/// A new or removed function proves little: others may do its work, with changes too small to
+/// detect. It counts if its enclosing function certainly changed along, has moved if that changed
+/// by less than half as much, and is suspected otherwise.
 ///
-/// A total also moved if the calls below it had another caller before.
+/// A total also moved if calls below had another caller before.
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     for part in [Part::Own, Part::Total] {
         mark_part(sides, diff, part);
@@ -105,12 +104,11 @@ fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
     }
 }
 
-/// Changed functions and their callers.
 struct Changes<'a> {
     diff: &'a ProfileDiff,
     calls: &'a Calls,
     enclosing: &'a Enclosing,
-    /// Amounts below the functions, for totals.
+    /// Amounts below, for totals.
     spent: Option<&'a SpentBelow>,
     part: Part,
     changed: &'a [usize],
@@ -126,9 +124,9 @@ impl Changes<'_> {
         self.part.of(&self.diff.functions[row]).difference()
     }
 
-    /// Judges a change by its context; `None` if it counts.
+    /// Judges a change by context; `None` if it counts.
     fn shift(&self, row: usize) -> Option<Shift> {
-        // Shares always sum up to 1, so the whole program proves nothing.
+        // Shares sum up to 1: the whole program proves nothing.
         let is_of_one_side = self.diff.functions[row].is_of_one_side();
         let is_share = self.diff.work == Work::Share && matches!(self.part, Part::Own);
         self.reparented(row)
@@ -138,8 +136,8 @@ impl Changes<'_> {
             })
     }
 
-    /// Judges a total's change by the self amounts of the functions below in the whole program.
-    /// `None` if these explain the change.
+    /// Judges a total by self amounts below, in the whole program. `None` if they explain the
+    /// change.
     fn reparented(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let half = self.rise(row).abs() / 2.0;
@@ -151,8 +149,7 @@ impl Changes<'_> {
         if growth.sure >= half {
             return None;
         }
-        // A function of both sides was compared with itself: its change counts, unless moved calls
-        // explain most of it.
+        // A function of both sides counts, unless moved calls explain most of its change.
         if !functions[row].is_of_one_side() {
             return (growth.shown < half).then_some(Shift::Unsure);
         }
@@ -165,7 +162,7 @@ impl Changes<'_> {
         }
     }
 
-    /// Judges a new or removed function by the total of its enclosing function.
+    /// Judges a one-sided function by its enclosing function.
     fn shift_of_one_side(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let above = self.enclosing.nearest(row, functions);
@@ -185,12 +182,11 @@ impl Changes<'_> {
         }
     }
 
-    /// Returns the largest opposite change if this function's cost moved. The inner `None` means
-    /// that no single function shows it.
+    /// Returns the largest opposite change if the cost moved. The inner `None` means several
+    /// functions.
     fn moved_with(&self, row: usize) -> Option<Option<usize>> {
         let caller = self.caller(row);
-        // Includes the function itself: after inlining, a call's cost becomes its caller's self
-        // amount.
+        // Includes the function itself: an inlined call adds to its caller's self.
         let own = matches!(self.part, Part::Own).then_some(Some(row));
         for above in [Some(caller), own].into_iter().flatten() {
             if above.is_none() && matches!(self.part, Part::Own) {
@@ -207,7 +203,7 @@ impl Changes<'_> {
         None
     }
 
-    /// Returns the functions with opposite changes in `above` or called by it.
+    /// Returns functions with opposite changes, in `above` or called by it.
     fn against(&self, row: usize, above: Option<usize>) -> Vec<usize> {
         let is_below = |other: &&usize| Some(**other) == above || self.caller(**other) == above;
         (self.changed.iter().filter(is_below))
@@ -224,13 +220,13 @@ impl Changes<'_> {
     }
 }
 
-/// Returns true if a total stayed the same although a part of it changed by `rise`.
+/// Returns true if a total stayed although a part changed by `rise`.
 fn stayed(total: &Change, rise: f64) -> bool {
     let is_small = total.difference().abs() < rise.abs() / 2.0;
     is_small && total.interval.is_none_or(|ratio| ratio.contains(1.0))
 }
 
-/// Marks changed functions if all changed by one factor. Returns true if so.
+/// Marks functions if all changed by one factor. Returns true if so.
 pub(super) fn mark_uniform(diff: &mut ProfileDiff, compared: &[(usize, Comparison)]) -> bool {
     let is_changed = matches!(
         diff.whole.verdict,
@@ -246,7 +242,7 @@ pub(super) fn mark_uniform(diff: &mut ProfileDiff, compared: &[(usize, Compariso
     let Some(whole) = diff.whole.relative().map(f64::ln_1p) else {
         return false;
     };
-    // If one function dominates the program, the others must have changed as well.
+    // If one function dominates, the others must have changed as well.
     let hottest = compared.iter().map(|(row, _)| &diff.functions[*row].own);
     let hottest = hottest.max_by(|a, b| (a.old + a.new).total_cmp(&(b.old + b.new)));
     let rest = hottest.map_or(0.0, |hottest| {

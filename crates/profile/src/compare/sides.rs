@@ -1,4 +1,4 @@
-//! Numeric form of both sides: the amounts of each row in each run.
+//! Amounts of each row in each run.
 
 use super::matching::{Names, Rows};
 use super::run::{Run, Sum, Sums};
@@ -6,47 +6,44 @@ use super::{CompareError, CompareOptions, Side, Work};
 use crate::frame::FunctionId;
 use crate::model::Profile;
 
-/// Amounts of a quantity in all runs, per unit of work.
+/// Amounts of a quantity by run, per unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Quantity {
     pub(super) amounts: [Vec<f64>; 2],
-    /// Effective number of samples in the mean run of each side.
+    /// Effective samples in each side's mean run.
     pub(super) samples: [f64; 2],
 }
 
 impl Quantity {
-    /// Returns the mean amount of a side.
     pub(super) fn mean(&self, side: usize) -> f64 {
         mean(&self.amounts[side])
     }
 
-    /// Returns the effective number of samples in the mean run of both sides.
+    /// Returns the effective samples in the mean run of all.
     pub(super) fn mean_samples(&self) -> f64 {
         let [old, new] = [0, 1].map(|side| self.samples[side] * self.amounts[side].len() as f64);
         (old + new) / (self.amounts[0].len() + self.amounts[1].len()) as f64
     }
 }
 
-/// Both sides with matched functions.
 pub(super) struct Sides<'p> {
     pub(super) runs: [Vec<Run<'p>>; 2],
     pub(super) sums: [Vec<Sums>; 2],
     pub(super) rows: Rows,
-    /// Mean amount per sample.
+    /// Mean weight of a sample.
     pub(super) resolution: f64,
-    /// The only side without inlined calls, if any. The comparison then ignores inlined calls.
+    /// The only side without inlined calls, if any: both sides ignore them.
     pub(super) without_inlined: Option<Side>,
 }
 
-/// Expected samples of a function. With this expectation, chance yields none once in 150 times.
+/// Expected samples of a function, of which chance leaves none once in 150 times.
 const EXPECTED: f64 = 5.0;
 
-/// Minimum number of inlined functions on a side. With fewer, the other side may have lost them
-/// all.
+/// Minimum inlined functions on one side. With fewer, the other side may have lost them by chance.
 const SEVERAL_INLINED: usize = 3;
 
 impl<'p> Sides<'p> {
-    /// Matches the functions of both sides, and sums each run.
+    /// Matches functions, and sums the runs.
     pub(super) fn of(
         profiles: [&[&'p Profile]; 2],
         options: &CompareOptions,
@@ -133,25 +130,21 @@ impl<'p> Sides<'p> {
         }
     }
 
-    /// Returns the amount of the whole program.
     pub(super) fn whole(&self) -> Quantity {
         self.quantity(|sums| &sums.whole)
     }
 
-    /// Returns the self amount of a row.
     pub(super) fn own(&self, row: usize) -> Quantity {
         self.quantity(|sums| &sums.own[row])
     }
 
-    /// Returns the total amount of a row.
     pub(super) fn total(&self, row: usize) -> Quantity {
         self.quantity(|sums| &sums.total[row])
     }
 
-    /// Returns the share of a side's self weight in named functions that exist on both sides.
+    /// Returns the share of a side's self weight in named functions of both sides.
     ///
-    /// Ignores unmatched functions with fewer than [`EXPECTED`] expected samples on the other side,
-    /// because their absence may be chance.
+    /// Ignores unmatched functions with fewer than [`EXPECTED`] expected samples on the other side.
     pub(super) fn matched_share(&self, side: usize) -> f64 {
         let ratio = self.sums[1 - side].len() as f64 / self.sums[side].len() as f64;
         let (mut matched, mut all) = (0.0, 0.0);
@@ -174,7 +167,7 @@ impl<'p> Sides<'p> {
     }
 }
 
-/// Returns the number of distinct inlined functions in the profile's samples.
+/// Counts the distinct inlined functions in samples.
 fn inlined_functions(profile: &Profile) -> usize {
     if !profile.tells_inlined() {
         return 0;

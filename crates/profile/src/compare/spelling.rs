@@ -1,4 +1,4 @@
-//! [`Spelling`]: the common form of differently spelled names of a Rust function.
+//! [`Spelling`]: common form of a Rust function's names.
 //!
 //! | source | name |
 //! |---|---|
@@ -6,9 +6,8 @@
 //! | v0 mangling (RFC 2603) | `<alloc::vec::Vec<u64> as core::iter::FromIterator<u64>>::from_iter::<I>`, `<[u64]>::sort_by::<F>` |
 //! | line tables | `from_iter<u64, alloc::alloc::Global, I>`, `sort_by<u64, F>` |
 //!
-//! Legacy mangling has one name for all instances of a generic function, with the parameters of its
-//! `impl`. The others distinguish instances. Line tables have no linkage names, so they name an
-//! inlined function only by its last path segment.
+//! Legacy mangling has one name for all instances, with the parameters of the `impl`. The others
+//! distinguish instances. Line tables lack linkage names, so they only have the last path segment.
 
 use crate::generics::split_arguments;
 
@@ -18,13 +17,13 @@ pub(super) struct Spelling {
     /// Path without arguments: `<alloc::vec::Vec as core::iter::FromIterator>::from_iter`,
     /// `<[]>::sort_by`.
     pub(super) path: Box<str>,
-    /// Arguments and closure numbers; empty if the name has none.
+    /// Arguments and closure numbers, if any.
     told: Box<str>,
 }
 
 impl Spelling {
-    /// Parses a name. `None` for other languages than Rust. C++ names, for example, have parameters
-    /// in parentheses.
+    /// Parses a name. `None` for other languages than Rust, such as C++ with parameters in
+    /// parentheses.
     pub(super) fn of(name: &str) -> Option<Spelling> {
         let mut told = String::new();
         let mut has_parameters = false;
@@ -49,29 +48,29 @@ impl Spelling {
         })
     }
 
-    /// Returns true if the name identifies an instance, by arguments or a closure number.
+    /// Returns true if arguments or a closure number identify an instance.
     pub(super) fn tells(&self) -> bool {
         !self.told.is_empty()
     }
 
-    /// Returns true unless both names of a path have arguments, and these differ.
+    /// Returns true unless the arguments of both differ.
     pub(super) fn agrees(&self, other: &Spelling) -> bool {
         !(self.tells() && other.tells()) || self.told == other.told
     }
 
-    /// Returns the last segment of a path with several segments: `from_iter`.
+    /// Returns the last segment of a longer path: `from_iter`.
     pub(super) fn last_of_path(&self) -> Option<&str> {
         let (_, last) = self.path.rsplit_once("::")?;
         (!last.starts_with('{')).then_some(last)
     }
 
-    /// Returns the name if it is not a path: `from_iter`.
+    /// Returns the name unless it is a path: `from_iter`.
     pub(super) fn bare(&self) -> Option<&str> {
         (!self.path.contains("::") && !self.path.starts_with(['<', '{'])).then_some(&self.path)
     }
 
-    /// Returns trait and method of a trait method: `core::hash::BuildHasher::hash_one` for
-    /// `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`.
+    /// Returns trait and method: `core::hash::BuildHasher::hash_one` for `<std::hash::RandomState
+    /// as core::hash::BuildHasher>::hash_one`.
     pub(super) fn of_trait(&self) -> Option<String> {
         let (_, of_trait) = self.path.strip_prefix('<')?.split_once(" as ")?;
         let (of_trait, method) = of_trait.split_once(">::")?;
@@ -84,8 +83,7 @@ fn tokens(list: &str) -> impl Iterator<Item = &str> {
     list.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')))
 }
 
-/// Returns true for the parameter of an `impl`: `T`, `K2`. Types have paths or start with a
-/// lower-case letter.
+/// Returns true for an `impl` parameter: `T`, `K2`. Types have paths or lower-case initials.
 fn is_parameter(token: &str) -> bool {
     let mut letters = token.chars();
     letters
@@ -94,8 +92,8 @@ fn is_parameter(token: &str) -> bool {
         && letters.all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
-/// Normalizes closures (`{{closure}}`, `{closure#1}`, `{closure_env#1}`) to `{closure}`. Appends
-/// their numbers to `told`.
+/// Normalizes `{{closure}}`, `{closure#1}` and `{closure_env#1}` to `{closure}`. Appends numbers to
+/// `told`.
 fn plain_closures(path: &str, told: &mut String) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -133,8 +131,7 @@ fn without_place_of_impl(path: &str) -> String {
     }
 }
 
-/// Removes the element type of slices, and writes methods in the legacy form: `a::B::c` for
-/// `<a::B>::c`.
+/// Removes element types of slices, and writes legacy method names: `a::B::c` for `<a::B>::c`.
 fn plain_type(path: &str) -> String {
     let Some((of_type, rest)) = path.strip_prefix('<').and_then(|p| p.split_once('>')) else {
         return path.to_owned();
@@ -215,7 +212,7 @@ mod tests {
                 "{one:?} {other:?}"
             );
         }
-        // The same with other punctuation.
+        // Other punctuation.
         assert!(of("a::f::<u8, c::D>").agrees(&of("a::f<u8,c::D>")));
     }
 
