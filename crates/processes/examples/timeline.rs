@@ -1,4 +1,4 @@
-//! Loads the mappings of its own process, and resolves the address of one of its functions.
+//! Loads its own mappings and resolves the address of one of its functions.
 //!
 //! ```sh
 //! cargo run -p rprof-processes --example timeline

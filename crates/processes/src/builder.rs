@@ -1,4 +1,4 @@
-//! Builder of a timeline, fed in time order.
+//! Builder of a timeline.
 
 use rprof_records::{BuildId, Mapped, MmapIdentity, ProcessEvent};
 
@@ -12,17 +12,17 @@ use crate::space::Space;
 use crate::timeline::Timeline;
 use crate::tree::Arena;
 
-/// A mapping from an MMAP or MMAP2 record, or from a line of `/proc/PID/maps`.
+/// A mapping of an MMAP or MMAP2 record, or a line of `/proc/PID/maps`.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMapping<'a> {
     /// First address.
     pub start: u64,
-    /// Length in bytes. The builder ignores a mapping of length 0, and cuts a mapping at the end of
-    /// the address space, so none contains address `u64::MAX`.
+    /// Length in bytes. A mapping of length 0 is ignored, and one beyond the end of the address
+    /// space is cut, so none contains address `u64::MAX`.
     pub len: u64,
     /// File offset of the first address, in bytes (`pgoff`).
     pub file_offset: u64,
-    /// File name without the terminating NUL, or a special name.
+    /// File name without terminating NUL, or a special name.
     pub path: &'a [u8],
     /// Identity of the file.
     pub identity: ImageIdentity,
@@ -46,8 +46,8 @@ impl<'a> From<&'a Mapped<'_>> for NewMapping<'a> {
 
 /// Builds a [`Timeline`] from the sideband of a recording.
 ///
-/// Feed it in time order; [the crate page](crate) describes the treatment of late records.
-/// Recorders, which need only the present, use [`LiveMap`](crate::LiveMap).
+/// Feed it in time order; [the crate page](crate) explains late records. Recorders only need the
+/// present: see [`LiveMap`](crate::LiveMap).
 ///
 /// # Examples
 /// ```
@@ -87,8 +87,8 @@ pub struct ProcessMapBuilder {
     dropped: u64,
 }
 
-/// Ids have 32 bits. A record adds far fewer than 4096 nodes, so records beyond this limit are
-/// dropped before an id overflows.
+/// Maximum table size. Ids have 32 bits, and a record adds far fewer than 4096 nodes, so no id
+/// overflows.
 const LIMIT: usize = u32::MAX as usize - 4096;
 
 impl Default for ProcessMapBuilder {
@@ -98,7 +98,7 @@ impl Default for ProcessMapBuilder {
 }
 
 impl ProcessMapBuilder {
-    /// Creates a map without processes, and with an empty kernel.
+    /// Creates a map with an empty kernel and no processes.
     pub fn new() -> Self {
         let arena = Arena::default();
         let kernel = Space::new(0, &arena);
@@ -115,14 +115,14 @@ impl ProcessMapBuilder {
 
     /// Sets whether executable huge pages inside a file's text stay anonymous.
     ///
-    /// By default (`false`) the builder attributes them to the file, because programs move their
-    /// text to huge pages for speed. It detects executable anonymous mappings, aligned to 2 MiB,
-    /// inside or exactly between mappings of one file.
+    /// By default (`false`) they count as the file's text, because programs move text to huge pages
+    /// for speed. Applies to executable anonymous mappings, aligned to 2 MiB, inside or exactly
+    /// between mappings of one file.
     pub fn keep_huge_pages(&mut self, keep: bool) {
         self.keep_huge_pages = keep;
     }
 
-    /// Sets build-ids of files identified by device and inode. They apply to later mappings.
+    /// Sets build-ids by device and inode, for later mappings.
     pub fn set_build_ids(&mut self, of: impl IntoIterator<Item = (MmapIdentity, BuildId)>) {
         for (identity, build_id) in of {
             self.images.identify(identity.into(), build_id);
@@ -131,7 +131,7 @@ impl ProcessMapBuilder {
 
     /// Processes a record with its time in nanoseconds.
     ///
-    /// The other `handle_*` methods serve callers without records.
+    /// Callers without records use the other `handle_*` methods.
     pub fn handle(&mut self, time: Time, event: &ProcessEvent<'_>) {
         match event {
             ProcessEvent::Mapped(mapped) => match mapped.kernel {
@@ -165,15 +165,13 @@ impl ProcessMapBuilder {
                 name,
                 registered: true,
             } => self.handle_kernel_symbol(time, *start, *len, name),
-            // A later symbol at the same address replaces an unregistered one.
+            // A later symbol replaces an unregistered one.
             _ => {}
         }
     }
 
-    /// Adds a mapping of a process (MMAP, MMAP2).
-    ///
-    /// It replaces overlapped parts of other mappings; the rest of these remains. An unknown
-    /// process exists from time 0.
+    /// Adds a process's mapping (MMAP, MMAP2). It replaces overlapped parts of other mappings. An
+    /// unknown process exists from time 0.
     pub fn handle_mmap(&mut self, time: Time, pid: Pid, new: &NewMapping<'_>) {
         if self.refuses() {
             return;
@@ -184,18 +182,15 @@ impl ProcessMapBuilder {
     }
 
     /// Adds a mapping of the kernel or a module (MMAP with a kernel `misc` mode; perf writes pid
-    /// -1).
-    ///
-    /// All processes share one kernel address space.
+    /// -1). All processes share the kernel address space.
     pub fn handle_kernel_mmap(&mut self, time: Time, new: &NewMapping<'_>) {
         if !self.refuses() {
             self.map(Side::Kernel, SpaceId::KERNEL, time, new);
         }
     }
 
-    /// Adds code that the kernel generated, such as a BPF program (KSYMBOL).
-    ///
-    /// The end of a symbol is not required: a later symbol at the same address replaces it.
+    /// Adds code generated by the kernel, such as a BPF program (KSYMBOL). A later symbol at the
+    /// same address replaces it, so its end is not required.
     pub fn handle_kernel_symbol(&mut self, time: Time, start: u64, len: u64, name: &[u8]) {
         if self.refuses() {
             return;
@@ -211,15 +206,14 @@ impl ProcessMapBuilder {
         self.map(Side::KernelSymbol, SpaceId::KERNEL, time, &new);
     }
 
-    /// Sets the name of a thread (COMM).
+    /// Names a thread (COMM).
     pub fn handle_rename(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) {
         if !self.refuses() {
             self.rename(time, pid, tid, name);
         }
     }
 
-    /// Starts a program with a new, empty address space in a process (COMM with
-    /// `PERF_RECORD_MISC_COMM_EXEC`).
+    /// Starts a program with a new, empty address space (COMM with `PERF_RECORD_MISC_COMM_EXEC`).
     pub fn handle_exec(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) {
         if !self.refuses() {
             let process = self.rename(time, pid, tid, name);
@@ -229,9 +223,9 @@ impl ProcessMapBuilder {
 
     /// Adds a thread (`pid == parent_pid`) or a process (FORK).
     ///
-    /// A new process inherits the current mappings of its parent and the name of the forking
-    /// thread. The record does not reveal `vfork` or `CLONE_VM` children, which share the mappings
-    /// instead. Such children exec at once. An earlier process with this pid has ended.
+    /// A process inherits its parent's current mappings and the forking thread's name. Children of
+    /// `vfork` or `CLONE_VM` share the mappings instead, but exec at once; the record does not
+    /// reveal them. An earlier process with this pid has ended.
     pub fn handle_fork(
         &mut self,
         time: Time,
@@ -270,11 +264,11 @@ impl ProcessMapBuilder {
         self.inherit_name(thread, start, comm);
     }
 
-    /// Adds a process or thread that existed before the recording (FORK with
-    /// `PERF_RECORD_MISC_FORK_EXEC`, as perf synthesizes it).
+    /// Adds an existing process or thread (FORK with `PERF_RECORD_MISC_FORK_EXEC`, as synthesized
+    /// by perf).
     ///
-    /// It inherits no mappings, because records will list them. A known pid is the same process. It
-    /// exists from time 0, or from its first record.
+    /// It inherits no mappings, because records will list them. A known pid stays the same process.
+    /// Exists from time 0, or from its first record.
     pub fn handle_found(&mut self, pid: Pid, tid: Tid, parent_pid: Pid) {
         if self.refuses() {
             return;
@@ -287,10 +281,8 @@ impl ProcessMapBuilder {
         }
     }
 
-    /// Ends a thread (EXIT). A process ends with its last thread.
-    ///
-    /// Its mappings stay, so that samples at this time or slightly later still resolve, until the
-    /// id is reused.
+    /// Ends a thread (EXIT). A process ends with its last thread. Later samples still resolve until
+    /// the id is reused.
     pub fn handle_exit(&mut self, time: Time, pid: Pid, tid: Tid) {
         if self.refuses() {
             return;
@@ -299,7 +291,7 @@ impl ProcessMapBuilder {
         self.table.exit(process, tid, time);
     }
 
-    /// Images so far. Each keeps its [`ImageId`](crate::ImageId) in the timeline.
+    /// Images so far, with the [`ImageId`](crate::ImageId)s of the timeline.
     pub fn images(&self) -> &[Image] {
         self.images.as_slice()
     }
@@ -321,7 +313,7 @@ impl ProcessMapBuilder {
         )
     }
 
-    /// Returns true, and counts a dropped record, if a table is full.
+    /// Returns true, and counts a dropped record, if any table is full.
     fn refuses(&mut self) -> bool {
         let full = [
             self.arena.len() as usize,
@@ -337,7 +329,7 @@ impl ProcessMapBuilder {
         full
     }
 
-    /// Returns the current process with this pid. Creates one that exists from time 0 if necessary.
+    /// Returns the process with this pid. Creates one from time 0 if necessary.
     fn process(&mut self, pid: Pid) -> u32 {
         if let Some(process) = self.table.latest(pid) {
             return process;
@@ -374,7 +366,7 @@ impl ProcessMapBuilder {
 
     fn fork_thread(&mut self, time: Time, pid: Pid, tid: Tid, parent_tid: Tid) {
         let process = self.process(pid);
-        // The main thread starts with its process, so nothing can fork it again.
+        // The main thread starts with its process; nothing forks it again.
         if tid == pid.main_thread() {
             return;
         }

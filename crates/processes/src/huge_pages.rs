@@ -1,17 +1,17 @@
-//! Attributes program text on huge pages to its file.
+//! Attributes text on huge pages to its file.
 //!
 //! Some programs copy their text into anonymous huge pages at startup, for fewer TLB misses. The
-//! addresses stay, but the mapping becomes `//anon` (or `/memfd:...` for a copy with a descriptor).
-//! Samples in the hottest code would then be unknown. Two patterns identify such text reliably:
+//! mapping becomes `//anon` (or `/memfd:...`, with a descriptor), and samples in the hottest code
+//! would be unknown. Two patterns identify such text reliably:
 //!
 //! - *on top*: an executable mapping of anonymous memory or a memfd, aligned to 2 MiB at both ends,
 //!   inside an executable mapping of a file;
 //! - *between*: such a mapping, without gaps, between two executable mappings of one file whose
-//!   offsets leave exactly this room. `/proc/PID/maps` shows this pattern afterwards.
+//!   offsets leave exactly this room. `/proc/PID/maps` shows this afterwards.
 //!
-//! In both patterns the bytes equal the file's at the same offsets. JIT code is mistaken for text
-//! only if it is placed, with this alignment, inside an unloaded library. Huge pages at the very
-//! start or end of a text are not detected, because their file offsets are unknown.
+//! The bytes equal the file's at the same offsets. JIT code matches only if it is placed, with this
+//! alignment, inside an unloaded library. Huge pages at the start or end of a text are not
+//! detected, because their file offsets are unknown.
 
 use crate::image::{ImageKind, ImageTable};
 use crate::mapping::Mapping;
@@ -37,7 +37,7 @@ fn is_file_text(images: &ImageTable, mapping: &Mapping) -> bool {
         )
 }
 
-/// Returns true if `new` is text of a file, moved to huge pages *on top* of it.
+/// Returns true if `new` is text moved to huge pages *on top* of its file.
 pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new: &Mapping) -> bool {
     is_huge_text(images, new)
         && arena
@@ -45,8 +45,7 @@ pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new:
             .is_some_and(|old| old.end >= new.end && is_file_text(images, &old))
 }
 
-/// Returns a file mapping in place of huge pages *between* `new` and an earlier mapping of the
-/// file.
+/// Returns the file mapping for huge pages *between* `new` and an earlier mapping of the file.
 pub(crate) fn moved_text_before(
     arena: &Arena,
     root: Root,

@@ -1,12 +1,11 @@
 //! Ids and time.
 
-/// Time in nanoseconds, on the clock of the events (`clockid` in `perf_event_open(2)`). 0 means
-/// "before the recording".
+/// Nanoseconds on the clock of the events (`clockid` in `perf_event_open(2)`). 0 means "before the
+/// recording".
 pub type Time = u64;
 
-/// Process id: the kernel's tgid, `pid` in records.
-///
-/// 0 (the idle task) and -1 (the kernel, in some records) are valid.
+/// Process id: the kernel's tgid, `pid` in records. 0 (the idle task) and -1 (the kernel, in some
+/// records) are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub i32);
 
@@ -29,8 +28,7 @@ pub struct ImageId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommId(pub u32);
 
-/// Id of an address space: the mappings of a process from its start, or from an exec, to the next
-/// exec.
+/// Id of an address space: a process's mappings from start or exec to the next exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpaceId(pub u32);
 
@@ -39,15 +37,15 @@ impl SpaceId {
     pub const KERNEL: Self = Self(0);
 }
 
-/// Identifies the set of mappings in force at a moment.
+/// Identifies the mappings in force at a moment.
 ///
-/// Equal states, even of two processes, resolve every address alike; the reverse does not hold. Use
-/// it as a cache key: a callchain interned as (state, bytes) needs one resolution. A forked child
-/// has its parent's state until its first mapping.
+/// Equal states, even of two processes, resolve all addresses alike; the reverse does not hold. It
+/// serves as a cache key: a callchain interned as (state, bytes) needs one resolution. A forked
+/// child has its parent's state until its first mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MapState {
-    /// Address space with the last change.
+    /// Space with the last change.
     pub space: SpaceId,
-    /// Number of changes in that space.
+    /// Number of its changes.
     pub epoch: u32,
 }

@@ -1,16 +1,15 @@
-//! A range of addresses backed by an image.
+//! An address range backed by an image.
 
 use crate::ids::{ImageId, Time};
 
-/// A range of addresses backed by an image, valid from a time on.
+/// An address range backed by an image, from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address (AVMA).
     pub start: u64,
     /// First address after the mapping.
     pub end: u64,
-    /// Offset of `start` in the image, in bytes (the record's `pgoff`). Adjusted for the rest of a
-    /// partly replaced mapping.
+    /// Image offset of `start` in bytes (the record's `pgoff`). Adjusted after partial replacement.
     pub file_offset: u64,
     /// Image that backs it.
     pub image: ImageId,
@@ -30,7 +29,7 @@ impl Mapping {
         })
     }
 
-    /// Returns the image offset of an address. Wraps for an absurd `pgoff`.
+    /// Returns an address's offset in the image. Wraps for absurd `pgoff`s.
     pub(crate) fn offset_of(&self, address: u64) -> u64 {
         self.file_offset
             .wrapping_add(address.wrapping_sub(self.start))
@@ -42,8 +41,8 @@ impl Mapping {
 pub struct Resolved {
     /// Image that contains the address.
     pub image: ImageId,
-    /// Offset in the image file, in bytes: `address - mapping.start + mapping.file_offset`. For
-    /// kernel text perf records a `pgoff` equal to the start, so this is the address itself.
+    /// Offset in the image's file, in bytes: `address - mapping.start + mapping.file_offset`. For
+    /// kernel text perf records `pgoff` equal to the start, so this is the address itself.
     pub offset_in_file: u64,
     /// First address of the mapping, or of its rest.
     pub mapping_start: u64,

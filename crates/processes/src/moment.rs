@@ -1,8 +1,8 @@
-//! State of a thread at a moment, with its period of validity.
+//! State of a thread at a moment, and its period of validity.
 
 use crate::ids::{CommId, MapState, SpaceId, Time};
 
-/// Mappings and name of a sample's thread, with their period of validity. See
+/// Mappings and name of a thread, with their period of validity: see
 /// [`Timeline::moment`](crate::Timeline::moment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
@@ -20,7 +20,7 @@ pub struct Moment {
     pub last: Time,
 }
 
-/// Period in which a search in sorted times has the same result.
+/// Period in which searches of sorted times have the same results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) since: Time,
@@ -33,7 +33,7 @@ impl Span {
         last: Time::MAX,
     };
 
-    /// Narrows the period to a result that starts at `since` and ends before `next`.
+    /// Narrows the period to a result from `since` until before `next`.
     pub(crate) fn narrow(&mut self, since: Option<Time>, next: Option<Time>) {
         self.since = self.since.max(since.unwrap_or(0));
         // `next` cannot be 0: the search would have found it.

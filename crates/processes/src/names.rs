@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::CommId;
 
-/// Interned names. Uses the standard library's randomized hashing, because names are untrusted.
+/// Interned names. Untrusted, so hashing is randomized.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     names: Vec<Box<[u8]>>,

@@ -5,30 +5,29 @@ use std::collections::HashMap;
 use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
 use crate::moment::Span;
 
-/// One lifetime of a process id.
+/// A lifetime of a process id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Process id. A reused id is another `Process`.
     pub pid: Pid,
     /// Parent process, if recorded.
     pub parent: Option<Pid>,
-    /// Time of the fork; 0 if the process existed before the recording.
+    /// Fork time; 0 if it existed before the recording.
     pub start: Time,
-    /// End time of the last known thread, if all ended.
+    /// End time of the last known thread, if all have ended.
     pub exit: Option<Time>,
-    /// First name of the main thread: the parent's, if forked.
+    /// First name of the main thread: the parent's after a fork.
     pub first_comm: Option<CommId>,
-    /// Last name of the main thread: the program's, after an exec.
+    /// Last name of the main thread: the program's after an exec.
     pub last_comm: Option<CommId>,
-    /// Address spaces with their start times, ascending. Never empty.
+    /// Address spaces with ascending start times. Never empty.
     pub(crate) spaces: Vec<(Time, SpaceId)>,
-    /// Number of living threads.
     live_threads: u32,
 }
 
 impl Process {
-    /// Returns the address spaces with their start times, in order: one from the start of the
-    /// process, and one from each exec.
+    /// Returns the address spaces with start times, in order: one from the start, and one from each
+    /// exec.
     pub fn spaces(&self) -> &[(Time, SpaceId)] {
         &self.spaces
     }
@@ -38,14 +37,14 @@ impl Process {
     }
 }
 
-/// One lifetime of a thread id within a [`Process`].
+/// A lifetime of a thread id in a [`Process`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Process of the thread.
     pub pid: Pid,
     /// Thread id.
     pub tid: Tid,
-    /// Start time. If not recorded, the start of the process.
+    /// Start time, or else the process's.
     pub start: Time,
     /// End time, if recorded.
     pub exit: Option<Time>,
@@ -53,12 +52,12 @@ pub struct Thread {
     pub(crate) process: u32,
     /// Sorted by time once finished.
     names: Vec<(Time, CommId)>,
-    /// Name with the latest time; of equal times, the last one fed.
+    /// Latest name; of equal times, the last one fed.
     latest_name: Option<(Time, CommId)>,
 }
 
 impl Thread {
-    /// Returns the names with their start times, in order.
+    /// Returns names with start times, in order.
     pub fn names(&self) -> &[(Time, CommId)] {
         &self.names
     }
@@ -71,7 +70,7 @@ impl Thread {
 }
 
 impl Thread {
-    /// Returns the name at a time, and narrows `span` to its period of validity.
+    /// Returns the name at a time. Narrows `span` to its validity.
     pub(crate) fn steady_comm(&self, time: Time, span: &mut Span) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
         let found = n.checked_sub(1).map(|n| self.names[n]);
@@ -81,7 +80,7 @@ impl Thread {
     }
 }
 
-/// All processes and threads during construction.
+/// Processes and threads under construction.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTable {
     pub(crate) processes: Vec<Process>,
@@ -97,7 +96,7 @@ impl ProcessTable {
         self.latest.get(&pid).copied()
     }
 
-    /// Starts a process with its main thread. Replaces an earlier process with this pid.
+    /// Starts a process with its main thread, in place of an earlier one.
     pub(crate) fn start(
         &mut self,
         pid: Pid,
@@ -126,7 +125,7 @@ impl ProcessTable {
         let thread = self.threads.len() as u32;
         let mut start = time.max(owner.start);
         if let Some(old) = self.latest_thread.insert((process, tid), thread) {
-            // The id is reused, so the earlier thread has ended.
+            // The id is reused: the earlier thread has ended.
             let old = &mut self.threads[old as usize];
             start = start.max(old.start);
             match old.exit {
@@ -151,8 +150,7 @@ impl ProcessTable {
         thread
     }
 
-    /// Returns the current thread with this id. Creates one that starts with its process if
-    /// necessary.
+    /// Returns the thread with this id, created at its process's start if necessary.
     pub(crate) fn thread(&mut self, process: u32, tid: Tid) -> u32 {
         if let Some(&thread) = self.latest_thread.get(&(process, tid)) {
             return thread;
@@ -169,7 +167,7 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the name that a child of this thread inherits.
+    /// Returns the name inherited by a thread's children.
     pub(crate) fn inherited_comm(&self, process: u32, tid: Tid) -> Option<CommId> {
         let main = self.processes[process as usize].pid.main_thread();
         [tid, main].iter().find_map(|&tid| {
@@ -193,7 +191,7 @@ impl ProcessTable {
         }
     }
 
-    /// Sorts names, and sets the first and last name of each process.
+    /// Sorts names, and sets each process's first and last one.
     pub(crate) fn finish(&mut self) {
         for thread in &mut self.threads {
             thread.names.sort_by_key(|&(since, _)| since);

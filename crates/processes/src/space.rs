@@ -1,4 +1,4 @@
-//! Address spaces: the history of one set of mappings.
+//! Address spaces: histories of mappings.
 
 use crate::ids::{MapState, SpaceId, Time};
 use crate::mapping::Mapping;
@@ -13,8 +13,8 @@ struct Version {
     root: Root,
 }
 
-/// Maximum number of pieces and gaps that a late mapping visits, so that a flood of late mappings
-/// does not take quadratic time. Normal ones visit two or three.
+/// Maximum pieces and gaps visited by a late mapping, so that floods do not take quadratic time.
+/// Normal ones visit two or three.
 const LATE_STEPS: usize = 64;
 
 /// An address space under construction.
@@ -36,14 +36,14 @@ const LATE_STEPS: usize = 64;
 ///              its version
 /// ```
 ///
-/// A version only gains pieces, each with its start time. A change to an existing piece creates the
-/// next version. Nothing is ever unmapped, so later versions cover all addresses of earlier ones.
+/// A version only gains pieces, with start times. A change to an existing piece creates the next
+/// version. Nothing is unmapped, so later versions cover all addresses of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Space {
     versions: Vec<Version>,
-    /// Effective time of each change; in feed order until finished.
+    /// Effective times of changes; sorted once finished.
     changes: Vec<Time>,
-    /// First node that belongs only to this space's latest version.
+    /// First node owned by the latest version.
     mark: u32,
     /// Time of the latest mapping or fork. Earlier records are late.
     clock: Time,
@@ -54,7 +54,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Creates an empty space, for an unknown process or after an exec.
+    /// Creates an empty space, for a new process or after an exec.
     pub(crate) fn new(time: Time, arena: &Arena) -> Self {
         Self {
             versions: vec![Version { time, root: NIL }],
@@ -66,7 +66,7 @@ impl Space {
         }
     }
 
-    /// Creates a child's copy. Both sides share all nodes, and neither owns any.
+    /// Creates a child's copy. Both share all nodes, and own none.
     pub(crate) fn fork(&mut self, id: SpaceId, time: Time, arena: &Arena) -> Self {
         let time = time.max(self.clock);
         self.mark = arena.len();
@@ -97,7 +97,7 @@ impl Space {
         self.versions.last().map_or(NIL, |version| version.root)
     }
 
-    /// Maps `mapping` at its `since`. Returns true if this changed anything.
+    /// Maps `mapping` at its `since`. Returns true for a change.
     pub(crate) fn map(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
         if mapping.start >= mapping.end {
             return false;
@@ -112,7 +112,7 @@ impl Space {
             self.floor = time;
             let old = arena.find(root, mapping.start);
             if old.is_some_and(|old| (Mapping { since: time, ..old }) == *mapping) {
-                // Duplicate. Seen from recorders that list a process's maps once per thread.
+                // Duplicate, seen from recorders that list a process's maps per thread.
                 return false;
             }
             if self.versions.last().is_none_or(|last| last.time < time) {
@@ -125,7 +125,7 @@ impl Space {
         true
     }
 
-    /// Fills free addresses. These were free at all times.
+    /// Fills addresses that are free, and were so at all times.
     fn map_late(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
         let since = mapping.since.max(self.floor);
         let mut at = mapping.start;
@@ -165,7 +165,7 @@ impl Space {
         }
     }
 
-    /// Sorts the history. The space accepts no more mappings.
+    /// Sorts the history. No mappings may follow.
     pub(crate) fn finish(&mut self) {
         self.changes.sort_unstable();
         self.changes.shrink_to_fit();
@@ -186,7 +186,7 @@ impl Space {
         self.state_after(id, self.epoch(time) as usize)
     }
 
-    /// Returns the state at a time, and narrows `span` to its period of validity.
+    /// Returns the state at a time. Narrows `span` to its validity.
     pub(crate) fn steady_state(&self, id: SpaceId, time: Time, span: &mut Span) -> MapState {
         let n = self.changes.partition_point(|&change| change <= time);
         let before = n.checked_sub(1).map(|n| self.changes[n]);
@@ -205,10 +205,10 @@ impl Space {
         }
     }
 
-    /// Returns the number of versions that started by this time.
+    /// Returns the number of versions started.
     fn begun(&self, time: Time) -> usize {
         match &self.versions[..] {
-            // Nothing was ever replaced, as in most processes.
+            // Nothing was replaced, as in most processes.
             [only] => usize::from(only.time <= time),
             all => all.partition_point(|version| version.time <= time),
         }

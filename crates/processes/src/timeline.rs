@@ -1,4 +1,4 @@
-//! Read-only timeline, shared by all threads.
+//! Read-only timeline for all threads.
 
 use crate::ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 use crate::image::Image;
@@ -9,10 +9,10 @@ use crate::space::Space;
 use crate::tree::Arena;
 use crate::view::MapView;
 
-/// Finished process map: processes, names and mappings with their times. Immutable.
+/// Finished process map: processes, names and mappings with times. Immutable.
 ///
-/// Created by [`ProcessMapBuilder::finish`](crate::ProcessMapBuilder::finish). Each lookup has its
-/// own time, so lookups need no order.
+/// Created by [`ProcessMapBuilder::finish`](crate::ProcessMapBuilder::finish). Lookups need no
+/// order.
 #[derive(Debug)]
 pub struct Timeline {
     arena: Arena,
@@ -23,8 +23,7 @@ pub struct Timeline {
     threads: Box<[Thread]>,
     /// (pid, start, index in `processes`), ascending.
     by_pid: Box<[(Pid, Time, u32)]>,
-    /// (pid, since, address space), ascending. A flat copy of the processes' spaces, because every
-    /// sample searches it.
+    /// (pid, since, address space), ascending. A flat copy for samples.
     spaces_by_pid: Box<[(Pid, Time, SpaceId)]>,
     /// (index of process, tid, start, index in `threads`), ascending.
     by_tid: Box<[(u32, Tid, Time, u32)]>,
@@ -35,11 +34,11 @@ pub struct Timeline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Nodes of mapping trees, of 48 bytes each.
+    /// Nodes of mapping trees, 48 bytes each.
     pub nodes: usize,
     /// Address spaces, including the kernel's.
     pub spaces: usize,
-    /// Versions of trees in all address spaces.
+    /// Versions of trees.
     pub versions: usize,
     /// Distinct images.
     pub images: usize,
@@ -49,7 +48,7 @@ pub struct Stats {
     pub processes: usize,
     /// Threads. Each process has at least one.
     pub threads: usize,
-    /// Records dropped because 32-bit ids ran out: 0 in any real recording.
+    /// Records dropped for lack of 32-bit ids: 0 in any real recording.
     pub dropped: u64,
 }
 
@@ -70,8 +69,7 @@ impl Timeline {
             .map(|(index, process)| (process.pid, process.start, index))
             .collect();
         by_pid.sort_unstable();
-        // Spaces of a pid are numbered by start, so of two with equal start times the later one
-        // comes last.
+        // Spaces of a pid are numbered by start, so the later of two equal times comes last.
         let mut spaces_by_pid: Box<[_]> = processes
             .iter()
             .flat_map(|process| process.spaces.iter().map(|&(t, id)| (process.pid, t, id)))
@@ -96,10 +94,10 @@ impl Timeline {
         }
     }
 
-    /// Resolves a user address of a process.
+    /// Resolves a process's user address.
     ///
-    /// A mapping is valid only from its own time. Returns `None` if nothing was mapped, or before
-    /// the start of the process. An ended process still resolves until its pid is reused.
+    /// A mapping is valid only from its own time. `None` without mapping, or before the process's
+    /// start. An ended process resolves until its pid is reused.
     pub fn resolve(&self, pid: Pid, time: Time, address: u64) -> Option<Resolved> {
         self.resolve_in(self.space(pid, time)?, time, address)
     }
@@ -109,13 +107,13 @@ impl Timeline {
         self.resolve_in(SpaceId::KERNEL, time, address)
     }
 
-    /// Resolves an address of an address space.
+    /// Resolves an address in a space.
     pub fn resolve_in(&self, space: SpaceId, time: Time, address: u64) -> Option<Resolved> {
         self.view(space, time).resolve(address)
     }
 
-    /// Returns the mappings of an address space at a time, to list them or to resolve many
-    /// addresses. Empty before the start of the space.
+    /// Returns a space's mappings at a time, for listings or many addresses. Empty before its
+    /// start.
     pub fn view(&self, space: SpaceId, time: Time) -> MapView<'_> {
         match self.spaces.get(space.0 as usize) {
             Some(space) => space.view(&self.arena, time),
@@ -123,7 +121,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the address space of a process at a time; `None` before its start.
+    /// Returns a process's address space at a time; `None` before its start.
     pub fn space(&self, pid: Pid, time: Time) -> Option<SpaceId> {
         let n = self
             .spaces_by_pid
@@ -132,16 +130,16 @@ impl Timeline {
         (found == pid).then_some(space)
     }
 
-    /// Returns the number of changes of an address space by a time, without those before its fork.
-    /// Equal epochs of a space resolve all addresses alike.
+    /// Returns the number of a space's changes by a time, without inherited ones. Equal epochs
+    /// resolve alike.
     pub fn epoch(&self, space: SpaceId, time: Time) -> u32 {
         self.spaces
             .get(space.0 as usize)
             .map_or(0, |space| space.epoch(time))
     }
 
-    /// Returns a cache key for the mappings of an address space at a time, not before its start.
-    /// Unlike (space, epoch), forked processes without own mappings share it with their parent.
+    /// Returns a cache key for a space's mappings at a time, not before its start. Unlike (space,
+    /// epoch), a forked process without own mappings shares it with its parent.
     pub fn state(&self, space: SpaceId, time: Time) -> MapState {
         match self.spaces.get(space.0 as usize) {
             Some(found) => found.state(space, time),
@@ -149,14 +147,13 @@ impl Timeline {
         }
     }
 
-    /// Returns the name of a thread at a time. Falls back to the process's main thread if the
-    /// thread or its name was not recorded. `None` before the first name.
+    /// Returns a thread's name at a time, or else its process's main thread's. `None` before the
+    /// first name.
     pub fn comm(&self, pid: Pid, tid: Tid, time: Time) -> Option<&[u8]> {
         self.comm_name(self.comm_id(pid, tid, time)?)
     }
 
-    /// Does the same as [`comm`](Self::comm), but returns an interned name: equal names have equal
-    /// ids.
+    /// Acts like [`comm`](Self::comm), with interned names: equal names have equal ids.
     pub fn comm_id(&self, pid: Pid, tid: Tid, time: Time) -> Option<CommId> {
         let process = self.process_index(pid, time)?;
         let name = |tid| self.thread_in(process, tid, time)?.comm(time);
@@ -164,7 +161,7 @@ impl Timeline {
     }
 
     /// Combines [`space`](Self::space), [`state`](Self::state) and [`comm_id`](Self::comm_id) with
-    /// their common period of validity. Most samples of a thread share one period.
+    /// their period of validity, shared by most samples of a thread.
     pub fn moment(&self, pid: Pid, tid: Tid, time: Time) -> Moment {
         let mut span = Span::ALWAYS;
         let space = self.steady_space(pid, time, &mut span);
@@ -221,17 +218,17 @@ impl Timeline {
         name(tid).or_else(|| name(pid.main_thread()))
     }
 
-    /// Returns the bytes of a name, without a defined encoding.
+    /// Returns a name's bytes, without encoding.
     pub fn comm_name(&self, comm: CommId) -> Option<&[u8]> {
         self.names.get(comm.0 as usize).map(|name| &**name)
     }
 
-    /// Returns the process with a pid at a time.
+    /// Returns a process at a time.
     pub fn process(&self, pid: Pid, time: Time) -> Option<&Process> {
         self.processes.get(self.process_index(pid, time)? as usize)
     }
 
-    /// Returns the thread with an id at a time, if recorded.
+    /// Returns a thread at a time, if recorded.
     pub fn thread(&self, pid: Pid, tid: Tid, time: Time) -> Option<&Thread> {
         self.thread_in(self.process_index(pid, time)?, tid, time)
     }

@@ -1,14 +1,13 @@
 //! Store of mappings: height-balanced search trees with structural sharing.
 //!
-//! All trees of all address spaces live in one [`Arena`]; the index of its root identifies a tree.
-//! The pieces of a tree are disjoint and sorted by start. A change has a *mark*: nodes from the
-//! mark on belong only to this tree and change in place. Older nodes may be shared (by an earlier
-//! version or a forked process) and are copied first. So a snapshot only moves the mark to the end
-//! of the arena.
+//! All trees live in one [`Arena`]; a root's index identifies its tree. Pieces are disjoint and
+//! sorted by start. A change has a *mark*: nodes from the mark on belong to this tree and change in
+//! place. Older nodes may be shared (by an earlier version or a fork) and are copied first. So a
+//! snapshot only moves the mark to the end.
 //!
-//! The trees are AVL trees based on `join`, after Blelloch, Ferizovic and Sun, "Just Join for
-//! Parallel Ordered Sets" (2016): all other operations are splits and joins. The height is at most
-//! 1.44 log2(n), so recursion is shallow: 46 at 2^32 nodes.
+//! The AVL trees are based on `join` (Blelloch, Ferizovic and Sun, "Just Join for Parallel Ordered
+//! Sets", 2016): other operations are splits and joins. The height is at most 1.44 log2(n), so
+//! recursion is shallow: 46 at 2^32 nodes.
 
 use crate::ids::{ImageId, Time};
 use crate::mapping::Mapping;
@@ -16,10 +15,9 @@ use crate::mapping::Mapping;
 /// Index of a node; [`NIL`] for the empty tree.
 pub(crate) type Root = u32;
 
-/// Empty tree.
 pub(crate) const NIL: Root = u32::MAX;
 
-/// The part of a node that a search reads on its way down, four per cache line.
+/// Part of a node that searches read on the way down, four per cache line.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     start: u64,
@@ -27,7 +25,7 @@ struct Key {
     right: Root,
 }
 
-/// The rest of a piece, read once it is found.
+/// Rest of a piece, read once found.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     end: u64,
@@ -38,7 +36,6 @@ struct Piece {
     height: u8,
 }
 
-/// Nodes of all trees.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     keys: Vec<Key>,
@@ -46,7 +43,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Number of nodes; also the mark of a fully shared tree.
+    /// Number of nodes, and mark of a fully shared tree.
     pub(crate) fn len(&self) -> u32 {
         self.keys.len() as u32
     }
@@ -56,13 +53,13 @@ impl Arena {
         self.pieces.shrink_to_fit();
     }
 
-    /// Returns the piece that covers an address, regardless of its start time.
+    /// Returns the piece at an address, whatever its start time.
     pub(crate) fn find(&self, root: Root, address: u64) -> Option<Mapping> {
         let mut node = root;
         let mut last = NIL;
         while node != NIL {
-            // Select without a branch: the direction is unpredictable, and a misprediction costs
-            // more than the rest of the step.
+            // Avoids a branch: the direction is unpredictable, and a misprediction costs more than
+            // the step.
             let key = self.keys[node as usize];
             let right = key.start <= address;
             last = std::hint::select_unpredictable(right, node, last);
@@ -90,7 +87,7 @@ impl Arena {
         next
     }
 
-    /// Returns true if a piece overlaps the non-empty range `start..end`.
+    /// Returns true if a piece overlaps the non-empty `start..end`.
     pub(crate) fn overlaps(&self, root: Root, start: u64, end: u64) -> bool {
         self.find(root, start).is_some() || self.next_start(root, start).is_some_and(|s| s < end)
     }
@@ -114,10 +111,10 @@ impl Arena {
         (key.left, key.right)
     }
 
-    /// Inserts a mapping, and cuts what it overlaps. Returns the new root.
+    /// Inserts a mapping, and cuts overlapped ones. Returns the new root.
     ///
-    /// Adds at most a constant times the tree height in nodes, regardless of the number of replaced
-    /// pieces. Adds a single node if there is no overlap and the tree owns all nodes.
+    /// Adds nodes of at most a constant times the height, whatever the number of replaced pieces.
+    /// Without overlap, adds one node to a fully owned tree.
     pub(crate) fn insert(&mut self, root: Root, mark: u32, mapping: &Mapping) -> Root {
         let mut edit = Edit { arena: self, mark };
         let (mut left, rest) = edit.split(root, mapping.start);
@@ -166,7 +163,7 @@ impl Arena {
     }
 }
 
-/// Change of one tree, which owns the nodes from `mark` on.
+/// Change of a tree that owns the nodes from `mark` on.
 struct Edit<'a> {
     arena: &'a mut Arena,
     mark: u32,
@@ -200,7 +197,7 @@ impl Edit<'_> {
         node
     }
 
-    /// Sets the children of a node. Copies the node first if it may be shared.
+    /// Sets a node's children, in a copy if it may be shared.
     fn link(&mut self, node: Root, left: Root, right: Root) -> Root {
         let own = if node >= self.mark {
             node
@@ -236,7 +233,7 @@ impl Edit<'_> {
         self.link(pivot, outer, lower)
     }
 
-    /// Joins `left`, `node` and `right`, in this order.
+    /// Joins `left`, `node` and `right`, in order.
     fn join(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (hl, hr) = (self.height(left), self.height(right));
         if hl > hr + 1 {
@@ -248,7 +245,7 @@ impl Edit<'_> {
         }
     }
 
-    /// `join` for a `left` that is higher by more than one.
+    /// `join` for a `left` higher by more than one.
     fn join_right(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (ll, lr) = self.children(left);
         if self.height(lr) <= self.height(right) + 1 {
@@ -269,7 +266,7 @@ impl Edit<'_> {
         }
     }
 
-    /// `join` for a `right` that is higher by more than one.
+    /// `join` for a `right` higher by more than one.
     fn join_left(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (rl, rr) = self.children(right);
         if self.height(rl) <= self.height(left) + 1 {
@@ -290,7 +287,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Splits a tree into the pieces that start below `at`, and the others.
+    /// Splits into pieces that start below `at`, and others.
     fn split(&mut self, root: Root, at: u64) -> (Root, Root) {
         if root == NIL {
             return (NIL, NIL);
@@ -305,7 +302,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Splits off the last piece; `None` for the empty tree.
+    /// Splits off the last piece.
     fn split_last(&mut self, root: Root) -> Option<(Root, Root)> {
         if root == NIL {
             return None;
@@ -333,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Checks order, disjointness and balance. Returns the pieces.
+    /// Checks order, disjointness and balance. Returns pieces.
     fn check(arena: &Arena, root: Root) -> Vec<(u64, u64)> {
         fn walk(arena: &Arena, root: Root, out: &mut Vec<(u64, u64)>) -> u8 {
             if root == NIL {
@@ -373,13 +370,13 @@ mod tests {
             check(&arena, inside),
             [(0, 10), (20, 22), (22, 25), (25, 30), (40, 50)]
         );
-        // The right part still refers to the same bytes of the file.
+        // The right part still refers to the same bytes.
         assert_eq!(arena.find(inside, 27).map(|m| m.file_offset), Some(205));
         let across = arena.insert(root, arena.len(), &piece(5, 45));
         assert_eq!(check(&arena, across), [(0, 5), (5, 45), (45, 50)]);
         let all = arena.insert(root, arena.len(), &piece(0, 100));
         assert_eq!(check(&arena, all), [(0, 100)]);
-        // The first version, shared by all of these, is unchanged.
+        // The shared first version is unchanged.
         assert_eq!(check(&arena, root), [(0, 10), (20, 30), (40, 50)]);
     }
 

@@ -4,10 +4,9 @@ use crate::ids::Time;
 use crate::mapping::{Mapping, Resolved};
 use crate::tree::{Arena, NIL, Root};
 
-/// Mappings of an address space at a moment; cheap to create and to copy.
+/// Mappings of an address space at a moment; cheap to create and copy.
 ///
-/// Resolve a whole callchain through one view, to look up process, address space and version only
-/// once.
+/// Resolve a callchain through one view, to look up process, space and version only once.
 #[derive(Clone, Copy, Debug)]
 pub struct MapView<'a> {
     arena: &'a Arena,
@@ -20,7 +19,7 @@ impl<'a> MapView<'a> {
         Self { arena, root, time }
     }
 
-    /// Resolves an address. A mapping is valid from its start time, inclusive.
+    /// Resolves an address. Mappings are valid from their start times on.
     pub fn resolve(&self, address: u64) -> Option<Resolved> {
         self.mapping_at(address)
             .map(|mapping| Resolved::new(&mapping, address))
@@ -33,7 +32,7 @@ impl<'a> MapView<'a> {
             .filter(|mapping| mapping.since <= self.time)
     }
 
-    /// Returns all mappings, sorted by address. They are disjoint.
+    /// Returns all mappings, disjoint and sorted by address.
     pub fn mappings(&self) -> impl Iterator<Item = Mapping> + use<'a> {
         let Self { arena, root, time } = *self;
         let mut above = Vec::new();

@@ -3,8 +3,8 @@
 /// Correction of p-values for the number of tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Correction {
-    /// Benjamini and Hochberg (1995): controls the false discovery rate, unless tests are
-    /// negatively dependent.
+    /// Benjamini and Hochberg (1995): controls the false discovery rate, except for negatively
+    /// dependent tests.
     #[default]
     BenjaminiHochberg,
     /// Benjamini and Yekutieli (2001): controls the false discovery rate under any dependence.
@@ -23,7 +23,7 @@ impl Correction {
         }
     }
 
-    /// Returns the maximum p-value of a single finding among `tests` tests, at the limit `q`.
+    /// Returns the maximum p-value of a single finding among `tests`, at the limit `q`.
     pub fn level_alone(self, q: f64, tests: usize) -> f64 {
         let tests = tests.max(1);
         match self {
@@ -35,17 +35,16 @@ impl Correction {
 
 /// Adjusts p-values by Benjamini and Hochberg (1995).
 ///
-/// If all tests with adjusted values up to `q` are accepted, the expected share of false findings
-/// is at most `q`. Without real differences, the probability of any finding is at most `q`. NaN
-/// counts as 1.
+/// If all adjusted values up to `q` are findings, at most the share `q` is false on average.
+/// Without differences, the probability of any finding is at most `q`. NaN counts as 1.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len() as f64;
     // From the largest down, to keep the order of the p-values.
     step(p_values, true, |p, rank| p * m / rank as f64)
 }
 
-/// Adjusts p-values by Benjamini and Yekutieli (2001): guarantees of [`benjamini_hochberg`] under
-/// any dependence of the tests.
+/// Adjusts p-values by Benjamini and Yekutieli (2001): as [`benjamini_hochberg`], for dependent
+/// tests.
 pub fn benjamini_yekutieli(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len();
     let factor = m as f64 * harmonic(m);
@@ -57,15 +56,15 @@ fn harmonic(n: usize) -> f64 {
     (1..=n).map(|rank| 1.0 / rank as f64).sum()
 }
 
-/// Adjusts p-values by Holm (1979). If all tests with adjusted values up to a limit are accepted,
-/// the probability of any false finding is at most the limit.
+/// Adjusts p-values by Holm (1979). If all adjusted values up to a limit are findings, the
+/// probability of any false one is at most the limit.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len();
     step(p_values, false, |p, rank| p * (m + 1 - rank) as f64)
 }
 
-/// Scales each p-value by its rank (1 for the smallest). Restores monotonicity: by the minimum from
-/// above (`downward`), or by the maximum from below.
+/// Scales p-values by rank (1 for the smallest). Restores their order by the minimum from above
+/// (`downward`), or the maximum from below.
 fn step(p_values: &[f64], downward: bool, scale: impl Fn(f64, usize) -> f64) -> Vec<f64> {
     let known = |index: usize| match p_values[index] {
         p if p.is_nan() => 1.0,
@@ -94,8 +93,8 @@ fn step(p_values: &[f64], downward: bool, scale: impl Fn(f64, usize) -> f64) -> 
 mod tests {
     use super::*;
 
-    /// The fifteen p-values of Benjamini and Hochberg 1995, section 3.2. At 0.05 the method accepts
-    /// the first four; Bonferroni and Holm accept the first three.
+    /// The fifteen p-values of Benjamini and Hochberg 1995, section 3.2. At 0.05, the method
+    /// accepts four; Bonferroni and Holm accept three.
     const PAPER: [f64; 15] = [
         0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
         0.5719, 0.6528, 0.7590, 1.0000,

@@ -1,7 +1,6 @@
 //! [`compare`]: compares a quantity on two sides, as a ratio, against a threshold.
 //!
-//! For a quantity with values y in runs of the base and of the new side, and l = ln(y + half the
-//! resolution):
+//! For values y in runs of the base and the new side, and l = ln(y + half the resolution):
 //! ```text
 //! D   = mean l of new - mean l of base                     ratio = e^D
 //! s²  = variance of l in one run: pooled over both sides,  d = nA + nB - 2
@@ -13,11 +12,11 @@
 //! p   = P( T ≥ (D - ln(1+x)) / SE )                        "more by at least the factor 1 + x"; less: mirrored
 //! ```
 //! This is the moderated t test of Smyth (2004) with a threshold in the hypothesis (McCarthy and
-//! Smyth 2009, "TREAT"): an estimate that exceeds the threshold by chance is no finding.
+//! Smyth 2009, "TREAT"): an estimate above the threshold by chance is no finding.
 //!
-//! Noise shared by all quantities of a run was observed only d times, whatever the number of
-//! quantities. So the degrees of freedom follow Satterthwaite (1946) for a sum of variances.
-//! Without this, 5.5 % of comparisons of equal programs, one run with five, had findings.
+//! Noise shared by all quantities of a run was observed only d times. So the degrees of freedom
+//! follow Satterthwaite (1946). Without this, 5.5 % of comparisons of equal programs, one run with
+//! five, had findings.
 
 use crate::distribution::{quantile, upper_tail};
 use crate::error::CompareError;
@@ -28,13 +27,13 @@ use crate::prior::Prior;
 /// Comparison of a quantity on two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Logarithm of the ratio new / base.
+    /// Logarithm of new / base.
     pub log_ratio: f64,
     /// Standard error of [`log_ratio`](Self::log_ratio).
     pub standard_error: f64,
-    /// Degrees of freedom of the standard error, including the prior's.
+    /// Degrees of freedom, including the prior's.
     pub degrees_of_freedom: f64,
-    /// Requested threshold x (0.05 for 5 %).
+    /// Threshold x (0.05 for 5 %).
     pub threshold: f64,
     /// One-sided p-value of "new <= base * (1 + x)".
     pub p_more: f64,
@@ -43,17 +42,17 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Returns the ratio new / base.
+    /// Returns new / base.
     pub fn ratio(&self) -> f64 {
         self.log_ratio.exp()
     }
 
-    /// Returns the confidence interval of the ratio, at a confidence such as 0.95.
+    /// Returns the ratio's confidence interval, at a confidence such as 0.95.
     pub fn confidence_interval(&self, confidence: f64) -> Interval {
         self.log_interval(confidence).map(f64::exp)
     }
 
-    /// Returns the confidence interval of the logarithm of the ratio.
+    /// Returns the confidence interval of the log ratio.
     pub(crate) fn log_interval(&self, confidence: f64) -> Interval {
         let t = quantile(0.5 + confidence / 2.0, self.degrees_of_freedom);
         Interval::around(self.log_ratio, t * self.standard_error)
@@ -61,8 +60,7 @@ impl Comparison {
 
     /// Returns the p-value of "no change beyond the threshold, in either direction".
     ///
-    /// Without a threshold both directions are possible, so the smaller p-value is doubled. With a
-    /// threshold, at most one direction can be near it.
+    /// Without a threshold, both directions are possible: the smaller p-value is doubled.
     pub fn p(&self) -> f64 {
         let smaller = self.p_more.min(self.p_less);
         match self.threshold > 0.0 {
@@ -83,8 +81,8 @@ impl Comparison {
         (2.0 * upper_tail(t, self.degrees_of_freedom)).min(1.0)
     }
 
-    /// Returns the smallest detectable increase (0.14 for 14 %) of a test at level `alpha`, with a
-    /// power such as 0.8. `None` if the standard error is unknown.
+    /// Returns the smallest increase visible to a test at level `alpha`, with a power such as 0.8:
+    /// 0.14 for 14 %. `None` for an unknown standard error.
     pub fn smallest_visible(&self, alpha: f64, power: f64) -> Option<f64> {
         let t = quantile(1.0 - alpha, self.degrees_of_freedom)
             + quantile(power, self.degrees_of_freedom);
@@ -92,12 +90,11 @@ impl Comparison {
         visible.is_finite().then_some(visible)
     }
 
-    /// Returns the number of runs per side that a test at level `alpha` needs to detect an
-    /// increase.
+    /// Returns the runs per side that a test at level `alpha` needs to detect an increase `rise`
+    /// (0.1 for 10 %) with probability `power`.
     ///
-    /// `rise` is the increase (0.1 for 10 %), `power` the probability of detection, and `runs` the
-    /// number of runs per side in this comparison. Assumes that further runs vary as much. `None`
-    /// if a thousand runs do not suffice, or if the increase does not exceed the threshold.
+    /// `runs` are this comparison's runs per side; further ones should vary as much. `None` if a
+    /// thousand do not suffice, or if the threshold exceeds the increase.
     pub fn runs_needed(
         &self,
         runs: [usize; 2],
@@ -117,8 +114,8 @@ impl Comparison {
             let error = (2.0 * variance / runs as f64).sqrt();
             (t(1.0 - alpha) + t(power)) * error <= beyond
         };
-        // The normal distribution gives a lower bound, and power increases with runs: search upward
-        // from there.
+        // The normal distribution gives a lower bound, and power increases with runs: search
+        // upward.
         let normal = quantile(1.0 - alpha, f64::INFINITY) + quantile(power, f64::INFINITY);
         let fewest = (2.0 * variance * (normal / beyond).powi(2)).ceil().max(1.0);
         if fewest.is_nan() || fewest > MOST_RUNS as f64 {
@@ -143,11 +140,10 @@ impl Comparison {
     }
 }
 
-/// Maximum number of runs to suggest.
 const MOST_RUNS: usize = 1000;
 
-/// Compares a quantity on two sides. `threshold` is x in "more by at least the factor 1 + x"; 0
-/// detects any change. Swapped sides give an exactly mirrored result.
+/// Compares a quantity on two sides. `threshold` is x in "more by at least the factor 1 + x"; 0 for
+/// any change. Swapped sides give an exactly mirrored result.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -160,8 +156,8 @@ pub fn compare(
     compare_by(measured, design, prior, threshold, Noise::Moderated)
 }
 
-/// Compares like [`compare`], but never assumes less noise than the prior: S² becomes the maximum
-/// of S², s² and v + σ0². For so few runs that they may agree by chance.
+/// Compares like [`compare`], but assumes at least the prior's noise: S² is the maximum of S², s²
+/// and v + σ0². For so few runs that they may agree by chance.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -174,10 +170,10 @@ pub fn compare_cautiously(
     compare_by(measured, design, prior, threshold, Noise::Largest)
 }
 
-/// Estimate of the variance of one run.
+/// Variance of one run.
 #[derive(Clone, Copy)]
 enum Noise {
-    /// Weighted mean of prior and observed variance.
+    /// Weighted mean of prior and observation.
     Moderated,
     /// The larger of both.
     Largest,
@@ -224,8 +220,8 @@ fn compare_by(
     })
 }
 
-/// Returns the degrees of freedom of a variance (Satterthwaite 1946). Its part `common` has `few`
-/// degrees of freedom, the rest has `many`.
+/// Returns a variance's degrees of freedom (Satterthwaite 1946). The part `common` has `few`, the
+/// rest `many`.
 fn degrees_of_freedom(variance: f64, common: f64, few: f64, many: f64) -> f64 {
     let common = common.min(variance);
     if common <= 0.0 || few <= 0.0 {

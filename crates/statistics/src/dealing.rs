@@ -1,33 +1,31 @@
-//! [`adjusted_by_dealing`]: permutation test over all assignments ("deals") of the runs to two
-//! sides.
+//! [`adjusted_by_dealing`]: permutation test over all assignments ("deals") of runs to two sides.
 //!
-//! The t test assumes normal noise. Runs of real programs often fall into kinds: threads that wait
-//! more in some runs, or a busy neighbour. Few runs do not reveal the kinds, and occasionally one
-//! side gets all runs of a kind. If nothing changed, each deal of the same runs was equally likely.
-//! So a finding must stand out among the deals, by the largest t of all quantities (Westfall and
-//! Young 1993, section 2.3, single step).
+//! The t test assumes normal noise. Real runs often fall into kinds, caused by waiting threads or
+//! busy neighbours. Few runs do not reveal this, and sometimes one side gets all runs of a kind. If
+//! nothing changed, all deals were equally likely. So a finding must stand out among them, by the
+//! largest t of all quantities (Westfall and Young 1993, section 2.3, single step).
 
 use crate::error::CompareError;
 use crate::measured::{Design, Measured, differences, from_mean, logarithms, rounding_variance};
 use crate::prior::Prior;
 use crate::random::{Dice, combinations};
 
-/// Maximum number of deals. Of a larger number, this many are drawn at random.
+/// Maximum number of deals. More are sampled.
 const MOST_DEALS: usize = 1000;
 
-/// Maximum number of runs on both sides for a complete enumeration.
+/// Maximum runs of both sides for enumerating deals.
 const MOST_RUNS: usize = 16;
 
-/// Relative tolerance for rounding in t.
+/// Relative rounding tolerance of t.
 const SAME: f64 = 1e-9;
 
-/// Returns for each quantity the share of deals whose largest t reaches the quantity's own t.
-/// `None` if only one deal exists (one run per side).
+/// Returns each quantity's share of deals with a largest t of at least its own. `None` if only one
+/// deal exists (one run per side).
 ///
 /// All quantities must have the same runs. Mean differences below `least` count as 0.
 ///
 /// # Errors
-/// [`CompareError`], as for [`compare`](crate::compare).
+/// [`CompareError`], as in [`compare`](crate::compare).
 pub fn adjusted_by_dealing(
     quantities: &[Measured<'_>],
     design: Design,
@@ -59,8 +57,7 @@ pub fn adjusted_by_dealing(
     Ok(Some(own.iter().map(share).collect()))
 }
 
-/// Returns the number of possible deals of so many runs of the base and the new side. The smallest
-/// possible p-value is its reciprocal.
+/// Returns the number of possible deals. Its reciprocal is the smallest possible p-value.
 pub fn ways_to_deal([a, b]: [usize; 2], design: Design) -> f64 {
     match design {
         Design::Independent if a == b => combinations(a + b, b) / 2.0,
@@ -69,8 +66,8 @@ pub fn ways_to_deal([a, b]: [usize; 2], design: Design) -> f64 {
     }
 }
 
-/// Returns deals, the actual one first. A deal tells for each run whether it is on the new side, or
-/// for each pair whether its sides are swapped. Of two mirrored deals, only one is returned.
+/// Returns deals, the actual one first: whether each run is on the new side, or each pair swapped.
+/// Of two mirrored deals, one is omitted.
 fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
     let [a, b] = runs;
     let (length, chosen) = match design {
@@ -117,14 +114,13 @@ fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
     deals
 }
 
-/// A quantity, prepared for deals.
 struct Dealt {
     /// Logarithms by run, or their differences by pair.
     logs: Vec<f64>,
     /// Values by run, or their differences by pair.
     values: Vec<f64>,
     is_paired: bool,
-    /// Expected variance of one run (prior and sampling), times the prior's degrees of freedom.
+    /// Expected variance of a run (prior and sampling), times the prior's degrees of freedom.
     expected: f64,
     prior_degrees: f64,
     known: f64,
@@ -157,7 +153,7 @@ impl Dealt {
         })
     }
 
-    /// Returns |t| as in [`compare`](crate::compare); 0 for a difference below `least`.
+    /// Returns |t| of [`compare`](crate::compare); 0 for differences below `least`.
     fn t(&self, deal: &[bool], [a, b]: [usize; 2], margin: f64, least: f64) -> f64 {
         let [a, b] = [a as f64, b as f64];
         let (mut sums, mut squares, mut values) = ([0.0; 2], [0.0; 2], [0.0; 2]);
@@ -239,7 +235,7 @@ mod tests {
             shares(std::slice::from_ref(&parted), Design::Independent),
             Some(vec![1.0 / 126.0])
         );
-        // Next to a quantity of two kinds, which another deal separates as well.
+        // A quantity of two kinds, which another deal separates as well.
         let kinds = (
             vec![1.0, 2.0, 1.01, 2.01, 1.0],
             vec![2.0, 1.0, 1.02, 2.02, 1.99],
@@ -254,9 +250,9 @@ mod tests {
 
     #[test]
     fn signs_of_pairs_are_dealt_as_fisher_did() {
-        // Fisher 1935, section 21: Darwin's fifteen pairs of plants. Of 32,768 ways to sign the
-        // differences, 1,726 have a sum as far from 0: 5.267 %. Using t instead of the sum keeps
-        // the order; logarithms and 1,000 draws of the signs come near.
+        // Fisher 1935, section 21: Darwin's fifteen pairs of plants. Of 32,768 signs of
+        // differences, 1,726 have a sum as far from 0: 5.267 %. t keeps the order of sums;
+        // logarithms and 1,000 draws come near.
         let differences = [
             49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0,
             -48.0,

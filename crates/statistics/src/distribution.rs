@@ -1,19 +1,17 @@
-//! Student's t distribution, by `statrs`, including the limits of zero and of many degrees of
-//! freedom.
+//! Student's t distribution, by `statrs`, with its limits for zero and many degrees of freedom.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Degrees of freedom from which the normal distribution replaces t. They differ by less than 1e-6
-/// there, and the incomplete beta function of statrs is slow beyond.
+/// Degrees of freedom above this use the normal distribution, which differs by less than 1e-6. The
+/// incomplete beta function of statrs would be slow.
 const NORMAL_FROM: f64 = 1e6;
 
-/// Returns the probability of a t value of at least `t`. NaN for NaN, and without degrees of
-/// freedom.
+/// Returns the probability of at least `t`. NaN for NaN, or without degrees of freedom.
 pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
-    // NaN must fail the comparison as well.
+    // Also rejects NaN.
     let is_known = degrees_of_freedom > 0.0 && !t.is_nan();
     if !is_known {
         return f64::NAN;
@@ -27,7 +25,7 @@ pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::NAN, |student| student.sf(t))
 }
 
-/// Returns the quantile of the t distribution. NaN without degrees of freedom, or if `share` is
+/// Returns a quantile of the t distribution. NaN without degrees of freedom, or for a `share`
 /// outside of (0, 1).
 pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
     let is_known = degrees_of_freedom > 0.0 && share > 0.0 && share < 1.0;
@@ -56,9 +54,9 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
 const MOST_KNOWN: usize = 1024;
 
 thread_local! {
-    /// Cache of quantiles by the bits of share and degrees of freedom. Thousands of functions share
-    /// degrees of freedom and a few levels. Each quantile is a search in the incomplete beta
-    /// function: uncached, they took a sixth of the time of a comparison.
+    /// Quantiles by the bits of share and degrees of freedom. Thousands of functions share a few of
+    /// these, and each quantile searches the incomplete beta function. Uncached, they took a sixth
+    /// of a comparison's time.
     static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::new(HashMap::new());
 }
 

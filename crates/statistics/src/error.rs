@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// A side has too few runs to estimate the noise, and there is no prior.
+    /// Too few runs to estimate the noise, and no prior.
     #[error(
         "too few runs ({runs}) to know how much runs differ by themselves; give each side two at least"
     )]

@@ -1,6 +1,6 @@
 //! Trigamma function and its inverse, which `statrs` lacks.
 
-/// Argument from which the asymptotic series has full precision.
+/// Arguments from this on use the asymptotic series at full precision.
 const SERIES_FROM: f64 = 10.0;
 
 /// Returns the second derivative of ln Γ at a positive `x` (Abramowitz and Stegun, 6.4.6 and
@@ -19,7 +19,7 @@ pub(crate) fn trigamma(mut x: f64) -> f64 {
     sum + 1.0 / x + square / 2.0 + square / x * series
 }
 
-/// Returns the `x` whose trigamma is `value`; `None` unless the value is positive and finite.
+/// Inverts [`trigamma`]; `None` unless `value` is positive and finite.
 ///
 /// Newton's method on 1/ψ₁, which is convex and nearly linear (Smyth, *Linear Models and Empirical
 /// Bayes Methods*, 2004, appendix).
@@ -28,7 +28,7 @@ pub(crate) fn inverse_trigamma(value: f64) -> Option<f64> {
     if !is_usable {
         return None;
     }
-    // Beyond these limits the first term of the series is exact.
+    // Here the series' first term is exact.
     if value > 1e7 {
         return Some(1.0 / value.sqrt());
     }

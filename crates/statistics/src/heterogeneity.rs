@@ -1,13 +1,13 @@
-//! [`CommonChange`]: the common change of several quantities, and a test of homogeneity.
+//! [`CommonChange`]: common change of several quantities.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::comparison::Comparison;
 
-/// Common change of several quantities, weighted by the inverse variance of each.
+/// Common change of quantities, weighted by inverse variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CommonChange {
-    /// Logarithm of the ratio new / base.
+    /// Logarithm of new / base.
     pub log_ratio: f64,
     /// Standard error of [`log_ratio`](Self::log_ratio).
     pub standard_error: f64,
@@ -16,8 +16,7 @@ pub struct CommonChange {
 }
 
 impl CommonChange {
-    /// Estimates the common change; `None` for fewer than two comparisons with a standard error
-    /// above 0.
+    /// Estimates it; `None` for fewer than two comparisons with a standard error above 0.
     pub fn of(comparisons: &[Comparison]) -> Option<CommonChange> {
         let known = comparisons.iter().filter(|c| c.standard_error > 0.0);
         let weighted: Vec<(f64, f64)> = known

@@ -10,7 +10,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Returns the interval `middle ± half_width`.
+    /// Returns `middle ± half_width`.
     pub fn around(middle: f64, half_width: f64) -> Interval {
         Interval {
             low: middle - half_width,
@@ -18,12 +18,12 @@ impl Interval {
         }
     }
 
-    /// Returns true if the interval contains a value, bounds included.
+    /// Returns true if it contains a value, bounds included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Returns true if the interval lies within another one, bounds excluded.
+    /// Returns true if it lies within another one, bounds excluded.
     pub fn is_inside(&self, outer: Interval) -> bool {
         outer.low < self.low && self.high < outer.high
     }

@@ -1,18 +1,18 @@
-//! Statistics of repeated runs: summaries, confidence intervals, and comparisons of two sides.
+//! Statistics of repeated runs: summaries, confidence intervals, comparisons of two sides.
 //!
-//! All functions are pure functions of numbers: no clock, no chance, no files. The same data give
-//! the same verdict on every machine.
+//! All functions are pure functions of numbers: no clock, no chance, no files. Equal data give
+//! equal verdicts on every machine.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`summary`] | [`Summary`]: mean, median, standard deviation, standard error, minimum, maximum; outliers |
+//! | [`summary`] | [`Summary`]: mean, median, deviation, standard error, range; outliers |
 //! | [`interval`] | [`Interval`]: a confidence interval |
 //! | [`t_test`] | [`TTest`]: Welch's test and the paired test |
-//! | [`comparison`] | [`compare`]: compares a quantity on two sides, as a ratio, against a threshold |
+//! | [`comparison`] | [`compare`]: a quantity on two sides, as a ratio, against a threshold |
 //! | [`measured`] | [`Measured`]: values of both sides; [`Design`] |
-//! | [`prior`] | [`Prior`]: prior knowledge of the noise, or its estimate from many quantities |
+//! | [`prior`] | [`Prior`]: noise known in advance, or estimated from many quantities |
 //! | [`verdict`] | [`Verdict`]: result of a comparison among many |
-//! | [`adjust`] | [`Correction`] for multiple tests: Benjamini-Hochberg, Benjamini-Yekutieli, Holm |
+//! | [`adjust`] | [`Correction`] for multiple tests |
 //! | [`dealing`] | permutation test |
 //! | [`heterogeneity`] | [`CommonChange`]: common change of many quantities |
 //! | [`error`] | [`CompareError`] |
@@ -23,7 +23,7 @@
 //! `rprof stat A ::: B`, `diff` and `gate` ask the same question: does B take more than A, by at
 //! least a factor 1 + x, beyond the noise between runs? [`compare`] answers it on logarithms,
 //! because times and counts are positive and their noise is relative. For alternating runs,
-//! [`Design::Paired`] compares pair by pair, which removes drift.
+//! [`Design::Paired`] compares pairs, which removes drift.
 //!
 //! # Examples
 //! ```

@@ -1,4 +1,4 @@
-//! [`Measured`]: values of a quantity on two sides, and the spread of single runs.
+//! [`Measured`]: values of a quantity on two sides, and their spread.
 
 use crate::error::CompareError;
 use crate::summary::{mean, variance};
@@ -10,16 +10,15 @@ pub struct Measured<'a> {
     pub base: &'a [f64],
     /// Values of the new side, by run.
     pub new: &'a [f64],
-    /// Smallest step between values: 1 for a count, the mean sample weight for sums of samples. 0
+    /// Smallest step between values: 1 for counts, the mean sample weight for sums of samples. 0
     /// for continuous values, which must be positive.
     pub resolution: f64,
-    /// Variance of the logarithm in one run explained by sampling: 1 / effective number of samples;
-    /// 0 for counts.
+    /// Variance of a run's logarithm from sampling: 1 / effective samples; 0 for counts.
     pub sampling_variance: f64,
 }
 
 impl<'a> Measured<'a> {
-    /// Creates a quantity of positive, continuous values without sampling.
+    /// Creates positive, continuous values without sampling.
     pub fn exact(base: &'a [f64], new: &'a [f64]) -> Measured<'a> {
         Measured {
             base,
@@ -29,7 +28,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Creates a quantity with steps of `resolution`, such as 1 for counts.
+    /// Creates values in steps of `resolution`, such as 1 for counts.
     pub fn in_steps(base: &'a [f64], new: &'a [f64], resolution: f64) -> Measured<'a> {
         Measured {
             resolution,
@@ -43,11 +42,11 @@ impl<'a> Measured<'a> {
 pub enum Design {
     /// Independent runs of both sides.
     Independent,
-    /// Alternating runs: the n-th runs of both sides form a pair.
+    /// Alternating runs: the n-th runs of both sides are a pair.
     Paired,
 }
 
-/// Difference of the sides on a logarithmic scale, and the spread of single runs.
+/// Difference of the sides as logarithms, and the spread of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     pub(crate) log_ratio: f64,
@@ -55,10 +54,10 @@ pub(crate) struct Spread {
     pub(crate) variance: f64,
     /// Degrees of freedom of the variance.
     pub(crate) degrees_of_freedom: f64,
-    /// Variance of one run explained by sampling and rounding.
+    /// Variance of one run from sampling and rounding.
     pub(crate) known_variance: f64,
-    /// Deviation of each run from the mean of its side, or of each pair from the mean of pairs, on
-    /// the scale of one run.
+    /// Deviation of each run from its side's mean, or of each pair from the pairs' mean, on the
+    /// scale of one run.
     pub(crate) deviations: Vec<f64>,
 }
 
@@ -73,7 +72,7 @@ impl Spread {
         let (found, degrees, deviations) = match design {
             Design::Paired => {
                 let differences = differences(&base, &new)?;
-                // The difference of a pair has the variance of two runs.
+                // A pair's difference has the variance of two runs.
                 let of_one = variance(&differences).unwrap_or(0.0) / 2.0;
                 let deviations = from_mean(&differences).map(|far| far / 2.0_f64.sqrt());
                 (of_one, base.len() as f64 - 1.0, deviations.collect())
@@ -94,11 +93,10 @@ impl Spread {
     }
 }
 
-/// Returns the mean variance of logarithms caused by rounding. A step of r adds r²/12 to a value's
-/// variance.
+/// Returns the mean variance of logarithms from rounding: r²/12 for a value in steps of r.
 pub(crate) fn rounding_variance(base: &[f64], new: &[f64], resolution: f64) -> f64 {
     let of_one = |log: &f64| (resolution / log.exp()).powi(2) / 12.0;
-    // Sums the sides separately, so that swapped sides give identical results.
+    // Sums the sides separately: swapped sides give identical results.
     let sum = |side: &[f64]| side.iter().map(of_one).sum::<f64>();
     (sum(base) + sum(new)) / (base.len() + new.len()) as f64
 }
@@ -119,7 +117,7 @@ fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
     }
 }
 
-/// Returns the logarithms of values. Adds half the resolution, so that a count of zero has one.
+/// Returns logarithms of values plus half the resolution, so that zero has one.
 pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
     finite(values)?;
     (values.iter())

@@ -1,50 +1,49 @@
-//! [`Prior`]: prior knowledge of the noise between runs.
+//! [`Prior`]: noise between runs, known in advance.
 
 use crate::error::CompareError;
 use crate::gamma::{inverse_trigamma, trigamma};
 use crate::measured::{Design, Measured, Spread};
 use crate::summary::{mean, variance};
 
-/// Prior noise between runs: from a calibration, an assumption, or many quantities together.
+/// Prior noise between runs, from a calibration, an assumption, or many quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// Variance of a value's logarithm between runs, without sampling: (0.02)² for 2 %.
+    /// Variance of logarithms between runs, without sampling: (0.02)² for 2 %.
     pub run_to_run_variance: f64,
     /// Weight of the prior in degrees of freedom; 0 for none.
     pub degrees_of_freedom: f64,
-    /// Part of the variance shared by all quantities of a run, such as a slow phase of the machine.
-    /// The number of runs limits its degrees of freedom, not the number of quantities.
+    /// Part of the variance shared by a run's quantities, such as a slow phase of the machine. It
+    /// was observed once per run, whatever the number of quantities.
     pub common_variance: f64,
 }
 
-/// Minimum noise between runs: half a percent.
+/// Minimum noise: half a percent.
 const LEAST_DEVIATION: f64 = 0.005;
 
-/// Minimum and maximum weight of a prior estimated from a family of quantities.
+/// Minimum and maximum weight of an estimated prior.
 const WEIGHTS: (f64, f64) = (1.0, 100.0);
 
-/// Minimum number of quantities for the variance estimate. With four quantities of three runs each,
-/// 14 % of comparisons of equal programs had findings.
+/// Minimum quantities for the variance. With four of three runs each, 14 % of comparisons of equal
+/// programs had findings.
 const FEWEST_HOTTEST: usize = 20;
 
 impl Prior {
-    /// No prior: each quantity uses only its own runs.
+    /// No prior: each quantity only uses its own runs.
     pub const NONE: Prior = Prior {
         run_to_run_variance: 0.0,
         degrees_of_freedom: 0.0,
         common_variance: 0.0,
     };
 
-    /// Noise of 5 % with the weight of nine runs: the assumption for one run per side. Findings are
-    /// then only suspicions.
+    /// Noise of 5 % with the weight of nine runs, assumed for one run per side. Findings are only
+    /// suspicions.
     pub const ASSUMED: Prior = Prior {
         run_to_run_variance: 0.05 * 0.05,
         degrees_of_freedom: 8.0,
         common_variance: 0.0,
     };
 
-    /// Creates a prior from a standard deviation (0.02 for 2 %) measured in `runs` runs of one
-    /// program.
+    /// Creates a prior from a standard deviation (0.02 for 2 %) of `runs` runs.
     pub fn calibrated(deviation: f64, runs: usize) -> Prior {
         Prior {
             run_to_run_variance: deviation.max(LEAST_DEVIATION).powi(2),
@@ -53,16 +52,15 @@ impl Prior {
         }
     }
 
-    /// Estimates the noise from many quantities of the same runs, such as the functions of a
-    /// program. Each has few runs, but their noise is similar (Smyth 2004, section 6). `None`
-    /// without replicates.
+    /// Estimates the noise from many quantities of the same runs, such as functions: each has few
+    /// runs, but their noise is similar (Smyth 2004, section 6). `None` without replicates.
     ///
-    /// The variance is the mean over the third with the least sampling noise. Outliers count only
-    /// as much as chance explains. The weight reflects how much the quantities differ in noise,
-    /// including outliers: one wild quantity makes all of them depend more on their own runs.
+    /// The variance is the mean over the third with least sampling noise; outliers only count as
+    /// far as chance explains. The weight reflects how much the quantities' noise differs,
+    /// including outliers: a wild quantity makes all depend more on their own runs.
     ///
     /// # Errors
-    /// [`CompareError`], as for [`compare`](crate::compare).
+    /// [`CompareError`], as in [`compare`](crate::compare).
     pub fn from_family(
         family: &[Measured<'_>],
         design: Design,
@@ -91,7 +89,7 @@ impl Prior {
             .collect();
         let excess = variance(&logs).map(|seen| seen - mean(&own));
         let weight = excess.and_then(inverse_trigamma).map(|half| 2.0 * half);
-        // An estimate weighs at most as much as its data.
+        // It weighs at most as much as its data.
         let seen: f64 = spreads.iter().map(|spread| spread.degrees_of_freedom).sum();
         let weight = weight.unwrap_or(WEIGHTS.1).min(seen / 2.0);
         Ok(Some(Prior {
@@ -102,14 +100,14 @@ impl Prior {
     }
 }
 
-/// Minimum number of quantities for outlier detection.
+/// Minimum quantities for outlier detection.
 const SEVERAL: usize = 5;
 
-/// Standard normal quantile of 0.99.
+/// Standard normal 99 % quantile.
 const ONE_OF_A_HUNDRED: f64 = 2.326;
 
-/// Returns the mean of the variances beyond sampling. An outlier, such as a function slowed down by
-/// other programs, counts as the 99 % quantile that the other quantities predict.
+/// Returns the mean variance beyond sampling. An outlier, such as a function slowed down by other
+/// programs, counts as the others' 99 % quantile.
 fn without_outliers(spreads: &[Spread]) -> f64 {
     let mut beyond: Vec<f64> = (spreads.iter())
         .map(|spread| spread.variance - spread.known_variance)
@@ -132,15 +130,15 @@ fn without_outliers(spreads: &[Spread]) -> f64 {
     mean(&beyond)
 }
 
-/// Returns the 99 % quantile of the mean of squared standard normal deviates (Wilson and Hilferty
+/// Returns the 99 % quantile of a mean of squared standard normal deviates (Wilson and Hilferty
 /// 1931).
 fn chi_square_mean(degrees_of_freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * degrees_of_freedom);
     (1.0 - part + ONE_OF_A_HUNDRED * part.sqrt()).powi(3)
 }
 
-/// Returns the variance shared by all quantities of a run: the variance of their weighted mean
-/// deviation, minus the part expected from independent noise.
+/// Returns the variance shared by a run's quantities: the weighted mean deviations' variance, minus
+/// the part of independent noise.
 fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let weights: Vec<f64> = (spreads.iter())
         .map(|spread| 1.0 / (spread.known_variance + run_to_run))
@@ -157,7 +155,7 @@ fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let mut squares: Vec<f64> = (0..first.deviations.len())
         .map(|run| mean_of_run(run).powi(2))
         .collect();
-    // Swapped sides change the order of runs. Sorting makes the sum independent of it.
+    // Swapped sides reorder the runs. Sorting makes the sum independent of that.
     squares.sort_by(f64::total_cmp);
     let squares: f64 = squares.iter().sum();
     (squares / first.degrees_of_freedom - 1.0 / whole).max(0.0)

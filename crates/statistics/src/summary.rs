@@ -3,18 +3,18 @@
 use crate::distribution::quantile;
 use crate::interval::Interval;
 
-/// Summary of a quantity in several runs. All fields but `runs` have the unit of the values.
+/// Summary of a quantity in several runs, in its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Number of runs.
     pub runs: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Median; the mean of the two middle values if their number is even.
+    /// Median; the mean of two middle values.
     pub median: f64,
     /// Standard deviation of one run, estimated with n - 1; `None` for a single run.
     pub standard_deviation: Option<f64>,
-    /// Standard error of the mean: standard deviation / √n, as `perf stat` prints it after `+-`.
+    /// Standard error of the mean: standard deviation / √n, which `perf stat` prints after `+-`.
     /// `None` for a single run.
     pub standard_error: Option<f64>,
     /// Smallest value.
@@ -42,26 +42,24 @@ impl Summary {
         })
     }
 
-    /// Returns the confidence interval of the mean by Student's t, for approximately normal values;
-    /// `None` for a single run.
+    /// Returns the mean's confidence interval by Student's t, for roughly normal values; `None` for
+    /// a single run.
     pub fn confidence_interval(&self, confidence: f64) -> Option<Interval> {
         let t = quantile(0.5 + confidence / 2.0, self.runs as f64 - 1.0);
         let half = t * self.standard_error?;
         (!half.is_nan()).then(|| Interval::around(self.mean, half))
     }
 
-    /// Returns the standard error as a share of the mean; `None` for a single run or a mean of
-    /// zero.
+    /// Returns the standard error relative to the mean; `None` for a single run or mean zero.
     pub fn relative_error(&self) -> Option<f64> {
         (self.mean != 0.0).then_some(self.standard_error? / self.mean.abs())
     }
 }
 
-/// Returns the indexes of outliers: values more than three interquartile ranges below the first or
-/// above the third quartile (Tukey, *Exploratory Data Analysis*, 1977, "far out"). Needs at least
-/// five values.
+/// Returns the indexes of outliers: more than three interquartile ranges beyond the quartiles
+/// (Tukey, *Exploratory Data Analysis*, 1977, "far out"). Needs five values.
 ///
-/// Mark outliers, but do not drop them: what slows down one run in ten also affects users.
+/// Mark outliers, but do not drop them: slow runs also affect users.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     const FEWEST: usize = 5;
     const FENCE: f64 = 3.0;
@@ -71,7 +69,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     let sorted = sorted(values);
     let (first, third) = (percentile(&sorted, 0.25), percentile(&sorted, 0.75));
     let reach = FENCE * (third - first);
-    // If half of the runs are equal, every other value would be an outlier, so report none.
+    // If half of the runs are equal, all others would be outliers: report none.
     if reach == 0.0 {
         return Vec::new();
     }
@@ -86,7 +84,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the variance, estimated with n - 1; `None` for fewer than two values.
+/// Returns the variance, estimated with n - 1; `None` below two values.
 pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     if values.len() < 2 {
@@ -94,7 +92,7 @@ pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     }
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    // Corrects the rounding error of the mean (Chan, Golub and LeVeque 1983).
+    // Corrects the mean's rounding error (Chan, Golub and LeVeque 1983).
     let rest: f64 = values.iter().map(|value| value - mean).sum();
     Some(((squares - rest * rest / n) / (n - 1.0)).max(0.0))
 }
@@ -105,8 +103,8 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Returns a quantile of sorted values by linear interpolation (type 7 of Hyndman and Fan 1996, the
-/// default of R and NumPy).
+/// Returns a linearly interpolated quantile of sorted values (type 7 of Hyndman and Fan 1996, as in
+/// R and NumPy).
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;

@@ -6,10 +6,10 @@ use crate::interval::Interval;
 use crate::measured::{differences, finite};
 use crate::summary::{mean, variance};
 
-/// Result of a t test of "both sides have the same mean".
+/// Result of a t test of equal means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TTest {
-    /// Mean of the new side minus mean of the base, in the unit of the values.
+    /// Mean of new minus base, in the values' unit.
     pub difference: f64,
     /// Standard error of the difference.
     pub standard_error: f64,
@@ -37,14 +37,14 @@ impl TTest {
         }
     }
 
-    /// Returns the confidence interval of the difference, at a confidence such as 0.95.
+    /// Returns the difference's confidence interval, at a confidence such as 0.95.
     pub fn confidence_interval(&self, confidence: f64) -> Interval {
         let t = quantile(0.5 + confidence / 2.0, self.degrees_of_freedom);
         Interval::around(self.difference, t * self.standard_error)
     }
 }
 
-/// Compares the means of two independent sides with possibly different spreads (Welch 1947).
+/// Compares the means of independent sides with possibly different spreads (Welch 1947).
 ///
 /// # Errors
 /// [`CompareError::TooFewRuns`] for fewer than two values on a side, [`CompareError::NotFinite`].

@@ -4,44 +4,43 @@ use crate::adjust::Correction;
 use crate::comparison::Comparison;
 use crate::interval::Interval;
 
-/// Confidence of the displayed interval. It also decides between all verdicts but [`Verdict::More`]
-/// and [`Verdict::Less`], so no verdict contradicts the interval.
+/// Confidence of the displayed interval, which decides between all verdicts but [`Verdict::More`]
+/// and [`Verdict::Less`]. No verdict contradicts it.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Result for one of several quantities compared together.
+/// Result for one of several quantities.
 ///
 /// | interval | within the threshold | reaches past it | beyond it |
 /// |---|---|---|---|
 /// | contains "no change" | `Unchanged` | `Inconclusive` | |
 /// | excludes it | `BelowThreshold` | `MayExceed` | `More`, `Less` |
 ///
-/// `More`, `Less` and `MayExceed` also require significance after correction for the number of
-/// quantities. Otherwise `More` and `Less` become `MayExceed`, and `MayExceed` becomes
-/// `Inconclusive`.
+/// After correction for the number of quantities, insignificant `More` and `Less` become
+/// `MayExceed`, and insignificant `MayExceed` becomes `Inconclusive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Increase by at least the threshold.
     More,
     /// Decrease by at least the threshold.
     Less,
-    /// No detected change. Any change is smaller than the threshold.
+    /// No visible change; any is smaller than the threshold.
     Unchanged,
     /// Change by less than the threshold.
     BelowThreshold,
-    /// Change that may or may not reach the threshold.
+    /// Change, possibly beyond the threshold.
     MayExceed,
-    /// No detected change, but one beyond the threshold is possible.
+    /// No visible change, but possibly one beyond the threshold.
     Inconclusive,
 }
 
-/// Judges quantities compared together. Among [`More`](Verdict::More) and [`Less`](Verdict::Less),
-/// at most the share `q` is false on average. Without real differences, the probability of any such
-/// verdict is at most `q` (usually 0.05).
+/// Judges quantities together. At most the share `q` of [`More`](Verdict::More) and
+/// [`Less`](Verdict::Less) is false on average. Without differences, the probability of any is at
+/// most `q` (usually 0.05).
 pub fn judge(comparisons: &[Comparison], q: f64) -> Vec<Verdict> {
     judge_by(comparisons, q, Correction::default())
 }
 
-/// Does the same as [`judge`] with another correction, whose guarantee then applies.
+/// Judges like [`judge`], with another correction and its guarantee.
 pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> Vec<Verdict> {
     let adjusted = |p: fn(&Comparison) -> f64| -> Vec<f64> {
         correction.adjust(&comparisons.iter().map(p).collect::<Vec<f64>>())
@@ -62,7 +61,7 @@ pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> V
         .collect()
 }
 
-/// Judges a comparison without a finding. `any` is the adjusted p-value of "no change".
+/// Judges a comparison without finding. `any` is the adjusted p-value of "no change".
 fn not_beyond(comparison: &Comparison, any: f64) -> Verdict {
     let interval = comparison.log_interval(CONFIDENCE);
     let margin = Interval::around(0.0, comparison.threshold.ln_1p());

@@ -1,4 +1,4 @@
-//! [`Images`]: the mapped images of living processes.
+//! [`Images`]: mapped images of living processes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,9 +11,8 @@ use crate::image::{Image, ImageIdentity, ImageKind};
 /// Minimum number of new images before a sweep of unmapped ones.
 const LEAST_NEW: usize = 1024;
 
-/// Stores the image of each mapping, but no names. Images are interned, and released some time
-/// after their last mapping ends. Beyond the limits, a mapping gets the unnamed image
-/// [`Images::NONE`].
+/// Stores images of mappings, but no names. Images are interned, and released some time after their
+/// last mapping. Beyond the limits, mappings get the unnamed image [`Images::NONE`].
 #[derive(Debug)]
 pub struct Images {
     /// Images by number; `None` for a free number.
@@ -22,7 +21,6 @@ pub struct Images {
     free: VecDeque<u32>,
     numbers: HashMap<Key, ImageId>,
     serials: u64,
-    /// Bytes of paths in `slots`.
     bytes: usize,
     /// New images since the last sweep.
     new: usize,
@@ -39,7 +37,7 @@ struct Slot {
     serial: u64,
 }
 
-/// Key of an image. As in [`ImageTable`](crate::image::ImageTable), a build-id needs no path.
+/// Key of an image. A build-id needs no path.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key(Option<Box<[u8]>>, ImageIdentity);
 
@@ -80,7 +78,7 @@ impl Images {
         Some(&self.slot(id)?.image)
     }
 
-    /// Returns the number of an image that is never reused.
+    /// Returns an image's number that is never reused.
     pub(super) fn serial(&self, id: ImageId) -> Option<u64> {
         Some(self.slot(id)?.serial)
     }
@@ -90,12 +88,12 @@ impl Images {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Returns the number of mappings whose image exceeded the limit.
+    /// Returns the number of mappings without image because of the limits.
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns an upper bound of image numbers, exclusive.
+    /// Returns an exclusive upper bound of image ids.
     pub(super) fn bound(&self) -> usize {
         self.slots.len()
     }
@@ -154,8 +152,8 @@ impl Retain for Images {
 
     fn name(&mut self, _: &[u8]) {}
 
-    /// A sweep requires as many new images as remained after the last one, and a fraction of the
-    /// mappings to walk. So its cost is a small part of the cost of adding images.
+    /// Requires as many new images as remained after the last sweep, and a fraction of the mappings
+    /// to walk. So sweeps cost little compared with adding images.
     fn is_sweep_due(&self, mappings: usize) -> bool {
         self.new >= LEAST_NEW.max(self.swept).max(mappings / 8)
     }

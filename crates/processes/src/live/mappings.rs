@@ -17,14 +17,14 @@ pub struct LiveMapping<B = ImageId> {
     pub executable: bool,
 }
 
-/// Finds the mapping that covers an address, among disjoint mappings sorted by address.
+/// Finds an address in disjoint mappings sorted by address.
 pub fn find<B>(mappings: &[LiveMapping<B>], address: u64) -> Option<&LiveMapping<B>> {
     let after = mappings.partition_point(|m| m.start <= address);
     let mapping = mappings.get(after.checked_sub(1)?)?;
     (address < mapping.end).then_some(mapping)
 }
 
-/// Inserts a mapping, and cuts the mappings that it overlaps.
+/// Inserts a mapping, and cuts overlapped ones.
 pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapping<B>) {
     let first = mappings.partition_point(|m| m.end <= new.start);
     let last = mappings.partition_point(|m| m.start < new.end);

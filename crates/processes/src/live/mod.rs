@@ -1,15 +1,15 @@
 //! Process map of the present: living processes, their names and mappings.
 //!
-//! A [`Timeline`](crate::Timeline) stores everything, and grows with every record. A recorder that
-//! runs for days needs only the present. Its memory is bounded by the living processes and by
-//! [`Retain`]. Mappings are limited per process and in total: no record reports unmapping, so a
-//! process that maps at ever new addresses seems to keep all of them.
+//! A [`Timeline`](crate::Timeline) grows with every record. A recorder that runs for days only
+//! needs the present, bounded by living processes and [`Retain`]. Mappings are limited per process
+//! and in total: no record reports unmapping, so a process that maps at ever new addresses seems to
+//! keep all of them.
 //!
 //! | type | stores | purpose |
 //! |---|---|---|
 //! | [`LiveMap`] of [`Images`] | mappings with interned images | unwinding |
 //! | [`LiveMap`] of [`NamedImages`] | the same, and names | profile while recording |
-//! | [`LiveMap`] of [`Records`] | names, and mappings with full record contents | output that starts in the middle of a recording |
+//! | [`LiveMap`] of [`Records`] | names, and full mapping records | files that start in mid-recording |
 //! | [`LiveProcesses`] | numbers of threads | remaining processes at the end |
 
 mod images;
@@ -33,19 +33,18 @@ use crate::ids::{ImageId, Pid, Tid};
 use crate::image::Image;
 use mappings::insert;
 
-/// Maximum number of mappings per process. Normal processes have hundreds of code mappings, or a
-/// few thousand.
+/// Maximum mappings per process. Normal processes have hundreds of code mappings, or some
+/// thousands.
 const MOST_MAPPINGS: usize = 1 << 14;
 
-/// Maximum number of mappings of all processes. Beyond half of it, each process is limited to
-/// [`FAIR_SHARE`].
+/// Maximum mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each process.
 const MOST_IN_ALL: usize = 1 << 19;
 
-/// Maximum number of mappings per process while memory is scarce.
+/// Maximum mappings per process when there are many in total.
 const FAIR_SHARE: usize = 512;
 
-/// Disjoint mappings of a process, sorted by address. Parent and child share them after a fork,
-/// until either changes them.
+/// Disjoint mappings of a process, sorted by address. A fork shares them until parent or child
+/// changes them.
 type Mappings<B> = Arc<Vec<LiveMapping<B>>>;
 
 #[derive(Debug)]
@@ -57,7 +56,7 @@ struct LiveProcess<R: Retain> {
     threads: BTreeMap<i32, Option<R::Name>>,
 }
 
-// A derived implementation would require `Default` of names and backings.
+// Derived, it would require `Default` of names and backings.
 impl<R: Retain> Default for LiveProcess<R> {
     fn default() -> Self {
         LiveProcess {
@@ -68,7 +67,7 @@ impl<R: Retain> Default for LiveProcess<R> {
     }
 }
 
-/// Mappings and names of all processes at the time of the last event.
+/// Mappings and names of all processes at the last event.
 ///
 /// Feed events in time order. No event makes any function here panic.
 ///
@@ -101,7 +100,6 @@ impl<R: Retain> Default for LiveProcess<R> {
 pub struct LiveMap<R: Retain = Images> {
     processes: FxHashMap<i32, LiveProcess<R>>,
     retained: R,
-    /// Last assigned generation.
     generations: u64,
     /// Number of mappings. Shared ones count once.
     mappings: usize,
@@ -121,12 +119,12 @@ impl<R: Retain> Default for LiveMap<R> {
 }
 
 impl<R: Retain> LiveMap<R> {
-    /// Creates a map without processes.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Processes an event. Returns true if it ended a process. Ignores kernel mappings.
+    /// Processes an event. Returns true if it ended a process. Ignores the kernel.
     pub fn handle(&mut self, event: &ProcessEvent<'_>) -> bool {
         match event {
             ProcessEvent::Mapped(mapped) => self.handle_mapped(mapped),
@@ -139,7 +137,7 @@ impl<R: Retain> LiveMap<R> {
                 let process = self.process(*pid);
                 let gone = std::mem::take(&mut process.mappings);
                 process.generation = 0;
-                // Only the thread that called exec remains, with the process's number.
+                // Only the exec's thread remains, with the process's number.
                 process.threads.clear();
                 process.threads.insert(*tid, Some(name));
                 self.let_go(gone);
@@ -193,7 +191,7 @@ impl<R: Retain> LiveMap<R> {
         self.mappings = (self.mappings + after).saturating_sub(before);
     }
 
-    /// Returns true if the limits permit this mapping, or if it replaces another one.
+    /// Returns true if the limits permit a mapping, or if it replaces another.
     fn has_room(&self, mapped: &Mapped<'_>) -> bool {
         let known = self.mappings(Pid(mapped.pid));
         let most = match self.mappings {
@@ -220,7 +218,7 @@ impl<R: Retain> LiveMap<R> {
         self.mappings = self.mappings.saturating_sub(gone);
     }
 
-    /// A new process inherits its parent's mappings, and the name of the forking thread.
+    /// A new process inherits its parent's mappings and the forking thread's name.
     fn handle_forked(&mut self, (pid, tid): (i32, i32), (parent_pid, parent_tid): (i32, i32)) {
         let parent = self.processes.get(&parent_pid);
         let name = parent.and_then(|parent| parent.threads.get(&parent_tid)?.clone());
@@ -249,13 +247,13 @@ impl<R: Retain> LiveMap<R> {
         gone
     }
 
-    /// Returns the mappings of a process, sorted by address; empty for an unknown process.
+    /// Returns a process's mappings, sorted by address; none if unknown.
     pub fn mappings(&self, pid: Pid) -> &[LiveMapping<R::Backing>] {
         let process = self.processes.get(&pid.0);
         process.map_or(&[], |process| &process.mappings[..])
     }
 
-    /// Returns the generation of a process's mappings. Equal generations, also of two processes,
+    /// Returns the generation of a process's mappings. Equal generations, even of two processes,
     /// mean equal mappings.
     pub fn generation(&self, pid: Pid) -> u64 {
         (self.processes.get(&pid.0)).map_or(0, |process| process.generation)
@@ -266,7 +264,7 @@ impl<R: Retain> LiveMap<R> {
         find(self.mappings(pid), address)
     }
 
-    /// Returns the number of mappings dropped because of the limits.
+    /// Returns the number of mappings dropped by the limits.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -276,7 +274,7 @@ impl<R: Retain> LiveMap<R> {
         self.processes.keys().copied().map(Pid)
     }
 
-    /// Returns the threads of a process, sorted by id, with their names if known.
+    /// Returns a process's threads, sorted by id, with known names.
     pub fn threads(&self, pid: Pid) -> impl Iterator<Item = (Tid, Option<&R::Name>)> + '_ {
         let threads = self.processes.get(&pid.0).map(|process| &process.threads);
         let threads = threads.into_iter().flatten();
@@ -290,7 +288,7 @@ impl LiveMap<NamedImages> {
         self.retained.as_slice()
     }
 
-    /// Returns the name of a thread, or else the name of its process's main thread.
+    /// Returns a thread's name, or else its process's main thread's.
     pub fn name(&self, pid: Pid, tid: Tid) -> Option<&Arc<[u8]>> {
         let threads = &self.processes.get(&pid.0)?.threads;
         let name = |tid| threads.get(&tid)?.as_ref();
@@ -299,17 +297,17 @@ impl LiveMap<NamedImages> {
 }
 
 impl LiveMap<Images> {
-    /// Returns an image, unless it was released. A mapped image is never released.
+    /// Returns an image unless released. A mapped image never is.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.retained.get(id)
     }
 
-    /// Returns an image's unique number. Its [`ImageId`] may be reused for another image.
+    /// Returns an image's unique number. Its [`ImageId`] may be reused.
     pub fn image_serial(&self, id: ImageId) -> Option<u64> {
         self.retained.serial(id)
     }
 
-    /// Returns an upper bound of image ids, exclusive.
+    /// Returns an exclusive upper bound of image ids.
     pub fn image_bound(&self) -> usize {
         self.retained.bound()
     }
@@ -319,7 +317,7 @@ impl LiveMap<Images> {
         self.retained.take_forgotten()
     }
 
-    /// Returns the number of mappings whose image exceeded the limit.
+    /// Returns the number of mappings without image because of the limits.
     pub fn refused_images(&self) -> u64 {
         self.retained.refused()
     }

@@ -5,20 +5,19 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::Pid;
 
-/// Living descendants of a process with a recorded start. Includes the process itself if it started
+/// Living descendants of a process whose start was recorded; the process itself if it started
 /// threads.
 ///
-/// Excludes [existing](ProcessEvent::Found) processes, and processes started by other recorded
-/// processes.
+/// Excludes [existing](ProcessEvent::Found) processes, and the ones started by others.
 #[derive(Debug)]
 pub struct LiveProcesses {
     root: Pid,
-    /// Number of living threads by process.
+    /// Living threads by process.
     threads: FxHashMap<i32, u32>,
 }
 
 impl LiveProcesses {
-    /// Starts with no descendants of this process.
+    /// Starts without descendants of `root`.
     pub fn descendants_of(root: Pid) -> LiveProcesses {
         LiveProcesses {
             root,

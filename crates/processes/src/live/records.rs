@@ -1,4 +1,4 @@
-//! Conversion of the present state to records.
+//! Converts the present state to records.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::retain::{MappingRecord, Records};
 use crate::ids::Pid;
 
 impl LiveMap<Records> {
-    /// Creates the records of a process's present state, with their misc bits: a COMM for each
-    /// named thread, and an MMAP2 (or MMAP, if recorded as such) for each mapping.
+    /// Creates the records of a process's present state, with misc bits: a COMM per named thread,
+    /// and an MMAP2 (or MMAP, if recorded so) per mapping.
     pub fn records(&self, pid: Pid) -> impl Iterator<Item = (Record<'_>, Misc)> + '_ {
         let names = self.threads(pid).filter_map(move |(tid, name)| {
             let (pid, tid) = (pid.0, tid.0);

@@ -1,4 +1,4 @@
-//! Selects the stored parts of mappings and names.
+//! Stored parts of mappings and names.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::image::{Image, ImageIdentity, ImageTable, Side};
 
 /// Selects what a [`LiveMap`](super::LiveMap) stores besides addresses and ids.
 pub trait Retain: Debug + Default {
-    /// Stored data of a mapping. Cloned when a mapping is split, and when parent and child diverge.
+    /// Stored data of a mapping. Cloned by splits, and when parent and child diverge.
     type Backing: Clone + Debug;
     /// Stored data of a thread name. Cloned by forks.
     type Name: Clone + Debug;
@@ -21,12 +21,12 @@ pub trait Retain: Debug + Default {
     /// Converts a name to stored data.
     fn name(&mut self, name: &[u8]) -> Self::Name;
 
-    /// Returns true if a sweep of unmapped backings is worthwhile, given the number of mappings.
+    /// Returns true if a sweep of unmapped backings pays, given the number of mappings.
     fn is_sweep_due(&self, _mappings: usize) -> bool {
         false
     }
 
-    /// Releases all backings except for the given ones.
+    /// Releases all other backings.
     fn keep_only<'a>(&mut self, _mapped: impl Iterator<Item = &'a Self::Backing>)
     where
         Self::Backing: 'a,
@@ -34,20 +34,18 @@ pub trait Retain: Debug + Default {
     }
 }
 
-/// Limits of images and of bytes in their paths. A path has at most 4 KiB. A machine with hundreds
-/// of containers has a few thousand images.
+/// Limits of images and of bytes in their paths (up to 4 KiB each). A machine with hundreds of
+/// containers has some thousands of images.
 pub(super) const MOST_IMAGES: usize = 1 << 16;
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// Path of the image that stands for all images beyond the limit.
+/// Path of the image beyond the limits.
 pub(super) const TOO_MANY: &[u8] = b"[too many images]";
 
-/// Stores the image of each mapping, and names. Images are interned and never released, up to a
-/// limit.
+/// Stores images of mappings, and names. Images are interned and never released, up to the limits.
 #[derive(Debug, Default)]
 pub struct NamedImages {
     table: ImageTable,
-    /// Bytes of paths in `table`.
     bytes: usize,
 }
 
@@ -79,12 +77,11 @@ impl Retain for NamedImages {
     }
 }
 
-/// Stores names and the full contents of mapping records, to recreate the records. Releases
-/// unmapped ones.
+/// Stores names and full mapping records, to recreate the records. Releases unmapped ones.
 #[derive(Debug, Default)]
 pub struct Records;
 
-/// Contents of a mapping's record, except for the addresses.
+/// A mapping's record without addresses.
 #[derive(Debug)]
 pub struct MappingRecord {
     pub(super) misc: Misc,

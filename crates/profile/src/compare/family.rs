@@ -65,7 +65,7 @@ impl Family<'_> {
     /// Judges self and total of all functions. Returns the comparisons of self with their indexes.
     ///
     /// All amounts form one family: two families would double the false alarms. Equal amounts, such
-    /// as those of callers without self weight, share a test.
+    /// as for callers without self weight, share a test.
     pub(super) fn judge(
         &self,
         parts: [&[Quantity]; 2],

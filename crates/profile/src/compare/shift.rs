@@ -18,7 +18,7 @@ const SEVERAL: usize = 3;
 #[derive(Clone, Copy)]
 enum Part {
     Own,
-    /// Totals of functions with unchanged self.
+    /// Totals of functions with unchanged self amounts.
     Total,
 }
 
@@ -38,10 +38,10 @@ impl Part {
     }
 }
 
-/// Judgement by context.
+/// Result of judging a change by its context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shift {
-    /// Moved to or from a function, if one alone shows it.
+    /// The cost moved to or from a function, if a single one shows it.
     Moved(Option<usize>),
     /// The enclosing function of a one-sided function may have changed along by chance, or moved
     /// calls seem to explain a total.

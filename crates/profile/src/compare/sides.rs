@@ -36,7 +36,7 @@ pub(super) struct Sides<'p> {
     pub(super) without_inlined: Option<Side>,
 }
 
-/// Expected samples of a function, of which chance leaves none once in 150 times.
+/// Expected samples of a function. With this expectation, chance yields none once in 150 times.
 const EXPECTED: f64 = 5.0;
 
 /// Minimum inlined functions on one side. With fewer, the other side may have lost them by chance.

@@ -212,7 +212,7 @@ mod tests {
                 "{one:?} {other:?}"
             );
         }
-        // Other punctuation.
+        // The same with other punctuation.
         assert!(of("a::f::<u8, c::D>").agrees(&of("a::f<u8,c::D>")));
     }
 
