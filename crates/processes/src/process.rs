@@ -12,7 +12,7 @@ pub struct Process {
     pub pid: Pid,
     /// Parent process, if recorded.
     pub parent: Option<Pid>,
-    /// Fork time; 0 if it existed before the recording.
+    /// Fork time; 0 if the process existed before the recording.
     pub start: Time,
     /// End time of the last known thread, if all have ended.
     pub exit: Option<Time>,

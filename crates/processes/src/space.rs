@@ -13,8 +13,8 @@ struct Version {
     root: Root,
 }
 
-/// Maximum pieces and gaps visited by a late mapping, so that floods do not take quadratic time.
-/// Normal ones visit two or three.
+/// Maximum number of pieces and gaps that a late mapping visits, so that floods do not take
+/// quadratic time. Normal ones visit two or three.
 const LATE_STEPS: usize = 64;
 
 /// An address space under construction.

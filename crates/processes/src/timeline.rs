@@ -23,7 +23,7 @@ pub struct Timeline {
     threads: Box<[Thread]>,
     /// (pid, start, index in `processes`), ascending.
     by_pid: Box<[(Pid, Time, u32)]>,
-    /// (pid, since, address space), ascending. A flat copy for samples.
+    /// (pid, since, address space), ascending. A flat copy, because every sample searches it.
     spaces_by_pid: Box<[(Pid, Time, SpaceId)]>,
     /// (index of process, tid, start, index in `threads`), ascending.
     by_tid: Box<[(u32, Tid, Time, u32)]>,

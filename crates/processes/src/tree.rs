@@ -53,7 +53,7 @@ impl Arena {
         self.pieces.shrink_to_fit();
     }
 
-    /// Returns the piece at an address, whatever its start time.
+    /// Returns the piece at an address, for any start time.
     pub(crate) fn find(&self, root: Root, address: u64) -> Option<Mapping> {
         let mut node = root;
         let mut last = NIL;
@@ -113,7 +113,7 @@ impl Arena {
 
     /// Inserts a mapping, and cuts overlapped ones. Returns the new root.
     ///
-    /// Adds nodes of at most a constant times the height, whatever the number of replaced pieces.
+    /// Adds at most a constant times the height in nodes, for any number of replaced pieces.
     /// Without overlap, adds one node to a fully owned tree.
     pub(crate) fn insert(&mut self, root: Root, mark: u32, mapping: &Mapping) -> Root {
         let mut edit = Edit { arena: self, mark };

@@ -100,7 +100,7 @@ impl CallBranches {
         }
     }
 
-    /// Total weight of the tree's function.
+    /// Total weight of the tree's stacks.
     pub fn whole(&self) -> u64 {
         self.whole
     }

@@ -30,7 +30,7 @@ pub const WOKEN_BY_INTERRUPT: &str = "[woken by a timer or device]";
 /// Frame of a wait ended by an unnamed thread. Longer than any thread name.
 pub const WOKEN_BY_UNNAMED: &str = "[woken by an unnamed thread]";
 
-/// Prefix of wakers.
+/// Prefix of waker frame names.
 const WOKEN_BY: &str = "[woken by ";
 
 /// Reason of a wait without a stack.

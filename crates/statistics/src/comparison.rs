@@ -60,7 +60,8 @@ impl Comparison {
 
     /// Returns the p-value of "no change beyond the threshold, in either direction".
     ///
-    /// Without a threshold, both directions are possible: the smaller p-value is doubled.
+    /// Without a threshold both directions are possible, so the smaller p-value is doubled. With
+    /// one, at most one direction can be near it.
     pub fn p(&self) -> f64 {
         let smaller = self.p_more.min(self.p_less);
         match self.threshold > 0.0 {

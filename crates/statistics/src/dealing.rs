@@ -19,8 +19,8 @@ const MOST_RUNS: usize = 16;
 /// Relative rounding tolerance of t.
 const SAME: f64 = 1e-9;
 
-/// Returns each quantity's share of deals with a largest t of at least its own. `None` if only one
-/// deal exists (one run per side).
+/// Returns the adjusted p-value of each quantity: the share of deals whose largest t reaches its
+/// own. `None` if only one deal exists (one run per side).
 ///
 /// All quantities must have the same runs. Mean differences below `least` count as 0.
 ///

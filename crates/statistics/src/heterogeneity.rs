@@ -16,7 +16,8 @@ pub struct CommonChange {
 }
 
 impl CommonChange {
-    /// Estimates it; `None` for fewer than two comparisons with a standard error above 0.
+    /// Estimates the common change; `None` for fewer than two comparisons with a standard error
+    /// above 0.
     pub fn of(comparisons: &[Comparison]) -> Option<CommonChange> {
         let known = comparisons.iter().filter(|c| c.standard_error > 0.0);
         let weighted: Vec<(f64, f64)> = known

@@ -13,7 +13,7 @@ pub struct Prior {
     /// Weight of the prior in degrees of freedom; 0 for none.
     pub degrees_of_freedom: f64,
     /// Part of the variance shared by a run's quantities, such as a slow phase of the machine. It
-    /// was observed once per run, whatever the number of quantities.
+    /// was observed once per run, for any number of quantities.
     pub common_variance: f64,
 }
 
@@ -89,7 +89,7 @@ impl Prior {
             .collect();
         let excess = variance(&logs).map(|seen| seen - mean(&own));
         let weight = excess.and_then(inverse_trigamma).map(|half| 2.0 * half);
-        // It weighs at most as much as its data.
+        // A prior weighs at most half as much as its data.
         let seen: f64 = spreads.iter().map(|spread| spread.degrees_of_freedom).sum();
         let weight = weight.unwrap_or(WEIGHTS.1).min(seen / 2.0);
         Ok(Some(Prior {

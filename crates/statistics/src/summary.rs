@@ -3,7 +3,7 @@
 use crate::distribution::quantile;
 use crate::interval::Interval;
 
-/// Summary of a quantity in several runs, in its unit.
+/// Summary of a quantity in several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Number of runs.

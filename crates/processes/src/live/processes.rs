@@ -5,10 +5,9 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::Pid;
 
-/// Living descendants of a process whose start was recorded; the process itself if it started
-/// threads.
+/// Living descendants with a recorded start. Includes the process itself if it started threads.
 ///
-/// Excludes [existing](ProcessEvent::Found) processes, and the ones started by others.
+/// Excludes [existing](ProcessEvent::Found) processes, and children of other recorded processes.
 #[derive(Debug)]
 pub struct LiveProcesses {
     root: Pid,

@@ -13,7 +13,7 @@ pub enum Gate {
     Passed,
     /// A certain increase.
     Regressed,
-    /// Inconclusive.
+    /// The result is inconclusive.
     Inconclusive,
 }
 
@@ -32,7 +32,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Includes self; includes total.
+    /// Returns whether self and total amounts are in scope.
     fn parts(self) -> (bool, bool) {
         match self {
             Scope::All => (true, true),

@@ -31,7 +31,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Starts with all profiles of both sides.
+    /// Collects the build-ids of objects in all profiles.
     pub(super) fn new<'p>(
         fold_generics: bool,
         profiles: impl Iterator<Item = &'p Profile>,

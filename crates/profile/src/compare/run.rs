@@ -24,7 +24,7 @@ pub(super) struct Run<'p> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) weight: u64,
-    /// Sum of squared weights, equal for aggregated samples.
+    /// Sum of squared sample weights. Assumes equal weights within an aggregated stack.
     squares: f64,
 }
 

@@ -32,7 +32,8 @@ pub(super) struct Sides<'p> {
     pub(super) rows: Rows,
     /// Mean weight of a sample.
     pub(super) resolution: f64,
-    /// The only side without inlined calls, if any: both sides ignore them.
+    /// Side without inlined calls, if only one lacks them. The comparison then ignores them on
+    /// both.
     pub(super) without_inlined: Option<Side>,
 }
 
