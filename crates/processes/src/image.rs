@@ -203,7 +203,6 @@ impl ImageTable {
         id
     }
 
-    /// Returns an interned image.
     pub(crate) fn find(&self, side: Side, path: &[u8], identity: ImageIdentity) -> Option<ImageId> {
         let (_, identity) = self.described(side, path, identity);
         let path_number = match speaks_for_itself(identity) {

@@ -48,7 +48,6 @@ pub struct Thread {
     pub start: Time,
     /// End time, if recorded.
     pub exit: Option<Time>,
-    /// Index of the process.
     pub(crate) process: u32,
     /// Sorted by time once finished.
     names: Vec<(Time, CommId)>,
@@ -80,7 +79,6 @@ impl Thread {
     }
 }
 
-/// Processes and threads under construction.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTable {
     pub(crate) processes: Vec<Process>,

@@ -12,7 +12,6 @@
 use crate::ids::{ImageId, Time};
 use crate::mapping::Mapping;
 
-/// Index of a node; [`NIL`] for the empty tree.
 pub(crate) type Root = u32;
 
 pub(crate) const NIL: Root = u32::MAX;
@@ -105,7 +104,6 @@ impl Arena {
         }
     }
 
-    /// Returns the left and the right subtree.
     pub(crate) fn children(&self, node: Root) -> (Root, Root) {
         let key = &self.keys[node as usize];
         (key.left, key.right)
@@ -178,7 +176,6 @@ impl Edit<'_> {
         self.arena.children(node)
     }
 
-    /// Adds a node without children.
     fn add(&mut self, mapping: &Mapping) -> Root {
         let node = self.arena.len();
         self.arena.keys.push(Key {
@@ -302,7 +299,6 @@ impl Edit<'_> {
         }
     }
 
-    /// Splits off the last piece.
     fn split_last(&mut self, root: Root) -> Option<(Root, Root)> {
         if root == NIL {
             return None;

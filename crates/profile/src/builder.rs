@@ -294,7 +294,6 @@ impl ProfileBuilder {
     /// Estimates the profile's memory in bytes, including hash tables. Entries count twice, because
     /// full tables double.
     pub fn held_bytes(&self) -> u64 {
-        /// Bytes of `count` entries and their hash slots.
         fn entries<T>(count: usize) -> u64 {
             (count as u64).saturating_mul(2 * (size_of::<T>() as u64 + 5))
         }

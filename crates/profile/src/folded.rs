@@ -76,7 +76,6 @@ pub enum Damage {
     TooMany,
 }
 
-/// Number of lines of a kind, and the first one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
     count: u64,
@@ -108,7 +107,6 @@ struct FoldedLine<'t> {
     has_two: bool,
 }
 
-/// Count, possibly with a fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     whole: u64,
@@ -116,7 +114,6 @@ struct Count {
     fraction: u64,
     /// Significant decimal places.
     digits: u32,
-    /// Digits were dropped.
     is_cut: bool,
 }
 

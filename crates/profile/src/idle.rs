@@ -45,7 +45,6 @@ type Place = Box<[FunctionId]>;
 
 #[derive(Default)]
 struct ThreadTime {
-    /// Weight by event.
     by_event: FxHashMap<usize, u64>,
     /// The thread has samples without a time unit.
     is_unknown: bool,
@@ -92,7 +91,6 @@ impl Profile {
         self.quality.idle = sum;
     }
 
-    /// Returns idle threads with their places, and the number of other threads.
     fn idle_places(&self, waits: usize, recording: u64) -> (FxHashMap<(i32, i32), Place>, usize) {
         let mut threads: FxHashMap<(i32, i32), ThreadTime> = FxHashMap::default();
         for entry in self.aggregated.iter().filter(|entry| entry.samples > 0) {

@@ -163,7 +163,6 @@ impl SampleColumns {
         }
     }
 
-    /// Keeps samples by event and stack.
     pub(crate) fn filtered(self, is_wanted: impl Fn(usize, StackId) -> bool) -> SampleColumns {
         let wanted: Vec<Sample> = (self.iter())
             .filter(|sample| is_wanted(sample.event, sample.stack))

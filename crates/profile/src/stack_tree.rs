@@ -208,7 +208,6 @@ impl<'p> Path<'p> {
     }
 }
 
-/// Ranks the functions by name.
 fn ranks(profile: &Profile) -> Vec<u32> {
     let mut order: Vec<u32> = (0..profile.functions.len() as u32).collect();
     order.sort_unstable_by(|a, b| by_name(profile, FunctionId(*a), FunctionId(*b)));

@@ -15,7 +15,6 @@ pub struct FrameListId(pub u32);
 #[derive(Debug, Default)]
 pub(crate) struct FrameStacks {
     lists: Lists<u32>,
-    /// Outer and inner list.
     stacks: Vec<(FrameListId, FrameListId)>,
 }
 
@@ -36,7 +35,6 @@ impl FrameStacks {
         StackId(self.stacks.len() as u32 - 1)
     }
 
-    /// Returns the outer and inner list of a stack.
     pub(crate) fn lists(&self, id: StackId) -> (FrameListId, FrameListId) {
         self.stacks[id.0 as usize]
     }

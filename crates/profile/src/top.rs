@@ -310,7 +310,6 @@ fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
     named.into_iter().map(|(_, row)| *row).collect()
 }
 
-/// Row key of a function in a stack.
 pub(crate) fn key(
     profile: &Profile,
     entry: &AggregatedStack,

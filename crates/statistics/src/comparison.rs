@@ -91,11 +91,12 @@ impl Comparison {
         visible.is_finite().then_some(visible)
     }
 
-    /// Returns the runs per side that a test at level `alpha` needs to detect an increase `rise`
-    /// (0.1 for 10 %) with probability `power`.
+    /// Returns the number of runs per side that a test at level `alpha` needs to detect an
+    /// increase.
     ///
-    /// `runs` are this comparison's runs per side; further ones should vary as much. `None` if a
-    /// thousand do not suffice, or if the threshold exceeds the increase.
+    /// `rise` is the increase (0.1 for 10 %), `power` the probability of detection, and `runs` this
+    /// comparison's number of runs per side. Assumes the same noise in further runs. `None` if a
+    /// thousand runs do not suffice, or if the increase does not exceed the threshold.
     pub fn runs_needed(
         &self,
         runs: [usize; 2],

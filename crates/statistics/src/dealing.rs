@@ -13,7 +13,7 @@ use crate::random::{Dice, combinations};
 /// Maximum number of deals. More are sampled.
 const MOST_DEALS: usize = 1000;
 
-/// Maximum runs of both sides for enumerating deals.
+/// Maximum number of runs of both sides for enumerating deals.
 const MOST_RUNS: usize = 16;
 
 /// Relative rounding tolerance of t.

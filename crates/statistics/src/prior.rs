@@ -23,8 +23,8 @@ const LEAST_DEVIATION: f64 = 0.005;
 /// Minimum and maximum weight of an estimated prior.
 const WEIGHTS: (f64, f64) = (1.0, 100.0);
 
-/// Minimum quantities for the variance. With four of three runs each, 14 % of comparisons of equal
-/// programs had findings.
+/// Minimum number of quantities for the variance. With four of three runs each, 14 % of comparisons
+/// of equal programs had findings.
 const FEWEST_HOTTEST: usize = 20;
 
 impl Prior {
@@ -100,7 +100,7 @@ impl Prior {
     }
 }
 
-/// Minimum quantities for outlier detection.
+/// Minimum number of quantities for outlier detection.
 const SEVERAL: usize = 5;
 
 /// Standard normal 99 % quantile.

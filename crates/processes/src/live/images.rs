@@ -78,22 +78,18 @@ impl Images {
         Some(&self.slot(id)?.image)
     }
 
-    /// Returns an image's number that is never reused.
     pub(super) fn serial(&self, id: ImageId) -> Option<u64> {
         Some(self.slot(id)?.serial)
     }
 
-    /// Returns the images released since the last call.
     pub(super) fn take_forgotten(&mut self) -> Vec<ImageId> {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Returns the number of mappings without image because of the limits.
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns an exclusive upper bound of image ids.
     pub(super) fn bound(&self) -> usize {
         self.slots.len()
     }

@@ -33,14 +33,15 @@ use crate::ids::{ImageId, Pid, Tid};
 use crate::image::Image;
 use mappings::insert;
 
-/// Maximum mappings per process. Normal processes have hundreds of code mappings, or some
+/// Maximum number of mappings per process. Normal processes have hundreds of code mappings, or some
 /// thousands.
 const MOST_MAPPINGS: usize = 1 << 14;
 
-/// Maximum mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each process.
+/// Maximum number of mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each
+/// process.
 const MOST_IN_ALL: usize = 1 << 19;
 
-/// Maximum mappings per process when there are many in total.
+/// Maximum number of mappings per process when there are many in total.
 const FAIR_SHARE: usize = 512;
 
 /// Disjoint mappings of a process, sorted by address. A fork shares them until parent or child
@@ -52,7 +53,6 @@ struct LiveProcess<R: Retain> {
     mappings: Mappings<R::Backing>,
     /// Identifies the contents of `mappings`; 0 for none.
     generation: u64,
-    /// Living threads, with their names if known.
     threads: BTreeMap<i32, Option<R::Name>>,
 }
 
@@ -203,7 +203,6 @@ impl<R: Retain> LiveMap<R> {
         known.len() < most || find(known, mapped.start).is_some_and(takes_place)
     }
 
-    /// Releases unmapped backings.
     fn sweep(&mut self) {
         let mut seen = FxHashSet::default();
         let processes = self.processes.values();

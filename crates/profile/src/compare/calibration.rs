@@ -188,7 +188,6 @@ impl Alarms {
         }
     }
 
-    /// Returns names and counts, most frequent first.
     fn named(self) -> Vec<(String, usize)> {
         let mut named: Vec<(String, usize)> = self.named.into_iter().collect();
         named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

@@ -15,7 +15,6 @@ pub(super) struct Enclosing {
     by_row: FxHashMap<u32, Above>,
 }
 
-/// Weight of a function, and its part inside others.
 #[derive(Debug, Default)]
 struct Above {
     whole: f64,

@@ -14,8 +14,8 @@ const WHOLE_LEVEL: f64 = 0.01;
 /// Minimum degrees of freedom for a test of the whole program without prior.
 const ENOUGH: usize = 3;
 
-/// Maximum multiple of `q` for the smallest possible p-value of a useful permutation test. Five
-/// pairs have sixteen permutations.
+/// A permutation test is useful if its smallest possible p-value is at most this multiple of `q`.
+/// Five pairs have sixteen permutations.
 const NEARLY: f64 = 2.0;
 
 /// Relative rounding tolerance of permutation p-values.

@@ -112,7 +112,6 @@ impl Names {
     }
 }
 
-/// Applies the [new names](renamed_objects) of old objects.
 fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> Vec<CanonicalName> {
     let renamed = renamed_objects(&names, is_on);
     for name in &mut names {
@@ -245,7 +244,6 @@ impl Rows {
         Rows { names, of_name }
     }
 
-    /// Maps name numbers of functions to rows.
     pub(super) fn of_functions(&self, numbers: &[u32]) -> Vec<u32> {
         let row = |number: &u32| self.of_name[*number as usize];
         numbers.iter().map(row).collect()

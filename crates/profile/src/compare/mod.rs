@@ -74,10 +74,10 @@ use crate::model::Profile;
 use crate::top::WeighBy;
 use crate::unit::WeightUnit;
 
-/// Minimum effective samples for a verdict on a function, in one side's mean run.
+/// Minimum number of effective samples for a verdict on a function, in one side's mean run.
 pub const FEWEST_SAMPLES: f64 = 30.0;
 
-/// Minimum samples in a side's mean run. With fewer, a program only starts and exits.
+/// Minimum number of samples in a side's mean run. With fewer, a program only starts and exits.
 pub const FEWEST_OF_A_SIDE: f64 = 5.0;
 
 /// Factor for [`Change::runs_needed_denser`]: 4,999 samples per second instead of 999.
@@ -258,7 +258,6 @@ fn compare_each(
     Ok(diff)
 }
 
-/// Returns the common event and its unit.
 fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), CompareError> {
     let Some((first, _)) = old.first().zip(new.first()) else {
         return Err(CompareError::NoProfiles);

@@ -29,7 +29,6 @@ use crate::model::Profile;
 #[derive(Debug)]
 pub struct MatchedFunctions {
     rows: Rows,
-    /// Row, by side and function.
     of: [Vec<Option<u32>>; 2],
 }
 

@@ -222,7 +222,6 @@ impl<'a> United<'a> {
 }
 
 impl Drop for United<'_> {
-    /// Points names directly to their representatives.
     fn drop(&mut self) {
         for number in 0..self.one_of.len() {
             self.one_of[number] = self.name_of_all(number) as u32;

@@ -10,7 +10,6 @@ pub(super) struct Run<'p> {
     pub(super) profile: &'p Profile,
     pub(super) event: usize,
     pub(super) weigh_by: WeighBy,
-    /// Row by function.
     pub(super) rows: Vec<u32>,
     /// Omits inlined calls.
     pub(super) drops_inlined: bool,
@@ -50,9 +49,7 @@ impl Sum {
 pub(super) struct Sums {
     pub(super) whole: Sum,
     pub(super) samples: u64,
-    /// Self, by row.
     pub(super) own: Vec<Sum>,
-    /// Total, by row.
     pub(super) total: Vec<Sum>,
 }
 
@@ -78,7 +75,6 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over the event's aggregated samples.
     pub(super) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + use<'p> {
         let event = self.event;
         (self.profile.aggregated.iter()).filter(move |entry| entry.event == event)

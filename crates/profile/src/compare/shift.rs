@@ -11,7 +11,7 @@ use super::{Change, FunctionDiff, ProfileDiff, Verdict, Work};
 /// Minimum p-value of "all functions changed by one factor".
 const AGREE: f64 = 0.05;
 
-/// Minimum functions for a uniform change.
+/// Minimum number of functions for a uniform change.
 const SEVERAL: usize = 3;
 
 /// Amounts to examine.

@@ -40,11 +40,11 @@ pub(super) struct Sides<'p> {
 /// Expected samples of a function. With this expectation, chance yields none once in 150 times.
 const EXPECTED: f64 = 5.0;
 
-/// Minimum inlined functions on one side. With fewer, the other side may have lost them by chance.
+/// Minimum number of inlined functions on one side. With fewer, the other side may have lost them
+/// by chance.
 const SEVERAL_INLINED: usize = 3;
 
 impl<'p> Sides<'p> {
-    /// Matches functions, and sums the runs.
     pub(super) fn of(
         profiles: [&[&'p Profile]; 2],
         options: &CompareOptions,

@@ -11,7 +11,6 @@
 
 use crate::generics::split_arguments;
 
-/// Parsed function name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spelling {
     /// Path without arguments: `<alloc::vec::Vec as core::iter::FromIterator>::from_iter`,
@@ -53,7 +52,7 @@ impl Spelling {
         !self.told.is_empty()
     }
 
-    /// Returns true unless the arguments of both differ.
+    /// Returns false only if both names have arguments, and these differ.
     pub(super) fn agrees(&self, other: &Spelling) -> bool {
         !(self.tells() && other.tells()) || self.told == other.told
     }
@@ -78,7 +77,6 @@ impl Spelling {
     }
 }
 
-/// Splits an argument list into paths and words.
 fn tokens(list: &str) -> impl Iterator<Item = &str> {
     list.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')))
 }
