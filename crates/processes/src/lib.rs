@@ -1,8 +1,8 @@
 //! Process map model: processes, thread names and mappings at each time of a recording.
 //!
-//! Addresses are meaningless without process and time. This crate converts the *sideband* (records
-//! that describe processes: MMAP, COMM, FORK, EXIT) into a read-only [`Timeline`]. It maps (pid,
-//! time, address) to (image, offset), and (pid, tid, time) to a name.
+//! Addresses are meaningless without their process and time. This crate converts the *sideband*
+//! (records that describe processes: MMAP, COMM, FORK, EXIT) into a read-only [`Timeline`]. It maps
+//! (pid, time, address) to (image, offset), and (pid, tid, time) to a name.
 //!
 //! ```text
 //!   sideband, in time order                  samples, in any order, on all cores
@@ -20,10 +20,10 @@
 //! | [`ProcessMapBuilder`] | builds a timeline from records |
 //! | [`Timeline`] | resolves addresses and names at any time |
 //! | [`LiveMap`] | the present only, for recorders |
-//! | [`Image`], [`Mapping`] | a file or similar, and an address range backed by it |
+//! | [`Image`], [`Mapping`] | a file or other backing object, and an address range backed by it |
 //!
-//! Input are [`ProcessEvent`](rprof_records::ProcessEvent)s, or calls of
-//! [`handle_mmap`](ProcessMapBuilder::handle_mmap) and similar methods, for `/proc/PID/maps` and
+//! The input is a sequence of [`ProcessEvent`](rprof_records::ProcessEvent)s. Without records, call
+//! [`handle_mmap`](ProcessMapBuilder::handle_mmap) and similar methods, for `/proc/PID/maps` or in
 //! tests. The crate reads no files, parses no ELF, and makes no system calls.
 //!
 //! # Data structure
@@ -31,7 +31,7 @@
 //! An [address space](SpaceId) is a set of mappings with a history. A process starts with one, and
 //! gets another one with each exec. Current mappings are disjoint: a new one replaces what it
 //! overlaps, and the rest of older mappings remains with adjusted offsets. The kernel reports no
-//! `munmap`, so a covered address stays covered. Much rests on that.
+//! `munmap`, so a covered address stays covered. Much of the design relies on that.
 //!
 //! All spaces share one store of balanced search trees with structural sharing. A mapping at free
 //! addresses is added in place, with its start time. A replacement creates a new version of the
@@ -47,12 +47,13 @@
 //! | [`Timeline::resolve`] | O(log p + log v + log n), p processes | none |
 //!
 //! These are worst cases: trees are height-balanced and lookups do not hash, so hostile input gains
-//! nothing. Chains of forks add no depth.
+//! nothing. A chain of forks adds no depth.
 //!
 //! # Late records
 //!
-//! Feed records in time order; of equal times, the last one wins. Real streams sometimes violate
-//! this order, and hostile ones arbitrarily. The rules are deterministic:
+//! Feed records in time order, and records of equal times in their true order: the last one wins.
+//! Real streams sometimes violate this order, and hostile ones arbitrarily. The rules are
+//! deterministic:
 //!
 //! - A late **mapping**, older than its space's last mapping (or fork), replaces nothing: it fills
 //!   free addresses, because in true order the others would have replaced it. It is valid from its

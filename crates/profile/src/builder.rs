@@ -97,8 +97,8 @@ pub struct SymbolTables {
     pub files: Vec<Box<str>>,
     /// Frames, by id. `None` if frames are functions.
     pub frames: Option<Vec<Frame>>,
-    /// Frame ids encode inlining: see [`ProfileBuilder::inlined_frame_number`]. Requires no
-    /// `frames`.
+    /// True if frame ids encode inlining: see [`ProfileBuilder::inlined_frame_number`]. Requires
+    /// that `frames` is `None`.
     pub tells_inlined: bool,
     /// Frame lists, root first: see [`ProfileBuilder::push_stack`].
     pub lists: Lists<u32>,

@@ -103,7 +103,7 @@ impl Lines {
 struct FoldedLine<'t> {
     stack: &'t str,
     count: Count,
-    /// The line has two counts, as in differential stacks. The first one is ignored.
+    /// True if the line has two counts, as in differential stacks. The first one is ignored.
     has_two: bool,
 }
 
@@ -428,7 +428,7 @@ impl<'f> Stacks<'f> {
         }
         self.builder.set_callchains(self.is_deep);
         self.memory.keep(&self.builder);
-        // Folded text has no data about recording and unnamed frames.
+        // Folded text has no data about the recording or about unnamed frames.
         self.builder.finish_with_quality(Quality {
             warnings,
             ..Quality::default()
@@ -449,7 +449,8 @@ pub fn cut_stacks(count: u64) -> String {
     }
 }
 
-/// Reads a line without its end. Returns `false` for a truncated, overlong line, `None` at the end.
+/// Reads a line without its end. Returns `false` if the line is too long and therefore truncated,
+/// and `None` at the end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let (mut any, mut is_whole) = (false, true);

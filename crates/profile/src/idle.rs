@@ -1,5 +1,5 @@
 //! Idle threads, such as pool workers, wait at one place nearly all the time. They dominate
-//! wall-clock profiles and tell the least.
+//! wall-clock profiles but carry little information.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,8 +14,8 @@ use crate::unit::WeightUnit;
 /// Root and leaf frame of idle waits.
 pub const IDLE: &str = "[idle]";
 
-/// Minimum share of the recording that an idle thread waits at one place. Others started late or
-/// exited early.
+/// Minimum share of the recording that an idle thread waits at one place. A thread with less
+/// started late or exited early.
 const OF_RECORDING: f64 = 0.90;
 
 /// Minimum share of its own time, on and off CPU, that an idle thread waits at one place.
@@ -46,7 +46,7 @@ type Place = Box<[FunctionId]>;
 #[derive(Default)]
 struct ThreadTime {
     by_event: FxHashMap<usize, u64>,
-    /// The thread has samples without a time unit.
+    /// True if the thread has samples without a time unit.
     is_unknown: bool,
 }
 

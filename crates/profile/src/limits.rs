@@ -11,8 +11,8 @@ use crate::builder::ProfileBuilder;
 /// Maximum depth of a stack. Deeper stacks lose callers.
 pub const MOST_FRAMES: usize = 4096;
 
-/// Maximum number of events. Further events are dropped, because a report takes time linear in the
-/// whole profile for each.
+/// Maximum number of events. Samples of further events are dropped, because a report takes time
+/// linear in the whole profile for each event.
 pub const MOST_EVENTS: usize = 1000;
 
 /// Default memory budget for a command's inputs, in bytes. It keeps the process below 512 MiB.
@@ -63,14 +63,14 @@ impl Default for ReadingBudget {
 /// Memory reservation for reading a profile.
 #[derive(Debug)]
 pub struct Reading {
-    /// `None` without any budget.
+    /// `None` if there is no budget.
     lease: Option<MemoryLease>,
     budget: ReadingBudget,
     /// Bytes outside the profile.
     beside: u64,
 }
 
-/// Exceeded limit of an input.
+/// Limit that an input exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverLimit {

@@ -60,16 +60,16 @@ pub struct Profile {
     /// Times of missing samples, sorted. Only with columns or streams; at most 100,000 per kind and
     /// event.
     pub gaps: Vec<Gap>,
-    /// Samples have callchains, not just an address.
+    /// True if samples have callchains, not just an address.
     pub has_callchains: bool,
-    /// Callers were dropped on request: stacks are leaves.
+    /// True if callers were dropped on request: stacks are leaves.
     pub leaves_only: bool,
-    /// The profile comes from folded text: function names are whole frames as written, threads are
+    /// True for a profile of folded text: function names are whole frames as written, threads are
     /// unknown.
     pub is_folded: bool,
     /// Frames by id. `None` without addresses: frames are functions.
     pub(crate) frames: Option<Vec<Frame>>,
-    /// Frame ids are `2 * function + is_inlined`. Requires no `frames`.
+    /// True if frame ids are `2 * function + is_inlined`. Requires that `frames` is `None`.
     pub(crate) tells_inlined: bool,
     pub(crate) stacks: FrameStacks,
 }

@@ -49,7 +49,7 @@ pub struct CountedEvent {
     pub name: String,
     /// Number of occurrences; nanoseconds for clocks.
     pub value: u64,
-    /// The event was counted all the time; otherwise `value` is an estimate.
+    /// True if the event was counted all the time; otherwise `value` is an estimate.
     pub is_exact: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Quality {
     pub throttled: u64,
     /// Objects without inlined frames: Rust code without debug information.
     pub hides_inlined: Vec<String>,
-    /// Part of the recording is missing or unreadable, so amounts are too low.
+    /// True if part of the recording is missing or unreadable, so that amounts are too low.
     pub damaged: bool,
     /// CPU time, if recorded.
     pub cpu_time: Option<CpuTime>,

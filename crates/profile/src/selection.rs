@@ -92,7 +92,7 @@ impl Selection {
         (entry != NO_ENTRY).then_some(entry as usize)
     }
 
-    /// Returns true if conditions on time and CPU work: single samples exist.
+    /// Returns true if conditions on time and CPU work, because the profile has single samples.
     pub fn has_samples(&self) -> bool {
         self.of_sample.is_some()
     }
@@ -203,7 +203,7 @@ impl<'p> StackMatcher<'p> {
             Condition::Without(set) => Some((&**set, false)),
             _ => None,
         };
-        // Further conditions are ignored: 63 are plenty.
+        // Only the first 63 sets count. Users do not type more.
         let sets: Vec<_> = conditions.iter().filter_map(set).take(63).collect();
         let lists = match sets.is_empty() {
             true => 0,

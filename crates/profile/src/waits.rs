@@ -43,7 +43,7 @@ pub enum WallError {
     /// The recording has no off-CPU samples.
     #[error("the recording has no waits")]
     NoWaits,
-    /// On-CPU samples do not measure time.
+    /// On-CPU samples do not measure time, so they cannot be added to waits.
     #[error("samples are of {}, which is no time and cannot be added to that of waits", .0)]
     NotTime(String),
 }
@@ -90,8 +90,9 @@ pub fn is_waker(name: &str) -> bool {
     name.starts_with(WOKEN_BY) && name.ends_with(']')
 }
 
-/// Derives the wait reason from frames, leaf first: whether the kernel's, and the name. User-space
-/// names replace missing kernel names. The fallback is `[off CPU]`.
+/// Derives the wait reason from a stack, leaf first. Each item tells whether the frame belongs to
+/// the kernel, and its name. User-space names replace missing kernel names. The fallback is `[off
+/// CPU]`.
 pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
     let mut stack = stack.peekable();
     if stack.peek().is_none() {

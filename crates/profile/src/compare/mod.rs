@@ -33,10 +33,10 @@
 //! - Functions with fewer than [`FEWEST_SAMPLES`] samples on both sides get no verdict.
 //! - Work has [moved](Verdict::Moved) if a function rose, its caller did not, and other callees of
 //!   this caller fell as much.
-//! - A total only changes as far as the functions below it change in the whole program. Work called
-//!   from elsewhere before has [moved](Verdict::Moved).
-//! - A new or removed function only counts if its enclosing function certainly changed along: other
-//!   functions may do its work.
+//! - A total's change counts only as far as the functions below it changed in the whole program.
+//!   Otherwise the calls had another caller before: they have [moved](Verdict::Moved).
+//! - A new or removed function counts only if its enclosing function certainly changed as well,
+//!   because other functions may do its work.
 //! - If everything changed by one factor, functions have no findings: [`Outcome::Uniform`].
 
 pub mod calibration;

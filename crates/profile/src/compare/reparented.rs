@@ -1,8 +1,8 @@
 //! Separates new work in a total from calls that had another caller before.
 //!
-//! A larger total does not imply more work: with a renamed wrapper, or work on another thread,
-//! totals change although no function takes more. So a total's change counts only as far as
-//! functions below have changed their self time in the whole program.
+//! A larger total does not imply more work: if a wrapper is renamed, or work moves to another
+//! thread, totals change although no function takes more. So a total's change counts only as far as
+//! the functions below it have changed their self time in the whole program.
 
 use std::collections::BTreeMap;
 

@@ -52,7 +52,8 @@ pub struct ProfileDiff {
 }
 
 impl ProfileDiff {
-    /// Returns true if findings are certain: measured noise, and no caution against verdicts.
+    /// Returns true if findings are certain: the noise is measured, and no caution withholds
+    /// verdicts.
     pub fn is_certain(&self) -> bool {
         !matches!(self.noise, Noise::Assumed(_)) && !self.cautions.iter().any(Caution::withholds)
     }
@@ -84,7 +85,7 @@ pub struct SideSummary {
     pub damaged: usize,
 }
 
-/// An amount on both sides, judged.
+/// An amount on both sides, with a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Amount in the old side's mean run, per unit of work.

@@ -11,10 +11,10 @@ pub(super) struct Run<'p> {
     pub(super) event: usize,
     pub(super) weigh_by: WeighBy,
     pub(super) rows: Vec<u32>,
-    /// Omits inlined calls.
+    /// True if stacks omit inlined calls.
     pub(super) drops_inlined: bool,
-    /// Functions with [bare closure names](is_any_closure). Unrelated closures share them, so
-    /// inlined ones count for their enclosing functions.
+    /// True for functions with [bare closure names](is_any_closure). Unrelated closures share such
+    /// names, so inlined ones count for their enclosing functions.
     pub(super) is_any_closure: Vec<bool>,
     /// Divisor: units of work, seconds, or the whole weight.
     pub(super) work: f64,

@@ -43,19 +43,19 @@ impl Part {
 enum Shift {
     /// The cost moved to or from a function, if a single one shows it.
     Moved(Option<usize>),
-    /// The enclosing function of a one-sided function may have changed along by chance, or moved
-    /// calls seem to explain a total.
+    /// The enclosing function of a one-sided function may have changed by chance. Or calls that had
+    /// another caller before seem to explain most of a total's change.
     Unsure,
 }
 
-/// Marks changes with an opposite one under the same caller and an unchanged total of this caller
-/// (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
+/// Marks a change as moved if another function under the same caller changed oppositely, and the
+/// caller's total did not change (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
 ///
 /// A new or removed function proves little: others may do its work, with changes too small to
-/// detect. It counts if its enclosing function certainly changed along, has moved if that changed
-/// by less than half as much, and is suspected otherwise.
+/// detect. It counts if its enclosing function certainly changed as well, and has moved if that
+/// changed by less than half as much. Otherwise it is suspected.
 ///
-/// A total also moved if calls below had another caller before.
+/// A total also moved if the calls below had another caller before.
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     for part in [Part::Own, Part::Total] {
         mark_part(sides, diff, part);
@@ -136,8 +136,8 @@ impl Changes<'_> {
             })
     }
 
-    /// Judges a total by self amounts below, in the whole program. `None` if they explain the
-    /// change.
+    /// Judges a total by the self amounts of the functions below, in the whole program. `None` if
+    /// they explain the change.
     fn reparented(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let half = self.rise(row).abs() / 2.0;
@@ -149,7 +149,8 @@ impl Changes<'_> {
         if growth.sure >= half {
             return None;
         }
-        // A function of both sides counts, unless moved calls explain most of its change.
+        // A function of both sides counts, unless calls from another caller explain most of its
+        // change.
         if !functions[row].is_of_one_side() {
             return (growth.shown < half).then_some(Shift::Unsure);
         }
@@ -182,8 +183,8 @@ impl Changes<'_> {
         }
     }
 
-    /// Returns the largest opposite change if the cost moved. The inner `None` means several
-    /// functions.
+    /// Returns the largest opposite change if the cost moved. The inner `None` means that no single
+    /// function shows it.
     fn moved_with(&self, row: usize) -> Option<Option<usize>> {
         let caller = self.caller(row);
         // Includes the function itself: an inlined call adds to its caller's self.
@@ -220,7 +221,7 @@ impl Changes<'_> {
     }
 }
 
-/// Returns true if a total stayed although a part changed by `rise`.
+/// Returns true if a total stayed the same although a part of it changed by `rise`.
 fn stayed(total: &Change, rise: f64) -> bool {
     let is_small = total.difference().abs() < rise.abs() / 2.0;
     is_small && total.interval.is_none_or(|ratio| ratio.contains(1.0))
