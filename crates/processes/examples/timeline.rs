@@ -11,8 +11,8 @@ use std::process;
 
 use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder};
 
-/// Parses a line of `/proc/PID/maps`, see `proc_pid_maps(5)`: `start-end perms offset major:minor
-/// inode path`.
+/// Parses a line of `/proc/PID/maps`, see `proc_pid_maps(5)`:
+/// `start-end perms offset major:minor inode path`.
 fn parse(line: &str) -> Option<NewMapping<'_>> {
     let mut rest = line;
     let mut field = || {

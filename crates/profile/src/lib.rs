@@ -17,9 +17,9 @@
 //! | [`streams`] | [`SampleStreams`]: single samples, compressed to a few bytes each |
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
 //! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions |
-//! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one tree, reweighted by filters |
+//! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one reweightable tree |
 //! | [`trie`] | [`Trie`](trie::Trie): prefix tree of call paths |
-//! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): lazy tree of callers or callees |
+//! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): lazy call tree |
 //! | [`selection`] | [`Selection`](selection::Selection): samples that meet conditions |
 //! | [`address_hits`] | weights by address in selected functions |
 //! | [`filter`] | [`Filter`]: conditions on samples |

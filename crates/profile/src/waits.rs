@@ -91,8 +91,8 @@ pub fn is_waker(name: &str) -> bool {
 }
 
 /// Derives the wait reason from a stack, leaf first. Each item tells whether the frame belongs to
-/// the kernel, and its name. User-space names replace missing kernel names. The fallback is `[off
-/// CPU]`.
+/// the kernel, and its name. User-space names replace missing kernel names. The fallback is
+/// `[off CPU]`.
 pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
     let mut stack = stack.peekable();
     if stack.peek().is_none() {

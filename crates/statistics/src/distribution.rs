@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Degrees of freedom above this use the normal distribution, which differs by less than 1e-6. The
-/// incomplete beta function of statrs would be slow.
+/// Minimum degrees of freedom for the normal distribution, which then differs by less than 1e-6.
+/// The incomplete beta function of statrs would be slow.
 const NORMAL_FROM: f64 = 1e6;
 
 /// Returns the probability of at least `t`. NaN for NaN, or without degrees of freedom.

@@ -137,8 +137,8 @@ fn chi_square_mean(degrees_of_freedom: f64) -> f64 {
     (1.0 - part + ONE_OF_A_HUNDRED * part.sqrt()).powi(3)
 }
 
-/// Returns the variance shared by a run's quantities: the weighted mean deviations' variance, minus
-/// the part of independent noise.
+/// Returns the variance shared by a run's quantities: the variance of their weighted mean
+/// deviation, minus the part from independent noise.
 fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let weights: Vec<f64> = (spreads.iter())
         .map(|spread| 1.0 / (spread.known_variance + run_to_run))

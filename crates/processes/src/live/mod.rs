@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`LiveMap`] of [`Images`] | mappings with interned images | unwinding |
 //! | [`LiveMap`] of [`NamedImages`] | the same, and names | profile while recording |
-//! | [`LiveMap`] of [`Records`] | names, and full mapping records | files that start in mid-recording |
+//! | [`LiveMap`] of [`Records`] | names, full mapping records | files begun in mid-recording |
 //! | [`LiveProcesses`] | numbers of threads | remaining processes at the end |
 
 mod images;

@@ -22,7 +22,7 @@ pub struct Calibration {
     pub alarms: usize,
     /// Comparisons that fail a gate.
     pub failed: usize,
-    /// Regressions and improvements: about equal without bias.
+    /// Number of regressions and of improvements: about equal without bias.
     pub directions: [usize; 2],
     /// Functions in false alarms with their counts, most frequent first.
     pub named: Vec<(String, usize)>,

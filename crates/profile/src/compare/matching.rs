@@ -50,8 +50,8 @@ impl Names {
         }
     }
 
-    /// Returns true if a function's name is valid in all profiles: not an
-    /// [address](crate::Function::located), or in an object with one build.
+    /// Returns true if a function's name is valid in all profiles: it is not an
+    /// [address](crate::Function::located), or its object has only one build.
     fn is_of_one_build(&self, function: &crate::Function, object: &str) -> bool {
         function.located.is_none() || self.builds.get(object).is_some_and(Option::is_some)
     }
@@ -137,7 +137,8 @@ fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Bo
     renamed.map(|(old, new)| (old.into(), new.into())).collect()
 }
 
-/// Maps one-sided keys of the old side to new ones, those with most common items first.
+/// Maps one-sided keys of the old side to keys of the new side, starting with the most common
+/// items.
 pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     held: &FxHashMap<&'n str, [FxHashSet<T>; 2]>,
 ) -> FxHashMap<&'n str, &'n str> {

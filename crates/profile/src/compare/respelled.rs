@@ -99,9 +99,9 @@ impl Spelled<'_> {
         }
     }
 
-    /// Unites `core::hash::BuildHasher::hash_one` and `<std::hash::RandomState as
-    /// core::hash::BuildHasher>::hash_one`: legacy names of provided methods only contain the
-    /// trait.
+    /// Unites `core::hash::BuildHasher::hash_one` and
+    /// `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`: legacy names of provided
+    /// methods only contain the trait.
     fn by_trait(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let of_trait = spelling.of_trait().map(Cow::Owned);
@@ -122,8 +122,9 @@ impl Spelled<'_> {
         }
     }
 
-    /// Unites `from_iter<u64, I>` and `<alloc::vec::Vec<T> as
-    /// core::iter::FromIterator<T>>::from_iter`: a bare name, and the only path that ends with it.
+    /// Unites `from_iter<u64, I>` and
+    /// `<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter`: a bare name, and the only
+    /// path that ends with it.
     fn by_bare_name(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let last = spelling.bare().or_else(|| spelling.last_of_path());

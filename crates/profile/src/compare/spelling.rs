@@ -2,9 +2,12 @@
 //!
 //! | source | name |
 //! |---|---|
-//! | legacy mangling | `<alloc::vec::Vec<T,A> as core::iter::FromIterator<T>>::from_iter`, `alloc::slice::<impl [T]>::sort_by` |
-//! | v0 mangling (RFC 2603) | `<alloc::vec::Vec<u64> as core::iter::FromIterator<u64>>::from_iter::<I>`, `<[u64]>::sort_by::<F>` |
-//! | line tables | `from_iter<u64, alloc::alloc::Global, I>`, `sort_by<u64, F>` |
+//! | legacy mangling | `<alloc::vec::Vec<T,A> as core::iter::FromIterator<T>>::from_iter` |
+//! | | `alloc::slice::<impl [T]>::sort_by` |
+//! | v0 (RFC 2603) | `<alloc::vec::Vec<u64> as core::iter::FromIterator<u64>>::from_iter::<I>` |
+//! | | `<[u64]>::sort_by::<F>` |
+//! | line tables | `from_iter<u64, alloc::alloc::Global, I>` |
+//! | | `sort_by<u64, F>` |
 //!
 //! Legacy mangling has one name for all instances, with the parameters of the `impl`. The others
 //! distinguish instances. Line tables lack linkage names, so they only have the last path segment.
@@ -68,8 +71,8 @@ impl Spelling {
         (!self.path.contains("::") && !self.path.starts_with(['<', '{'])).then_some(&self.path)
     }
 
-    /// Returns trait and method: `core::hash::BuildHasher::hash_one` for `<std::hash::RandomState
-    /// as core::hash::BuildHasher>::hash_one`.
+    /// Returns trait and method: `core::hash::BuildHasher::hash_one` for
+    /// `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`.
     pub(super) fn of_trait(&self) -> Option<String> {
         let (_, of_trait) = self.path.strip_prefix('<')?.split_once(" as ")?;
         let (of_trait, method) = of_trait.split_once(">::")?;
@@ -114,8 +117,8 @@ fn plain_closures(path: &str, told: &mut String) -> String {
 }
 
 /// Removes the module of an `impl`: `alloc::slice::<impl [T]>::sort_by` becomes `<[T]>::sort_by`,
-/// and `core::fmt::num::<impl core::fmt::Display for u64>::fmt` becomes `<u64 as
-/// core::fmt::Display>::fmt`.
+/// and `core::fmt::num::<impl core::fmt::Display for u64>::fmt` becomes
+/// `<u64 as core::fmt::Display>::fmt`.
 fn without_place_of_impl(path: &str) -> String {
     let Some((_, after)) = path.split_once("<impl ") else {
         return path.to_owned();
