@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Replays the committed fuzz corpus of this crate without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../../fuzz/targets/process_map.rs"]
 mod process_map;
