@@ -1,29 +1,29 @@
-//! DWARF expressions, as far as call frame information uses them.
+//! Evaluates the DWARF expressions of call frame information.
 //!
-//! There are no allocations and no panics, and a bounded number of operations. Operations that
-//! make no sense here (locations, types, calls) and `DW_OP_addr`, which no compiler emits for
-//! unwinding, are refused. Source: DWARF 5, section 2.5.
+//! Makes no allocations, never panics and runs a bounded number of operations. Rejects operations
+//! that make no sense here (locations, types, calls), and `DW_OP_addr`, which no compiler emits for
+//! unwinding. Source: DWARF 5, section 2.5.
 
 use crate::arch::x86_64;
 use crate::{Arch, Memory, Registers};
 
-/// Maximum number of operations of one evaluation, against loops.
+/// Maximum number of operations of one evaluation, as a guard against loops.
 const MAX_OPERATIONS: usize = 1000;
 /// Maximum number of values on the stack.
 const MAX_DEPTH: usize = 32;
 
-/// Why a rule cannot be applied.
+/// Reason why a rule cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It makes no sense or is not supported.
+    /// The rule makes no sense or is not supported.
     Bad,
-    /// It needs this register, which is not known.
+    /// The rule needs this register, whose value is unknown.
     Register(u8),
-    /// It needs memory at this address, which is not known.
+    /// The rule needs the memory at this address, which is unknown.
     Memory(u64),
 }
 
-/// Returns the value of `code`, starting with `initial` on the stack, if given.
+/// Evaluates `code`. The stack starts with `initial`, if given.
 pub(crate) fn evaluate<M: Memory + ?Sized>(
     code: &[u8],
     initial: Option<u64>,
@@ -154,7 +154,7 @@ fn binary(operation: u8, left: u64, right: u64) -> Result<u64, Fault> {
     })
 }
 
-/// The bytes of an expression, and how far they are read.
+/// The bytes of an expression, with the read position.
 struct Code<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -188,7 +188,7 @@ impl Code<'_> {
         Ok(value as i64)
     }
 
-    /// Returns the bits, their number, and the sign bit.
+    /// Returns the value, its number of bits, and the sign bit.
     fn leb(&mut self) -> Result<(u64, u32, bool), Fault> {
         let mut value = 0;
         for shift in (0..70).step_by(7) {
@@ -236,7 +236,7 @@ impl Stack {
         self.values.get(at).copied().ok_or(Fault::Bad)
     }
 
-    /// Moves the top of the stack below this many values, itself counted.
+    /// Moves the top value below `count - 1` other values.
     fn rotate(&mut self, count: usize) -> Result<(), Fault> {
         let start = self.len.checked_sub(count).ok_or(Fault::Bad)?;
         let top = self.values.get_mut(start..self.len).ok_or(Fault::Bad)?;
@@ -267,7 +267,7 @@ mod tests {
         registers
     }
 
-    /// gimli's answer. `None` if it fails.
+    /// Returns gimli's result. `None` on error.
     fn oracle(code: &[u8], registers: &Registers) -> Option<u64> {
         let encoding = gimli::Encoding {
             address_size: 8,
@@ -337,7 +337,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// Both give the same value where both give one, and gimli gives one where this does.
+        /// Where both return a value, the values are equal. Where this module returns one, gimli
+        /// does too.
         #[test]
         fn as_gimli(code in prop::collection::vec(prop_oneof![
             0x06..0x24_u8, 0x24..0x30_u8, 0x30..0x50_u8, Just(0x70), Just(0x76), Just(0x77),

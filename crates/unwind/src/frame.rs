@@ -1,57 +1,57 @@
-//! The result of unwinding: [`Frame`]s and an [`UnwindOutcome`].
+//! Results of unwinding: [`Frame`]s and an [`UnwindOutcome`].
 
 /// One frame of an unwound stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// For the first frame, and one that a signal interrupted, the next instruction; for
-    /// all others the return address, as it was recorded but without a signature. An AVMA.
+    /// AVMA of the next instruction for sampled and interrupted frames; otherwise the return
+    /// address, without its signature.
     pub address: u64,
-    /// The stack pointer in this frame: at the time of the sample, or after the call returns.
-    /// On x86-64 that is the canonical frame address of the frame before.
+    /// Stack pointer in this frame: as sampled, or after the call returns. On x86-64 it is the
+    /// canonical frame address of the preceding (inner) frame.
     pub sp: u64,
-    /// Address of the stack slot that `address` was read from; 0 if it was in a register.
+    /// Address of the stack slot that held `address`; 0 if a register held it.
     pub slot: u64,
     /// Kind of `address`.
     pub kind: FrameKind,
-    /// Evidence by which the frame was found.
+    /// Evidence for the frame.
     pub found_by: FoundBy,
 }
 
 /// Kind of a frame's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// The instruction at which the sample was taken.
+    /// The sampled instruction.
     Sampled,
-    /// A return address: the instruction behind a call.
+    /// A return address: the instruction after a call.
     Caller,
     /// The instruction at which a signal interrupted the thread.
     Interrupted,
 }
 
-/// Evidence by which a frame was found.
+/// Evidence for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FoundBy {
     /// The sample's registers.
     Registers,
-    /// Call frame information of the frame before.
+    /// Call frame information of the inner frame.
     Cfi,
-    /// The frame pointer, where the frame before has no call frame information.
+    /// The frame pointer. The inner frame has no call frame information.
     FramePointer,
-    /// The frame's size, which HotSpot (Java) keeps beside its code.
+    /// The frame size that HotSpot (Java) stores beside its code.
     FrameSize,
-    /// The frame before has no call frame information, but its code was followed to its return.
+    /// Simulation of the inner frame's code up to its return.
     Code,
-    /// The return address was where a call puts it, and nothing had been pushed yet: a PLT
-    /// entry, a leaf function in assembly, a call of something that is not there.
+    /// A return address at the place where a call puts it, before the function pushed anything: a
+    /// PLT entry, a leaf function in assembly, a call to an unmapped address.
     JustCalled,
-    /// The registers that the kernel stored when it delivered a signal.
+    /// The registers that the kernel saved when it delivered a signal.
     SignalContext,
-    /// Known from other moments of the thread: see [`DeepStackCompleter`](crate::DeepStackCompleter).
+    /// Other observations of the thread: see [`DeepStackCompleter`](crate::DeepStackCompleter).
     OtherSample,
 }
 
 impl Frame {
-    /// Returns the frame at which unwinding starts.
+    /// Returns the frame where unwinding starts.
     #[must_use]
     pub const fn sampled(ip: u64, sp: u64) -> Self {
         Self {
@@ -63,8 +63,8 @@ impl Frame {
         }
     }
 
-    /// Returns the address to look functions up with: inside of the call for callers, since a call may be
-    /// the last instruction of its function.
+    /// Returns the address for symbol lookups. For callers it lies inside the call instruction,
+    /// since a call may be the last instruction of its function.
     #[must_use]
     pub const fn lookup_address(&self) -> u64 {
         match self.kind {
@@ -84,7 +84,7 @@ pub enum UnwindOutcome {
 }
 
 impl UnwindOutcome {
-    /// Returns true if all frames are there.
+    /// Returns true if the stack is complete.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         matches!(self, Self::Complete(_))
@@ -95,37 +95,38 @@ impl UnwindOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Root {
-    /// Call frame information says that there is no return address: `_start`, `clone` and
+    /// Call frame information marks the return address as undefined: `_start`, `clone` and
     /// `__start_context` of glibc, `runtime.goexit` and `runtime.rt0_go` of Go.
     UndefinedReturnAddress,
-    /// The return address is 0. By call frame information, as at the bottom of
-    /// coroutines; or by a frame pointer, if the frame pointer saved beside it is 0 too.
+    /// The return address is 0: by call frame information, as at the bottom of coroutines, or by
+    /// frame pointer, if the saved frame pointer is 0 too.
     NullReturnAddress,
-    /// A chain of frame pointers ended with 0, as the psABI wants it (section 3.4.1), after at
-    /// least one frame had been found by it.
+    /// A chain of frame pointers ended with 0, as the psABI requires (section 3.4.1). At least one
+    /// frame must have been found by frame pointer.
     NullFramePointer,
-    /// The code at the image's entry point, without call frame information: `_start` of musl and
-    /// of dynamic linkers.
+    /// Code at the image's entry point, without call frame information: `_start` of musl and of
+    /// dynamic linkers.
     EntryPoint,
-    /// Code without call frame information that ends the thread or the process when the call
-    /// returns: the start of threads in musl, or what calls `main` there; Go's `goexit`.
+    /// Code without call frame information that ends the thread or the process after the call: the
+    /// thread start and the caller of `main` in musl; Go's `goexit`.
     ExitFollows,
-    /// A runtime switched to another stack just before the call, at whose beginning it is, and nobody waits for its return:
-    /// Go's `mcall`, whose goroutine another thread may run meanwhile; Erlang's calls of C code, on the stack of a scheduler;
-    /// SBCL's `call_into_lisp` of the first thread, whose callers are on the stack of `main`.
+    /// A runtime switched to the start of another stack just before a call that never returns to
+    /// its caller: Go's `mcall`, whose goroutine may meanwhile run on another thread; Erlang
+    /// calling C code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread, whose
+    /// callers are on the stack of `main`.
     SwitchedStack,
-    /// Erlang: the function returns to the start of one that ends its process.
+    /// Erlang: the function returns to code that ends its process.
     EndOfProcess,
 }
 
-/// Word that is missing where the callers are on another stack.
+/// Missing word that would lead to callers on another stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MissingWord {
     /// The next return address, in the slot at this address.
     ReturnAddress(u64),
-    /// The word at this address, which tells where the other stack is.
+    /// The word at this address, which would locate the other stack.
     Link(u64),
-    /// Nothing tells where the other stack is.
+    /// No word locates the other stack.
     Unknown,
 }
 
@@ -133,63 +134,63 @@ pub enum MissingWord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TruncationReason {
-    /// The stack bytes did not reach far enough.
+    /// The copied stack bytes end before the needed address.
     #[error("the stack dump ends before {address:#x}")]
     StackEnded {
-        /// Address that would have been read.
+        /// Address of the failed read.
         address: u64,
     },
-    /// The code has no unwind information, and its frame pointer register holds something else.
+    /// The code has no unwind information, and its frame pointer is unusable.
     #[error("no unwind information for {address:#x}")]
     NoUnwindInfo {
-        /// The frame that could not be unwound.
+        /// Address in the frame that could not be unwound.
         address: u64,
     },
-    /// The call frame information is damaged, or says something that is not supported.
+    /// The call frame information is damaged or uses an unsupported feature.
     #[error("unusable call frame information for {address:#x}")]
     BadCfi {
-        /// The frame that could not be unwound.
+        /// Address in the frame that could not be unwound.
         address: u64,
     },
-    /// A rule needs a register whose value is not known.
+    /// A rule needs a register whose value is unknown.
     #[error("the value of register {register} is not known at {address:#x}")]
     MissingRegister {
-        /// The frame that could not be unwound.
+        /// Address in the frame that could not be unwound.
         address: u64,
-        /// DWARF number.
+        /// DWARF number of the register.
         register: u8,
     },
-    /// A rule led to memory that is not the stack, and that is not known.
+    /// A rule led to unknown memory far from the stack.
     #[error("cannot read memory at {address:#x}")]
     BadMemory {
-        /// Address that would have been read.
+        /// Address of the failed read.
         address: u64,
     },
-    /// The callers are on another stack, which was not copied: that of a goroutine below `systemstack`, of C code below a
-    /// callback, or the one that a signal interrupted.
+    /// The callers are on another stack, which was not copied: a goroutine's below `systemstack`, a
+    /// C stack below a callback, or the stack that a signal interrupted.
     #[error("the callers of {address:#x} are on another stack")]
     OtherStack {
-        /// The frame whose caller is there.
+        /// Address in the frame whose caller is on the other stack.
         address: u64,
-        /// What is missing.
+        /// Missing word.
         missing: MissingWord,
     },
-    /// The return address is not one: nothing executable is mapped there.
+    /// The return address is invalid: no code is mapped there.
     #[error("return address {address:#x} is not in any code")]
     NotMapped {
-        /// The return address.
+        /// The invalid return address.
         address: u64,
     },
-    /// The caller's stack pointer is not above that of the frame it called.
+    /// The caller's stack pointer is not above the callee's.
     #[error("the stack does not grow at {address:#x}")]
     NotProgressing {
-        /// The frame whose caller made no sense.
+        /// Address in the frame whose caller is implausible.
         address: u64,
     },
-    /// There are more frames than were asked for.
+    /// The stack has more frames than requested.
     #[error("too many frames")]
     TooDeep,
 }
 
-// Half a million may be kept: see `DeepStackCompleter`.
+// `DeepStackCompleter` may hold half a million of them.
 const _: () = assert!(size_of::<Frame>() == 32);

@@ -1,13 +1,13 @@
-//! Signal frames by their contents, where no call frame information describes the code that a
-//! handler returns to: musl's `__restore_rt`, and AArch64's, whose description is lacking.
+//! Recognises signal frames by their contents, for signal return code without usable call frame
+//! information: musl's `__restore_rt`, and AArch64's, whose description is incomplete.
 
 use crate::arch::{aarch64, x86_64};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Returns the registers that a signal interrupted, if `sp` points at what the kernel stores for them.
+/// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`.
 ///
-/// `sp` is the stack pointer after the handler returned. That it is a signal frame is told
-/// by words that hardly occur together otherwise.
+/// `sp` is the stack pointer after the handler returned. Several words must have values that rarely
+/// occur together elsewhere.
 pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     arch: Arch,
     sp: u64,
@@ -20,8 +20,8 @@ pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     }
 }
 
-/// Numbers of the registers in `struct sigcontext` in its order, rip left out.
-/// Source: `arch/x86/include/uapi/asm/sigcontext.h`.
+/// DWARF numbers of the registers in `struct sigcontext`, in its order, without rip. Source:
+/// `arch/x86/include/uapi/asm/sigcontext.h`.
 const ORDER_X86_64: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7];
 
 /// `struct ucontext` starts at `sp`: flags, link, stack (3 words), then the registers.
@@ -31,7 +31,7 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     modules: &P,
 ) -> Option<Registers> {
     let word = |number: u64| memory.read_u64(sp.wrapping_add(number * 8));
-    // Segments: cs is that of 64-bit user code; ss that of data, or 0 with old kernels.
+    // cs selects 64-bit user code; ss selects user data, or is 0 on old kernels.
     let segments = word(23)?;
     let flags = word(22)?;
     let plausible = segments & 0xffff == 0x33
@@ -51,14 +51,14 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     Some(registers)
 }
 
-/// Record header behind the registers of a signal frame: `FPSIMD_MAGIC`, and the size of the record.
+/// Header of the record after the registers in a signal frame: `FPSIMD_MAGIC` and the record size.
 const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
 
-/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, whose registers
-/// follow 176 bytes in. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
+/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, which holds the
+/// registers at offset 176. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
 ///
-/// The siginfo is there only for handlers that asked for it (`SA_SIGINFO`); else it is what the
-/// stack had.
+/// The kernel fills in the siginfo only for `SA_SIGINFO` handlers. Otherwise it is stale stack
+/// data.
 fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     sp: u64,
     memory: &M,
@@ -69,10 +69,10 @@ fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     let ip = read(REGISTERS + 8 * 32)?;
     let state = read(REGISTERS + 8 * 33)?;
     let has_signal = || read(0).is_some_and(|word| (1..=64).contains(&(word & 0xffff_ffff)));
-    // Flags, and the context to go on with.
+    // `uc_flags` and `uc_link`.
     let plausible = read(128)? == 0
         && read(136)? == 0
-        // User mode, 64 bits; nothing above the flags.
+        // PSTATE: 64-bit user mode, upper half 0.
         && state & 0x1f == 0
         && state >> 32 == 0
         && ip.is_multiple_of(4)

@@ -1,25 +1,26 @@
-//! One step by call frame information: a rule applied to registers and memory.
+//! Applies one rule of call frame information to registers and memory.
 
 use crate::expression::{Fault, evaluate};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// Maximum distance in bytes of popped registers below the stack pointer: callee-saved ones are at most 12.
+/// Maximum distance in bytes of popped registers below the stack pointer. At most 12 registers are
+/// callee-saved.
 const MAX_POPPED: u64 = 256;
 
-/// Caller that a rule or the code has led to.
+/// Caller found by a rule or by code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// `None`: there is no caller.
+    /// Return address. `None`: there is no caller.
     pub(crate) return_address: Option<u64>,
-    /// Address of the slot it was read from; 0 if it was in a register.
+    /// Address of the stack slot of the return address; 0 if it was in a register.
     pub(crate) slot: u64,
-    /// True if the caller did not call but was interrupted.
+    /// True if a signal interrupted the caller.
     pub(crate) interrupted: bool,
 }
 
-/// Turns the registers of a frame into those of its caller, except for the program counter.
-/// After an error they are as they were.
+/// Replaces the registers of a frame by its caller's, except for the program counter. Leaves them
+/// unchanged on error.
 #[inline]
 pub(crate) fn apply<M: Memory + ?Sized>(
     rule: RuleRef<'_>,
@@ -65,7 +66,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         Value::Undefined | Value::Bad => Err(Fault::Bad),
     };
 
-    // In AArch64 code that saved nothing the return address is still in its register.
+    // A leaf function on AArch64 keeps the return address in its register.
     let default = match arch {
         Arch::X86_64 => None,
         Arch::Aarch64 => Some(arch::aarch64::LR),
@@ -84,11 +85,12 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         caller.keep(arch.callee_saved());
     }
     for saved in rule.saved() {
-        // A register that cannot be had matters only if somebody needs it.
+        // An unreadable register is an error only if a later rule needs it.
         match value(saved.value, Some(saved.register)) {
             Ok((value, _)) => caller.set(saved.register, value),
-            // In an epilogue: it was popped, which compilers do not describe, as the stack below
-            // the stack pointer has the same value. But that is not in a dump.
+            // In an epilogue the register was already popped. Compilers do not describe this, since
+            // the slot below the stack pointer still holds the value. A dump does not contain that
+            // slot.
             Err(Fault::Memory(slot)) if is_popped(slot, registers.sp()) => {}
             Err(_) => caller.forget(saved.register),
         }
@@ -108,10 +110,11 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     })
 }
 
-/// Returns the caller's stack pointer, which is the CFA by definition. But glibc's `_dl_runtime_resolve`
-/// for AArch64 is jumped to from the PLT, which has pushed two words, the return address
-/// among them, and its description has the CFA below those. What was pushed lies
-/// below the caller's stack pointer, which is a multiple of 16.
+/// Returns the caller's stack pointer, which is the CFA by definition.
+///
+/// The exception is glibc's `_dl_runtime_resolve` for AArch64. The PLT jumps to it after pushing
+/// two words, the return address among them, and its description puts the CFA below these words.
+/// They lie below the caller's stack pointer, which is a multiple of 16.
 #[inline]
 fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     match arch == Arch::Aarch64 && slot >= cfa && slot != 0 {

@@ -1,4 +1,4 @@
-//! [`Unwinder`]: from frame to frame until the root.
+//! [`Unwinder`]: steps from frame to frame until the root.
 
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
@@ -15,20 +15,21 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
 
-/// Maximum number of frames of one stack at which the stack pointer may fail to grow: handlers run on stacks of their
-/// own, and some programs (rustc, Go) switch stacks inside of a call.
+/// Maximum number of frames of one stack at which the stack pointer may fail to grow. Signal
+/// handlers may run on stacks of their own, and some programs (rustc, Go) switch stacks inside a
+/// call.
 const MAX_SWITCHES: usize = 16;
 
-/// Maximum distance in bytes above the stack pointer at which memory is taken for the stack, so that its
-/// absence means the copy was short.
+/// Maximum distance in bytes above the stack pointer that counts as stack. An unreadable word
+/// within it means that the copy is too short.
 const MAX_STACK: u64 = 1 << 30;
 
 /// Maximum number of processes whose run-time code is remembered.
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to make. Between stacks it caches the rules that were used
-/// lately, if [`Modules::generation`] tells states of the mappings apart, and the location of run-time
-/// code, if [`Modules::process`] tells processes apart.
+/// Unwinds stacks of one architecture. Cheap to create. Caches recently used rules between stacks
+/// if [`Modules::generation`] is implemented, and locations of run-time code if
+/// [`Modules::process`] is.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
@@ -39,22 +40,22 @@ pub struct Unwinder {
     calls: go::KnownCalls,
 }
 
-/// Counts of hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
+/// Hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Rules of call frame information, by address.
+    /// Cache of call frame rules, by address.
     pub rules: RuleCacheStats,
-    /// Simulations of code without call frame information.
+    /// Cache of simulations of code without call frame information.
     pub simulations: SimulationCacheStats,
 }
 
 /// Code at a frame.
 #[derive(Clone, Copy)]
 enum Code<'a> {
-    /// There is a table, and this is its rule.
+    /// The table's rule, which is plain.
     Plain(PlainRule),
-    /// There is no cached rule; this is mapped there.
+    /// No plain rule. The module mapped there, if any.
     Module(Option<Module<'a>>),
 }
 
@@ -72,7 +73,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the counts of hits and misses of the caches, since the unwinder was made.
+    /// Returns the counts of the caches since the unwinder was created.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         CacheStats {
@@ -81,12 +82,11 @@ impl Unwinder {
         }
     }
 
-    /// Finds the frames of a stack, the innermost first, at most `limit` of them, which replace
-    /// what is in `frames`. The first is always the one that the registers are of, unless `limit`
-    /// is 0.
+    /// Replaces `frames` by the frames of a stack, innermost first, at most `limit`. The first is
+    /// the frame of `registers`, unless `limit` is 0.
     ///
-    /// Takes at most `limit` steps, each of bounded work, whatever registers, memory and tables
-    /// hold. Registers of another architecture than the unwinder's give one frame.
+    /// Takes at most `limit` steps of bounded work, for any registers, memory and tables. Registers
+    /// of another architecture give one frame.
     pub fn unwind<M, P>(
         &mut self,
         registers: &Registers,
@@ -114,7 +114,7 @@ impl Unwinder {
         let known = process.and_then(|process| self.processes.remove(&process));
         let blobs = known.unwrap_or_default();
         blobs.begin_stack();
-        // Out of `self` while the stack is followed.
+        // The cache is borrowed mutably beside `self`.
         let mut cache = std::mem::take(&mut self.cache);
         let end = self.follow(
             frame, registers, memory, modules, limit, frames, &blobs, &mut cache,
@@ -131,7 +131,7 @@ impl Unwinder {
         end
     }
 
-    /// From the first frame to the end.
+    /// Unwinds from the first frame to the root or the first failure.
     #[allow(clippy::too_many_arguments)]
     fn follow<M, P>(
         &self,
@@ -217,7 +217,7 @@ impl Unwinder {
             if address == 0 && kind == FrameKind::Caller {
                 return UnwindOutcome::Complete(Root::NullReturnAddress);
             }
-            // Code that saved nothing can return with the stack pointer it has, on AArch64.
+            // On AArch64 a leaf function can return with an unchanged stack pointer.
             let sp = registers.sp();
             let grows = sp > frame.sp || (sp == frame.sp && frame.kind != FrameKind::Caller);
             if !grows {
@@ -248,7 +248,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the rule for a lookup address, where it is one that holds whatever kind of frame is there.
+    /// Returns the plain rule for a lookup address, if it holds for every kind of frame there.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -260,7 +260,7 @@ impl Unwinder {
         }
     }
 
-    /// Goes on behind a call that the last frame made on another stack. `None` where it did not.
+    /// Continues after a call that the last frame made on another stack. `None` if it made none.
     #[allow(clippy::too_many_arguments)]
     fn switched<M, P>(
         &self,
@@ -314,7 +314,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller of `frame`, whose registers become the caller's.
+    /// Returns the caller of `frame` and updates the registers to the caller's.
     #[inline]
     fn step<M, P>(
         &self,
@@ -367,7 +367,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller by call frame information. `None` where the table has nothing for the frame.
+    /// Returns the caller by call frame information. `None` if the table does not cover the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,
@@ -391,8 +391,7 @@ impl Unwinder {
             }
             Found::NoFde => return None,
         };
-        // The description of AArch64's signal frames, where there is one, leads to
-        // the caller of the interrupted function.
+        // If AArch64's signal return code has a description, it skips the interrupted function.
         if rule.rule.signal
             && self.arch == Arch::Aarch64
             && let Some(interrupted) =
@@ -421,8 +420,9 @@ impl Unwinder {
     }
 }
 
-/// Goes on where the copy ends, by what the kernel found with frame pointers, if the missing word is where one leads. The reason
-/// for which a stack ends is that its callers are on another one, if a signal interrupted them there.
+/// Continues a stack beyond its copy by the kernel's frame pointer chain, if the missing return
+/// address belongs to the chain. Otherwise, if a signal interrupted the thread on another, uncopied
+/// stack, replaces the truncation reason by [`TruncationReason::OtherStack`].
 #[cold]
 fn beyond_copy<M, P>(
     end: UnwindOutcome,
@@ -456,7 +456,7 @@ where
     }
 }
 
-/// Turns a fault in the frame at `address`, whose stack pointer is `sp`, into a reason.
+/// Turns a fault in the frame at `address` with stack pointer `sp` into a truncation reason.
 fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {
     match fault {
         Fault::Bad => TruncationReason::BadCfi { address },

@@ -1,26 +1,26 @@
-//! Frames of code without call frame information: what can be known, and what can be guessed
-//! with a check.
+//! Unwinds one frame without call frame information (CFI), by evidence or by checked guesses.
 //!
-//! The order, and why:
+//! The order:
 //!
-//! 1. A signal frame, which is told by its contents.
-//! 2. The root: code at the entry point, or code that exits behind the call.
-//!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
-//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; Erlang's code that called C ends
-//!    the stack of a scheduler, and code of SBCL that has made its callee's frame has its own beyond that.
-//! 3. The way out that the code itself shows, where its bytes are known (the table keeps
-//!    those of most images, for the rest [`Modules::code`] is asked).
-//!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
-//! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
-//!    its other functions: nothing was pushed yet, and the return address is where a call
-//!    puts it. Such images have frame pointers rarely, and the frame pointer there is
-//!    often the caller's, which would be skipped.
-//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it. In the first frame
-//!    of x86-64 only if the code ahead shows that the frame was made, or if nothing speaks against it: in a
-//!    prologue it is the caller's, which would be skipped. See [`first_frame_pointer`](Context::first_frame_pointer).
-//! 6. In code of no image that can be read, what 4. does, as the last resort.
+//! 1. A signal frame, recognised by its contents.
+//! 2. The root: code at the entry point, or code that exits after the call. Then by runtime:
+//!    callers in Go code use frame pointers, which it always keeps. Code without an image uses
+//!    HotSpot's frame layout, see [`hotspot`]. Erlang code that called C ends a scheduler's stack.
+//!    SBCL code that prepared a call has its own frame above the prepared one.
+//! 3. A simulation of the code up to its return, if the bytes are known. The table has copies of
+//!    the code without CFI of most images; other code comes from [`Modules::code`]. If that fails
+//!    in code without an image: the frames of LuaJIT and Guile, see [`runtimes`](crate::runtimes).
+//! 4. Only in sampled and interrupted frames, if the image has CFI for its other functions or
+//!    nothing is mapped: a return address at the place where a call puts it. Such images rarely
+//!    keep frame pointers. The register often still belongs to the caller, so using it would skip
+//!    the caller.
+//! 5. The frame pointer, if it points up the stack, is aligned, and has a return address beside it.
+//!    In sampled x86-64 frames only if the code ahead shows that the frame exists, or nothing
+//!    contradicts it: in a prologue the register belongs to the caller, which would be skipped. See
+//!    [`first_frame_pointer`](Context::first_frame_pointer).
+//! 6. Step 4 for all other code, as the last resort. On x86-64 only if the code can be read.
 //!
-//! Nothing is scanned for: a stack is full of stale return addresses.
+//! The stack is never scanned for return addresses: it is full of stale ones.
 
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
@@ -31,10 +31,10 @@ use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 use std::cell::Cell;
 
-/// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
+/// Maximum distance in bytes of a frame pointer above the stack pointer. No frame is larger.
 const MAX_FRAME: u64 = 16 << 20;
 
-/// Bytes before a return address that are looked at: the longest call.
+/// Number of bytes to read before a return address: the longest call.
 const BEFORE: usize = 7;
 
 /// Code around a return address.
@@ -56,9 +56,9 @@ impl std::ops::Deref for Around {
 pub(crate) enum Outcome {
     Caller(Caller, FoundBy),
     Root(Root),
-    /// Nothing fits.
+    /// No evidence.
     Nothing,
-    /// The way is known, but what it leads to is not there.
+    /// The caller's location is known, but this address is unreadable.
     Unreadable(u64),
 }
 
@@ -68,17 +68,17 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) modules: &'a P,
     /// `None`: the address is not mapped.
     pub(crate) module: Option<Module<'a>>,
-    /// True if the frame did not make a call: it was sampled, or interrupted.
+    /// True if the frame was sampled or interrupted, and so made no call.
     pub(crate) exact: bool,
-    /// Evidence by which the frame was found.
+    /// Evidence for the frame.
     pub(crate) found_by: FoundBy,
-    /// Mask of the bits of a return address that are address.
+    /// Mask of the address bits of a return address.
     pub(crate) mask: u64,
-    /// Java's code blobs that this process is known to have.
+    /// Known Java code blobs of this process.
     pub(crate) blobs: &'a BlobCache,
-    /// Simulations of before.
+    /// Cache of earlier simulations.
     pub(crate) simulations: &'a SimulationCache,
-    /// Return address that was found to end a process of Erlang.
+    /// Return address that ends an Erlang process, once found.
     pub(crate) process_end: Cell<Option<u64>>,
 }
 
@@ -176,11 +176,11 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         }
     }
 
-    /// Returns the caller of the first frame by its frame pointer, where that is the frame's own.
+    /// Returns the caller of a sampled frame by its frame pointer, if the frame owns it.
     ///
-    /// The code ahead tells. Where it does not, or cannot be read, what lies on top of the stack has to: a return address there,
-    /// or the frame pointer and a return address above it, are what a call and the first instruction of a
-    /// prologue leave.
+    /// The code ahead decides. If it is inconclusive or unreadable, the top of the stack decides: a
+    /// return address there, or the frame pointer with a return address above it, means that the
+    /// function has executed at most the first instruction of its prologue.
     fn first_frame_pointer(&self, registers: &mut Registers) -> Outcome {
         match simulate::frame_pointer_use(registers.ip(), self) {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
@@ -204,7 +204,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         }
     }
 
-    /// Returns the caller of a function whose frame was made by it, with the return address on top of the stack still.
+    /// Returns the caller of a function whose frame its caller prepared: the return address is
+    /// still on top of the stack.
     fn handed_frame(&self, registers: &mut Registers) -> Outcome {
         let (arch, slot) = (registers.arch(), registers.sp());
         let frame = registers
@@ -230,8 +231,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
-    /// Returns the caller of a function of Erlang, which made a call: what it keeps on the stack ends with the return
-    /// address, or with a frame pointer below that.
+    /// Returns the caller of an Erlang function that made a call. Its part of the stack ends with
+    /// the return address, or with a frame pointer below it.
     fn erlang(&self, registers: &mut Registers) -> Option<Outcome> {
         let arch = registers.arch();
         let fp = registers.frame_pointer();
@@ -251,7 +252,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             ),
             false => (slot, word),
         };
-        // A process begins with a frame pointer of 0, which tells it from others that are not known to be Erlang's.
+        // A process begins with a frame pointer of 0, which identifies processes not yet known as
+        // Erlang.
         let begins = has_frame_pointer && word == 0;
         if !(begins || self.blobs.runs_erlang()) {
             return None;
@@ -273,7 +275,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Some(Outcome::Caller(called(address, slot), FoundBy::Code))
     }
 
-    /// Returns the caller of code of no image by the layout of a runtime's frames.
+    /// Returns the caller of code without an image, by a runtime's frame layout.
     fn by_runtime(&self, registers: &mut Registers) -> Option<(Caller, FoundBy)> {
         let traced = luajit::step(registers, self.memory, self.modules);
         let traced = traced.map(|caller| (caller, FoundBy::Cfi));
@@ -309,7 +311,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends.then_some(Root::ExitFollows)
     }
 
-    /// Returns the code before and behind a return address, empty if not all of the former is known.
+    /// Returns the code around a return address. Empty unless all bytes before it are known.
     fn around(&self, address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Around {
         let mut around = Around::default();
         let start = address.wrapping_sub(BEFORE as u64);
@@ -318,13 +320,14 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         around
     }
 
-    /// Returns the first frame, if nothing was pushed since the call, or the frame pointer alone.
+    /// Returns the caller of a sampled frame that has pushed nothing yet, or only the frame
+    /// pointer.
     fn just_called(&self, registers: &mut Registers, prologue: bool) -> Option<Caller> {
         let arch = registers.arch();
         let (address, slot) = match arch {
             Arch::Aarch64 => {
                 let address = registers.get(arch::aarch64::LR)? & self.mask;
-                // The first entry of a PLT begins with pushing x16 and x30.
+                // The first PLT entry starts by pushing x16 and x30.
                 let slot = registers.sp().wrapping_add(8);
                 let in_header = self.module.is_some_and(|module| {
                     let svma = registers.ip().wrapping_sub(module.bias);
@@ -348,10 +351,10 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Some(called(address, slot))
     }
 
-    /// Returns the return address that lies on top of the stack, with its slot, if a call has left it there; `prologue` if the first
-    /// instruction of one, by which the frame pointer is pushed, may have come behind the call. For x86-64.
+    /// Returns the return address on top of the stack and its slot, if a call has left it there.
+    /// With `prologue`, the function may already have pushed the frame pointer. For x86-64.
     fn return_on_top(&self, registers: &Registers, prologue: bool) -> Option<(u64, u64)> {
-        // The first entry of a PLT is jumped to with one word pushed, and pushes another.
+        // A PLT entry jumps to the first one after pushing one word. The first one pushes another.
         let in_plt = self.module.is_some_and(|module| {
             let svma = registers.ip().wrapping_sub(module.bias);
             module.table.is_some_and(|table| table.is_plt(svma))
@@ -389,14 +392,14 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         if !self.is_return(address) {
             return Outcome::Nothing;
         }
-        // What such code does with the other registers is not known.
+        // The effect of such code on the other registers is unknown.
         registers.keep(0);
         registers.set(registers.arch().sp(), fp.wrapping_add(16));
         registers.set(registers.arch().fp(), saved);
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
-    /// Returns true if an Erlang process ends by returning to this address, and remembers that.
+    /// Returns true if an Erlang process ends by returning to this address. Remembers the address.
     fn ends_process(&self, address: u64) -> bool {
         let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
         let ends = beam::ends_process(address, read);
@@ -407,7 +410,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends
     }
 
-    /// Returns true if this is mapped, and follows a call as far as that can be seen.
+    /// Returns true if the address is mapped and, as far as its code is readable, follows a call.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;

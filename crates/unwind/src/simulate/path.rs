@@ -5,35 +5,35 @@ use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-/// Maximum number of words written along a path that are remembered.
+/// Maximum number of tracked stack writes along a path.
 const MAX_WRITTEN: usize = 64;
 
-/// Maximum number of branches that wait to be tried.
+/// Maximum number of deferred branches.
 pub(super) const MAX_BRANCHES: usize = 64;
 
 /// Result of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Exit {
-    /// A return to `address`, which lies in `slot`. The registers are the caller's.
+    /// A return to `address`, read from `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
     /// Code that ends the thread or the process.
     End,
-    /// Paths came to returns, the first of which would have read this address; its word is not known.
+    /// Paths reached returns, but the return addresses are unreadable. The first one's slot.
     Unreadable(u64),
-    /// No path came to a return.
+    /// No path reached a return.
     Lost,
 }
 
-/// End of a path that was followed in a straight line.
+/// End of a path that was simulated in a straight line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
-    /// At the state that was looked for.
+    /// The requested state.
     Done,
-    /// At a return to `address`, which lies in `slot`. The registers are the caller's.
+    /// A return to `address`, read from `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// At a jump to an address in a register.
+    /// A jump to an address in a register.
     Jump(u64),
-    /// At a call, a jump, or an instruction that cannot be followed.
+    /// A call, another jump, or an unsupported instruction.
     Nothing,
 }
 
@@ -42,18 +42,19 @@ pub(crate) enum Stop {
 pub(crate) struct PathState {
     pub(super) ip: u64,
     pub(super) registers: Registers,
-    /// Words of the stack that were written along the path; `None` where the value is not known.
+    /// Words written to the stack along the path; `None` if the value is unknown.
     pub(super) written: Vec<(u64, Option<u64>)>,
-    /// Stack pointer at the start; the return address of the function lies there or above.
+    /// Stack pointer at the start. The function's return address lies there or above.
     pub(super) start_sp: u64,
     /// True once an instruction has set the frame pointer.
     pub(super) sets_frame_pointer: bool,
-    /// True while the frame pointer is one that was made for a callee: see [`PathState::makes_callees_frame`].
+    /// True while the frame pointer belongs to a frame made for a callee: see
+    /// [`PathState::makes_callees_frame`].
     pub(super) has_callees_frame: bool,
 }
 
 impl PathState {
-    /// Starts at the instruction pointer of these registers.
+    /// Starts at the program counter of these registers.
     pub(crate) fn new(registers: &Registers) -> Self {
         Self {
             ip: registers.ip(),
@@ -73,8 +74,8 @@ impl PathState {
         &self.registers
     }
 
-    /// Follows at most `limit` instructions until `done`. A branch forward is taken only where going
-    /// straight on led nowhere, the last one first.
+    /// Simulates at most `limit` instructions until `done`. If the straight path fails, continues
+    /// at the target of the last forward branch.
     pub(crate) fn follow_straight<M: Memory + ?Sized, C: CodeSource>(
         &mut self,
         memory: &M,
@@ -132,8 +133,8 @@ impl PathState {
         Stop::Nothing
     }
 
-    /// Returns the caller's registers, after a return through `slot` that takes `popped` bytes more off
-    /// the stack.
+    /// Returns the caller's registers after a return through `slot` that removes `popped` more
+    /// bytes from the stack.
     pub(super) fn returned(mut self, slot: u64, popped: u64) -> Registers {
         self.registers.keep(Arch::X86_64.callee_saved());
         let sp = slot.wrapping_add(8).wrapping_add(popped);
@@ -141,7 +142,7 @@ impl PathState {
         self.registers
     }
 
-    /// Reads a word of the stack as the path has left it.
+    /// Reads a word of the stack, including writes along the path.
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
@@ -149,13 +150,15 @@ impl PathState {
         }
     }
 
-    /// Returns true if a call may change what is followed: a frame pointer that was set along the path may be the callee's.
+    /// Returns true if calls change the state: a frame pointer set along the path may be the
+    /// callee's.
     pub(super) const fn follows_calls(&self) -> bool {
         self.sets_frame_pointer
     }
 
-    /// Returns true for `mov rbp, REG` that leads to a word with the frame pointer there is: a frame for a callee, as SBCL makes it
-    /// (`lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov rbp, rsi; call`). A function's own frame is made of the stack pointer.
+    /// Returns true for `mov rbp, REG` if REG points to a copy of the current frame pointer. SBCL
+    /// makes a frame for a callee like this: `lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov
+    /// rbp, rsi; call`. A function sets up its own frame from the stack pointer.
     fn makes_callees_frame<M: Memory + ?Sized>(
         &self,
         instruction: &Instruction,
@@ -171,9 +174,12 @@ impl PathState {
         is_move && saved().is_some_and(|saved| self.registers.get(RBP) == Some(saved))
     }
 
-    /// Forgets a frame pointer that was set for the callee, which gives the caller's back. The return address beside a function's
-    /// own frame was there when the path began, or was copied there along it; but where the path began with the stack pointer
-    /// already below the callee's frame, what was there is an earlier callee's.
+    /// Marks a frame pointer that was set for a callee as unknown, since the callee restores the
+    /// caller's.
+    ///
+    /// The return address beside a function's own frame existed at the start of the path, or was
+    /// copied there along it. If the stack pointer was already below the callee's frame at the
+    /// start, that word is an earlier callee's.
     fn forget_callees_frame(&mut self) {
         let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
             return;
@@ -191,8 +197,8 @@ impl PathState {
         }
     }
 
-    /// Applies an instruction to stack pointer, saved registers and stack. Returns false if the stack
-    /// pointer is not known afterwards.
+    /// Applies an instruction to stack pointer, saved registers and stack. Returns false if the
+    /// stack pointer is unknown afterwards.
     pub(super) fn execute<M: Memory + ?Sized>(
         &mut self,
         instruction: &Instruction,
@@ -302,7 +308,7 @@ impl PathState {
         }
     }
 
-    /// Returns the address of a memory operand, if the registers in it are known.
+    /// Returns the address of a memory operand, if its registers are known.
     fn stack_address(&self, instruction: &Instruction) -> Option<u64> {
         let base = number(instruction.memory_base())?;
         let base = self.registers.get(base)?;
@@ -325,7 +331,7 @@ fn immediate(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// Returns the DWARF number of the general register that this is, or is a part of.
+/// Returns the DWARF number of a general register or of the register it is part of.
 fn number(register: Register) -> Option<u8> {
     Some(match register.full_register() {
         Register::RAX => 0,

@@ -1,4 +1,4 @@
-//! [`Block`]: the rows of a few neighbouring FDEs, compiled.
+//! [`Block`]: the compiled rows of a few neighbouring FDEs.
 
 use super::index::{Cies, Slice};
 use super::rule::{Cfa, Rule, Saved, Span, Value};
@@ -9,23 +9,23 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-/// Number of FDEs that are compiled at a time. Fewer make the first lookup cheaper (the stacks of a compiler go
-/// through a small part of its functions), more share more rules and need fewer cells.
+/// Number of FDEs in a block. Smaller blocks make the first lookup cheaper, since the stacks of a
+/// compiler touch a small part of its functions. Larger ones share more rules and need fewer cells.
 pub(crate) const FDES: usize = 4;
 
-/// Rules among which another like them is searched for one by one.
+/// Number of rules up to which a duplicate is found by linear search.
 const FEW: usize = 24;
 
-/// Maximum number of rows of one FDE. The longest functions seen have a few hundred.
+/// Maximum number of rows of one FDE. The longest known functions have a few hundred.
 const MAX_ROWS: usize = 1 << 13;
 
-/// In place of a rule's index: code without FDE.
+/// Rule index for code without FDE.
 const NO_FDE: u16 = u16::MAX;
-/// In place of a rule's index: rows that cannot be read.
+/// Rule index for unreadable rows.
 const BAD: u16 = u16::MAX - 1;
 
-/// Rows sorted by address, each a start (relative to the table's base) and the index of its
-/// rule, six bytes together. Most functions share a handful of rules.
+/// Rows sorted by address. A row is a start (relative to the table's base) and a rule index, six
+/// bytes in total. Most functions share a few rules.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) starts: Box<[u32]>,
@@ -51,7 +51,7 @@ impl Block {
         self.row(behind.wrapping_sub(1))
     }
 
-    /// Returns the row of this number.
+    /// Returns the row with this number.
     #[inline]
     pub(crate) fn row(&self, number: usize) -> InBlock<'_> {
         match self.indices.get(number).copied() {
@@ -63,7 +63,7 @@ impl Block {
         }
     }
 
-    /// Returns the registers for which a rule says something, sorted by number.
+    /// Returns the registers that have a rule, sorted by number.
     #[inline]
     pub(crate) fn saved(&self, rule: &Rule) -> &[Saved] {
         let first = rule.first as usize;
@@ -80,7 +80,7 @@ impl Block {
         self.rules.len()
     }
 
-    /// Bytes of memory that the block takes apart from itself.
+    /// Returns the heap memory of the block in bytes.
     pub(crate) fn heap_size(&self) -> usize {
         size_of_val(&*self.starts)
             + size_of_val(&*self.indices)
@@ -103,7 +103,7 @@ impl<'a, S> Compiler<'a, '_, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
-    /// Returns the FDEs at these offsets, sorted by their start; `end` is where the next block starts.
+    /// Compiles the FDEs at these offsets, sorted by start. `end` is the start of the next block.
     pub(crate) fn block(&mut self, offsets: &[u32], end: u32) -> Block {
         let mut fdes = Vec::with_capacity(offsets.len());
         for &offset in offsets {
@@ -175,7 +175,7 @@ where
     }
 }
 
-/// A rule while its registers and expressions are not yet in the block's lists.
+/// A rule with its registers, as a key to find duplicates.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     cfa: Cfa,
@@ -184,7 +184,7 @@ struct Key {
     saved: Vec<Saved>,
 }
 
-/// A block in the making.
+/// A block under construction.
 struct Rows {
     arch: Arch,
     starts: Vec<u32>,
@@ -192,9 +192,9 @@ struct Rows {
     rules: Vec<Rule>,
     saved: Vec<Saved>,
     spans: Vec<Span>,
-    /// Rules behind the first few, by their registers.
+    /// Index of all rules after the first few.
     known: FxHashMap<Key, u16>,
-    /// Registers of the row that is looked at.
+    /// Registers of the current row.
     registers: Vec<Saved>,
     known_spans: FxHashMap<Span, u32>,
 }
@@ -224,7 +224,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row. One that is like the row before it continues that.
+    /// Adds a row. Merges it with the preceding row if both have the same rule.
     fn push(&mut self, start: u32, index: u16) {
         if self.indices.last() == Some(&index) {
             return;
@@ -238,7 +238,7 @@ impl Rows {
         self.indices.push(index);
     }
 
-    /// Returns the index of the rule that this row has.
+    /// Returns the index of this row's rule. Adds the rule if it is new.
     fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, signal: bool) -> u16 {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
