@@ -11,28 +11,23 @@ pub enum Arch {
 
 /// DWARF numbers of x86-64 registers. Source: System V psABI for AMD64, figure 3.36.
 pub(crate) mod x86_64 {
-    /// rbx.
     pub(crate) const RBX: u8 = 3;
-    /// rbp, the frame pointer in code that has one.
     pub(crate) const RBP: u8 = 6;
-    /// rsp.
     pub(crate) const RSP: u8 = 7;
-    /// rip. Call frame information uses its number for the return address.
+    /// rip's number, used for the return address.
     pub(crate) const RA: u8 = 16;
 }
 
 /// DWARF numbers of AArch64 registers. Source: DWARF for the Arm 64-bit Architecture, section 4.1.
 pub(crate) mod aarch64 {
-    /// x29, the frame pointer.
+    /// x29.
     pub(crate) const FP: u8 = 29;
-    /// x30, the link register. Call frame information uses its number for the return address too.
+    /// x30, the link register. Its number is also used for the return address.
     pub(crate) const LR: u8 = 30;
-    /// The stack pointer.
     pub(crate) const SP: u8 = 31;
 }
 
 impl Arch {
-    /// Returns the DWARF number of the stack pointer.
     pub(crate) const fn sp(self) -> u8 {
         match self {
             Arch::X86_64 => x86_64::RSP,
@@ -40,7 +35,6 @@ impl Arch {
         }
     }
 
-    /// Returns the DWARF number of the frame pointer.
     pub(crate) const fn fp(self) -> u8 {
         match self {
             Arch::X86_64 => x86_64::RBP,
@@ -48,7 +42,7 @@ impl Arch {
         }
     }
 
-    /// Returns the callee-saved registers, as a bit mask by DWARF number.
+    /// Returns the callee-saved registers as a bit mask by DWARF number.
     pub(crate) const fn callee_saved(self) -> u64 {
         match self {
             // rbx, rbp, rsp, r12 to r15.
@@ -58,7 +52,6 @@ impl Arch {
         }
     }
 
-    /// Returns true if the unwinder tracks this register.
     pub(crate) const fn tracks(self, register: u16) -> bool {
         match self {
             Arch::X86_64 => register < 16,
@@ -66,12 +59,12 @@ impl Arch {
         }
     }
 
-    /// Returns the mask of the address bits of a return address. The other bits may hold a
-    /// signature (pointer authentication).
+    /// Mask of a return address's address bits. The others may be a signature (pointer
+    /// authentication).
     pub(crate) const fn address_mask(self) -> u64 {
         match self {
             Arch::X86_64 => u64::MAX,
-            // User addresses have 48 bits. A signature uses the bits above, the tag byte included.
+            // User addresses have 48 bits. A signature uses all bits above.
             Arch::Aarch64 => 0x0000_ffff_ffff_ffff,
         }
     }

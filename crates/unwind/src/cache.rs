@@ -1,12 +1,12 @@
 //! [`RuleCache`]: recently used rules of call frame information, by address.
 //!
-//! A program spends its time at few addresses and has even fewer callers. For each of them the path
-//! from mapping to image, row and rule is always the same. Most rules are plain: the canonical
-//! frame address (CFA) is a register plus an offset, and the saved registers lie below it. The
-//! cache holds such a rule with its address in one cache line.
+//! A program spends its time at few addresses. Looking up mapping, image, row and rule gives the
+//! same result for each of them. Most rules are plain: the canonical frame address (CFA) is a
+//! register plus an offset, and the saved registers lie below it. Such a rule fits into a cache
+//! line with its address.
 //!
-//! An entry is valid for one state of a process's mappings ([`Modules::generation`]). Later states
-//! have other numbers, so an entry cannot outlive its mapping.
+//! An entry is valid for one state of the mappings ([`Modules::generation`]), so it cannot outlive
+//! them.
 //!
 //! [`Modules::generation`]: crate::Modules::generation
 
@@ -15,14 +15,13 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// Number of entries, a power of two. The cache takes 1 MiB once it is used.
+/// A power of two. The cache takes 1 MiB once it is used.
 const ENTRIES: usize = 1 << 14;
 
-/// Maximum number of registers of a plain rule: all callee-saved registers of x86-64.
+/// All callee-saved registers of x86-64.
 const MOST_SAVED: usize = 7;
 
-/// A rule with a CFA of register plus offset, and with the return address and all saved registers
-/// in memory at fixed offsets from the CFA.
+/// A rule with CFA = register + offset, and all saved registers at fixed offsets from the CFA.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRule {
     cfa_offset: i32,
@@ -30,13 +29,13 @@ pub(crate) struct PlainRule {
     count: u8,
     return_address: i16,
     saved: [(u8, i16); MOST_SAVED],
-    /// True for Go's code. Its description omits that the caller's frame pointer is saved below the
-    /// return address, where the function's own frame pointer points.
+    /// True for Go code. Its CFI omits that the caller's frame pointer is saved below the return
+    /// address, where its own frame pointer points.
     is_go: bool,
 }
 
 impl PlainRule {
-    /// Returns `None` for rules of other kinds. `is_go`: the Go compiler generated the code.
+    /// Returns `None` for other kinds of rules.
     pub(crate) fn new(rule: RuleRef<'_>, arch: Arch, is_go: bool) -> Option<Self> {
         let Cfa::Register(cfa_register, cfa_offset) = rule.rule.cfa else {
             return None;
@@ -70,7 +69,7 @@ impl PlainRule {
         })
     }
 
-    /// Does the same as [`step::apply`] with the original rule.
+    /// Equivalent to [`step::apply`] with the original rule.
     #[inline]
     pub(crate) fn apply<M: Memory + ?Sized>(
         &self,
@@ -114,7 +113,6 @@ impl PlainRule {
     }
 }
 
-/// Cached rule of one address in one state of the mappings.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     generation: u64,
@@ -124,26 +122,25 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() <= 64);
 
-/// Counts of the rule cache. Each lookup is one hit or one miss. There is one lookup per frame if
-/// [`Modules::generation`](crate::Modules::generation) is implemented.
+/// Counts of the rule cache. Each frame causes one lookup, if
+/// [`Modules::generation`](crate::Modules::generation) is implemented. Each lookup is one hit or
+/// one miss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCacheStats {
     /// Hits.
     pub hits: u64,
-    /// Misses: the slot was empty.
+    /// Misses on an empty slot.
     pub misses_empty: u64,
-    /// Misses: the slot holds the rule of another address. If these are many, the cache is too
-    /// small.
+    /// Misses on a slot with another address. If these are many, the cache is too small.
     pub misses_other_address: u64,
-    /// Misses: the slot holds the address's rule in another state of the mappings.
+    /// Misses on a slot with the same address in another state of the mappings.
     pub misses_other_generation: u64,
-    /// Unavoidable misses: there is no call frame information, or its rule is not plain. They are
-    /// included in the misses above.
+    /// Misses without a plain rule, also included in the counts above.
     pub uncacheable: u64,
 }
 
-/// Direct-mapped cache of rules by address.
+/// Direct-mapped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleCache {
     entries: Vec<Option<Entry>>,
@@ -164,17 +161,15 @@ impl RuleCache {
         }
     }
 
-    /// Returns the counts so far.
     pub(crate) fn stats(&self) -> RuleCacheStats {
         self.stats
     }
 
-    /// Counts a miss whose rule cannot be cached.
     pub(crate) fn count_uncacheable(&mut self) {
         self.stats.uncacheable += 1;
     }
 
-    /// Returns the cached rule for `address`, a lookup address.
+    /// Returns the rule for a lookup address.
     #[inline]
     pub(crate) fn get(&mut self, generation: u64, address: u64) -> Option<&PlainRule> {
         let entry = self.entries.get(slot_of(generation, address));
@@ -194,7 +189,6 @@ impl RuleCache {
         Some(&entry.rule)
     }
 
-    /// Caches a rule. Replaces the one in its slot.
     pub(crate) fn insert(&mut self, generation: u64, address: u64, rule: PlainRule) {
         if self.entries.is_empty() {
             self.entries.resize(ENTRIES, None);
@@ -209,7 +203,7 @@ impl RuleCache {
     }
 }
 
-/// Returns the slot index by Fibonacci hashing: the upper bits of the product depend on all bits.
+/// Fibonacci hashing: the upper bits of the product depend on all bits.
 #[inline]
 fn slot_of(generation: u64, address: u64) -> usize {
     let mixed = (address ^ generation.rotate_right(16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -257,7 +251,7 @@ mod tests {
         assert!(cache.get(1, 0x1000).is_none());
         cache.insert(1, 0x1000, rule(16));
         assert!(cache.get(1, 0x1000).is_some());
-        // Two keys for the same slot: another address, and the same address in another state.
+        // Keys for the same slot: another address, and the same address in another state.
         let shares =
             |generation: u64, address: &u64| slot_of(generation, *address) == slot_of(1, 0x1000);
         let other = (0x1001..).find(|address| shares(1, address)).unwrap();

@@ -2,8 +2,7 @@
 
 /// Reason why an image gives no [`UnwindTable`](crate::UnwindTable).
 ///
-/// Missing call frame information is no error: the table then has no rows, but still has the entry
-/// point and the segments.
+/// Missing call frame information is no error: the table then has no rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {

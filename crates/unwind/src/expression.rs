@@ -7,19 +7,16 @@
 use crate::arch::x86_64;
 use crate::{Arch, Memory, Registers};
 
-/// Maximum number of operations of one evaluation, as a guard against loops.
 const MAX_OPERATIONS: usize = 1000;
-/// Maximum number of values on the stack.
 const MAX_DEPTH: usize = 32;
 
-/// Reason why a rule cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The rule makes no sense or is not supported.
+    /// Nonsensical or unsupported.
     Bad,
-    /// The rule needs this register, whose value is unknown.
+    /// The value of this register is unknown.
     Register(u8),
-    /// The rule needs the memory at this address, which is unknown.
+    /// The memory at this address is unknown.
     Memory(u64),
 }
 
@@ -154,7 +151,6 @@ fn binary(operation: u8, left: u64, right: u64) -> Result<u64, Fault> {
     })
 }
 
-/// The bytes of an expression, with the read position.
 struct Code<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -267,7 +263,6 @@ mod tests {
         registers
     }
 
-    /// Returns gimli's result. `None` on error.
     fn oracle(code: &[u8], registers: &Registers) -> Option<u64> {
         let encoding = gimli::Encoding {
             address_size: 8,
@@ -337,8 +332,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// Where both return a value, the values are equal. Where this module returns one, gimli
-        /// does too.
+        /// If this module returns a value, gimli returns the same.
         #[test]
         fn as_gimli(code in prop::collection::vec(prop_oneof![
             0x06..0x24_u8, 0x24..0x30_u8, 0x30..0x50_u8, Just(0x70), Just(0x76), Just(0x77),

@@ -4,12 +4,12 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// AVMA of the next instruction for sampled and interrupted frames; otherwise the return
-    /// address, without its signature.
+    /// address, without signature.
     pub address: u64,
-    /// Stack pointer in this frame: as sampled, or after the call returns. On x86-64 it is the
-    /// canonical frame address of the preceding (inner) frame.
+    /// Stack pointer in this frame: as sampled, or after the call returns. On x86-64 this is the
+    /// canonical frame address of the inner frame.
     pub sp: u64,
-    /// Address of the stack slot that held `address`; 0 if a register held it.
+    /// Address of the slot that held `address`; 0 for a register.
     pub slot: u64,
     /// Kind of `address`.
     pub kind: FrameKind,
@@ -24,7 +24,7 @@ pub enum FrameKind {
     Sampled,
     /// A return address: the instruction after a call.
     Caller,
-    /// The instruction at which a signal interrupted the thread.
+    /// The instruction interrupted by a signal.
     Interrupted,
 }
 
@@ -33,18 +33,18 @@ pub enum FrameKind {
 pub enum FoundBy {
     /// The sample's registers.
     Registers,
-    /// Call frame information of the inner frame.
+    /// Call frame information.
     Cfi,
-    /// The frame pointer. The inner frame has no call frame information.
+    /// The frame pointer, without call frame information.
     FramePointer,
     /// The frame size that HotSpot (Java) stores beside its code.
     FrameSize,
-    /// Simulation of the inner frame's code up to its return.
+    /// Simulation of the inner frame's code.
     Code,
-    /// A return address at the place where a call puts it, before the function pushed anything: a
-    /// PLT entry, a leaf function in assembly, a call to an unmapped address.
+    /// A return address where a call puts it, before the function pushed anything: in a PLT entry,
+    /// a leaf function in assembly, or a call to an unmapped address.
     JustCalled,
-    /// The registers that the kernel saved when it delivered a signal.
+    /// Registers saved by the kernel for a signal.
     SignalContext,
     /// Other observations of the thread: see [`DeepStackCompleter`](crate::DeepStackCompleter).
     OtherSample,
@@ -63,8 +63,8 @@ impl Frame {
         }
     }
 
-    /// Returns the address for symbol lookups. For callers it lies inside the call instruction,
-    /// since a call may be the last instruction of its function.
+    /// Returns the address for symbol lookups. For callers it lies inside the call, which may be
+    /// the last instruction of its function.
     #[must_use]
     pub const fn lookup_address(&self) -> u64 {
         match self.kind {
@@ -77,7 +77,7 @@ impl Frame {
 /// Outcome of unwinding a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnwindOutcome {
-    /// The last frame is the outermost: the stack is complete.
+    /// The last frame is the outermost.
     Complete(Root),
     /// The last frame is not the outermost.
     Truncated(TruncationReason),
@@ -95,36 +95,33 @@ impl UnwindOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Root {
-    /// Call frame information marks the return address as undefined: `_start`, `clone` and
-    /// `__start_context` of glibc, `runtime.goexit` and `runtime.rt0_go` of Go.
+    /// CFI marks the return address as undefined: `_start`, `clone` and `__start_context` of glibc,
+    /// `runtime.goexit` and `runtime.rt0_go` of Go.
     UndefinedReturnAddress,
-    /// The return address is 0: by call frame information, as at the bottom of coroutines, or by
-    /// frame pointer, if the saved frame pointer is 0 too.
+    /// The return address is 0: by CFI, as at the bottom of coroutines, or by frame pointer, if the
+    /// saved frame pointer is 0 too.
     NullReturnAddress,
-    /// A chain of frame pointers ended with 0, as the psABI requires (section 3.4.1). At least one
-    /// frame must have been found by frame pointer.
+    /// A chain of at least one frame pointer ended with 0, as the psABI requires (section 3.4.1).
     NullFramePointer,
-    /// Code at the image's entry point, without call frame information: `_start` of musl and of
-    /// dynamic linkers.
+    /// Code at the image's entry point, without CFI: `_start` of musl and of dynamic linkers.
     EntryPoint,
-    /// Code without call frame information that ends the thread or the process after the call: the
-    /// thread start and the caller of `main` in musl; Go's `goexit`.
+    /// Code without CFI that ends the thread or the process: the thread start and the caller of
+    /// `main` in musl; Go's `goexit`.
     ExitFollows,
-    /// A runtime switched to the start of another stack just before a call that never returns to
-    /// its caller: Go's `mcall`, whose goroutine may meanwhile run on another thread; Erlang
-    /// calling C code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread, whose
-    /// callers are on the stack of `main`.
+    /// The runtime has switched stacks, and the call never returns: Go's `mcall`; Erlang calling C
+    /// code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread, with its callers
+    /// on `main`'s stack.
     SwitchedStack,
     /// Erlang: the function returns to code that ends its process.
     EndOfProcess,
 }
 
-/// Missing word that would lead to callers on another stack.
+/// Missing word on the way to another stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MissingWord {
     /// The next return address, in the slot at this address.
     ReturnAddress(u64),
-    /// The word at this address, which would locate the other stack.
+    /// The word at this address, which locates the other stack.
     Link(u64),
     /// No word locates the other stack.
     Unknown,
@@ -140,22 +137,22 @@ pub enum TruncationReason {
         /// Address of the failed read.
         address: u64,
     },
-    /// The code has no unwind information, and its frame pointer is unusable.
+    /// No unwind information, and no usable frame pointer.
     #[error("no unwind information for {address:#x}")]
     NoUnwindInfo {
-        /// Address in the frame that could not be unwound.
+        /// Address in the frame.
         address: u64,
     },
-    /// The call frame information is damaged or uses an unsupported feature.
+    /// The call frame information is damaged or unsupported.
     #[error("unusable call frame information for {address:#x}")]
     BadCfi {
-        /// Address in the frame that could not be unwound.
+        /// Address in the frame.
         address: u64,
     },
-    /// A rule needs a register whose value is unknown.
+    /// A rule needs an unknown register.
     #[error("the value of register {register} is not known at {address:#x}")]
     MissingRegister {
-        /// Address in the frame that could not be unwound.
+        /// Address in the frame.
         address: u64,
         /// DWARF number of the register.
         register: u8,
@@ -167,24 +164,24 @@ pub enum TruncationReason {
         address: u64,
     },
     /// The callers are on another stack, which was not copied: a goroutine's below `systemstack`, a
-    /// C stack below a callback, or the stack that a signal interrupted.
+    /// C stack below a callback, or the interrupted stack below a signal handler.
     #[error("the callers of {address:#x} are on another stack")]
     OtherStack {
-        /// Address in the frame whose caller is on the other stack.
+        /// Address in the last frame.
         address: u64,
         /// Missing word.
         missing: MissingWord,
     },
-    /// The return address is invalid: no code is mapped there.
+    /// No code is mapped at the return address.
     #[error("return address {address:#x} is not in any code")]
     NotMapped {
-        /// The invalid return address.
+        /// The return address.
         address: u64,
     },
     /// The caller's stack pointer is not above the callee's.
     #[error("the stack does not grow at {address:#x}")]
     NotProgressing {
-        /// Address in the frame whose caller is implausible.
+        /// Address in the callee.
         address: u64,
     },
     /// The stack has more frames than requested.

@@ -1,10 +1,9 @@
-//! Unwinds call stacks of x86-64 and AArch64 threads: registers, stack bytes and images go in,
-//! return addresses come out.
+//! Unwinds call stacks of x86-64 and AArch64 threads.
 //!
-//! A perf sample holds a thread's registers and a copy of the top of its stack. It does not list
-//! the callers, and most programs keep no frame pointers. But nearly every image has *call frame
-//! information* (CFI) in `.eh_frame` or `.debug_frame`: it says for each instruction where the
-//! caller's registers are. This crate reads and applies it. For code without CFI it has checked
+//! A perf sample holds a thread's registers and a copy of the top of its stack, but no callers, and
+//! most programs keep no frame pointers. But nearly every image has *call frame information* (CFI)
+//! in `.eh_frame` or `.debug_frame`: where the caller's registers are, for each instruction. This
+//! crate applies it and returns the return addresses. For code without CFI it has checked
 //! fallbacks.
 //!
 //! ```text
@@ -31,8 +30,8 @@
 //!                                 Completion: Callers(frames, Root) or Unknown
 //! ```
 //!
-//! The lower half is for live processes only. In all other cases a truncated stack stays truncated:
-//! this crate never joins the stacks of two samples because their frames look alike.
+//! The lower half is for live processes only. This crate never joins the stacks of two samples
+//! because their frames look alike.
 //!
 //! | module | idea |
 //! |---|---|
@@ -90,16 +89,15 @@
 //! # What counts as complete
 //!
 //! [`Root`] lists the accepted evidence for the outermost frame. Every other stack is
-//! [`Truncated`](UnwindOutcome::Truncated), with a [`TruncationReason`] that holds the address at
-//! fault. A return address of 0 counts only if CFI or a chain of frame pointers led to it. A frame
-//! pointer of 0 counts only after a frame found by frame pointer, since programs also use the
-//! register for other values, and often it is 0.
+//! [`Truncated`](UnwindOutcome::Truncated), with a [`TruncationReason`]. A return address of 0
+//! counts only by CFI or by a chain of frame pointers. A frame pointer of 0 counts only in such a
+//! chain, since programs also use the register for other values.
 //!
 //! # Hostile input
 //!
 //! Images, registers and memory may hold anything. Parsing a table takes time linear in its size. A
-//! stack takes at most one step per requested frame, and each step has a bounded number of
-//! operations. Address arithmetic wraps, nothing panics, and there is no unsafe code.
+//! stack takes at most one bounded step per requested frame. Address arithmetic wraps, nothing
+//! panics, and there is no unsafe code.
 #![forbid(unsafe_code)]
 
 mod arch;

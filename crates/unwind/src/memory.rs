@@ -1,15 +1,12 @@
 //! [`Memory`]: source of stack bytes.
 
-/// Memory of the unwound process.
-///
-/// The unwinder reads only whole words, but may ask for any address, however absurd.
+/// Memory of the unwound process. The unwinder may ask for any address, however absurd.
 pub trait Memory {
-    /// Returns the little-endian word at this address. `None` if its bytes are unknown.
+    /// Returns the little-endian word at this address, if known.
     fn read_u64(&self, avma: u64) -> Option<u64>;
 
     /// Returns the sampled frame pointer and the return addresses that the kernel found by it,
-    /// innermost first. They are the only data about stacks outside the copy. `None` unless
-    /// implemented.
+    /// innermost first. They also cover stacks outside the copy. `None` unless implemented.
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
         None
     }
@@ -45,8 +42,7 @@ impl<'a> StackDump<'a> {
         }
     }
 
-    /// Adds the user callchain that the kernel recorded by frame pointers, without the sampled
-    /// address.
+    /// Adds the kernel's user callchain by frame pointers, without the sampled address.
     #[must_use]
     pub const fn with_frame_pointer_chain(
         mut self,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// Code at an address: an image with its table, or code without an image.
 #[derive(Debug, Clone, Copy)]
 pub struct Module<'a> {
-    /// Call frame information of the image. `None` for run-time code without an image and for
-    /// unreadable images: the unwinder then uses frame pointers.
+    /// Call frame information. `None` for run-time code and unreadable images, which are unwound by
+    /// frame pointers.
     pub table: Option<&'a UnwindTable>,
     /// AVMA minus SVMA of the image. Meaningless without a table.
     pub bias: u64,
@@ -15,37 +15,34 @@ pub struct Module<'a> {
 
 /// The executable mappings of a process at the time of a sample.
 pub trait Modules {
-    /// Returns the module mapped at this address. `None` if no code is mapped there; the unwinder
-    /// then rejects the address as a return address.
+    /// Returns the module at this address. `None` if no code is mapped there, so that the unwinder
+    /// rejects it as a return address.
     fn find(&self, avma: u64) -> Option<Module<'_>>;
 
-    /// Copies the code bytes at `avma` into `into` and returns their number. Fewer than requested
-    /// if the mapping ends, 0 if they are unknown. Called only for code without call frame
-    /// information.
+    /// Copies code bytes at `avma` and returns their number: fewer if the mapping ends, 0 if
+    /// unknown. Used only for code without call frame information.
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         let _ = (avma, into);
         0
     }
 
-    /// Returns the table that a JIT compiler has published for its code at this address. Its
-    /// addresses are AVMAs, as in [`UnwindTable::of_jit_code`]. Called if [`find`](Self::find)
-    /// returns a module without a table. The unwinder does not cache the result, since JIT code
-    /// comes and goes. `None` unless implemented.
+    /// Returns the table that a JIT compiler has published for its code at this address, with AVMAs
+    /// as in [`UnwindTable::of_jit_code`]. Called if [`find`](Self::find) returns a module without
+    /// a table. Not cached, since JIT code comes and goes. `None` unless implemented.
     fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
         let _ = avma;
         None
     }
 
-    /// Returns a number for the current state of the mappings. If two calls return the same number,
-    /// every address must have the same table and bias, even in different processes. The unwinder
-    /// then reuses its rule cache. `None` unless implemented.
+    /// Returns a number for the state of the mappings. The same number promises the same table and
+    /// bias for every address, even in different processes; rules are then cached. `None` unless
+    /// implemented.
     fn generation(&self) -> Option<u64> {
         None
     }
 
-    /// Returns a number for the process, such as its pid. The unwinder remembers the run-time code
-    /// of a process by it, for later stacks, even if the memory becomes unreadable. `None` unless
-    /// implemented: nothing is remembered.
+    /// Returns a number for the process, such as its pid. The unwinder remembers run-time code by
+    /// it, even if its memory becomes unreadable. `None` unless implemented.
     fn process(&self) -> Option<u64> {
         None
     }

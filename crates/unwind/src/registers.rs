@@ -2,11 +2,9 @@
 
 use crate::Arch;
 
-/// Number of tracked registers: DWARF numbers 0 to 32.
 const COUNT: usize = 33;
 
-/// The general registers of one frame, by DWARF number, with program counter and stack pointer. A
-/// register with an unknown value is absent, not zero.
+/// The general registers of one frame, by DWARF number. Unknown values are absent, not zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
     arch: Arch,
@@ -15,8 +13,8 @@ pub struct Registers {
     values: [u64; COUNT],
 }
 
-/// DWARF number for each bit of `perf_event_attr.sample_regs_user`; 0xff for untracked registers,
-/// 0xfe for the program counter. Source: `arch/x86/include/uapi/asm/perf_regs.h`.
+/// DWARF number by bit of `perf_event_attr.sample_regs_user`; 0xff: untracked, 0xfe: program
+/// counter. Source: `arch/x86/include/uapi/asm/perf_regs.h`.
 const PERF_X86: [u8; 24] = [
     0, 3, 2, 1, 4, 5, 6, 7, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 8, 9, 10, 11, 12, 13,
     14, 15,
@@ -37,10 +35,10 @@ impl Registers {
     }
 
     /// Returns the user registers of a perf sample. `mask` is the event's `sample_regs_user`;
-    /// `values` has one word for each bit, lowest bit first. Untracked registers are skipped.
+    /// `values` has one word for each bit, lowest bit first.
     ///
-    /// `None` if program counter or stack pointer is missing. The caller must check that the
-    /// sample's ABI is the 64-bit one.
+    /// `None` without program counter or stack pointer. The caller must check that the sample's ABI
+    /// is 64-bit.
     ///
     /// Source: `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
     #[must_use]
@@ -97,7 +95,7 @@ impl Registers {
         self.values[self.arch.sp() as usize]
     }
 
-    /// Returns the register with this DWARF number, if its value is known.
+    /// Returns a register by DWARF number, if known.
     #[must_use]
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
@@ -105,7 +103,7 @@ impl Registers {
         (self.valid >> register & 1 != 0).then_some(value)
     }
 
-    /// Sets the register with this DWARF number. Ignores untracked numbers.
+    /// Sets a register by DWARF number. Ignores untracked numbers.
     #[inline]
     pub fn set(&mut self, register: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(register)) {
@@ -114,7 +112,7 @@ impl Registers {
         }
     }
 
-    /// Marks the value of one register as unknown.
+    /// Marks a register as unknown.
     #[inline]
     pub fn forget(&mut self, register: u8) {
         if usize::from(register) < COUNT {
@@ -128,7 +126,7 @@ impl Registers {
         self.valid &= mask;
     }
 
-    /// Returns rbp or x29, if known. The code may use it as a general register.
+    /// Returns rbp or x29, if known. The code may use it for other values.
     #[must_use]
     #[inline]
     pub fn frame_pointer(&self) -> Option<u64> {
@@ -154,7 +152,7 @@ mod tests {
 
     #[test]
     fn perf_order_on_x86_64() {
-        // The mask that perf requests: AX BX CX DX SI DI BP SP IP FLAGS CS SS, R8 to R15.
+        // AX BX CX DX SI DI BP SP IP FLAGS CS SS, R8 to R15, as perf requests.
         let mask = 0xff_0fff;
         let values: Vec<u64> = (100..120).collect();
         let registers = Registers::from_perf(Arch::X86_64, mask, &values).unwrap();

@@ -1,13 +1,12 @@
-//! Recognises signal frames by their contents, for signal return code without usable call frame
-//! information: musl's `__restore_rt`, and AArch64's, whose description is incomplete.
+//! Recognises signal frames by their contents: of musl's `__restore_rt`, which has no call frame
+//! information, and of AArch64, where it is incomplete.
 
 use crate::arch::{aarch64, x86_64};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`.
-///
-/// `sp` is the stack pointer after the handler returned. Several words must have values that rarely
-/// occur together elsewhere.
+/// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`, the
+/// stack pointer after the handler returned. Several words must have values that rarely occur
+/// together.
 pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     arch: Arch,
     sp: u64,
@@ -20,7 +19,7 @@ pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     }
 }
 
-/// DWARF numbers of the registers in `struct sigcontext`, in its order, without rip. Source:
+/// DWARF numbers in the order of `struct sigcontext`, without rip. Source:
 /// `arch/x86/include/uapi/asm/sigcontext.h`.
 const ORDER_X86_64: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7];
 
@@ -51,14 +50,13 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     Some(registers)
 }
 
-/// Header of the record after the registers in a signal frame: `FPSIMD_MAGIC` and the record size.
+/// Record header after the registers: `FPSIMD_MAGIC` and the size.
 const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
 
-/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, which holds the
-/// registers at offset 176. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
-///
-/// The kernel fills in the siginfo only for `SA_SIGINFO` handlers. Otherwise it is stale stack
-/// data.
+/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext with the registers at
+/// offset
+/// 176. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`. The siginfo is stale unless
+///      the handler has `SA_SIGINFO`.
 fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     sp: u64,
     memory: &M,

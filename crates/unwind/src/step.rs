@@ -4,23 +4,21 @@ use crate::expression::{Fault, evaluate};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// Maximum distance in bytes of popped registers below the stack pointer. At most 12 registers are
+/// Maximum distance in bytes of popped registers below the stack pointer; at most 12 are
 /// callee-saved.
 const MAX_POPPED: u64 = 256;
 
-/// Caller found by a rule or by code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// Return address. `None`: there is no caller.
     pub(crate) return_address: Option<u64>,
-    /// Address of the stack slot of the return address; 0 if it was in a register.
+    /// Slot of the return address; 0 for a register.
     pub(crate) slot: u64,
     /// True if a signal interrupted the caller.
     pub(crate) interrupted: bool,
 }
 
-/// Replaces the registers of a frame by its caller's, except for the program counter. Leaves them
-/// unchanged on error.
+/// Replaces the registers by the caller's, except for the program counter. On error they are
+/// unchanged.
 #[inline]
 pub(crate) fn apply<M: Memory + ?Sized>(
     rule: RuleRef<'_>,
@@ -66,7 +64,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         Value::Undefined | Value::Bad => Err(Fault::Bad),
     };
 
-    // A leaf function on AArch64 keeps the return address in its register.
+    // AArch64 leaf functions keep the return address in its register.
     let default = match arch {
         Arch::X86_64 => None,
         Arch::Aarch64 => Some(arch::aarch64::LR),
@@ -85,12 +83,11 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         caller.keep(arch.callee_saved());
     }
     for saved in rule.saved() {
-        // An unreadable register is an error only if a later rule needs it.
+        // An unknown register is an error only if a later rule needs it.
         match value(saved.value, Some(saved.register)) {
             Ok((value, _)) => caller.set(saved.register, value),
             // In an epilogue the register was already popped. Compilers do not describe this, since
-            // the slot below the stack pointer still holds the value. A dump does not contain that
-            // slot.
+            // the slot below the stack pointer keeps the value. But a dump does not contain it.
             Err(Fault::Memory(slot)) if is_popped(slot, registers.sp()) => {}
             Err(_) => caller.forget(saved.register),
         }
@@ -110,11 +107,10 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     })
 }
 
-/// Returns the caller's stack pointer, which is the CFA by definition.
-///
-/// The exception is glibc's `_dl_runtime_resolve` for AArch64. The PLT jumps to it after pushing
-/// two words, the return address among them, and its description puts the CFA below these words.
-/// They lie below the caller's stack pointer, which is a multiple of 16.
+/// Returns the caller's stack pointer, which is the CFA by definition. One exception: the PLT of
+/// AArch64 pushes two words, the return address among them, and jumps to glibc's
+/// `_dl_runtime_resolve`, whose CFI puts the CFA below them. The caller's stack pointer is the next
+/// multiple of 16.
 #[inline]
 fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     match arch == Arch::Aarch64 && slot >= cfa && slot != 0 {
@@ -123,7 +119,6 @@ fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     }
 }
 
-/// Returns true if the slot lies just below the stack pointer.
 #[inline]
 pub(crate) fn is_popped(slot: u64, sp: u64) -> bool {
     let below = sp.wrapping_sub(slot);

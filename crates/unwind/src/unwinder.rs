@@ -15,16 +15,14 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
 
-/// Maximum number of frames of one stack at which the stack pointer may fail to grow. Signal
-/// handlers may run on stacks of their own, and some programs (rustc, Go) switch stacks inside a
-/// call.
+/// Maximum number of stack pointers that fail to grow, for one stack. Signal handlers may have
+/// stacks of their own, and some programs (rustc, Go) switch stacks inside a call.
 const MAX_SWITCHES: usize = 16;
 
-/// Maximum distance in bytes above the stack pointer that counts as stack. An unreadable word
-/// within it means that the copy is too short.
+/// Unreadable words within this distance in bytes above the stack pointer mean that the copy is too
+/// short.
 const MAX_STACK: u64 = 1 << 30;
 
-/// Maximum number of processes whose run-time code is remembered.
 const MAX_PROCESSES: usize = 256;
 
 /// Unwinds stacks of one architecture. Cheap to create. Caches recently used rules between stacks
@@ -40,7 +38,7 @@ pub struct Unwinder {
     calls: go::KnownCalls,
 }
 
-/// Hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
+/// Hits and misses of an [`Unwinder`]'s caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -50,12 +48,10 @@ pub struct CacheStats {
     pub simulations: SimulationCacheStats,
 }
 
-/// Code at a frame.
 #[derive(Clone, Copy)]
 enum Code<'a> {
-    /// The table's rule, which is plain.
     Plain(PlainRule),
-    /// No plain rule. The module mapped there, if any.
+    /// No plain rule.
     Module(Option<Module<'a>>),
 }
 
@@ -73,7 +69,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the counts of the caches since the unwinder was created.
+    /// Returns the counts since the unwinder was created.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         CacheStats {
@@ -83,10 +79,10 @@ impl Unwinder {
     }
 
     /// Replaces `frames` by the frames of a stack, innermost first, at most `limit`. The first is
-    /// the frame of `registers`, unless `limit` is 0.
+    /// always the frame of `registers`.
     ///
-    /// Takes at most `limit` steps of bounded work, for any registers, memory and tables. Registers
-    /// of another architecture give one frame.
+    /// The work is bounded by `limit` for any registers, memory and tables. Registers of another
+    /// architecture give one frame.
     pub fn unwind<M, P>(
         &mut self,
         registers: &Registers,
@@ -114,7 +110,6 @@ impl Unwinder {
         let known = process.and_then(|process| self.processes.remove(&process));
         let blobs = known.unwrap_or_default();
         blobs.begin_stack();
-        // The cache is borrowed mutably beside `self`.
         let mut cache = std::mem::take(&mut self.cache);
         let end = self.follow(
             frame, registers, memory, modules, limit, frames, &blobs, &mut cache,
@@ -131,7 +126,6 @@ impl Unwinder {
         end
     }
 
-    /// Unwinds from the first frame to the root or the first failure.
     #[allow(clippy::too_many_arguments)]
     fn follow<M, P>(
         &self,
@@ -248,7 +242,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the plain rule for a lookup address, if it holds for every kind of frame there.
+    /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -260,7 +254,7 @@ impl Unwinder {
         }
     }
 
-    /// Continues after a call that the last frame made on another stack. `None` if it made none.
+    /// Continues after a call that the last frame made on another stack.
     #[allow(clippy::too_many_arguments)]
     fn switched<M, P>(
         &self,
@@ -314,7 +308,6 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller of `frame` and updates the registers to the caller's.
     #[inline]
     fn step<M, P>(
         &self,
@@ -367,7 +360,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller by call frame information. `None` if the table does not cover the frame.
+    /// Returns `None` if the table does not cover the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,
@@ -391,7 +384,7 @@ impl Unwinder {
             }
             Found::NoFde => return None,
         };
-        // If AArch64's signal return code has a description, it skips the interrupted function.
+        // The call frame information of AArch64's signal return skips the interrupted function.
         if rule.rule.signal
             && self.arch == Arch::Aarch64
             && let Some(interrupted) =
@@ -420,9 +413,9 @@ impl Unwinder {
     }
 }
 
-/// Continues a stack beyond its copy by the kernel's frame pointer chain, if the missing return
-/// address belongs to the chain. Otherwise, if a signal interrupted the thread on another, uncopied
-/// stack, replaces the truncation reason by [`TruncationReason::OtherStack`].
+/// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return
+/// address is in it. Otherwise reports [`TruncationReason::OtherStack`] if a signal interrupted an
+/// uncopied stack.
 #[cold]
 fn beyond_copy<M, P>(
     end: UnwindOutcome,
@@ -456,7 +449,6 @@ where
     }
 }
 
-/// Turns a fault in the frame at `address` with stack pointer `sp` into a truncation reason.
 fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {
     match fault {
         Fault::Bad => TruncationReason::BadCfi { address },

@@ -1,24 +1,21 @@
-//! Unwinds one frame without call frame information (CFI), by evidence or by checked guesses.
-//!
-//! The order:
+//! Unwinds one frame without call frame information (CFI), by evidence or by checked guesses, in
+//! this order:
 //!
 //! 1. A signal frame, recognised by its contents.
-//! 2. The root: code at the entry point, or code that exits after the call. Then by runtime:
-//!    callers in Go code use frame pointers, which it always keeps. Code without an image uses
-//!    HotSpot's frame layout, see [`hotspot`]. Erlang code that called C ends a scheduler's stack.
-//!    SBCL code that prepared a call has its own frame above the prepared one.
-//! 3. A simulation of the code up to its return, if the bytes are known. The table has copies of
-//!    the code without CFI of most images; other code comes from [`Modules::code`]. If that fails
-//!    in code without an image: the frames of LuaJIT and Guile, see [`runtimes`](crate::runtimes).
-//! 4. Only in sampled and interrupted frames, if the image has CFI for its other functions or
-//!    nothing is mapped: a return address at the place where a call puts it. Such images rarely
-//!    keep frame pointers. The register often still belongs to the caller, so using it would skip
-//!    the caller.
+//! 2. The root: code at the entry point, or code that exits after the call. Then by runtime: Go
+//!    callers always keep frame pointers. Code without an image uses HotSpot's frames, see
+//!    [`hotspot`]. Erlang code that called C ends a scheduler's stack. SBCL code may have prepared
+//!    its callee's frame.
+//! 3. A simulation of the code up to its return. The bytes come from the table's copy or from
+//!    [`Modules::code`]. If it fails without an image: LuaJIT's and Guile's frames, see
+//!    [`runtimes`](crate::runtimes).
+//! 4. Only in sampled and interrupted frames, if the image has CFI for other functions or nothing
+//!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
+//!    the register often still belongs to the caller.
 //! 5. The frame pointer, if it points up the stack, is aligned, and has a return address beside it.
-//!    In sampled x86-64 frames only if the code ahead shows that the frame exists, or nothing
-//!    contradicts it: in a prologue the register belongs to the caller, which would be skipped. See
-//!    [`first_frame_pointer`](Context::first_frame_pointer).
-//! 6. Step 4 for all other code, as the last resort. On x86-64 only if the code can be read.
+//!    In sampled x86-64 frames only if the code ahead does not contradict it: in a prologue the
+//!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
+//! 6. Step 4 for all other code. On x86-64 only if the code is readable.
 //!
 //! The stack is never scanned for return addresses: it is full of stale ones.
 
@@ -31,13 +28,12 @@ use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 use std::cell::Cell;
 
-/// Maximum distance in bytes of a frame pointer above the stack pointer. No frame is larger.
+/// Maximum distance in bytes of a frame pointer above the stack pointer.
 const MAX_FRAME: u64 = 16 << 20;
 
-/// Number of bytes to read before a return address: the longest call.
+/// Length in bytes of the longest call.
 const BEFORE: usize = 7;
 
-/// Code around a return address.
 #[derive(Default)]
 struct Around {
     bytes: [u8; BEFORE + code::LEN],
@@ -52,33 +48,27 @@ impl std::ops::Deref for Around {
     }
 }
 
-/// Outcome of a step without call frame information.
 pub(crate) enum Outcome {
     Caller(Caller, FoundBy),
     Root(Root),
-    /// No evidence.
     Nothing,
-    /// The caller's location is known, but this address is unreadable.
+    /// The caller should be there, but this address is unreadable.
     Unreadable(u64),
 }
 
-/// Inputs of a step without call frame information.
 pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) memory: &'a M,
     pub(crate) modules: &'a P,
     /// `None`: the address is not mapped.
     pub(crate) module: Option<Module<'a>>,
-    /// True if the frame was sampled or interrupted, and so made no call.
+    /// True if the frame was sampled or interrupted.
     pub(crate) exact: bool,
-    /// Evidence for the frame.
     pub(crate) found_by: FoundBy,
-    /// Mask of the address bits of a return address.
+    /// Address bits of a return address.
     pub(crate) mask: u64,
-    /// Known Java code blobs of this process.
     pub(crate) blobs: &'a BlobCache,
-    /// Cache of earlier simulations.
     pub(crate) simulations: &'a SimulationCache,
-    /// Return address that ends an Erlang process, once found.
+    /// Return address that ends an Erlang process.
     pub(crate) process_end: Cell<Option<u64>>,
 }
 
@@ -178,9 +168,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
 
     /// Returns the caller of a sampled frame by its frame pointer, if the frame owns it.
     ///
-    /// The code ahead decides. If it is inconclusive or unreadable, the top of the stack decides: a
-    /// return address there, or the frame pointer with a return address above it, means that the
-    /// function has executed at most the first instruction of its prologue.
+    /// The code ahead decides, or else the top of the stack: a return address there, or the frame
+    /// pointer below one, means that at most the first instruction of a prologue was executed.
     fn first_frame_pointer(&self, registers: &mut Registers) -> Outcome {
         match simulate::frame_pointer_use(registers.ip(), self) {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
@@ -195,7 +184,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             {
                 self.frame_pointer(registers)
             }
-            // Only one of the two can be right.
+            // Only one can be right.
             FramePointerUse::Unknown => match self.frame_pointer(&mut registers.clone()) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 _ => Outcome::Nothing,
@@ -204,8 +193,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         }
     }
 
-    /// Returns the caller of a function whose frame its caller prepared: the return address is
-    /// still on top of the stack.
+    /// Returns the caller if it has prepared the callee's frame, with the return address on top of
+    /// the stack.
     fn handed_frame(&self, registers: &mut Registers) -> Outcome {
         let (arch, slot) = (registers.arch(), registers.sp());
         let frame = registers
@@ -231,7 +220,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
-    /// Returns the caller of an Erlang function that made a call. Its part of the stack ends with
+    /// Returns the caller of an Erlang function that made a call: its part of the stack ends with
     /// the return address, or with a frame pointer below it.
     fn erlang(&self, registers: &mut Registers) -> Option<Outcome> {
         let arch = registers.arch();
@@ -252,8 +241,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             ),
             false => (slot, word),
         };
-        // A process begins with a frame pointer of 0, which identifies processes not yet known as
-        // Erlang.
+        // A process begins with a frame pointer of 0, which identifies Erlang.
         let begins = has_frame_pointer && word == 0;
         if !(begins || self.blobs.runs_erlang()) {
             return None;
@@ -275,7 +263,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Some(Outcome::Caller(called(address, slot), FoundBy::Code))
     }
 
-    /// Returns the caller of code without an image, by a runtime's frame layout.
     fn by_runtime(&self, registers: &mut Registers) -> Option<(Caller, FoundBy)> {
         let traced = luajit::step(registers, self.memory, self.modules);
         let traced = traced.map(|caller| (caller, FoundBy::Cfi));
@@ -311,7 +298,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends.then_some(Root::ExitFollows)
     }
 
-    /// Returns the code around a return address. Empty unless all bytes before it are known.
+    /// Empty unless the code before the address is readable.
     fn around(&self, address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Around {
         let mut around = Around::default();
         let start = address.wrapping_sub(BEFORE as u64);
@@ -320,7 +307,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         around
     }
 
-    /// Returns the caller of a sampled frame that has pushed nothing yet, or only the frame
+    /// Returns the caller of a frame that has pushed nothing yet, or with `prologue` the frame
     /// pointer.
     fn just_called(&self, registers: &mut Registers, prologue: bool) -> Option<Caller> {
         let arch = registers.arch();
@@ -351,10 +338,10 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Some(called(address, slot))
     }
 
-    /// Returns the return address on top of the stack and its slot, if a call has left it there.
-    /// With `prologue`, the function may already have pushed the frame pointer. For x86-64.
+    /// Returns the return address on top of the stack and its slot. With `prologue`, the frame
+    /// pointer may have been pushed after it. For x86-64.
     fn return_on_top(&self, registers: &Registers, prologue: bool) -> Option<(u64, u64)> {
-        // A PLT entry jumps to the first one after pushing one word. The first one pushes another.
+        // The PLT pushes one word in an entry and another in its header.
         let in_plt = self.module.is_some_and(|module| {
             let svma = registers.ip().wrapping_sub(module.bias);
             module.table.is_some_and(|table| table.is_plt(svma))
@@ -392,14 +379,13 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         if !self.is_return(address) {
             return Outcome::Nothing;
         }
-        // The effect of such code on the other registers is unknown.
         registers.keep(0);
         registers.set(registers.arch().sp(), fp.wrapping_add(16));
         registers.set(registers.arch().fp(), saved);
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
-    /// Returns true if an Erlang process ends by returning to this address. Remembers the address.
+    /// Detects and remembers the address that ends an Erlang process.
     fn ends_process(&self, address: u64) -> bool {
         let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
         let ends = beam::ends_process(address, read);
@@ -410,7 +396,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends
     }
 
-    /// Returns true if the address is mapped and, as far as its code is readable, follows a call.
+    /// Returns true if the address is mapped and follows a call, as far as its code is readable.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;

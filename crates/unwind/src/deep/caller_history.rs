@@ -4,55 +4,46 @@ use super::cross_thread::Fingerprint;
 use super::rule::MIN_INTERVAL;
 use crate::{FoundBy, Frame, Root};
 
-/// Maximum number of checks stored for a cut point. Of consecutive equal results only the first and
-/// the last are stored.
+/// Of consecutive equal results only the first and the last are stored.
 const MAX_CHECKS: usize = 64;
 
-/// Maximum number of looks that wait for the thread's next sample. If full, a new one replaces the
-/// last.
+/// Maximum number of looks that wait for the thread's next sample. A further one replaces the last.
 const MAX_UNPROVEN: usize = 3;
 
-/// A read of memory that found the callers. It becomes evidence once the thread's next sample shows
+/// A read of memory that found the callers. It is evidence once the thread's next sample proves
 /// that the cut point was still on its stack: memory keeps popped frames, also below a large array.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// Time at which the read began.
     pub(super) begun: u64,
-    /// Time at which the read ended.
     pub(super) time: u64,
-    /// Last time before the read at which the thread is known to have run.
+    /// Last time before the read at which the thread ran.
     pub(super) last_ran: u64,
 }
 
-/// The callers at a cut point, and the results of all checks for them.
 #[derive(Debug)]
 pub(super) struct CallerHistory {
-    /// Observed callers, innermost first; empty before the first observation.
+    /// Innermost first; empty before the first observation.
     pub(super) callers: Vec<Frame>,
     pub(super) root: Option<Root>,
-    /// Fingerprint of cut point and callers, to compare them between threads.
+    /// To compare callers between threads.
     pub(super) fingerprint: Option<Fingerprint>,
-    /// Number of independent, proven observations. The thread ran between them.
+    /// Number of independent, proven observations.
     pub(super) observations: u32,
-    /// Time of the last counted observation.
     last_counted: u64,
-    /// Times at which the stack was checked, ascending, and whether the callers were there.
+    /// Check times, ascending, and whether the callers were there.
     checks: Vec<(u64, bool)>,
     /// Looks since the thread's last sample, ascending.
     unproven: Vec<Look>,
-    /// False if the last conclusive sample showed that the cut point is not on the stack.
+    /// False if the last conclusive sample showed another stack.
     is_live: bool,
-    /// True if different callers were observed, which makes all of them unreliable.
+    /// True if different callers were observed.
     pub(super) ambiguous: bool,
-    /// Number of observations reported to the fingerprint's model, and whether the ambiguity was
-    /// reported.
+    /// Observations and ambiguity reported to the fingerprint's model.
     pub(super) reported: (u32, bool),
-    /// Time of the last stack cut here.
     pub(super) last_cut: u64,
 }
 
 impl CallerHistory {
-    /// Creates the history of a cut point of a new sample.
     pub(super) fn new(time: u64, ambiguous: bool) -> CallerHistory {
         CallerHistory {
             callers: Vec::new(),
@@ -69,8 +60,7 @@ impl CallerHistory {
         }
     }
 
-    /// Records callers observed in memory or in a copy. Callers that differ from the known ones
-    /// count at once.
+    /// Records callers observed in memory or in a copy. Contradicting ones count at once.
     pub(super) fn observe(&mut self, callers: &[Frame], root: Root, look: Look, is_copy: bool) {
         if self.callers.is_empty() {
             let from_elsewhere = |frame: &Frame| Frame {
@@ -104,8 +94,8 @@ impl CallerHistory {
         self.unproven.insert(at, look);
     }
 
-    /// Records whether a sample of the thread at `time` has the cut point on its stack. Proves or
-    /// disproves the looks between the preceding sample and this one.
+    /// Records whether a sample at `time` has the cut point on its stack. This proves or disproves
+    /// the looks since the preceding sample.
     pub(super) fn sampled(&mut self, time: u64, is_live: bool) {
         let stays = self.is_live && is_live;
         for look in std::mem::take(&mut self.unproven) {
@@ -121,12 +111,11 @@ impl CallerHistory {
         self.is_live = is_live;
     }
 
-    /// Returns true if a look is independent of the last counted one: the thread ran between them.
+    /// Returns true if the thread ran between a look and the last counted one.
     fn is_independent(look: Look, last_counted: u64) -> bool {
         look.last_ran > last_counted && look.time.abs_diff(last_counted) >= MIN_INTERVAL
     }
 
-    /// Counts an observation of the callers.
     fn count(&mut self, look: Look) {
         if self.observations == 0 || Self::is_independent(look, self.last_counted) {
             self.observations = self.observations.saturating_add(1);
@@ -135,7 +124,6 @@ impl CallerHistory {
         self.check(look.time, true);
     }
 
-    /// Stores the result of a check.
     fn check(&mut self, time: u64, stood: bool) {
         let at = self.checks.partition_point(|(checked, _)| *checked <= time);
         let same = |at: Option<usize>| {
@@ -143,12 +131,11 @@ impl CallerHistory {
             neighbour.is_some_and(|(_, result)| *result == stood)
         };
         let before = same(at.checked_sub(1));
-        // A positive look proven late is dropped between negative checks: the nearest negative one
-        // may be missing from the list.
+        // A late positive result between negative checks is dropped: a nearer negative one may be
+        // missing.
         if before && same(Some(at)) || stood && self.is_among_misses(time) {
             return;
         }
-        // Extends the run of equal results.
         if before && at == self.checks.len() && same(at.checked_sub(2)) {
             self.checks[at - 1].0 = time;
             return;
@@ -170,8 +157,8 @@ impl CallerHistory {
         missed(at.checked_sub(1)) && missed(Some(at))
     }
 
-    /// Returns true if another look at `now` would add evidence. It would not while the cut point
-    /// is off the thread's stack, since no sample could prove it.
+    /// Returns true if a look at `now` would add evidence. While the cut point is off the stack, no
+    /// sample could prove it.
     pub(super) fn wants_recheck(&self, now: u64) -> bool {
         let checked = self.checks.last().map_or(0, |(checked, _)| *checked);
         let looked = self.unproven.last().map_or(0, |look| look.time);
@@ -179,8 +166,7 @@ impl CallerHistory {
         self.is_live && !self.callers.is_empty() && !self.ambiguous && since >= MIN_INTERVAL
     }
 
-    /// Returns the evidence, from observations up to `now`, for the callers of a stack cut at
-    /// `time`.
+    /// Returns the evidence, up to `now`, for the callers of a stack cut at `time`.
     pub(super) fn evidence(&self, time: u64, now: u64) -> Evidence {
         let at = self.checks.partition_point(|(checked, _)| *checked <= time);
         let (before, behind) = self.checks.split_at(at);
@@ -188,7 +174,7 @@ impl CallerHistory {
         let mut after = behind.first().copied();
         let mut observations = self.observations;
         let mut last_counted = self.last_counted;
-        // No later sample exists: the thread is blocked or has ended.
+        // The thread has no later sample: it is blocked or has ended.
         let unproven =
             (self.unproven.iter()).filter(|look| self.is_live && !self.is_among_misses(look.time));
         for look in unproven.take_while(|look| look.time <= now) {
@@ -212,19 +198,15 @@ impl CallerHistory {
     }
 }
 
-/// Evidence for the callers of one stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
-    /// Number of independent observations of the callers, at any time.
     pub(super) observations: u32,
-    /// Time in ns since the last check before the stack; `None` if there is none or it was
-    /// negative.
+    /// Time in ns since the last check before the stack; `None` without one, or if it was negative.
     pub(super) before: Option<u64>,
     /// Time in ns to the first check after it; `None` as for `before`.
     pub(super) after: Option<u64>,
 }
 
-/// Returns true if both lists contain the same activations.
 fn are_same(one: &[Frame], other: &[Frame]) -> bool {
     let activation = |frame: &Frame| (frame.sp, frame.address);
     one.len() == other.len() && one.iter().map(activation).eq(other.iter().map(activation))

@@ -9,14 +9,12 @@ use super::rule::{
 use crate::{Frame, FrameKind, Root};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Maximum number of stored frames of all threads.
 pub(super) const MAX_FRAMES: usize = 1 << 19;
 
-/// Number of cut points of a thread above which old ones are dropped.
+/// Cut points of a thread. Beyond it, old ones are dropped.
 pub(super) const MAX_CUT_POINTS: usize = 128;
 
-/// Maximum number of ambiguous cut points and functions of a thread. The stack of a thread with
-/// more is never stable.
+/// Ambiguous cut points and functions of a thread. A thread with more never has a stable stack.
 const MAX_AMBIGUOUS: usize = 1024;
 
 /// Finds the callers of truncated stacks from earlier and later observations of the same threads.
@@ -78,12 +76,10 @@ pub struct DeepStackCompleter {
     pub(super) frames: usize,
 }
 
-/// Observations of one thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadHistory {
-    /// Time at which the thread is last known to have run.
     last_ran: u64,
-    /// The last observation: frames, index of the first observed one, times and root.
+    /// The last observation.
     last: Vec<Frame>,
     last_observed_from: usize,
     last_begun: u64,
@@ -91,7 +87,6 @@ pub(super) struct ThreadHistory {
     last_root: Option<Root>,
     pub(super) cut_points: FxHashMap<CutPoint, CallerHistory>,
     ambiguous: FxHashSet<CutPoint>,
-    /// Number of ambiguous cut points by function.
     ambiguous_by_function: FxHashMap<u64, u32>,
 }
 
@@ -151,8 +146,8 @@ impl DeepStackCompleter {
         self.frames += thread.frames();
     }
 
-    /// Records a truncated stack, sampled at `time`. `frames` are the frames of its copy, innermost
-    /// first. They show which other cut points are on the stack at that time, and which are not.
+    /// Records a truncated stack, sampled at `time`. `frames` are the frames of the copy, innermost
+    /// first. They also show which other cut points are on the stack.
     pub fn register_cut(
         &mut self,
         id: u64,
@@ -179,7 +174,7 @@ impl DeepStackCompleter {
             let old = time.saturating_sub(2 * DEFERRAL);
             (thread.cut_points).retain(|_, history| history.last_cut >= old);
         }
-        // With so many at once, the thread changes between them too fast to be observed.
+        // With so many at once, the thread changes too fast to be observed.
         if thread.cut_points.len() >= 4 * MAX_CUT_POINTS {
             thread.cut_points.clear();
         }
@@ -203,16 +198,15 @@ impl DeepStackCompleter {
         self.frames += thread.frames();
     }
 
-    /// Returns the callers observed at a cut point, so that the caller can look for them in memory
-    /// and report the result by [`recheck`](Self::recheck).
+    /// Returns the callers observed at a cut point. Look for them in memory and report the result
+    /// by [`recheck`](Self::recheck).
     #[must_use]
     pub fn callers_at(&self, thread: u64, cut: CutPoint) -> Option<&[Frame]> {
         let history = self.threads.get(&thread)?.cut_points.get(&cut)?;
         (!history.callers.is_empty()).then_some(&history.callers)
     }
 
-    /// Returns true if a [recheck](Self::recheck) at `now` would add evidence: callers are known,
-    /// and the last check is not too recent.
+    /// Returns true if a [recheck](Self::recheck) at `now` would add evidence.
     #[must_use]
     pub fn wants_recheck(&self, thread: u64, cut: CutPoint, now: u64) -> bool {
         let thread = self.threads.get(&thread);
@@ -221,8 +215,8 @@ impl DeepStackCompleter {
     }
 
     /// Records whether memory, read from `begun` to `time`, contained the [known
-    /// callers](Self::callers_at). A positive result becomes evidence once the thread's next sample
-    /// shows that the cut point is still on its stack.
+    /// callers](Self::callers_at). A positive result is evidence once the thread's next sample has
+    /// the cut point on its stack.
     pub fn recheck(&mut self, id: u64, cut: CutPoint, stood: bool, begun: u64, time: u64) {
         let Some(thread) = self.threads.get_mut(&id) else {
             return;
@@ -238,9 +232,9 @@ impl DeepStackCompleter {
         }
     }
 
-    /// Returns the callers of a stack [cut](Self::register_cut) at `time`, if the evidence is
-    /// sufficient. `now` uses the same clock: all observations up to `now` have been reported.
-    /// `u64::MAX` if no more will follow.
+    /// Returns the callers of a stack [cut](Self::register_cut) at `time`, if the evidence
+    /// suffices. All observations up to `now` must have been recorded; `u64::MAX` if no more will
+    /// follow.
     #[must_use]
     pub fn complete(&self, id: u64, cut: CutPoint, time: u64, now: u64) -> Completion<'_> {
         if now.saturating_sub(time) < DEFERRAL {
@@ -286,7 +280,6 @@ impl DeepStackCompleter {
 }
 
 impl ThreadHistory {
-    /// Returns the number of stored frames.
     fn frames(&self) -> usize {
         let histories = self.cut_points.values();
         self.last.len()
@@ -296,13 +289,12 @@ impl ThreadHistory {
     }
 }
 
-/// Copy of a truncated stack.
 struct CutCopy<'a, C> {
     cut: CutPoint,
     frames: &'a [Frame],
     slots: Slots,
     code: &'a C,
-    /// True if a signal was handled: the frames may be on two stacks.
+    /// True if a signal was handled, so the frames may be on two stacks.
     has_other_stack: bool,
 }
 
@@ -333,11 +325,10 @@ impl<'a, C: CodeLookup> CutCopy<'a, C> {
     }
 }
 
-/// Index of return address slots. A thread may have hundreds of cut points, and a stack as many
-/// frames.
+/// A thread may have hundreds of cut points, and a stack as many frames.
 #[derive(Default)]
 struct Slots {
-    /// Frame index by slot. If frames share a slot, the innermost one's.
+    /// Frame index by slot; the innermost one's of a shared slot.
     by_slot: FxHashMap<u64, usize>,
 }
 
@@ -350,13 +341,11 @@ impl Slots {
         }
     }
 
-    /// Returns the index in the full list of the frame with this slot.
     fn find(&self, slot: u64) -> Option<usize> {
         self.by_slot.get(&slot).copied()
     }
 }
 
-/// Updates a cut point's history from an observation.
 fn apply(
     (observation, slots): (&StackObservation<'_>, &Slots),
     cut: CutPoint,
@@ -403,13 +392,13 @@ fn apply(
             history.observe(callers, root, look, is_copy);
             report(thread, history, models);
         }
-        // The slot holds another activation or is no longer in use.
+        // The slot holds another activation or is unused.
         None if is_copy || cut.slot > seen[0].slot => is_gone(),
         None => {}
     }
 }
 
-/// Reports new observations of a cut point to the model of its fingerprint.
+/// Reports new observations to the model of the fingerprint.
 fn report(thread: u64, history: &mut CallerHistory, models: &mut CrossThreadModels) {
     let Some(fingerprint) = history.fingerprint else {
         return;

@@ -1,31 +1,29 @@
-//! [`DeepStackCompleter`]: finds the callers of a stack whose copy ends before the root.
+//! [`DeepStackCompleter`]: finds the callers of stacks that were cut before the root.
 //!
-//! Such a copy ends at a [`CutPoint`]: the slot of the next return address, and the function called
-//! from there. The callers beyond it come only from other moments of the same thread: from copies
-//! that reach the root, and from reads of the process's memory. Everything outside the copy is
-//! still in memory if the thread has not returned to it. Both are [observations](StackObservation).
+//! A cut copy ends at a [`CutPoint`]: the slot of the next return address, and the function called
+//! from there. The callers beyond it come from other moments of the same thread: from copies that
+//! reach the root, and from reads of the process's memory, which still holds the rest of the stack
+//! if the thread has not returned to it. Both are [observations](StackObservation).
 //!
-//! One observation proves nothing about another moment. A function may have different callers from
-//! one moment to the next, at the same depth and with the same inner return addresses. The copy
-//! cannot distinguish them. So a stack is completed only if
+//! One observation proves nothing about another moment. The same function may soon have another
+//! caller, with the same depth and inner return addresses. So a stack is completed only if
 //!
-//! - at least four observations found the same callers, the thread ran between them, and none found
-//!   other callers at this cut point;
-//! - and both the last check before the sample and the first one after it found the very same
+//! - at least four observations found the same callers at this cut point and none found others, and
+//!   the thread ran between them;
+//! - and the last check before the sample and the first one after it both found the very same
 //!   activations (stack pointer and return address, up to the root);
 //! - or only one of these checks did, within ten milliseconds, because the cut point is new or the
 //!   thread ended;
 //! - or one check did, within a second, and several threads with equal stacks have the four
 //!   observations: the same return addresses in the same images, at the same distance from the
-//!   root, and never others at that depth under the same function in any thread. Programs that are
-//!   started repeatedly are like that.
+//!   root, and never others at that depth under the same function. Programs that are started
+//!   repeatedly are like that.
 //!
 //! A read of memory is an observation only if the thread's samples before and after it have the cut
-//! point on their stacks. Memory keeps popped frames until they are overwritten, and a large array
-//! that is only used at its start overwrites little. So a late read may find one activation's
-//! return address and another activation's callers above it. These never were on the stack
-//! together, but the mixture may recur when two paths alternate (`fixtures/holes.c`, `turns`).
-//! Evidence *against* callers counts at once, proven or not.
+//! point on their stacks. Memory keeps popped frames, also below a large array that is only used at
+//! its start. So a late read may find one activation's return address below another activation's
+//! callers. The mixture may recur when two paths alternate (`fixtures/holes.c`, `turns`). Evidence
+//! *against* callers counts at once, proven or not.
 //!
 //! ```text
 //!   time, ms       0          1          2          3    ...    40        41 ...          203
@@ -39,17 +37,16 @@
 //! ```
 //!
 //! Each sample is pending for 0.2 s, or until its thread ends, because *later* observations count
-//! too, for or against a completion. Changing callers show up in this time. A function with several
-//! ambiguous cut points is *polymorphic*: it is called from many places (an interpreter's loop, a
-//! recursive walk). Its callers need checks on both sides.
+//! too. Changing callers show up in this time. A function with several ambiguous cut points is
+//! *polymorphic*: it is called from many places (an interpreter's loop, a recursive walk). Its
+//! callers need checks on both sides.
 //!
-//! One error remains possible: a caller that was never observed because it came and went between
-//! two checks that found the other caller. `fixtures/ways.c` and `fixtures/paths.c` provoke this.
+//! One error remains possible: a caller that comes and goes between two checks, which find another
+//! one. `fixtures/ways.c` and `fixtures/paths.c` provoke this.
 //!
-//! Observations must be unbiased: their presence must not depend on the callers. Reads of memory
-//! after each cut sample are unbiased. Complete copies alone are not: a stack short enough for a
-//! complete copy may have other callers than a longer one. So this is for use while recording.
-//! Recordings with stack copies are not completed when they are read.
+//! Observations must not depend on the callers. Reads of memory after each cut sample do not.
+//! Complete copies alone do: a stack short enough for a complete copy may have other callers than a
+//! longer one. So stacks are completed only while recording, not when a recording is read.
 //!
 //! | module | idea |
 //! |---|---|

@@ -2,8 +2,8 @@
 
 use crate::{Frame, Root};
 
-/// The point where a stack copy ends: the slot of the next return address, and the function called
-/// from there.
+/// The end of a stack copy: the slot of the next return address, and the function called from
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CutPoint {
     /// Address of the slot.
@@ -18,13 +18,13 @@ pub struct StackObservation<'a> {
     /// All frames, innermost first.
     pub frames: &'a [Frame],
     /// Index of the first frame observed at `time`: 0 for a complete copy; for a read of memory the
-    /// first frame beyond the copy's end.
+    /// first frame beyond the copy.
     pub observed_from: usize,
     /// Evidence that the last frame is the outermost.
     pub root: Root,
-    /// Time in ns at which the read of memory began; `time` for a copy.
+    /// Start of the read of memory in ns; `time` for a copy.
     pub begun: u64,
-    /// Time in ns of the copy, or at which the read of memory ended.
+    /// Time of the copy, or end of the read of memory, in ns.
     pub time: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct StackObservation<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion<'a> {
     /// The callers beyond the cut point, innermost first, and the evidence that the last one is the
-    /// outermost frame.
+    /// outermost.
     Callers(&'a [Frame], Root),
     /// Undecided: later observations may contradict.
     Pending,
@@ -45,7 +45,6 @@ pub trait CodeLookup {
     /// Returns the address of the function that contains a frame's address.
     fn function_of(&self, frame: &Frame) -> Option<u64>;
 
-    /// Returns the id of the image mapped at an address, and the offset in its file. The id is the
-    /// same in all processes.
+    /// Returns a process-independent id of the image mapped at an address, and the file offset.
     fn image_offset(&self, address: u64) -> Option<(u64, u64)>;
 }

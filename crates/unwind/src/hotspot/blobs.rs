@@ -4,20 +4,17 @@ use crate::code::LEN;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Maximum size of a frame, in bytes.
 pub(crate) const MAX_FRAME: u64 = 16 << 20;
-/// Maximum distance in bytes of code from its header. The interpreter and most methods have less.
+/// Maximum distance in bytes of code from its header. Most code has less.
 const MAX_DISTANCE: u64 = 256 << 10;
-/// Number of bytes of code memory to read at a time when searching for a header.
+/// Step of the search for a header, in bytes.
 const PAGE: u64 = 4096;
-/// Number of bytes of a header to read.
 const HEADER: usize = 112;
-/// Number of leading header bytes that stay constant while the code exists.
+/// Number of header bytes that stay constant while the code exists.
 const UNCHANGING: usize = 80;
-/// Maximum number of cached blobs of a process.
 const MAX_KEPT: usize = 4096;
-/// Number of failed searches after which a process counts as one without HotSpot code. Then only
-/// one stack in 64 is searched.
+/// After this number of failed searches a process counts as non-Java: only one stack in 64 is
+/// searched.
 const MAX_MISSES: usize = 8;
 
 /// Code with a header.
@@ -25,24 +22,23 @@ const MAX_MISSES: usize = 8;
 pub(super) struct Blob {
     pub(super) code_start: u64,
     pub(super) code_end: u64,
-    /// First instruction after the prologue: the frame is complete from here on.
+    /// First instruction after the prologue.
     pub(super) complete: u64,
-    /// Size of the frame in bytes, with return address and saved frame pointer; 0 for none.
+    /// Size in bytes, with return address and saved frame pointer; 0 for none.
     pub(super) frame: u64,
     pub(super) is_interpreter: bool,
-    /// True for the safepoint handler. A signal enters it at a loop's poll; it is not called.
+    /// True for the safepoint handler, entered by a signal at a loop's poll.
     pub(super) is_safepoint: bool,
 }
 
-/// Cache of the blobs found in one process or for one stack.
+/// Blobs found in one process or for one stack.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BlobCache {
     /// By start address of the code.
     found: RefCell<BTreeMap<u64, KnownBlob>>,
-    /// Number of failed searches, for this stack and in total.
+    /// Failed searches, for this stack and in total.
     misses: Cell<(usize, usize)>,
     stack: Cell<usize>,
-    /// True if the process is known to run Erlang code.
     runs_erlang: Cell<bool>,
 }
 
@@ -56,7 +52,7 @@ struct KnownBlob {
 }
 
 impl BlobCache {
-    /// Starts the next stack. Each cached blob is verified again before use.
+    /// Starts the next stack. Cached blobs are verified again before use.
     pub(crate) fn begin_stack(&self) {
         self.stack.set(self.stack.get().wrapping_add(1));
         self.misses.set((0, self.misses.get().1));
@@ -66,30 +62,26 @@ impl BlobCache {
         }
     }
 
-    /// Marks the process as running Erlang.
     pub(crate) fn set_runs_erlang(&self) {
         self.runs_erlang.set(true);
     }
 
-    /// Returns true if the process is known to run Erlang code.
     pub(crate) fn runs_erlang(&self) -> bool {
         self.runs_erlang.get()
     }
 
-    /// Returns true if the cache holds anything about the process.
     pub(crate) fn is_used(&self) -> bool {
         self.runs_erlang.get() || self.misses.get().1 > 0 || !self.found.borrow().is_empty()
     }
 
-    /// Returns true if a cached blob contains this address.
     pub(super) fn has(&self, avma: u64) -> bool {
         let found = self.found.borrow();
         let below = found.range(..=avma).next_back();
         below.is_some_and(|(_, known)| avma < known.blob.code_end)
     }
 
-    /// Returns the blob whose code contains this address. `read` copies memory. A cached blob is
-    /// valid if its header is unchanged, or if the process's memory has become unreadable.
+    /// Returns the blob whose code contains this address. A cached blob is valid if its header is
+    /// unchanged or its memory has become unreadable. `read` copies memory.
     pub(super) fn find(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Option<Blob> {
         let mut found = self.found.borrow_mut();
         let below = found.range_mut(..=avma).next_back();
@@ -125,8 +117,8 @@ impl BlobCache {
         Some(blob)
     }
 
-    /// Returns true if HotSpot code may return to this address without a preceding call: to the
-    /// interpreter, or to the deoptimization handler (`SharedRuntime::deopt_blob`).
+    /// Returns true for return addresses without a preceding call: in the interpreter and the
+    /// deoptimization handler (`SharedRuntime::deopt_blob`).
     pub(crate) fn is_return(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
         let Some(blob) = self.find(avma, &read) else {
             return false;
@@ -137,8 +129,8 @@ impl BlobCache {
     }
 }
 
-/// Returns true for the deoptimization handler of a method. It pushes its own address, by calling
-/// the next instruction (C2) or as a constant (C1), and jumps.
+/// The deoptimization handler pushes its own address, by calling the next instruction (C2) or as a
+/// constant (C1), and jumps.
 fn is_deoptimization(code: Option<&[u8]>) -> bool {
     matches!(
         code,
@@ -149,7 +141,7 @@ fn is_deoptimization(code: Option<&[u8]>) -> bool {
     )
 }
 
-/// Returns the blob, the address of its header, and the header.
+/// Returns the blob, its header's address, and the header.
 fn search(
     avma: u64,
     read: impl Fn(u64, &mut [u8]) -> usize,
@@ -160,7 +152,7 @@ fn search(
     let mut size = PAGE;
     while end > floor {
         let start = end.saturating_sub(size) & !(PAGE - 1);
-        // The last header that starts in this piece may extend into the next one.
+        // A header may extend into the next piece.
         let len = usize::try_from(end - start).ok()? + HEADER;
         bytes.resize(len, 0);
         if read(start, &mut bytes) < len - HEADER {
@@ -183,7 +175,7 @@ fn search(
     None
 }
 
-/// Parses the header at `at`. `None` if it is invalid or its code does not contain `avma`.
+/// Parses a header. `None` if it is invalid or its code does not contain `avma`.
 fn parse(
     at: u64,
     header: &[u8; HEADER],
@@ -251,7 +243,7 @@ mod tests {
 
     const AT: u64 = 0x7f00_0000_2010;
 
-    /// Returns a page of memory that contains a header, as JDK 17 writes it, and its code.
+    /// Returns memory with a header, as JDK 17 writes it, and its code.
     fn memory(change: impl Fn(&mut [u8])) -> impl Fn(u64, &mut [u8]) -> usize {
         let mut header = vec![0; 0x100];
         let mut put = |at: usize, bytes: &[u8]| {

@@ -1,21 +1,21 @@
 //! Java: unwinds code that HotSpot generated.
 //!
-//! Compiled methods keep no frame pointers. Many of them contain no path to a return, since HotSpot
-//! does not compile paths that were never taken. But all its code lies in *blobs*. The header of a
-//! blob says where its code starts and ends, how large the frame is, and from which instruction on
-//! it exists. This module uses the header like HotSpot's own stack walker (`frame::sender`):
+//! Compiled methods keep no frame pointers. Many contain no path to a return, since HotSpot omits
+//! paths that were never taken. But all its code lies in *blobs*, each with a header: start and end
+//! of the code, size of the frame, first instruction with a complete frame. This module uses it
+//! like HotSpot's own stack walker (`frame::sender`):
 //!
-//! - a method or a stub with a frame: the frame size leads to the return address. The caller's
-//!   frame pointer lies below it. A method sampled in code that pushes words (string comparison)
-//!   has its return address a few words further up. It then must follow a call in such code;
+//! - a method or a stub with a frame: the frame size leads to the return address, with the caller's
+//!   frame pointer below. If the method was sampled in code that pushes words (string comparison),
+//!   the return address is a few words further up and must follow a call in HotSpot code;
 //! - the interpreter: a frame pointer, with the caller's stack pointer below the saved one. Its
 //!   callees return to code without a preceding call;
 //! - other code (stubs without a frame, adapters): like any code.
 //!
-//! The search for a header runs from the code towards lower addresses, in the process's memory. A
-//! header is valid only if all its addresses and sizes are consistent and it contains the address.
-//! So random data does not pass for a header. The layout is that of JDK 9 to 21
-//! (`src/hotspot/share/code/codeBlob.hpp`). Versions with another layout have no valid header.
+//! The search for a header runs from the code towards lower addresses. A header is valid only if
+//! all its addresses and sizes are consistent and it contains the address. The layout is that of
+//! JDK 9 to 21 (`src/hotspot/share/code/codeBlob.hpp`); versions with another layout have no valid
+//! header.
 
 mod blobs;
 
@@ -27,30 +27,26 @@ use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Registers};
 use blobs::{Blob, MAX_FRAME};
 
-/// Maximum number of words pushed temporarily within a method: big number multiplication pushes
-/// five.
+/// Maximum number of words pushed within a method: big number multiplication pushes five.
 const MAX_PUSHED: u64 = 8;
-/// Maximum number of instructions of an epilogue, or of the code after a poll that interrupts it.
+/// Maximum number of instructions of an epilogue, or after a poll in one.
 const EPILOGUE: usize = 8;
 /// Maximum number of instructions of a prologue; the interpreter's has about 60.
 const PROLOGUE: usize = 128;
-/// Maximum number of instructions before the interpreter reloads its bytecode pointer.
+/// Maximum number of instructions until the interpreter reloads its bytecode pointer.
 const RETURN_ENTRY: usize = 16;
 /// DWARF number of r13, which passes the caller's stack pointer to the interpreter.
 const R13: u8 = 13;
 
-/// Outcome of [`step`].
 pub(crate) enum Outcome {
     Caller(Caller, FoundBy),
-    /// HotSpot code with a frame, but the frame is invalid. A guess would be wrong.
+    /// HotSpot code with an invalid frame: a guess would be wrong.
     Nothing,
     /// Other code, or code without a frame.
     NotMine,
 }
 
-/// Steps out of HotSpot code.
-///
-/// `exact`: the frame made no call (sampled or interrupted).
+/// Steps out of HotSpot code. `exact`: the frame made no call.
 pub(crate) fn step<M: Memory + ?Sized, C: CodeSource>(
     blobs: &BlobCache,
     registers: &mut Registers,
@@ -124,7 +120,7 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
             .flatten();
         interrupted = polled.is_some_and(polls);
         if !interrupted {
-            // String comparison and similar code pushes words temporarily.
+            // String comparison and similar code pushes words.
             let calls = |at: u64| {
                 text.is_return_address(at) && blobs.find(at.wrapping_sub(1), read).is_some()
             };
@@ -133,7 +129,7 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
         }
     }
     let slot = above.wrapping_sub(8);
-    // The memory of an exited process is unreadable. Then only known blobs count.
+    // An exited process has no readable memory; then only known blobs count.
     if text.read(address, &mut [0]) == 0 && !blobs.has(address) {
         return None;
     }
@@ -185,9 +181,9 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
             }
             _ => {}
         }
-        // Between frames, r13 is the caller's stack pointer; within a frame it points to bytecode.
-        // Between frames, the frame pointer belongs to another frame, unless the code has just
-        // returned from a call and is about to reload r13.
+        // r13 is the caller's stack pointer between frames and points to bytecode within a frame.
+        // Between frames, the frame pointer belongs to another frame, unless a call has just
+        // returned and r13 is about to be reloaded.
         let in_frame = |now: &Registers| {
             let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
             r13.is_some_and(|above| above > MAX_FRAME)

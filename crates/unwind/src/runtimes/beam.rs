@@ -1,35 +1,32 @@
 //! Erlang: code of its JIT compiler (BeamAsm, since OTP 24).
 //!
-//! A process has its stack in its heap, and the stack pointer points there. Its outermost function
-//! returns to the *start* of a function that ends the process. The words before each function
-//! (`ErtsCodeInfo`) identify it: a call, module and name as atoms, and the arity.
+//! A process has its stack in its heap. Its outermost function returns to the *start* of a function
+//! that ends the process. `ErtsCodeInfo` precedes each function: a call, module and name as atoms,
+//! and the arity.
 //!
 //! A function keeps terms on the stack. Their lowest bits differ from a return address's. With an
 //! emulator option, it also keeps frame pointers.
 //!
-//! C code runs on the stack of a scheduler thread. The scheduler's registers lie at its low end,
-//! and the calling Erlang code has their address in a register.
+//! C code runs on the stack of a scheduler thread, with the scheduler's registers at its low end.
+//! The calling Erlang code has their address in a register.
 
 use crate::arch::x86_64::RBX;
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Size in bytes of `ErtsCodeInfo`, which precedes a function.
+/// Size in bytes.
 const INFO: usize = 40;
-/// Tag bits of a word.
 const TAG: u64 = 0x3f;
-/// Bits that are 0 in return addresses, but not in terms.
+/// These bits are 0 in return addresses, but not in terms.
 const TERM: u64 = 3;
-/// Maximum number of terms of a function on the stack. Compilers generate fewer.
+/// Compilers generate fewer.
 const MAX_TERMS: u64 = 1024;
-/// Tag of atoms.
 const ATOM: u64 = 0x0b;
 /// Distance in bytes from the stack pointer to the scheduler's registers during a C call.
 const ABOVE: u64 = 0x80;
-/// Alignment in bytes of the scheduler's registers.
 const ALIGN: u64 = 64;
 
-/// Returns true if an Erlang function without parameters starts at this address. Calls never return
-/// there, so a process that returns there ends.
+/// Returns true if an Erlang function without parameters starts here. Calls never return there; a
+/// process that returns there ends.
 pub(crate) fn ends_process(address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
     let mut info = [0; INFO];
     let Some(start) = address.checked_sub(INFO as u64) else {
@@ -46,8 +43,8 @@ pub(crate) fn ends_process(address: u64, read: impl Fn(u64, &mut [u8]) -> usize)
     is_atom(word(16)) && is_atom(word(24)) && word(32) == Some(0)
 }
 
-/// Returns the first slot that holds no term, on the stack of a function that made a call, and its
-/// word: the return address, or the frame pointer below it. The error is the first unreadable slot.
+/// Returns the first stack slot that holds no term, and its word: the return address, or the frame
+/// pointer below it. The error is the first unreadable slot.
 pub(crate) fn first_address<M: Memory + ?Sized>(
     sp: u64,
     memory: &M,
@@ -61,15 +58,15 @@ pub(crate) fn first_address<M: Memory + ?Sized>(
     })
 }
 
-/// Returns true if this is a caller without an image that called C code on a scheduler's stack. Its
-/// own caller is on an Erlang process's stack, or it is the scheduler's main loop.
+/// Returns true for the caller, without an image, of C code on a scheduler's stack. Its own caller
+/// is on an Erlang stack, or it is the scheduler's main loop.
 pub(crate) fn is_on_scheduler<P: Modules + ?Sized>(registers: &Registers, modules: &P) -> bool {
     let sp = registers.sp();
     let above = registers.get(RBX).map(|rbx| rbx.wrapping_sub(sp));
     if registers.arch() != Arch::X86_64 || above != Some(ABOVE) || !sp.is_multiple_of(ALIGN) {
         return false;
     }
-    // `call *%rax` or `call *disp(%rip)`: Erlang code calls all C functions like this.
+    // `call *%rax` or `call *disp(%rip)`, as Erlang code calls C functions.
     let mut before = [0; 6];
     let start = registers.ip().wrapping_sub(before.len() as u64);
     modules.code(start, &mut before) == before.len()

@@ -1,18 +1,16 @@
-//! Go: finds the callers on the stack from which the runtime switched away.
+//! Go: finds the callers on the stack that the runtime left.
 //!
 //! A goroutine's stack is in the heap. `systemstack`, `asmcgocall`, C callbacks and vDSO calls run
-//! their callees on the thread's own stack, or again on the goroutine's: see [`Switch`]. No stack
-//! copy contains both. Two sources describe the other stack:
+//! on the thread's own stack, or again on the goroutine's: see [`Switch`]. No stack copy contains
+//! both. Two sources describe the other stack:
 //!
 //! - The kernel's frame pointer chain ([`Memory::frame_pointer_chain`]), since Go code links frames
-//!   across stacks. Where the chain leaves the copy, its return addresses are the callers. Each of
-//!   them must be in code that keeps frame pointers and, if readable, follow a call of the function
-//!   below it. A frameless function that makes a call, such as `systemstack`, is missing from the
-//!   chain, so the chain skips its caller. That caller is identified by its argument: only one call
-//!   site loads the address of this callee ([`Site`]).
+//!   across stacks. Outside the copy, its return addresses are the callers. Each must be in code
+//!   that keeps frame pointers and, if readable, follow a call of the function below it. The chain
+//!   omits the caller of a frameless function such as `systemstack`. It is identified by its
+//!   argument: only one call site loads the address of this callee ([`Site`]).
 //! - The code after the call, where C code uses the frame pointer for other values. `asmcgocall`
-//!   saves on the thread's stack the goroutine and the distance of its stack pointer from its
-//!   stack's end.
+//!   saves the goroutine and the stack pointer's distance from the end of its stack.
 
 use crate::arch::x86_64::{RBP, RSP};
 use crate::simulate::{CodeSource, PathState, Stop};
@@ -25,22 +23,21 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::{Cell, RefCell};
 
-/// Maximum number of instructions from the call to the return; `asmcgocall` has 7.
+/// Maximum number of instructions from call to return; `asmcgocall` has 7.
 const MAX_BACK: usize = 24;
 
-/// Maximum size in bytes of a Go function whose calls are searched.
+/// Maximum size in bytes of a Go function to search.
 const MAX_FUNCTION: u64 = 1 << 20;
 
-/// Maximum number of entries in each cache.
 const MAX_KNOWN: usize = 1 << 14;
 
-/// Caches of checked calls, by state of the mappings ([`Modules::generation`]). Reading code and
-/// finding function starts takes longer than all other steps here.
+/// Caches of checked calls, by state of the mappings ([`Modules::generation`]): reading code and
+/// finding function starts is slow.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownCalls {
-    /// By return address and an address in the function below: whether the call may target it.
+    /// By return address and an address in the function below.
     calls: RefCell<FxHashMap<[u64; 3], bool>>,
-    /// By the addresses of a frame, its callee and its caller's caller: the address of its caller.
+    /// Caller's address by the addresses of a frame, its callee and its caller's caller.
     direct: RefCell<FxHashMap<[u64; 4], u64>>,
 }
 
@@ -52,8 +49,8 @@ impl KnownCalls {
         }
     }
 
-    /// Returns false if the call before a return address targets a function that does not contain
-    /// `below`.
+    /// Returns false if the call before `address` certainly targets another function than the one
+    /// at `below`.
     fn may_call<P: Modules + ?Sized>(&self, address: u64, below: u64, modules: &P) -> bool {
         let key = modules
             .generation()
@@ -85,15 +82,13 @@ fn remember<const N: usize, T>(known: &RefCell<FxHashMap<[u64; N], T>>, key: [u6
     known.insert(key, value);
 }
 
-/// Result of a step across a switch.
 pub(crate) enum Beyond {
-    /// The caller. The registers are the caller's.
+    /// The registers are the caller's.
     Caller(Caller, FoundBy),
-    /// End of the stack. All remaining frames have been added.
+    /// All remaining frames have been added.
     End(UnwindOutcome),
 }
 
-/// A frame that made its call on another stack.
 pub(crate) struct SwitchedFrame<'a, M: ?Sized, P: ?Sized, C> {
     pub(crate) memory: &'a M,
     pub(crate) modules: &'a P,
@@ -102,12 +97,11 @@ pub(crate) struct SwitchedFrame<'a, M: ?Sized, P: ?Sized, C> {
     pub(crate) bias: u64,
     pub(crate) switch: Switch,
     pub(crate) known: &'a KnownCalls,
-    /// Maximum number of frames.
     pub(crate) limit: usize,
 }
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M, P, C> {
-    /// Continues from the last of `frames`, whose registers are given.
+    /// Continues from the last of `frames`. `registers` are that frame's.
     pub(crate) fn step(&self, registers: &mut Registers, frames: &mut Vec<Frame>) -> Beyond {
         let Some(&frame) = frames.last() else {
             return Beyond::End(UnwindOutcome::Complete(Root::SwitchedStack));
@@ -121,8 +115,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
         };
         match self.switch {
             Switch::Never => Beyond::End(UnwindOutcome::Complete(Root::SwitchedStack)),
-            // `morestack`: the function that needs more stack and its caller are only in memory
-            // that changes soon.
+            // The callers are only in memory that `morestack` soon overwrites.
             Switch::Again => unknown(MissingWord::Unknown),
             Switch::OwnFrame => {
                 let Some(fp) = fp else {
@@ -188,13 +181,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
         }
     }
 
-    /// Returns true if the byte before this address is mapped code.
     fn is_code(&self, address: u64) -> bool {
         let inside = address.checked_sub(1);
         inside.is_some_and(|inside| self.modules.find(inside).is_some())
     }
 
-    /// Returns the caller of the last of `frames`, whose caller's frame pointer is `fp`.
+    /// `fp`: the frame pointer of the caller of the last of `frames`.
     fn direct_caller(&self, frames: &[Frame], fp: u64) -> Option<u64> {
         let [.., callee, frame] = frames else {
             return None;
@@ -246,8 +238,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
     }
 }
 
-/// Returns the kernel's return addresses from the frame with this frame pointer on. `None` if the
-/// copied stack does not match the chain up to there.
+/// Returns the kernel's return addresses from this frame pointer on, if the copied stack matches
+/// the chain up to there.
 fn chain_from<M: Memory + ?Sized>(fp: u64, memory: &M) -> Option<&[u64]> {
     let (mut at, mut rest) = memory.frame_pointer_chain()?;
     while at != fp {
@@ -261,9 +253,8 @@ fn chain_from<M: Memory + ?Sized>(fp: u64, memory: &M) -> Option<&[u64]> {
     Some(rest)
 }
 
-/// Adds the callers of the last of `frames` from the kernel's chain, which starts at its frame
-/// pointer `fp`; `direct` is a caller missing from the chain. Adds nothing and returns `None` if
-/// they do not lead to a root.
+/// Adds the callers of the last of `frames` from the kernel's chain, starting at `fp`; `direct` is
+/// a caller that the chain omits. Adds nothing and returns `None` if they do not lead to a root.
 pub(crate) fn by_chain<M, P>(
     fp: u64,
     direct: Option<u64>,
@@ -316,7 +307,7 @@ fn follow<P: Modules + ?Sized>(
         match goes_on(frame, table, module, modules) {
             Some(Some(root)) => return Some(UnwindOutcome::Complete(root)),
             Some(None) => {}
-            // The chain ends at `main`'s caller, whose frame pointer is not an address.
+            // The chain ends at `main`'s caller, which has no frame pointer.
             None if at + 1 == count && ends_process(address, modules) => {
                 return Some(UnwindOutcome::Complete(Root::ExitFollows));
             }
@@ -362,7 +353,6 @@ fn goes_on<P: Modules + ?Sized>(
     (leads_on && !rule.rule.signal).then_some(None)
 }
 
-/// Returns true if goroutines end by returning to this address.
 fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     let mut code = [0; 7];
     let start = address.wrapping_sub(1);
@@ -378,8 +368,8 @@ fn ends_process<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     code::exits(code.get(..len).unwrap_or(&[]))
 }
 
-/// Returns the target of the direct call before a return address: `Some(None)` for other
-/// instructions, `None` if the code is unreadable.
+/// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
+/// if it is unreadable.
 fn call_target<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<Option<u64>> {
     let mut call = [0; 5];
     let known = modules.code(address.checked_sub(5)?, &mut call) == call.len();
@@ -398,7 +388,6 @@ fn jumps<P: Modules + ?Sized>(function: u64, modules: &P) -> bool {
     matches!(code, [] | [0xe9 | 0xeb, ..] | [0xff, 0x25, ..])
 }
 
-/// Returns the start of the function that contains this address.
 fn function_of<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
     let module = modules.find(address)?;
     let start = (module.table?).function_start(address.wrapping_sub(module.bias))?;
@@ -413,7 +402,7 @@ fn called(address: u64, slot: u64) -> Caller {
     }
 }
 
-/// Memory that records the first unreadable word.
+/// Records the first unreadable word.
 struct NotedMemory<'m, M: ?Sized> {
     memory: &'m M,
     missing: Cell<Option<u64>>,

@@ -1,29 +1,27 @@
 //! Guile: code of its JIT compiler.
 //!
 //! C code calls a trampoline through a pointer. The trampoline makes a frame, saves the
-//! callee-saved registers, and jumps into the JIT code. The code keeps this frame until it jumps
-//! back to the code that removes it. So the trampoline's first instructions describe the frame,
-//! provided that the return address lies at the distance that they imply.
+//! callee-saved registers, and jumps into the JIT code, which keeps this frame until it jumps back.
+//! So the trampoline's first instructions describe the frame, if the return address lies at the
+//! distance that they imply.
 
 use super::NotedReads;
 use crate::arch::x86_64::{RBP, RBX, RSP};
 use crate::step::Caller;
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Maximum size of a frame in words: all callee-saved registers, and some for alignment.
+/// All callee-saved registers, and some for alignment.
 const MAX_WORDS: u64 = 8;
-/// Number of bytes of a trampoline to read.
 const TRAMPOLINE: usize = 64;
 
-/// Frame of a trampoline.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Frame {
     size: u64,
-    /// Saved registers, with their offset from the stack pointer.
+    /// With their offset from the stack pointer.
     saved: Vec<(u8, u8)>,
 }
 
-/// Steps out of code behind a trampoline. `None` if nothing fits; the registers are then unchanged.
+/// Steps out of code behind a trampoline. `None`, with unchanged registers, if nothing fits.
 pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
 where
     M: Memory + ?Sized,

@@ -1,14 +1,13 @@
 //! LuaJIT: traces, its machine code for loops.
 //!
-//! A trace has no frame of its own. It runs in the frame of the interpreter, which jumped to it,
-//! and uses the space below for values that do not fit into registers. The interpreter has a single
-//! CFI rule, which says where it saved its caller's registers. The frame is where that rule makes
-//! sense: its return address follows a call of the interpreter, and the state of the Lua thread and
-//! the previous frame lie beside it.
+//! A trace runs in the frame of the interpreter, which jumped to it, and uses the space below. The
+//! interpreter has a single CFI rule, which says where it saved its caller's registers. The frame
+//! is where that rule makes sense: its return address follows a call of the interpreter, with the
+//! state of the Lua thread and the previous frame beside it.
 //!
-//! The lowest such place is the frame. Places above it belong to outer calls. A stale frame of an
-//! earlier call below it is unlikely: the trace's space would have to contain it and all C frames
-//! in between, without having overwritten any of it.
+//! The lowest such place is the frame; others above it belong to outer calls. A stale frame below
+//! it is unlikely: the trace's space would have to contain it and all C frames in between, without
+//! having overwritten any of it.
 //!
 //! Supports LuaJIT 2.1 on x86-64 with 64-bit pointers (GC64, the default since 2022): `lj_frame.h`,
 //! `lj_obj.h`.
@@ -19,7 +18,7 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, RuleRef, Value};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Size in bytes of the interpreter's frame, including the return address.
+/// In bytes, including the return address.
 const FRAME: i32 = 80;
 /// Callee-saved registers and their offsets from the caller's stack pointer.
 const SAVED: [(u8, i32); 4] = [(RBX, -24), (RBP, -16), (14, -40), (15, -32)];
@@ -27,17 +26,15 @@ const SAVED: [(u8, i32); 4] = [(RBX, -24), (RBP, -16), (14, -40), (15, -32)];
 const RETURN: u64 = 72;
 const STATE: u64 = 16;
 const BEFORE: u64 = 32;
-/// Flag bits of a frame address.
 const FLAGS: u64 = 3;
-/// Maximum stack space of a trace in bytes: 255 slots of 4 bytes.
+/// 255 slots of 4 bytes.
 const MAX_ROOM: u64 = 1024;
-/// Number of bytes of a function to search for a jump into the interpreter.
 const MAX_FUNCTION: usize = 256;
 /// Offset of an object's type, and the type of Lua threads.
 const TYPE: usize = 9;
 const THREAD: u8 = 6;
 
-/// Steps out of a trace. `None` if nothing fits; the registers are then unchanged.
+/// Steps out of a trace. `None`, with unchanged registers, if nothing fits.
 pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
 where
     M: Memory + ?Sized,
@@ -87,7 +84,7 @@ where
     }
     modules.find(address.wrapping_sub(1))?.table?;
     let rule = entered(super::callee(address, modules)?, modules)?;
-    // The thread's *current* frame proves nothing: the process has continued since the sample.
+    // The thread's *current* frame proves nothing: it has run since the sample.
     let mut object = [0; TYPE + 1];
     let is_known = modules.code(state, &mut object) == object.len();
     (!is_known || object.last() == Some(&THREAD)).then_some(rule)
@@ -130,7 +127,6 @@ fn entered<P: Modules + ?Sized>(function: u64, modules: &P) -> Option<RuleRef<'_
         })
 }
 
-/// Returns true for the interpreter's rule.
 fn is_interpreter(rule: RuleRef<'_>) -> bool {
     let saved = rule.saved();
     let has = |&(register, offset): &(u8, i32)| {

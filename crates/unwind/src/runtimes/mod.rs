@@ -1,7 +1,7 @@
-//! Stack layouts of runtimes whose code has no call frame information.
+//! Stack layouts of runtimes without call frame information.
 //!
-//! Each runtime is detected from code and memory. A layout applies only if all its parts fit.
-//! `hotspot` is the largest and has a folder of its own.
+//! Each runtime is detected from code and memory; a layout applies only if all its parts fit.
+//! `hotspot` has a folder of its own.
 //!
 //! | module | idea |
 //! |---|---|
@@ -20,8 +20,8 @@ pub(crate) mod sbcl;
 use crate::{Module, Modules};
 use std::cell::Cell;
 
-/// The code of a process, with a record of failed reads. The innermost matching place is the frame.
-/// If code is unreadable, a place is not refuted, and a match above it may belong to an outer call.
+/// Records failed reads. The innermost matching place is the frame. If code is unreadable, a place
+/// is not refuted, and a match above it may belong to an outer call.
 struct NotedReads<'p, P: ?Sized> {
     modules: &'p P,
     has_failed: Cell<bool>,
@@ -63,8 +63,8 @@ impl<P: Modules + ?Sized> Modules for NotedReads<'_, P> {
     }
 }
 
-/// Returns the target of the call before a return address: a direct call, or a call through a
-/// pointer beside the code. Resolves procedure linkage tables.
+/// Returns the target of a direct call, or of a call through a pointer beside the code. Resolves
+/// PLT entries.
 fn callee<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
     let mut call = [0; 6];
     let start = address.checked_sub(call.len() as u64)?;

@@ -1,19 +1,18 @@
-//! SBCL: `call_into_lisp`, the function by which C code calls Lisp, and Lisp-to-Lisp calls.
+//! SBCL: C code that calls Lisp through `call_into_lisp`, and Lisp-to-Lisp calls.
 //!
-//! In the first thread, Lisp code has a stack of its own. Call frame information leads from there
-//! back to the stack of `main`, which is not part of the copy.
+//! In the first thread, Lisp code has a stack of its own. CFI leads from there back to the stack of
+//! `main`, which is not in the copy.
 //!
 //! The caller prepares the callee's frame: it saves its frame pointer there, sets it to the new
-//! frame, and calls. The callee first moves the return address beside the saved frame pointer, and
-//! finally restores the frame pointer. Until that move, the slot holds an earlier call's return
-//! address.
+//! frame, and calls. The callee first moves the return address beside the saved frame pointer.
+//! Until then, that slot holds an earlier call's return address.
 
 use super::callee;
 use crate::arch::x86_64::{RBP, RSP};
 use crate::{Memory, Modules, Registers};
 
-/// Bytes before and after the return address: the call of a function object, the test for one or
-/// several values, and the restore of the saved registers.
+/// Code around the return address: the call of a function object, the test for one or several
+/// values, and the restore of the saved registers.
 const CALL: [u8; 3] = [0xff, 0x50, 0xfd];
 const BEHIND: [u8; 14] = [
     0x73, 0x03, 0x48, 0x89, 0xdc, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5b,
@@ -31,8 +30,8 @@ pub(crate) fn called_lisp<P: Modules + ?Sized>(address: u64, modules: &P) -> boo
 /// First instruction of a function: `pop [rbp + 8]`.
 const ENTRY: [u8; 3] = [0x8f, 0x45, 0x08];
 
-/// Maximum distance in bytes of the callee's frame above the stack pointer at a call: the space for
-/// its variables.
+/// Maximum distance in bytes of the callee's frame above the stack pointer: the space for its
+/// variables.
 const MAX_RESERVED: u64 = 64 << 10;
 
 /// `mov [rsp], rbp; mov rbp, rsp`: sets up the frame of a full call.
@@ -41,8 +40,8 @@ const FULL_CALL: [u8; 7] = [0x48, 0x89, 0x2c, 0x24, 0x48, 0x8b, 0xec];
 /// Length of `mov eax, imm32`, which may precede the call, and of `call rel32`.
 const LONG: usize = 5;
 
-/// Returns the registers as they will be after the callee's return, for code sampled after it
-/// prepared its callee's frame and before the callee's first instruction.
+/// Returns the registers after the callee's return, for code sampled between preparing its callee's
+/// frame and the callee's first instruction.
 pub(crate) fn before_call<M: Memory + ?Sized, P: Modules + ?Sized>(
     registers: &Registers,
     memory: &M,
@@ -58,8 +57,8 @@ pub(crate) fn before_call<M: Memory + ?Sized, P: Modules + ?Sized>(
         return None;
     }
     let (before, behind) = code.split_at(FULL_CALL.len() + LONG);
-    // Before these instructions the frame pointer is still its own, even if the top of the stack
-    // looks like a prologue's.
+    // Before these instructions the frame pointer is still its own, even if the stack looks like a
+    // prologue's.
     let (saves, sets) = FULL_CALL.split_at(4);
     if behind.starts_with(&FULL_CALL) || (before.ends_with(saves) && behind.starts_with(sets)) {
         return Some(*registers);
@@ -79,7 +78,6 @@ pub(crate) fn before_call<M: Memory + ?Sized, P: Modules + ?Sized>(
     is_made.then_some(callers)
 }
 
-/// Returns true if the call before a return address targets a Lisp function.
 fn calls_lisp<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     let mut code = [0; ENTRY.len()];
     callee(address, modules)

@@ -1,11 +1,10 @@
-//! [`simulate_to_return`] for AArch64. It models the few instructions that move the stack pointer,
-//! or save and restore callee-saved registers.
+//! [`simulate_to_return`] for AArch64. Models the few instructions that move the stack pointer, or
+//! save and restore callee-saved registers.
 //!
-//! As on x86-64, conditions are not evaluated. An unsupported instruction makes its destination
-//! register unknown. The return address is in the link register, either untouched or reloaded on
-//! the path. A path that saves an unknown link register after a call has run into the next
-//! function, so that call does not return. Source of the encodings: Arm Architecture Reference
-//! Manual for A-profile, section C4.1.
+//! As on x86-64, conditions are not evaluated. Unsupported instructions make their destination
+//! register unknown. The return address is in the link register, untouched or reloaded. A path that
+//! saves an unknown link register has run into the next function after a call that does not return.
+//! Source of the encodings: Arm Architecture Reference Manual for A-profile, section C4.1.
 
 use super::path::{Exit, MAX_BRANCHES};
 use super::window::{CodeSource, CodeWindow};
@@ -13,23 +12,20 @@ use crate::arch::aarch64::{LR, SP};
 use crate::{Arch, Memory, Registers};
 use rustc_hash::FxHashSet;
 
-/// Maximum number of simulated instructions for one frame.
 const MAX_INSTRUCTIONS: usize = 2000;
 
-/// Maximum number of tracked stack writes along a path.
 const MAX_WRITTEN: usize = 64;
 
-/// Register number that means the stack pointer or zero, depending on the instruction.
+/// Stack pointer or zero, depending on the instruction.
 const SP_OR_ZERO: u8 = 31;
 
-/// System calls that do not return: `exit`, `exit_group`.
+/// `exit` and `exit_group`.
 const EXITS: [u64; 2] = [93, 94];
 
-/// Registers that a call may clobber: x0 to x18, and the link register.
+/// Registers that a call may clobber.
 const CLOBBERED: [std::ops::RangeInclusive<u8>; 2] = [0..=18, LR..=LR];
 
-/// Simulates the code from the frame's program counter to the return. Replaces the registers by the
-/// caller's.
+/// Simulates the code up to the return. Replaces the registers by the caller's.
 pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -75,7 +71,7 @@ pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
             let slot = path.loaded.iter().rev().find(|(of, _)| *of == returns_to);
             let slot = slot.map_or(0, |(_, slot)| *slot);
             let Some(address) = path.registers.get(returns_to) else {
-                // Either the slot is unreadable, or the path lost the value.
+                // Unreadable, or lost on the path.
                 unreadable = unreadable.or((slot != 0).then_some(slot));
                 break;
             };
@@ -91,30 +87,28 @@ pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     unreadable.map_or(Exit::Lost, Exit::Unreadable)
 }
 
-/// Successor of an instruction.
 enum Flow {
     Next,
-    /// To the next instruction, or to this address.
+    /// To the next instruction, or here.
     Branch(u64),
     Jump(u64),
     /// To the address in this register.
     Return(u8),
-    /// To another function, as a tail call.
+    /// A tail call.
     Leave,
-    /// To code that ends the thread or the process.
+    /// To the end of the thread or process.
     Exit,
     /// Unknown or invalid.
     Lost,
 }
 
-/// Registers and stack along one path.
 #[derive(Clone)]
 struct Path {
     ip: u64,
     registers: Registers,
-    /// Words written to the stack along the path; `None` if the value is unknown.
+    /// `None`: the value is unknown.
     written: Vec<(u64, Option<u64>)>,
-    /// Registers that still hold a loaded value, with the slot it came from.
+    /// Registers that still hold a loaded value, with its slot.
     loaded: Vec<(u8, u64)>,
     /// True once the path has saved an unknown link register.
     is_elsewhere: bool,
@@ -146,7 +140,6 @@ impl Path {
         }
     }
 
-    /// Applies an instruction to registers and stack.
     fn execute<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) -> Flow {
         match bits(word, 25, 4) {
             0b1010 | 0b1011 => self.branch(word),
@@ -160,7 +153,7 @@ impl Path {
                 }
             }
             0b0111 | 0b1111 => {
-                // Vector instructions. Results in general registers become unknown.
+                // Vector instructions. They may set a general register.
                 let to_general =
                     word & 0x5f20_fc00 == 0x1e20_0000 || word & 0xbfe0_fc00 == 0x0e00_3c00;
                 if to_general {
@@ -168,7 +161,7 @@ impl Path {
                 }
                 Flow::Next
             }
-            // Scalable vectors. Their prologues may move the stack pointer by an unknown amount.
+            // Scalable vectors. Prologues move the stack pointer by an unknown amount.
             0b0010 => {
                 if word & 0xffff_f800 == 0x043f_5000 || word & 0xffa0_f800 == 0x0420_5000 {
                     self.assign_sp(register(word, 0), None);
@@ -224,8 +217,7 @@ impl Path {
             self.assign(0, None);
             return Flow::Next;
         }
-        // Hints, barriers, system registers. Signing and authentication need no action, since
-        // signatures are masked.
+        // Hints, barriers, system registers. Signatures are masked, so signing needs no action.
         if word & 0xffc0_0000 == 0xd500_0000 {
             if bits(word, 19, 3) & 0b110 == 0b110 && bits(word, 21, 1) == 1 {
                 self.assign(register(word, 0), None);
@@ -265,8 +257,7 @@ impl Path {
                 });
                 self.assign_or_flags(word, value.filter(|_| is_64));
             }
-            // and, orr, eor: align the stack pointer, which is later restored from the frame
-            // pointer.
+            // and, orr, eor: align the stack pointer, later restored from the frame pointer.
             0b100 => match bits(word, 29, 2) {
                 0b11 => self.assign(to, None),
                 _ => self.assign_sp(to, None),
@@ -391,7 +382,7 @@ impl Path {
         }
     }
 
-    /// Returns the address of a load or store and updates the base: mode 1 is post-index, 3
+    /// Returns the address of a load or store and updates the base. Mode 1: post-index, 3:
     /// pre-index.
     fn address(&mut self, base: u8, mode: u32, by: u64) -> Option<u64> {
         let before = self.registers.get(base);
@@ -433,7 +424,7 @@ impl Path {
         }
     }
 
-    /// Returns the value of a register. Number 31 is zero.
+    /// Register 31 is zero.
     fn get(&self, register: u8) -> Option<u64> {
         match register {
             SP_OR_ZERO => Some(0),
@@ -441,15 +432,15 @@ impl Path {
         }
     }
 
-    /// Sets a register. Ignores number 31, the zero register.
+    /// Register 31 is ignored.
     fn assign(&mut self, register: u8, value: Option<u64>) {
         if register != SP_OR_ZERO {
             self.assign_sp(register, value);
         }
     }
 
-    /// Sets the destination of an addition. Number 31 is ignored if the instruction sets flags;
-    /// otherwise it is the stack pointer.
+    /// Sets an addition's destination. Register 31 is ignored if flags are set, else the stack
+    /// pointer.
     fn assign_or_flags(&mut self, word: u32, value: Option<u64>) {
         match bits(word, 29, 1) {
             1 => self.assign(register(word, 0), value),
@@ -457,7 +448,7 @@ impl Path {
         }
     }
 
-    /// Sets a register. Number 31 is the stack pointer.
+    /// Register 31 is the stack pointer.
     fn assign_sp(&mut self, register: u8, value: Option<u64>) {
         self.loaded.retain(|(of, _)| *of != register);
         match value {

@@ -1,10 +1,10 @@
 //! [`SimulationCache`]: replays earlier searches.
 //!
-//! The result of a simulation depends on registers and stack. The instructions it tries, and their
-//! order, mostly do not. So the cache logs the relevant steps of a search: instructions that change
-//! tracked state, deferred branches, and paths that ended because of register or memory contents. A
-//! replay with other registers gives the result of a new search, if the code bytes are unchanged
-//! and every path ends where it did. Otherwise a new search is necessary.
+//! The result of a simulation depends on registers and stack, but the tried instructions and their
+//! order mostly do not. So the cache logs the steps that matter: instructions that change tracked
+//! state, deferred branches, and paths that ended because of register or memory contents. The
+//! replay is valid if the code bytes are unchanged and every path ends at the same step. Otherwise
+//! a new search runs.
 
 use super::path::{Exit, PathState};
 use super::window::{CodeSnapshots, CodeSource, CodeWindow};
@@ -13,28 +13,28 @@ use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::RefCell;
 
-/// Maximum size in bytes. Beyond it the cache is cleared.
+/// Beyond it the cache is cleared.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Counts of the simulation cache, which holds searches for the return in code without call frame
-/// information. Each lookup is one hit or one miss. Each miss causes a new search.
+/// Counts of the cache of simulations of code without call frame information. Each lookup is one
+/// hit or one miss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimulationCacheStats {
-    /// Hits: the search was replayed.
+    /// Replayed searches.
     pub hits: u64,
-    /// Misses: there is no search from this address in this state of the mappings.
+    /// Misses without an entry for this address and state of the mappings.
     pub misses_unknown: u64,
-    /// Misses: the code has changed, as JIT code may.
+    /// Misses because the code has changed, as JIT code may.
     pub misses_code_changed: u64,
-    /// Misses: with these registers and this stack, a path ends at another step.
+    /// Misses because a path ends at another step with these registers and this stack.
     pub misses_other_path: u64,
-    /// Number of times the cache was cleared to make room.
+    /// Times the cache was cleared to make room.
     pub clears: u64,
 }
 
-/// Cache of searches by state of the mappings ([`Modules::generation`](crate::Modules::generation))
-/// and start address.
+/// By state of the mappings ([`Modules::generation`](crate::Modules::generation)) and start
+/// address.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SimulationCache {
     kept: RefCell<Kept>,
@@ -47,7 +47,6 @@ struct Kept {
     stats: SimulationCacheStats,
 }
 
-/// A logged search.
 #[derive(Debug, Clone)]
 struct Search {
     code: CodeSnapshots,
@@ -57,37 +56,33 @@ struct Search {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// An instruction after which the path continues.
+    /// The path continues.
     Execute(Instruction),
-    /// A deferred branch.
     Fork,
-    /// An instruction that ends the path, since the simulation cannot continue after it.
+    /// The path ends: the instruction cannot be simulated.
     Stop(Instruction),
-    /// A return to an invalid address, which ends the path.
+    /// The path ends: the return address is invalid.
     NoReturn,
     /// The path ends for any registers and memory.
     End,
 }
 
-/// End of the last path of a search.
 #[derive(Debug, Clone)]
 pub(super) enum PathEnd {
-    /// A return that removes `popped` more bytes from the stack.
+    /// Removes `popped` more bytes from the stack.
     Return { popped: u64 },
-    /// Code that ends the thread or the process.
+    /// The thread or process ends.
     Exit,
-    /// No return, like all paths before.
+    /// No path returned.
     Lost,
 }
 
-/// Reason why a search cannot be replayed.
 enum Miss {
     Unknown,
     CodeChanged,
     OtherPath,
 }
 
-/// Log of a search for later replay.
 #[derive(Default)]
 pub(super) struct SimulationLog {
     steps: Vec<Step>,
@@ -115,18 +110,16 @@ impl SimulationLog {
         }
     }
 
-    /// Logs a deferred branch.
     pub(super) fn forks(&mut self) {
         self.steps.push(Step::Fork);
     }
 
-    /// Logs a return to an invalid address.
     pub(super) fn does_not_return(&mut self) {
         self.steps.push(Step::NoReturn);
     }
 
-    /// Logs that a path ends for any registers and memory. Its steps since the last branch are
-    /// useless.
+    /// Logs the end of a path that is independent of registers and memory. Drops its steps since
+    /// the last branch.
     pub(super) fn ends_path(&mut self) {
         let goes_on = |step: &Step| matches!(step, Step::Execute(_));
         let used = self.steps.iter().rposition(|step| !goes_on(step));
@@ -154,13 +147,12 @@ impl SimulationCache {
         }
     }
 
-    /// Returns the counts so far.
     pub(crate) fn stats(&self) -> SimulationCacheStats {
         self.kept.borrow().stats
     }
 
-    /// Replays the search from the frame's program counter. Replaces the registers by the caller's.
-    /// `None` if a new search is necessary.
+    /// Replays the search from this program counter. Replaces the registers by the caller's. `None`
+    /// if a new search is necessary.
     pub(super) fn replay<M: Memory + ?Sized, C: CodeSource>(
         &self,
         generation: u64,
@@ -188,7 +180,7 @@ impl SimulationCache {
         replayed.ok()
     }
 
-    /// Caches a search with the code it read. Does nothing if `code` is `None` (too much code).
+    /// Caches a search, unless it read too much code.
     pub(super) fn insert(
         &self,
         generation: u64,
@@ -213,13 +205,12 @@ impl SimulationCache {
             kept.stats.clears += 1;
         }
         kept.bytes += bytes;
-        // The size of a replaced search stays counted until the cache is cleared.
+        // A replaced search counts until the cache is cleared.
         kept.searches.insert((generation, ip), search);
     }
 }
 
 impl Search {
-    /// Returns true if all code that the search read is unchanged.
     fn is_of_this_code<C: CodeSource>(&self, text: &C) -> bool {
         let mut now = [0; CodeWindow::LEN];
         self.code.iter().all(|(avma, piece)| {

@@ -1,36 +1,32 @@
-//! [`frame_pointer_use`]: decides from the code ahead which frame the frame pointer belongs to.
+//! [`frame_pointer_use`]: finds the owner of the frame pointer from the code ahead.
 //!
-//! In a prologue the frame pointer is still the caller's, and unwinding by it would skip the
-//! caller. Code that accesses memory by it, or removes a frame with it, has set up its own frame
-//! before.
+//! In a prologue the frame pointer is still the caller's; using it would skip the caller. Code that
+//! accesses memory by it, or removes a frame with it, has its own frame.
 
 use super::path::MAX_BRANCHES;
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 
-/// Maximum number of instructions to read.
 const MAX_INSTRUCTIONS: usize = 256;
 
-/// First use of the frame pointer in the code ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FramePointerUse {
     /// The function accesses its own frame.
     OwnFrame,
-    /// The function saves it or sets it to a new frame, so it is still the caller's. `is_first`: no
-    /// earlier instruction moves the stack pointer.
+    /// Saved or replaced, so it is the caller's. `is_first`: the stack pointer has not moved
+    /// before.
     CallersFrame { is_first: bool },
-    /// The caller has prepared the frame. The function pops the return address from the top of the
-    /// stack into it.
+    /// The caller has prepared the frame. The return address is popped from the top of the stack
+    /// into it.
     HandedFrame,
     /// Inconclusive.
     Unknown,
-    /// The code cannot be read.
     Unreadable,
 }
 
-/// Returns the first use of the frame pointer from `ip` on. Follows straight-line code; if that is
-/// inconclusive, continues at the last branch target. For x86-64.
+/// Returns the first use of the frame pointer from `ip` on, in straight-line code or after the last
+/// inconclusive branch. For x86-64.
 pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointerUse {
     let mut window = CodeWindow::default();
     if window.at(ip, 1, text).is_empty() {
@@ -70,7 +66,7 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointe
     FramePointerUse::Unknown
 }
 
-/// Returns an instruction's use of the frame pointer. `None` if it does not involve it.
+/// `None` if the instruction does not involve the frame pointer.
 fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
     let is_register = |operand: u32, register: Register| {
         instruction.op_kind(operand) == OpKind::Register

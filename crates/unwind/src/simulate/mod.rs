@@ -1,12 +1,11 @@
 //! Simulates the rest of a function where there is no call frame information.
 //!
-//! The simulation runs from the next instruction to the return. It tracks the stack pointer and the
-//! callee-saved registers, so the state at the return is the caller's. It needs only the code, and
-//! works in leaf functions, prologues, epilogues and callers, with and without frame pointers:
-//! musl, `_init`, PLT entries, assembly.
+//! The simulation runs up to the return. It tracks the stack pointer and the callee-saved
+//! registers, so the final state is the caller's. It needs only the code, and works anywhere in a
+//! function, with and without frame pointers: musl, `_init`, PLT entries, assembly.
 //!
 //! Conditions are not evaluated: at a branch, the next instruction is tried first, then the target.
-//! Calls are assumed to return. After one that does not (`abort`), the code may belong to another
+//! Calls are assumed to return. After one that does not (`abort`), the path may run into another
 //! function, so the result must be checked.
 //!
 //! | module | idea |
@@ -15,7 +14,7 @@
 //! | `path` | [`PathState`]: registers and stack along one path |
 //! | `aarch64` | the same search for AArch64 |
 //! | `cache` | [`SimulationCache`]: replays earlier searches |
-//! | `frame_pointer` | [`frame_pointer_use`]: owner of the frame that the frame pointer points to |
+//! | `frame_pointer` | [`frame_pointer_use`]: whether the frame pointer is the function's own |
 //! | `window` | [`CodeWindow`]: buffered reads of code |
 
 mod aarch64;

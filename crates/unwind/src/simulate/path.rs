@@ -5,56 +5,45 @@ use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-/// Maximum number of tracked stack writes along a path.
 const MAX_WRITTEN: usize = 64;
 
-/// Maximum number of deferred branches.
 pub(super) const MAX_BRANCHES: usize = 64;
 
-/// Result of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Exit {
-    /// A return to `address`, read from `slot`. The registers are the caller's.
+    /// The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// Code that ends the thread or the process.
+    /// The thread or process ends.
     End,
-    /// Paths reached returns, but the return addresses are unreadable. The first one's slot.
+    /// Slot of the first unreadable return address.
     Unreadable(u64),
-    /// No path reached a return.
     Lost,
 }
 
-/// End of a path that was simulated in a straight line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
-    /// The requested state.
     Done,
-    /// A return to `address`, read from `slot`. The registers are the caller's.
+    /// The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// A jump to an address in a register.
     Jump(u64),
     /// A call, another jump, or an unsupported instruction.
     Nothing,
 }
 
-/// Registers and stack after the instructions of a path.
 #[derive(Clone)]
 pub(crate) struct PathState {
     pub(super) ip: u64,
     pub(super) registers: Registers,
-    /// Words written to the stack along the path; `None` if the value is unknown.
+    /// `None`: the value is unknown.
     pub(super) written: Vec<(u64, Option<u64>)>,
-    /// Stack pointer at the start. The function's return address lies there or above.
+    /// The function's return address lies there or above.
     pub(super) start_sp: u64,
-    /// True once an instruction has set the frame pointer.
     pub(super) sets_frame_pointer: bool,
-    /// True while the frame pointer belongs to a frame made for a callee: see
-    /// [`PathState::makes_callees_frame`].
+    /// True while the frame pointer belongs to a callee: see [`PathState::makes_callees_frame`].
     pub(super) has_callees_frame: bool,
 }
 
 impl PathState {
-    /// Starts at the program counter of these registers.
     pub(crate) fn new(registers: &Registers) -> Self {
         Self {
             ip: registers.ip(),
@@ -74,8 +63,8 @@ impl PathState {
         &self.registers
     }
 
-    /// Simulates at most `limit` instructions until `done`. If the straight path fails, continues
-    /// at the target of the last forward branch.
+    /// Simulates up to `limit` instructions until `done`. If the path fails, continues at the last
+    /// skipped forward branch.
     pub(crate) fn follow_straight<M: Memory + ?Sized, C: CodeSource>(
         &mut self,
         memory: &M,
@@ -133,8 +122,8 @@ impl PathState {
         Stop::Nothing
     }
 
-    /// Returns the caller's registers after a return through `slot` that removes `popped` more
-    /// bytes from the stack.
+    /// Returns the caller's registers after a return that removes `popped` more bytes from the
+    /// stack.
     pub(super) fn returned(mut self, slot: u64, popped: u64) -> Registers {
         self.registers.keep(Arch::X86_64.callee_saved());
         let sp = slot.wrapping_add(8).wrapping_add(popped);
@@ -142,7 +131,7 @@ impl PathState {
         self.registers
     }
 
-    /// Reads a word of the stack, including writes along the path.
+    /// Reads a word, including writes along the path.
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
@@ -150,15 +139,14 @@ impl PathState {
         }
     }
 
-    /// Returns true if calls change the state: a frame pointer set along the path may be the
-    /// callee's.
+    /// Returns true if a call may change the frame pointer, since it may be the callee's.
     pub(super) const fn follows_calls(&self) -> bool {
         self.sets_frame_pointer
     }
 
-    /// Returns true for `mov rbp, REG` if REG points to a copy of the current frame pointer. SBCL
-    /// makes a frame for a callee like this: `lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov
-    /// rbp, rsi; call`. A function sets up its own frame from the stack pointer.
+    /// Returns true for `mov rbp, REG` if REG points to a copy of the frame pointer: SBCL's frame
+    /// for a callee (`lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov rbp, rsi; call`). Own
+    /// frames start from rsp.
     fn makes_callees_frame<M: Memory + ?Sized>(
         &self,
         instruction: &Instruction,
@@ -174,12 +162,11 @@ impl PathState {
         is_move && saved().is_some_and(|saved| self.registers.get(RBP) == Some(saved))
     }
 
-    /// Marks a frame pointer that was set for a callee as unknown, since the callee restores the
-    /// caller's.
+    /// Marks a frame pointer that belongs to a callee as unknown.
     ///
-    /// The return address beside a function's own frame existed at the start of the path, or was
-    /// copied there along it. If the stack pointer was already below the callee's frame at the
-    /// start, that word is an earlier callee's.
+    /// The return address beside a function's own frame existed at the start, or was copied along
+    /// the path. If the stack pointer started below the callee's frame, the word is an earlier
+    /// callee's.
     fn forget_callees_frame(&mut self) {
         let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
             return;
@@ -197,8 +184,7 @@ impl PathState {
         }
     }
 
-    /// Applies an instruction to stack pointer, saved registers and stack. Returns false if the
-    /// stack pointer is unknown afterwards.
+    /// Applies an instruction. Returns false if the stack pointer is unknown afterwards.
     pub(super) fn execute<M: Memory + ?Sized>(
         &mut self,
         instruction: &Instruction,
@@ -308,7 +294,6 @@ impl PathState {
         }
     }
 
-    /// Returns the address of a memory operand, if its registers are known.
     fn stack_address(&self, instruction: &Instruction) -> Option<u64> {
         let base = number(instruction.memory_base())?;
         let base = self.registers.get(base)?;
@@ -331,7 +316,7 @@ fn immediate(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// Returns the DWARF number of a general register or of the register it is part of.
+/// Returns the DWARF number of the full register.
 fn number(register: Register) -> Option<u8> {
     Some(match register.full_register() {
         Register::RAX => 0,

@@ -8,13 +8,12 @@ use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// Maximum number of simulated instructions for one frame.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Initial capacity for visited instructions. Few searches visit more.
+/// Few searches visit more instructions.
 const SEEN: usize = 112;
 
-/// Simulates the code from the frame's program counter to the return. Replaces the registers by the
-/// caller's. With a `generation`, replays an earlier search if `cache` has one.
+/// Simulates the code up to the return. Replaces the registers by the caller's. With a
+/// `generation`, replays an earlier search if possible.
 pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -38,7 +37,6 @@ pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     exit
 }
 
-/// Tries all paths and logs the steps that matter.
 fn search<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,

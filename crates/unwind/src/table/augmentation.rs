@@ -1,14 +1,12 @@
 //! Removes AArch64 augmentations that do not affect unwinding.
 //!
-//! In a CIE's augmentation, `B` means that return addresses are signed with the B key, `G` that
-//! frames are tagged (DWARF for the Arm 64-bit Architecture, section 5.2.2; LLVM's
-//! `AArch64FrameLowering`). Neither has data or changes the location of the return address. gimli
-//! rejects a CIE with unknown letters, and with it all its FDEs.
+//! `B` in a CIE means that return addresses are signed with the B key, `G` that frames are tagged
+//! (DWARF for the Arm 64-bit Architecture, section 5.2.2; LLVM's `AArch64FrameLowering`). Neither
+//! has data. gimli rejects a CIE with unknown letters, and with it all its FDEs.
 
 use super::index::Entry;
 
-/// Removes the letters from all CIEs of a section. The rest of a CIE moves forward, and
-/// `DW_CFA_nop` fills the gap at its end.
+/// Removes the letters from all CIEs of a section. `DW_CFA_nop` fills the gap at the end of a CIE.
 pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
     let mut at = 0;
     while let Some(entry) = Entry::read(bytes, at) {
@@ -22,7 +20,7 @@ pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
     }
 }
 
-/// Removes the letters from one CIE, given from its version field on.
+/// `cie` starts with the version field.
 fn take_out_of(cie: &mut [u8]) {
     let Some(text) = cie.get(1..) else { return };
     let Some(end) = text.iter().position(|byte| *byte == 0).map(|len| 1 + len) else {
@@ -31,7 +29,7 @@ fn take_out_of(cie: &mut [u8]) {
     if cie.get(1) != Some(&b'z') {
         return;
     }
-    // Each byte moves once, for any number of letters.
+    // Each byte moves once.
     let mut kept = 2;
     for at in 2..end {
         if !matches!(cie[at], b'B' | b'G') {
@@ -50,7 +48,7 @@ fn take_out_of(cie: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Returns a CIE with this augmentation, and an FDE that must stay unchanged.
+    /// Returns a CIE, and an FDE that must stay unchanged.
     fn section(augmentation: &[u8]) -> Vec<u8> {
         let mut cie = vec![0, 0, 0, 0, 1];
         cie.extend(augmentation);
@@ -61,7 +59,7 @@ mod tests {
         bytes
     }
 
-    /// A hostile CIE of many letters is scanned once, not once for each letter.
+    /// A hostile CIE of many letters needs a single scan.
     #[test]
     fn many_letters_take_no_time() {
         let letters = vec![b'B'; 4 << 20];

@@ -9,23 +9,23 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-/// Number of FDEs in a block. Smaller blocks make the first lookup cheaper, since the stacks of a
-/// compiler touch a small part of its functions. Larger ones share more rules and need fewer cells.
+/// Number of FDEs in a block. Fewer make the first lookup cheaper, since a compiler's stacks touch
+/// a small part of its functions. More share more rules and need fewer cells.
 pub(crate) const FDES: usize = 4;
 
-/// Number of rules up to which a duplicate is found by linear search.
+/// Up to this number of rules, duplicates are found by linear search.
 const FEW: usize = 24;
 
 /// Maximum number of rows of one FDE. The longest known functions have a few hundred.
 const MAX_ROWS: usize = 1 << 13;
 
-/// Rule index for code without FDE.
+/// Code without FDE.
 const NO_FDE: u16 = u16::MAX;
-/// Rule index for unreadable rows.
+/// Unreadable rows.
 const BAD: u16 = u16::MAX - 1;
 
-/// Rows sorted by address. A row is a start (relative to the table's base) and a rule index, six
-/// bytes in total. Most functions share a few rules.
+/// Rows sorted by address: a start relative to the table's base and a rule index, six bytes in
+/// total. Most functions share a few rules.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) starts: Box<[u32]>,
@@ -35,7 +35,6 @@ pub(crate) struct Block {
     spans: Box<[Span]>,
 }
 
-/// Result of a lookup in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InBlock<'a> {
     Rule(&'a Rule),
@@ -44,14 +43,12 @@ pub(crate) enum InBlock<'a> {
 }
 
 impl Block {
-    /// Returns the row for an address relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> InBlock<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
         self.row(behind.wrapping_sub(1))
     }
 
-    /// Returns the row with this number.
     #[inline]
     pub(crate) fn row(&self, number: usize) -> InBlock<'_> {
         match self.indices.get(number).copied() {
@@ -80,7 +77,6 @@ impl Block {
         self.rules.len()
     }
 
-    /// Returns the heap memory of the block in bytes.
     pub(crate) fn heap_size(&self) -> usize {
         size_of_val(&*self.starts)
             + size_of_val(&*self.indices)
@@ -90,7 +86,6 @@ impl Block {
     }
 }
 
-/// Compiles the FDEs of a block.
 pub(crate) struct Compiler<'a, 's, S> {
     pub(crate) section: &'s S,
     pub(crate) bases: &'s BaseAddresses,
@@ -103,7 +98,7 @@ impl<'a, S> Compiler<'a, '_, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
-    /// Compiles the FDEs at these offsets, sorted by start. `end` is the start of the next block.
+    /// Compiles the FDEs at these offsets. `end` is the start of the next block.
     pub(crate) fn block(&mut self, offsets: &[u32], end: u32) -> Block {
         let mut fdes = Vec::with_capacity(offsets.len());
         for &offset in offsets {
@@ -175,7 +170,7 @@ where
     }
 }
 
-/// A rule with its registers, as a key to find duplicates.
+/// Finds duplicate rules.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     cfa: Cfa,
@@ -184,7 +179,6 @@ struct Key {
     saved: Vec<Saved>,
 }
 
-/// A block under construction.
 struct Rows {
     arch: Arch,
     starts: Vec<u32>,
@@ -192,9 +186,8 @@ struct Rows {
     rules: Vec<Rule>,
     saved: Vec<Saved>,
     spans: Vec<Span>,
-    /// Index of all rules after the first few.
+    /// All rules after the first few.
     known: FxHashMap<Key, u16>,
-    /// Registers of the current row.
     registers: Vec<Saved>,
     known_spans: FxHashMap<Span, u32>,
 }
@@ -224,7 +217,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row. Merges it with the preceding row if both have the same rule.
+    /// Adds a row, or merges it with an equal preceding one.
     fn push(&mut self, start: u32, index: u16) {
         if self.indices.last() == Some(&index) {
             return;
@@ -238,7 +231,7 @@ impl Rows {
         self.indices.push(index);
     }
 
-    /// Returns the index of this row's rule. Adds the rule if it is new.
+    /// Returns the index of this row's rule.
     fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, signal: bool) -> u16 {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

@@ -10,12 +10,11 @@ use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Ven
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum memory of the compiled rows and rules of one section, in bytes. A program uses some
-/// thousand of its functions, which take a few MiB.
+/// A program's rows take a few MiB.
 const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// A copy of a section, an index of its FDEs, and the rows compiled so far. The first thread that
-/// needs an FDE compiles its block of a few FDEs. Later lookups take no lock.
+/// needs an FDE compiles its block. Later lookups take no lock.
 #[derive(Debug)]
 pub(crate) struct Cfi {
     arch: Arch,
@@ -23,26 +22,22 @@ pub(crate) struct Cfi {
     base: u64,
     bases: BaseAddresses,
     bytes: Box<[u8]>,
-    /// Offset in the section of each FDE, in address order.
+    /// Section offset of each FDE, in address order.
     offsets: Box<[u32]>,
     /// Start of the first FDE of each block.
     starts: Box<[u32]>,
     blocks: Box<[OnceLock<Box<Block>>]>,
-    /// Memory of the compiled blocks in bytes.
     row_bytes: AtomicUsize,
 }
 
-/// Result of a lookup in a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'a> {
     Rule(RuleRef<'a>),
-    /// No FDE covers the code.
     NoFde,
     /// An FDE covers the code, but is unreadable.
     Bad,
 }
 
-/// A rule with its block and the section's bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RuleRef<'a> {
     pub(crate) rule: &'a Rule,
@@ -56,7 +51,6 @@ impl<'a> RuleRef<'a> {
         self.block.saved(self.rule)
     }
 
-    /// Returns the bytes of an expression.
     pub(crate) fn expression(&self, index: u32) -> Option<&'a [u8]> {
         let span = self.block.span(index)?;
         self.bytes
@@ -66,7 +60,7 @@ impl<'a> RuleRef<'a> {
 }
 
 impl Cfi {
-    /// Parses a section. Adds the SVMA ranges of its FDEs to `described`.
+    /// Adds the SVMA ranges of all FDEs to `described`.
     pub(crate) fn new(
         elf: &Elf<'_>,
         section: Section<'_>,
@@ -122,7 +116,7 @@ impl Cfi {
         }
     }
 
-    /// Returns the rule for an address relative to the table's base.
+    /// `address` is relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> Found<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
@@ -145,8 +139,7 @@ impl Cfi {
         }
     }
 
-    /// Returns the block with this number. Compiles it on first use. `None` if the number is too
-    /// large, or if all compiled blocks exceed the memory limit.
+    /// Compiles the block on first use. `None` if there is no such block, or at the memory limit.
     pub(crate) fn block(&self, number: usize) -> Option<&Block> {
         let cell = self.blocks.get(number)?;
         Some(match cell.get() {
@@ -221,19 +214,16 @@ impl Cfi {
         self.blocks.len()
     }
 
-    /// Returns the blocks compiled so far.
     pub(crate) fn compiled(&self) -> impl Iterator<Item = &Block> {
         self.blocks
             .iter()
             .filter_map(|block| block.get().map(|block| &**block))
     }
 
-    /// Returns the memory of the compiled blocks in bytes.
     pub(crate) fn row_bytes(&self) -> usize {
         self.row_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the memory without the compiled blocks, in bytes.
     pub(crate) fn index_size(&self) -> usize {
         self.bytes.len()
             + size_of_val(&*self.offsets)
@@ -242,7 +232,7 @@ impl Cfi {
     }
 }
 
-/// Returns the start of the FDE that contains the address, out of the FDEs at these offsets.
+/// Returns the start of the FDE that contains the address.
 fn start_of<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

@@ -1,5 +1,4 @@
-//! Finds the parts of an ELF file that a table needs: segments, entry point, and the sections with
-//! call frame information.
+//! Finds the parts of an ELF file that a table needs.
 
 use crate::{Arch, TableError};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
@@ -9,31 +8,28 @@ use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
 use std::borrow::Cow;
 
-/// Maximum size of a call frame section in bytes, decompressed. A table keeps a copy of it, and a
-/// hostile sparse file needs no disk space for a huge section. The largest known ones have about 50
-/// MB.
+/// Maximum size of a section in bytes, decompressed, since a table copies it and a hostile file can
+/// be sparse. The largest known ones have about 50 MB.
 pub(crate) const MAX_SECTION: usize = 64 << 20;
 
 type Header = FileHeader64<object::LittleEndian>;
 
-/// The parts of an ELF file that a table needs.
 pub(crate) struct Elf<'a> {
     pub(crate) arch: Arch,
     pub(crate) entry: u64,
     pub(crate) segments: Segments,
     pub(crate) eh_frame: Option<Section<'a>>,
     pub(crate) debug_frame: Option<Section<'a>>,
-    /// SVMA of `.eh_frame_hdr`, from the program headers.
+    /// From the program headers.
     pub(crate) eh_frame_hdr: Option<u64>,
-    /// True if a section was skipped because it exceeds [`MAX_SECTION`].
+    /// True if a section exceeds [`MAX_SECTION`].
     pub(crate) has_too_long: bool,
-    /// True if the Go compiler generated the image. Its code keeps frame pointers.
+    /// True if the Go compiler generated the image.
     pub(crate) is_go: bool,
     /// File offset and length of the Go runtime's list of functions.
     pub(crate) go_functions: Option<(u64, u64)>,
-    /// Address ranges of procedure linkage tables.
     pub(crate) plts: Vec<(u64, u64)>,
-    /// SVMA of `.text`, the base of text-relative pointers.
+    /// Base of text-relative pointers.
     pub(crate) text: Option<u64>,
     pub(crate) got: Option<u64>,
 }
@@ -82,7 +78,7 @@ impl<'a> Elf<'a> {
         Ok(elf)
     }
 
-    /// Reads the section headers. Changes nothing if they are missing or damaged.
+    /// Ignores missing or damaged section headers.
     fn read_sections(&mut self, header: &Header, bytes: impl ReadRef<'a>) {
         let endian = object::LittleEndian;
         let Ok(sections) = header.sections(endian, bytes) else {
@@ -129,8 +125,8 @@ impl<'a> Elf<'a> {
         }
     }
 
-    /// Returns the `.eh_frame` that the `.eh_frame_hdr` at `svma` points to. Its end is unknown:
-    /// the number of entries is limited by the terminator or by the header's table.
+    /// Returns the `.eh_frame` that `.eh_frame_hdr` points to. Its end is unknown, so the
+    /// terminator or the header's table limits the number of entries.
     fn eh_frame_behind(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<Section<'a>> {
         let hdr = self.mapped(bytes, svma)?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(svma);
@@ -139,7 +135,7 @@ impl<'a> Elf<'a> {
             return None;
         };
         let count = hdr.table().map(|table| table.iter(&bases).size_hint().0);
-        // The end is unknown, so the first part of a longer segment is enough.
+        // The first part of a longer segment is enough.
         let bytes = self.mapped(bytes, svma)?;
         Some(Section {
             bytes: Cow::Borrowed(bytes.get(..MAX_SECTION).unwrap_or(bytes)),
@@ -148,17 +144,16 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// Returns the bytes mapped at this address, up to the end of the segment.
+    /// Returns the bytes up to the end of the segment.
     fn mapped(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<&'a [u8]> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
         part(bytes, offset, left)
     }
 }
 
-/// Maximum number of bytes of one read.
 const MAX_PART: u64 = 64 << 20;
 
-/// Returns up to `len` bytes of a file at an offset, at most 64 MiB.
+/// Returns up to `len` bytes of a file, at most 64 MiB.
 pub(super) fn part<'a>(bytes: impl ReadRef<'a>, offset: u64, len: u64) -> Option<&'a [u8]> {
     let left = bytes.len().ok()?.checked_sub(offset)?;
     let len = len.min(left).min(MAX_PART);
@@ -177,15 +172,13 @@ fn header<'a>(bytes: impl ReadRef<'a>) -> Result<&'a Header, TableError> {
     Header::parse(bytes).map_err(|_| TableError::NotAnElf)
 }
 
-/// Contents of a section.
 enum Contents<'a> {
     Bytes(Cow<'a, [u8]>),
-    /// The section exceeds [`MAX_SECTION`] bytes.
     TooLong,
 }
 
-/// Returns the bytes of a section, decompressed. `None` if they are not in the file (debug files
-/// have only the headers) or cannot be decompressed.
+/// Returns the bytes of a section, decompressed. `None` if they are damaged or not in the file
+/// (debug files have only the headers).
 fn contents<'a>(
     section: &object::elf::SectionHeader64<object::LittleEndian>,
     bytes: impl ReadRef<'a>,

@@ -3,14 +3,12 @@
 use crate::{Arch, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-/// Maximum length in bytes. The longest known code, in glibc's dynamic linker, has about 70.
+/// In bytes. The longest known one, in glibc's dynamic linker, has about 70.
 const MAX_LEN: usize = 256;
 
-/// Returns the length in bytes of the entry function at the start of `code`. It ends with an
-/// unconditional jump, a return, an invalid instruction, or a call before padding.
-///
-/// `_start` differs from other functions: it is written in assembly, calls or jumps to C, and never
-/// returns.
+/// Returns the length in bytes of the entry function: up to an unconditional jump, a return, an
+/// invalid instruction, or a call before padding. `_start` is assembly code that calls or jumps to
+/// C and never returns.
 pub(crate) fn len(arch: Arch, code: &[u8]) -> u64 {
     let code = code.get(..MAX_LEN).unwrap_or(code);
     match arch {
@@ -41,7 +39,7 @@ fn x86_64(code: &[u8]) -> u64 {
     decoder.position() as u64
 }
 
-/// Instructions: A64 `b`, `br`, `ret`, `udf`.
+/// Ends at `b`, `br`, `ret` or `udf`.
 fn aarch64(code: &[u8]) -> u64 {
     let ends = |word: &[u8; 4]| {
         let word = u32::from_le_bytes(*word);

@@ -1,4 +1,4 @@
-//! [`FunctionRanges`]: the function bounds of an image, from its call frame information.
+//! [`FunctionRanges`]: the function bounds of an image.
 
 use super::cfi::{Cfi, eh_frame};
 use super::elf::{Elf, part};
@@ -14,10 +14,8 @@ use std::ops::Range;
 /// Function bounds of an ELF image by its FDEs, without symbols. A part that was split off
 /// (`.cold`) is a function of its own.
 ///
-/// On x86-64, lookups search the table of `.eh_frame_hdr` and read only a few pages of a big image.
-/// On AArch64, without that table, or with a `.debug_frame`, parsing builds a list of all ranges.
-///
-/// Does not keep the file's bytes. Each lookup needs them as an argument.
+/// On x86-64, lookups read a few pages of the table in `.eh_frame_hdr`. On AArch64, without that
+/// table, or with a `.debug_frame`, parsing lists all ranges. Each lookup needs the file's bytes.
 #[derive(Debug)]
 pub struct FunctionRanges {
     arch: Arch,
@@ -27,18 +25,17 @@ pub struct FunctionRanges {
     source: Source,
 }
 
-/// Number of bytes to read before a return address: the longest call.
+/// Length in bytes of the longest call.
 const BEFORE: u64 = 7;
 
 #[derive(Debug)]
 enum Source {
     Index(Index),
-    /// Disjoint ranges of SVMAs, ascending.
+    /// Disjoint SVMA ranges, ascending.
     List(Box<[Range<u64>]>),
 }
 
-/// Position in the file of `.eh_frame_hdr`, whose table is sorted by address, and of its
-/// `.eh_frame`.
+/// File ranges of `.eh_frame_hdr`, whose table is sorted by address, and of `.eh_frame`.
 #[derive(Debug)]
 struct Index {
     arch: Arch,
@@ -48,11 +45,10 @@ struct Index {
 }
 
 impl FunctionRanges {
-    /// Parses the headers. Without an index also all FDEs, which takes about 100 ns for each.
+    /// Parses the headers. Without an index also all FDEs, in about 100 ns each.
     ///
     /// # Errors
-    /// [`TableError`] for unusable images. Without call frame information the result has no
-    /// functions.
+    /// [`TableError`] for unusable images. Without call frame information there are no functions.
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
         let elf = Elf::parse(bytes)?;
         let index = match (elf.arch, &elf.debug_frame) {
@@ -76,9 +72,9 @@ impl FunctionRanges {
     }
 
     /// Returns true if the call before a return address belongs to the outermost frame of a stack:
-    /// code at the image's entry point, a function whose call frame information says that it has no
-    /// caller, or code that ends the thread or the process after the call. `offset` is the return
-    /// address as a file offset, `bytes` the whole file.
+    /// to code at the entry point, to a function without caller by its call frame information, or
+    /// to code that ends the thread or process after the call. `offset` is the return address's
+    /// file offset, `bytes` the whole file.
     ///
     /// Needs no symbols: works for stripped programs, custom start code, any C library, and Go.
     #[must_use]
@@ -117,15 +113,15 @@ impl FunctionRanges {
         };
         let before = before.get(..BEFORE as usize).unwrap_or(&[]);
         let behind = behind.get(..code::LEN).unwrap_or(behind);
-        // Described code has callers unless its description denies it.
+        // Described code has callers by default.
         has_no_caller.is_none()
             && (code::exits(behind)
                 || code::is_exit(before, behind)
                 || code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit))
     }
 
-    /// Returns the range of the function that contains this SVMA. `bytes` is the parsed file.
-    /// `None` for procedure linkage tables.
+    /// Returns the range of the function that contains this SVMA. `None` for PLT entries. `bytes`
+    /// is the parsed file.
     #[must_use]
     pub fn at(&self, bytes: &[u8], svma: u64) -> Option<Range<u64>> {
         let is_in = |&(start, end): &(u64, u64)| start <= svma && svma < end;
@@ -174,7 +170,6 @@ impl FunctionRanges {
 }
 
 impl Index {
-    /// Finds the index. `None` if it is missing or has no table.
     fn find(elf: &Elf<'_>, bytes: &[u8]) -> Option<Self> {
         let svma = elf.eh_frame_hdr?;
         let place = |svma| {
@@ -221,8 +216,8 @@ impl Index {
 }
 
 impl Index {
-    /// Returns true if the call frame information at this SVMA says that the function has no
-    /// caller. `None` if there is none.
+    /// Returns true if the function has no caller by its call frame information, `None` without
+    /// any.
     fn has_no_caller(&self, bytes: &[u8], svma: u64) -> Option<bool> {
         let hdr = EhFrameHdr::new(bytes.get(self.hdr.clone())?, LittleEndian);
         let hdr = hdr.parse(&self.bases, 8).ok()?;
@@ -242,8 +237,7 @@ impl Index {
     }
 }
 
-/// Returns the ranges of all FDEs, ascending. An overlapping range ends at the start of the next
-/// one.
+/// Returns the ranges of all FDEs, ascending. Overlaps are cut at the next start.
 fn described(mut elf: Elf<'_>) -> Vec<Range<u64>> {
     let base = elf.segments.code_start();
     let sections = [(elf.eh_frame.take(), true), (elf.debug_frame.take(), false)];

@@ -9,17 +9,16 @@ use rustc_hash::FxHashMap;
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Cie<'a> = CommonInformationEntry<Slice<'a>>;
 
-/// One FDE: its code range and its position in the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fde {
-    /// First address, relative to the table's base.
+    /// Relative to the table's base.
     pub(crate) start: u32,
-    /// Address after the last byte, relative to the table's base.
+    /// Relative to the table's base, exclusive.
     pub(crate) end: u32,
     pub(crate) offset: u32,
 }
 
-/// Cache of parsed CIEs. Neighbouring FDEs nearly always share one.
+/// Neighbouring FDEs nearly always share a CIE.
 pub(crate) struct Cies<'a> {
     all: FxHashMap<usize, Option<Cie<'a>>>,
     last: Option<(usize, Cie<'a>)>,
@@ -59,24 +58,22 @@ impl<'a> Cies<'a> {
     }
 }
 
-/// Iteration over the entries of a section.
 pub(crate) struct Walk<'a> {
     pub(crate) bytes: &'a [u8],
-    /// True for `.eh_frame`, where CIEs have id 0 and length 0 terminates the list.
+    /// True for `.eh_frame`: CIEs have id 0, and length 0 terminates the list.
     pub(crate) eh: bool,
-    /// Maximum number of FDEs. `None` if the end of the section is known.
+    /// Maximum number of FDEs, if the section's end is unknown.
     pub(crate) count: Option<usize>,
     pub(crate) base: u64,
     pub(crate) segments: &'a Segments,
 }
 
 impl<'a> Walk<'a> {
-    /// Returns all FDEs of the section, sorted by address, without overlaps. `.eh_frame_hdr` is not
-    /// used: some linkers omit it, and a pass over the section takes only about 100 ns for each
-    /// FDE.
+    /// Returns all FDEs, sorted by address, without overlaps. Does not use `.eh_frame_hdr`: some
+    /// linkers omit it, and a pass over the section takes only about 100 ns for each FDE.
     ///
-    /// Drops FDEs outside code, which linkers leave behind for removed functions, and unparsable
-    /// FDEs.
+    /// Drops unparsable FDEs, and those outside code, which linkers leave behind for removed
+    /// functions.
     pub(crate) fn run<S>(&self, section: &S, bases: &BaseAddresses) -> Vec<Fde>
     where
         S: UnwindSection<Slice<'a>>,
@@ -86,8 +83,7 @@ impl<'a> Walk<'a> {
         let mut at = 0_usize;
         while let Some(entry) = Entry::read(self.bytes, at) {
             if entry.len == 0 {
-                // The terminator. If the section's end is known, another object file's entries may
-                // follow.
+                // With a section's end, another object file's entries may follow.
                 if !self.eh || self.count.is_some() {
                     break;
                 }
@@ -132,7 +128,7 @@ impl<'a> Walk<'a> {
 pub(crate) struct Entry {
     pub(crate) len: u64,
     id: u64,
-    /// Value of `id` in a CIE of `.debug_frame`.
+    /// `id` of a CIE in `.debug_frame`.
     debug_frame_cie: u64,
     /// Offset of the field after the id.
     pub(crate) body: usize,
@@ -140,7 +136,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns true for a CIE of `.eh_frame` (if `eh`) or `.debug_frame`.
+    /// `eh`: the section is `.eh_frame`.
     pub(crate) fn is_cie(&self, eh: bool) -> bool {
         self.len != 0 && self.id == if eh { 0 } else { self.debug_frame_cie }
     }
@@ -187,8 +183,8 @@ impl Entry {
     }
 }
 
-/// Sorts FDEs by start address and resolves overlaps: an FDE ends where the next one starts. Of
-/// several with the same start, keeps the first in the section.
+/// Sorts FDEs and cuts each at the next start. Of several with one start, keeps the first in the
+/// section.
 fn disjoint(mut fdes: Vec<Fde>) -> Vec<Fde> {
     fdes.sort_by_key(|fde| fde.start);
     fdes.dedup_by_key(|fde| fde.start);

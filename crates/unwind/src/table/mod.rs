@@ -32,24 +32,22 @@ use undescribed::UndescribedCode;
 
 /// The call frame information of one ELF image, for lookups by SVMA (stated address).
 ///
-/// Parse it once for each image and share it between threads and between processes that map the
-/// image. It copies all needed bytes, so the file may be deleted or truncated afterwards.
-///
-/// `.eh_frame` takes precedence over `.debug_frame`, which may be compressed. Without section
-/// headers, `PT_GNU_EH_FRAME` locates `.eh_frame`.
+/// One table serves all threads and all processes that map the image. It copies all needed bytes,
+/// so the file may be deleted or truncated afterwards. `.eh_frame` takes precedence over
+/// `.debug_frame`, which may be compressed. Without section headers, `PT_GNU_EH_FRAME` locates
+/// `.eh_frame`.
 #[derive(Debug)]
 pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// Length in bytes of the code at the entry point, if no FDE covers it.
+    /// In bytes, if no FDE covers the entry point.
     entry_len: u64,
     base: u64,
     segments: Segments,
     plts: Box<[(u64, u64)]>,
-    /// Calls of Go's runtime on another stack.
     switches: Switches,
-    /// Start SVMAs of the functions of a Go image that has no call frame information for them.
+    /// Start SVMAs of Go functions without call frame information.
     go_functions: Box<[u64]>,
     undescribed: UndescribedCode,
     has_too_long: bool,
@@ -57,38 +55,37 @@ pub struct UnwindTable {
     debug_frame: Option<Cfi>,
 }
 
-/// Statistics of a table, for reports and measurements.
+/// Statistics of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// FDEs in the index, about one for each function.
+    /// FDEs, about one for each function.
     pub fdes: usize,
     /// Rows compiled so far.
     pub rows: usize,
-    /// Rules compiled so far. Duplicates are merged within a block only.
+    /// Rules compiled so far, with duplicates in different blocks.
     pub rules: usize,
-    /// Memory of the section copies and the index, in bytes.
+    /// Memory in bytes of the section copies and the index.
     pub index_bytes: usize,
-    /// Memory of compiled rows and rules, in bytes.
+    /// Memory in bytes of compiled rows and rules.
     pub row_bytes: usize,
-    /// Memory of the copied code without FDEs, in bytes.
+    /// Memory in bytes of copied code without FDEs.
     pub code_bytes: usize,
 }
 
 impl UnwindTable {
-    /// Parses an ELF image: the bytes of a file, or of the vdso as mapped.
-    ///
-    /// Takes about 100 ns for each function of the image. Rows are compiled on first use.
+    /// Parses an ELF image: the bytes of a file, or of the vdso as mapped. Takes about 100 ns for
+    /// each function. Rows are compiled on first use.
     ///
     /// # Errors
     ///
-    /// [`TableError`] for unusable images. An image without call frame information gives an empty
-    /// table, see [`has_cfi`](Self::has_cfi). Damaged entries are skipped.
+    /// [`TableError`] for unusable images. Without call frame information the table is empty, see
+    /// [`has_cfi`](Self::has_cfi). Damaged entries are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
         Self::parse_parts(bytes)
     }
 
-    /// Parses an ELF file like [`parse`](Self::parse), but reads only the needed parts of it.
+    /// Like [`parse`](Self::parse), but reads only the needed parts of the file.
     ///
     /// # Errors
     ///
@@ -138,9 +135,8 @@ impl UnwindTable {
         })
     }
 
-    /// Returns the table of JIT code, from the bytes of its `.eh_frame`. The section's address `at`
-    /// is the base of its relative pointers. Entries for addresses outside `code` are dropped. The
-    /// bias is 0: all addresses are AVMAs.
+    /// Returns the table of JIT code from the bytes of its `.eh_frame`, which lies at address `at`.
+    /// Drops entries for addresses outside `code`. The bias is 0: all addresses are AVMAs.
     #[must_use]
     pub fn of_jit_code(arch: Arch, eh_frame: &[u8], at: u64, code: Range<u64>) -> Self {
         let len = code.end.saturating_sub(code.start);
@@ -201,15 +197,13 @@ impl UnwindTable {
         self.eh_frame.is_some() || self.debug_frame.is_some()
     }
 
-    /// Returns true if a section with call frame information was skipped because it exceeds the
-    /// size limit of 64 MiB, decompressed.
+    /// Returns true if a section was skipped because it exceeds 64 MiB, decompressed.
     #[must_use]
     pub const fn has_too_long_section(&self) -> bool {
         self.has_too_long
     }
 
-    /// Returns the current memory usage in bytes, approximately. It grows as rows are compiled, up
-    /// to a limit for each section.
+    /// Returns the approximate memory in bytes. It grows as rows are compiled, up to a limit.
     #[must_use]
     pub fn memory(&self) -> usize {
         let sections = self
@@ -220,30 +214,27 @@ impl UnwindTable {
         size_of::<Self>() + fixed + self.undescribed.size() + sections.sum::<usize>()
     }
 
-    /// Returns the SVMA of the byte at a file offset. `None` if no segment contains it.
+    /// Returns the SVMA of a file offset, if a segment contains it.
     #[must_use]
     pub fn svma_of_offset(&self, file_offset: u64) -> Option<u64> {
         self.segments.svma(file_offset)
     }
 
-    /// Returns the bias of an image whose byte at `file_offset` is mapped at `avma`. The pair comes
-    /// from a mapping's start and offset, as in `/proc/PID/maps` or an MMAP record. A "negative"
-    /// bias wraps, like all arithmetic with it.
+    /// Returns the bias of an image whose byte at `file_offset` is mapped at `avma`, as in
+    /// `/proc/PID/maps` or an MMAP record. It wraps, as all arithmetic with it.
     #[must_use]
     pub fn bias(&self, avma: u64, file_offset: u64) -> Option<u64> {
         self.segments.bias(avma, file_offset)
     }
 
-    /// Returns true if the instruction at this SVMA has call frame information.
+    /// Returns true if this SVMA has call frame information.
     #[must_use]
     pub fn covers(&self, svma: u64) -> bool {
         !matches!(self.find(svma), Found::NoFde)
     }
 
-    /// Returns the start SVMA of the function that contains this SVMA, by call frame information. A
-    /// part that was split off (`.cold`) is a function of its own.
-    ///
-    /// Takes some microseconds, too slow for every frame.
+    /// Returns the start SVMA of the function that contains this SVMA. A part that was split off
+    /// (`.cold`) is a function of its own. Takes some microseconds, too slow for every frame.
     #[must_use]
     pub fn function_start(&self, svma: u64) -> Option<u64> {
         let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
@@ -255,7 +246,7 @@ impl UnwindTable {
         })
     }
 
-    /// Returns statistics of the rows compiled so far.
+    /// Returns statistics.
     #[must_use]
     pub fn stats(&self) -> TableStats {
         let mut stats = TableStats {
@@ -274,14 +265,13 @@ impl UnwindTable {
         stats
     }
 
-    /// Returns all rows in address order, first of `.eh_frame`, then of `.debug_frame`. Compiles
-    /// everything, so it is for tests and tools.
+    /// Returns all rows in address order, of `.eh_frame` first. Compiles everything: for tests and
+    /// tools.
     #[must_use]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(self)
     }
 
-    /// Returns the rule for the instruction at this SVMA.
     #[inline]
     pub(crate) fn find(&self, svma: u64) -> Found<'_> {
         let Some(relative) = svma
@@ -301,29 +291,27 @@ impl UnwindTable {
         last
     }
 
-    /// Returns true if the address is in the code at the image's entry point, which has no caller.
-    /// False if call frame information covers that code, since it marks the root itself.
+    /// Returns true for code at the entry point, which has no caller. False if call frame
+    /// information covers it, since that marks the root itself.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)
     }
 
-    /// Returns true if code without call frame information certainly keeps frame pointers. Go's
-    /// code does. It also has many functions that do not return.
+    /// Returns true for Go images, whose code always keeps frame pointers and often does not
+    /// return.
     pub(crate) const fn keeps_frame_pointers(&self) -> bool {
         self.is_go
     }
 
-    /// Returns the effect of the call before this SVMA, if Go code made it on another stack. C
-    /// code, which `.eh_frame` describes, is excluded: it also restores the stack pointer from
-    /// registers.
+    /// Returns the effect of the call before this SVMA, if Go code made it on another stack. C code
+    /// beside Go code does not count, since it also restores the stack pointer from registers.
     pub(crate) fn switch_at(&self, svma: u64) -> Option<Switch> {
         let switch = self.switches.at(svma)?;
         self.is_go_code(svma.wrapping_sub(1)).then_some(switch)
     }
 
-    /// Returns true if the Go compiler generated the code. `.eh_frame` covers only the C code of a
-    /// Go image.
+    /// Returns true for Go code. `.eh_frame` covers only the C code of a Go image.
     pub(crate) fn is_go_code(&self, svma: u64) -> bool {
         if !self.is_go {
             return false;
@@ -336,25 +324,23 @@ impl UnwindTable {
         !self.eh_frame.as_ref().is_some_and(is_described)
     }
 
-    /// Returns the calls of Go's runtime on another stack.
     pub(crate) const fn switches(&self) -> &Switches {
         &self.switches
     }
 
-    /// Returns the copied code without FDEs, starting at this SVMA.
+    /// Returns copied code without FDEs from this SVMA on.
     pub(crate) fn undescribed_code(&self, svma: u64) -> Option<&[u8]> {
         self.undescribed.at(svma)
     }
 
-    /// Returns true if this SVMA is in a procedure linkage table.
     pub(crate) fn is_plt(&self, svma: u64) -> bool {
         self.plts
             .iter()
             .any(|&(start, end)| start <= svma && svma < end)
     }
 
-    /// Returns true if the SVMA is in the first entry of a procedure linkage table, after its first
-    /// instruction. For AArch64, where this entry is 32 bytes long.
+    /// Returns true in the first entry of an AArch64 PLT, 32 bytes long, after its first
+    /// instruction.
     pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
         let mut headers = self
             .plts

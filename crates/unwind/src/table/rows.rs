@@ -1,18 +1,18 @@
-//! Compiled rows in a readable form, for tools and for tests against other readers.
+//! Compiled rows in a readable form, for tools and tests.
 
 use super::cfi::{Cfi, Found, RuleRef};
 use super::{UnwindTable, rule};
 use std::fmt;
 
-/// One row: how to unwind from any instruction of an address range.
+/// How to unwind from any instruction of an address range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
-    /// SVMA of the first byte of code.
+    /// First SVMA.
     pub start: u64,
     /// SVMA after the last byte; `u64::MAX` for the very last row.
     pub end: u64,
-    /// Rule of the row. `None` if the row is unreadable.
+    /// `None` if the row is unreadable.
     pub rule: Option<RowRule<'a>>,
 }
 
@@ -20,11 +20,11 @@ pub struct Row<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowRule<'a> {
-    /// Rule for the canonical frame address.
+    /// Canonical frame address.
     pub cfa: CfaRule<'a>,
-    /// Rule for the return address.
+    /// Return address.
     pub return_address: RegisterRule<'a>,
-    /// Rules of the general registers, ascending by DWARF number.
+    /// General registers, ascending by DWARF number.
     pub registers: Vec<(u8, RegisterRule<'a>)>,
     /// True if signal handlers return to this code.
     pub signal: bool,

@@ -1,25 +1,24 @@
-//! [`UndescribedCode`]: the code of an image without FDEs, which the unwinder simulates.
+//! [`UndescribedCode`]: the code of an image without FDEs, for simulation.
 
 use super::elf::part;
 use object::ReadRef;
 use rprof_image::Segments;
 
-/// Maximum number of bytes to copy for one image; nothing is copied if there are more. Only images
-/// without any call frame information exceed it: stripped Go programs, which keep frame pointers.
+/// In bytes. Nothing is copied if there are more, as in stripped Go programs, which keep frame
+/// pointers.
 const MAX_KEPT: u64 = 4 << 20;
 
-/// Minimum length in bytes. Shorter stretches are padding between functions.
+/// In bytes. Shorter stretches are padding between functions.
 const MIN_STRETCH: u64 = 17;
 
-/// Copies of stretches of code, sorted by address.
+/// Sorted by address.
 #[derive(Debug, Default)]
 pub(crate) struct UndescribedCode {
     stretches: Box<[(u64, Box<[u8]>)]>,
 }
 
 impl UndescribedCode {
-    /// Copies the parts of executable segments outside `described`, a list of SVMA ranges in any
-    /// order.
+    /// Copies all executable parts outside the SVMA ranges `described`, which are unordered.
     pub(crate) fn new<'data>(
         bytes: impl ReadRef<'data>,
         segments: &Segments,
@@ -63,14 +62,13 @@ impl UndescribedCode {
         }
     }
 
-    /// Returns the bytes from this SVMA to the end of its stretch.
+    /// Returns the bytes up to the end of the stretch.
     pub(crate) fn at(&self, svma: u64) -> Option<&[u8]> {
         let behind = self.stretches.partition_point(|(start, _)| *start <= svma);
         let (start, bytes) = self.stretches.get(behind.checked_sub(1)?)?;
         bytes.get(usize::try_from(svma - start).ok()?..)
     }
 
-    /// Returns the memory usage in bytes.
     pub(crate) fn size(&self) -> usize {
         let bytes = self.stretches.iter().map(|(_, bytes)| bytes.len());
         bytes.sum::<usize>() + size_of_val(&*self.stretches)
