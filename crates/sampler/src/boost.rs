@@ -12,7 +12,7 @@ const MOST: u64 = 300_000_000;
 /// Minimum credit in ns to begin a boost.
 const LEAST: u64 = 30_000_000;
 
-/// Each ns of boost takes so many ns to earn.
+/// Time in ns that earns one ns of boost.
 const EARNED_IN: u64 = 4;
 
 /// Real-time scheduling of the calling thread while it is late, at most a quarter of the time.
@@ -26,7 +26,6 @@ const EARNED_IN: u64 = 4;
 #[derive(Debug, Default)]
 pub struct LateBoost {
     account: Account,
-    /// True if the scheduling no longer changes.
     is_settled: bool,
     boosted: Boosted,
 }
@@ -184,7 +183,6 @@ struct Account {
     is_on: bool,
     /// Remaining credit in ns.
     left: u64,
-    /// Time of the last update.
     seen_at: u64,
 }
 

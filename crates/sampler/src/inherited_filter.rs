@@ -112,7 +112,6 @@ impl InheritedEventFilter {
         }
     }
 
-    /// Checks a sample by the fields at fixed offsets.
     fn accepts_sample(&self, body: &RawBytes<'_>) -> bool {
         let ids = self.samples.fixed_offset(SampleType::TID);
         let number = |at: usize| body.u32(at, Endian::NATIVE);
@@ -122,7 +121,6 @@ impl InheritedEventFilter {
         self.accepts_ids(pid, tid, id)
     }
 
-    /// Checks a switch record by its trailer.
     fn accepts_switch(&self, raw: &RawRecord<'_>) -> bool {
         let SampleId { pid, tid, id, .. } = self.samples.sample_id(raw);
         self.accepts_ids(pid.map(i32::cast_unsigned), tid.map(i32::cast_unsigned), id)
@@ -139,7 +137,6 @@ impl InheritedEventFilter {
         }
     }
 
-    /// Follows a record that may change a thread's owner.
     fn follow(&mut self, event: &ProcessEvent<'_>, id: &SampleId) {
         match event {
             // The creator of an attached thread is unknown.

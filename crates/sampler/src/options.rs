@@ -31,51 +31,49 @@ pub struct SamplingOptions {
     pub exclude_user: bool,
     /// Also sample threads and processes that the target starts. Default: yes.
     pub inherit: bool,
-    /// Size of the sample ring of each CPU in bytes, rounded up to a power of two of pages.
-    /// Default: see [`ring_sizes`](crate::open::ring_sizes).
+    /// Size of each CPU's sample ring in bytes, rounded up to a power of two of pages. Default: see
+    /// [`ring_sizes`](crate::open::ring_sizes).
     pub ring_bytes: Option<usize>,
-    /// Size of the sideband ring of each CPU in bytes, rounded likewise.
+    /// Size of each CPU's sideband ring in bytes, rounded likewise.
     pub sideband_ring_bytes: Option<usize>,
     /// Target of the recording. Default: the command.
     pub target: Target,
     /// CPUs to sample; empty for all online ones. `off_cpu` records switches on the others too.
     /// Default: empty.
     pub cpus: Vec<u32>,
-    /// True to start sampling with the command, or at [`Session::start`](crate::Session::start)
-    /// without one; false to wait for [`Session::enable`](crate::Session::enable). Default: yes.
+    /// Start sampling with the command or [`Session::start`](crate::Session::start), not with
+    /// [`Session::enable`](crate::Session::enable). Default: yes.
     pub enabled_from_start: bool,
     /// Exclude this process. Default: no.
     pub exclude_self: bool,
     /// Exclude clock samples on idle CPUs (`exclude_idle`). Other events hardly count on an idle
     /// CPU, and many PMUs refuse this flag. Default: no.
     pub exclude_idle: bool,
-    /// Bytes of the user stack to copy into each sample, with the user registers, instead of the
-    /// user part of the callchain. Default: none.
+    /// Number of user stack bytes to copy into each sample, with the user registers, instead of the
+    /// user callchain. Default: none.
     pub user_stack: Option<u32>,
     /// Take the user callchain from the processor's call stack record (Intel's LBR, since Haswell),
     /// where available. Default: no.
     pub branch_call_stacks: bool,
-    /// Copy less than `user_stack` if the ring could not hold the samples of 25 ms. For callers who
-    /// unwind at once: the user callchain is then kept, and continues where a stack was not copied.
-    /// Default: no.
+    /// Copy less than `user_stack` if the ring could not hold the samples of 25 ms. Keeps the user
+    /// callchain, for callers who unwind at once. Default: no.
     pub fit_user_stack: bool,
     /// Additional sample fields and records.
     pub extras: Extras,
-    /// Flight recorder: keep the last samples of each CPU in an overwritten ring until
-    /// [`Session::snapshot`](crate::Session::snapshot) or the end. Default: no.
+    /// Keep the last samples of each CPU in an overwritten ring until
+    /// [`Session::snapshot`](crate::Session::snapshot) or the end (flight recorder). Default: no.
     pub overwrite: bool,
     /// Size of each CPU's AUX area for traces (Intel PT) in bytes, rounded up to a power of two of
     /// pages. Default: 4 MiB with the right to lock as much, else less.
     pub trace_bytes: Option<usize>,
     /// Clock of the records. Default: CLOCK_MONOTONIC, or the kernel's own clock before Linux 4.1.
     pub clock: Option<Clock>,
-    /// Record when threads leave their CPU and come back, with the stack of each thread that
-    /// leaves, by one more event of [`Role::OffCpu`](crate::Role::OffCpu). The default event is
-    /// then `cpu-clock`, so that samples and times between switches have one unit. Default: no.
+    /// Record when threads leave their CPU, with their stacks, and come back, by an event of
+    /// [`Role::OffCpu`](crate::Role::OffCpu). The default event is then `cpu-clock`, which has the
+    /// unit of the times between switches. Default: no.
     pub off_cpu: bool,
-    /// With `off_cpu`, also record who wakes threads, by the tracepoint `sched:sched_waking` on
-    /// each CPU ([`Role::Wakeups`](crate::Role::Wakeups)). If not permitted, this is a step down.
-    /// Default: no.
+    /// With `off_cpu`, also record who wakes threads, by the tracepoint `sched:sched_waking`
+    /// ([`Role::Wakeups`](crate::Role::Wakeups)). If refused, this is a step down. Default: no.
     pub wakers: bool,
     /// Options of the drain threads.
     pub drain: DrainOptions,
@@ -168,13 +166,11 @@ pub struct DrainOptions {
     /// Sample buffers of each CPU. If the receiver holds all of them, samples stay in the ring.
     /// Default: 16. Many CPUs have [fewer](Self::buffers).
     pub sample_buffers: usize,
-    /// Bytes of further sample buffers that all CPUs share, for a late receiver. They use memory
-    /// only while batches wait. Default: 1/16 of the memory available to this process, at most 256
-    /// MiB.
+    /// Bytes of sample buffers shared by all CPUs, for a late receiver. They use memory only while
+    /// batches wait. Default: 1/16 of the available memory, at most 256 MiB.
     pub reserve_bytes: Option<usize>,
-    /// Sideband buffers of each CPU, up to 64 KiB each. Default: 256, so that 4 to 16 MiB of
-    /// sideband (at least 40,000 mappings) can wait for a stalled receiver. Many CPUs have
-    /// [fewer](Self::buffers).
+    /// Sideband buffers of each CPU, up to 64 KiB each. Default: 256, enough for 40,000 mappings if
+    /// the receiver stalls. Many CPUs have [fewer](Self::buffers).
     pub sideband_buffers: usize,
     /// Pin each drain thread to its CPU, if this process may run there. Default: yes.
     ///
@@ -189,25 +185,18 @@ pub struct DrainOptions {
     pub realtime: Option<u8>,
 }
 
-/// Minimum number of sample buffers of each CPU.
 const LEAST_SAMPLE_BUFFERS: usize = 4;
 
-/// Minimum number of sideband buffers of each CPU.
 const LEAST_SIDEBAND_BUFFERS: usize = 8;
 
-/// Maximum size of a sideband batch in bytes.
 pub(crate) const SIDEBAND_BATCH: usize = 64 << 10;
 
-/// Maximum size of all CPUs' sample buffers in bytes, enough for 256 CPUs.
 const MOST_SAMPLES: usize = 512 << 20;
 
-/// Maximum size of the reserve in bytes.
 const MOST_RESERVE: usize = 256 << 20;
 
-/// The reserve takes at most this fraction of the memory.
 const RESERVE_OF_MEMORY: u64 = 16;
 
-/// Maximum size of all CPUs' sideband buffers in bytes, enough for 16 CPUs.
 const MOST_SIDEBAND: usize = 256 << 20;
 
 impl DrainOptions {
@@ -224,8 +213,8 @@ impl DrainOptions {
         )
     }
 
-    /// Returns the number of sample buffers shared by all CPUs. With the CPUs' [own](Self::buffers)
-    /// they take at most 512 MiB, unless the own ones take more.
+    /// Returns the number of sample buffers shared by all CPUs. With the [own](Self::buffers) ones
+    /// they take at most 512 MiB.
     pub fn reserve(&self, cpus: usize) -> usize {
         let bytes = self.reserve_bytes.unwrap_or_else(|| {
             let share = memory_limit().map(|bytes| bytes / RESERVE_OF_MEMORY);

@@ -48,7 +48,7 @@ pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
     set_scheduler_of(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
 }
 
-/// Undoes [`make_realtime`], except for the reset on fork, whose removal needs CAP_SYS_NICE.
+/// Undoes [`make_realtime`], except for the reset on fork, since its removal needs CAP_SYS_NICE.
 pub(crate) fn make_ordinary() -> Result<(), Errno> {
     make_thread_ordinary(0)
 }

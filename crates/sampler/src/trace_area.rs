@@ -2,7 +2,6 @@
 
 use rprof_perf_event::AuxRing;
 
-/// The implementation for kernel areas is [`AuxRing`].
 pub(crate) trait TraceArea: std::fmt::Debug + Send {
     fn size(&self) -> usize;
 
@@ -37,7 +36,6 @@ impl TraceArea for AuxRing {
 pub(crate) mod made_up {
     use super::TraceArea;
 
-    /// Area with a synthetic trace: byte numbers modulo 251.
     #[derive(Debug)]
     pub(crate) struct MadeUpArea {
         pub(crate) size: usize,

@@ -33,7 +33,6 @@ impl AsFd for WakeupFlag {
     }
 }
 
-/// Returns an entry for [`wait`] that waits until `fd` is readable.
 pub(crate) fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }

@@ -14,15 +14,14 @@ pub(crate) mod x86_64 {
     pub(crate) const RBX: u8 = 3;
     pub(crate) const RBP: u8 = 6;
     pub(crate) const RSP: u8 = 7;
-    /// rip's number, used for the return address.
+    /// Number of the return address (rip).
     pub(crate) const RA: u8 = 16;
 }
 
 /// DWARF numbers of AArch64 registers. Source: DWARF for the Arm 64-bit Architecture, section 4.1.
 pub(crate) mod aarch64 {
-    /// x29.
     pub(crate) const FP: u8 = 29;
-    /// x30, the link register. Its number is also used for the return address.
+    /// Number of the link register x30, which is also used for the return address.
     pub(crate) const LR: u8 = 30;
     pub(crate) const SP: u8 = 31;
 }

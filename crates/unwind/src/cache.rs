@@ -15,10 +15,10 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// A power of two. The cache takes 1 MiB once it is used.
+/// Number of entries, a power of two. The cache takes 1 MiB once it is used.
 const ENTRIES: usize = 1 << 14;
 
-/// All callee-saved registers of x86-64.
+/// Number of callee-saved registers of x86-64.
 const MOST_SAVED: usize = 7;
 
 /// A rule with CFA = register + offset, and all saved registers at fixed offsets from the CFA.
@@ -35,7 +35,7 @@ pub(crate) struct PlainRule {
 }
 
 impl PlainRule {
-    /// Returns `None` for other kinds of rules.
+    /// Creates a plain rule. `None` for other kinds.
     pub(crate) fn new(rule: RuleRef<'_>, arch: Arch, is_go: bool) -> Option<Self> {
         let Cfa::Register(cfa_register, cfa_offset) = rule.rule.cfa else {
             return None;
@@ -140,7 +140,7 @@ pub struct RuleCacheStats {
     pub uncacheable: u64,
 }
 
-/// Direct-mapped.
+/// Direct-mapped rule cache.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleCache {
     entries: Vec<Option<Entry>>,
@@ -203,7 +203,7 @@ impl RuleCache {
     }
 }
 
-/// Fibonacci hashing: the upper bits of the product depend on all bits.
+/// Returns the slot by Fibonacci hashing: the upper bits of the product depend on all bits.
 #[inline]
 fn slot_of(generation: u64, address: u64) -> usize {
     let mixed = (address ^ generation.rotate_right(16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -87,7 +87,6 @@ pub(crate) enum SyntheticReturn {
     SignalReturn,
 }
 
-/// Returns true for padding between functions.
 pub(crate) fn is_padding(code: &[u8]) -> bool {
     matches!(
         code,

@@ -184,7 +184,6 @@ impl Code<'_> {
         Ok(value as i64)
     }
 
-    /// Returns the value, its number of bits, and the sign bit.
     fn leb(&mut self) -> Result<(u64, u32, bool), Fault> {
         let mut value = 0;
         for shift in (0..70).step_by(7) {
@@ -225,7 +224,6 @@ impl Stack {
         Ok(value)
     }
 
-    /// Returns the value this far below the top.
     fn peek(&self, depth: usize) -> Result<u64, Fault> {
         let below = depth.checked_add(1).ok_or(Fault::Bad)?;
         let at = self.len.checked_sub(below).ok_or(Fault::Bad)?;

@@ -109,8 +109,7 @@ pub enum Root {
     /// `main` in musl; Go's `goexit`.
     ExitFollows,
     /// The runtime has switched stacks, and the call never returns: Go's `mcall`; Erlang calling C
-    /// code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread, with its callers
-    /// on `main`'s stack.
+    /// code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread.
     SwitchedStack,
     /// Erlang: the function returns to code that ends its process.
     EndOfProcess,

@@ -120,7 +120,6 @@ impl Registers {
         }
     }
 
-    /// Marks all registers outside `mask` as unknown.
     #[inline]
     pub(crate) fn keep(&mut self, mask: u64) {
         self.valid &= mask;

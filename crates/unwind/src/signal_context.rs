@@ -53,10 +53,9 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
 /// Record header after the registers: `FPSIMD_MAGIC` and the size.
 const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
 
-/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext with the registers at
-/// offset
-/// 176. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`. The siginfo is stale unless
-///      the handler has `SA_SIGINFO`.
+/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, which has the registers
+/// at its offset 176. The siginfo is stale unless the handler has `SA_SIGINFO`. Source:
+/// `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
 fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     sp: u64,
     memory: &M,

@@ -79,10 +79,8 @@ impl Unwinder {
     }
 
     /// Replaces `frames` by the frames of a stack, innermost first, at most `limit`. The first is
-    /// always the frame of `registers`.
-    ///
-    /// The work is bounded by `limit` for any registers, memory and tables. Registers of another
-    /// architecture give one frame.
+    /// always the frame of `registers`. The work is bounded by `limit` for any input. Registers of
+    /// another architecture give one frame.
     pub fn unwind<M, P>(
         &mut self,
         registers: &Registers,
@@ -414,8 +412,7 @@ impl Unwinder {
 }
 
 /// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return
-/// address is in it. Otherwise reports [`TruncationReason::OtherStack`] if a signal interrupted an
-/// uncopied stack.
+/// address is in it. Otherwise checks if a signal interrupted an uncopied stack.
 #[cold]
 fn beyond_copy<M, P>(
     end: UnwindOutcome,

@@ -31,7 +31,6 @@ use std::cell::Cell;
 /// Maximum distance in bytes of a frame pointer above the stack pointer.
 const MAX_FRAME: u64 = 16 << 20;
 
-/// Length in bytes of the longest call.
 const BEFORE: usize = 7;
 
 #[derive(Default)]
@@ -298,7 +297,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends.then_some(Root::ExitFollows)
     }
 
-    /// Empty unless the code before the address is readable.
+    /// Returns the code around a return address. Empty unless all code before it is readable.
     fn around(&self, address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Around {
         let mut around = Around::default();
         let start = address.wrapping_sub(BEFORE as u64);

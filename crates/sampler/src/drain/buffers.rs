@@ -33,12 +33,9 @@ impl BufferPool {
     }
 }
 
-/// Buffers that one pool has borrowed from the shared reserve.
 #[derive(Clone, Debug)]
 struct Loans {
-    /// Number of buffers left in the reserve.
     reserve: Arc<AtomicUsize>,
-    /// Number of buffers borrowed by this pool.
     borrowed: Arc<AtomicUsize>,
 }
 
@@ -52,7 +49,6 @@ impl Loans {
         taken
     }
 
-    /// Returns a buffer to the reserve. Returns false if this pool has borrowed none.
     fn repay(&self) -> bool {
         let owes = one_less(&self.borrowed);
         if owes {
@@ -68,7 +64,6 @@ fn one_less(count: &AtomicUsize) -> bool {
     (count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)).is_ok()
 }
 
-/// Returns the buffers of a ring to its pool.
 #[derive(Debug)]
 struct ReturnChannel {
     free: Sender<Vec<u8>>,
@@ -117,8 +112,8 @@ impl Recycler {
 }
 
 /// Creates for each CPU a pool of `samples` and one of `sideband` buffers, and `reserve` buffers
-/// shared by all sample pools. Buffers use no memory before their first use, those of the reserve
-/// none after it.
+/// shared by all sample pools. Buffers use no memory before their first use, reserve buffers none
+/// after it.
 ///
 /// Sessions have their own pools. These are for other batches.
 pub fn make(

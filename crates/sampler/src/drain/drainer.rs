@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Interval of checks for a free buffer.
 const STARVED: Duration = Duration::from_millis(5);
 
 /// During fast draining, hang-ups are checked only every so many rounds.
@@ -39,9 +38,9 @@ pub struct DrainCounts {
     pub sample_bytes: u64,
     /// Bytes of sideband records sent.
     pub sideband_bytes: u64,
-    /// Rounds in which samples stayed in the ring because the receiver held all buffers.
+    /// Rounds that left samples in the ring because the receiver held all buffers.
     pub starved: u64,
-    /// Rounds in which sideband stayed in its ring for the same reason.
+    /// Rounds that left sideband in its ring for the same reason.
     pub sideband_starved: u64,
     pub trace_bytes: u64,
     /// Bytes dropped because of impossible record sizes. Never observed.
@@ -56,10 +55,9 @@ pub struct DrainCounts {
 /// CPUs. The kernel stamps a record, copies up to 64 KiB of stack, then publishes it.
 pub(super) const REMOTE_SLACK: u64 = 1_000_000;
 
-/// Time in ns for which a late drain thread keeps real-time scheduling.
+/// Duration in ns of a late drain thread's real-time scheduling.
 const HURRY: u64 = 2_000_000_000;
 
-/// Thread that drains a ring.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DrainedFrom {
     /// The ring's own thread. If pinned to the ring's CPU, it never sees a partial record.
@@ -68,14 +66,12 @@ pub(super) enum DrainedFrom {
     Elsewhere,
 }
 
-/// Real-time scheduling of a drain thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// Used once the thread is late.
+    /// Becomes real-time when the thread is late.
     WhenLate,
-    /// In use. The thread was last late at this time of the records' clock.
+    /// Real-time. The thread was last late at this time.
     Late(u64),
-    /// Unchanged.
     Settled,
 }
 
@@ -101,7 +97,6 @@ pub(super) struct Drainer {
     pub(super) events: Arc<CpuEvents>,
     pub(super) rings: CpuRings,
     pub(super) trace: Option<TraceDrain>,
-    /// For samples and for sideband.
     pub(super) pools: (BufferPool, BufferPool),
     pub(super) layouts: Layouts,
     pub(super) sender: Sender<Batch>,
@@ -110,16 +105,14 @@ pub(super) struct Drainer {
     pub(super) batch_bytes: usize,
     pub(super) idle: Duration,
     pub(super) fast_drain: FastDrain,
-    /// Index of this thread's flag in `fast_drain`.
     pub(super) number: usize,
-    /// Number of queued messages at which no bare watermarks are added.
+    /// With this many queued messages, no bare watermarks are added.
     pub(super) crowded: usize,
     pub(super) urgency: Urgency,
     pub(super) watermark: u64,
     pub(super) counts: DrainCounts,
 }
 
-/// Layouts of each ring's records.
 #[derive(Clone, Debug)]
 pub(super) struct Layouts {
     pub(super) samples: SampleLayout,
@@ -128,7 +121,6 @@ pub(super) struct Layouts {
     pub(super) bases: StackBases,
 }
 
-/// State after a round, which determines the wait for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     /// Nearly empty: wait for the kernel.
@@ -311,10 +303,8 @@ impl Drainer {
         self.counts.trace_bytes += sent as u64;
     }
 
-    /// Drains the rest once all events are disabled.
-    ///
-    /// It sends at most the rings' initial contents. So it ends, and the channel has enough places,
-    /// even if an event could not be disabled.
+    /// Drains the rest once all events are disabled. Sends at most the rings' initial contents, so
+    /// it ends even if an event could not be disabled.
     fn finish(&mut self) {
         self.drain_trace(TraceDrain::finish);
         for stream in [Stream::Sideband, Stream::Samples] {

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_millis(5);
 /// CPU.
 const FEW: u32 = 64;
 
-/// Maximum number of CPUs for which the receiver drains all rings itself, since it copies all data.
+/// Maximum number of CPUs if the receiver drains all rings, since it copies all data.
 const MOST_REMOTE: usize = 16;
 
 /// While active, every drain thread empties its rings at the interval
@@ -88,7 +88,6 @@ impl FastDrain {
         self.is_active().then_some(self.interval / 2)
     }
 
-    /// Returns the flag that wakes a thread at the beginning of fast draining.
     pub(super) fn wakeup(&self, thread: usize) -> Option<&WakeupFlag> {
         self.wakeups.get(thread)
     }
@@ -100,12 +99,10 @@ impl FastDrain {
         can
     }
 
-    /// Returns true if drain threads use the short interval.
     pub(super) fn hurries(&self) -> bool {
         !self.is_remote.load(Ordering::Relaxed) && self.is_active()
     }
 
-    /// Returns the maximum wait of a drain thread.
     pub(super) fn timeout(&self, idle: Duration) -> Duration {
         match self.hurries() {
             true => self.interval.min(idle),

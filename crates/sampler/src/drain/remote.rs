@@ -22,7 +22,7 @@ impl fmt::Debug for RemoteDrain {
 }
 
 impl RemoteDrain {
-    /// Drains every ring once, except those that their own threads are draining.
+    /// Drains every ring once, unless its own thread is draining it.
     pub fn drain(&self) {
         for shared in &*self.drainers {
             let mut drainer = match shared.try_lock() {

@@ -9,7 +9,6 @@ use rprof_records::RawBytes;
 
 pub(super) const SNAPSHOT_BATCH: usize = 128 << 10;
 
-/// Sends snapshots to the receiver.
 #[derive(Debug)]
 pub(crate) struct SnapshotSender {
     pub(super) sender: Sender<Batch>,
@@ -24,7 +23,6 @@ pub(crate) struct Snapshot {
 }
 
 impl SnapshotSender {
-    /// Adds a record with a shortened stack copy.
     pub(crate) fn add(&self, record: RawBytes<'_>, snapshot: &mut Snapshot) {
         let start = snapshot.bytes.len();
         let Layouts { dumps, bases, .. } = &self.layouts;

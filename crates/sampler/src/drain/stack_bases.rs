@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Number of slots, a power of two.
 const SLOTS: usize = 4096;
 
-/// Bits of a thread id, whose maximum is 2^22 (proc(5), `pid_max`).
+/// Number of bits of a thread id. The maximum is 2^22 (proc(5), `pid_max`).
 const TID_BITS: u32 = 22;
 
 /// Granularity of stored addresses in bytes.
 const UNIT: u64 = 64;
 
-/// Value for a thread whose copies stay whole.
+/// Marks a thread with whole copies.
 const DISABLED: u64 = 0;
 
 /// Stack bases by thread: the drain threads drop stack bytes at or above a base.
@@ -77,7 +77,6 @@ impl StackBases {
         (value & TID_MASK == tag && base != DISABLED).then_some(base)
     }
 
-    /// Returns a thread's slot and tag.
     fn slot(&self, tid: u32) -> Option<(&AtomicU64, u64)> {
         let slot = self.slots.get(tid as usize % SLOTS)?;
         (tid != 0 && u64::from(tid) <= TID_MASK).then_some((slot, tid.into()))

@@ -29,10 +29,8 @@ pub(crate) struct DrainConfig {
     pub(crate) cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
     pub(crate) samples: SampleLayout,
     pub(crate) sideband: SampleLayout,
-    /// Layouts of the samples with a stack copy.
     pub(crate) dumps: Dumps,
     pub(crate) bases: StackBases,
-    /// Clock of records and watermarks.
     pub(crate) clock: Clock,
     /// Size of the overwritten rings in bytes; 0 without.
     pub(crate) snapshot_bytes: usize,
@@ -50,13 +48,10 @@ pub(crate) struct DrainThreads {
     pub(crate) snapshots: Option<SnapshotSender>,
     pub(crate) traces: Traces,
     pub(crate) fast_drain: FastDrain,
-    /// First error when setting the nice value.
     pub(crate) nice_refused: Option<Errno>,
-    /// First error when setting real-time scheduling.
     pub(crate) realtime_refused: Option<Errno>,
-    /// True if every thread is pinned to its CPU.
     pub(crate) pinned: bool,
-    /// Number of queued batches at which the receiver is late.
+    /// With this many queued batches, the receiver is late.
     pub(crate) many_batches: usize,
 }
 
@@ -86,9 +81,9 @@ impl DrainThreads {
         let numbers: Vec<u32> = cpus.iter().map(|(events, _)| events.cpu).collect();
         let reserve = options.reserve(cpus.len());
         let (pools, recycler) = buffers::make(&numbers, sample_buffers, sideband_buffers, reserve);
-        // For each CPU: its buffers; the batches of the last drain beyond them (a batch may be
-        // smaller than its limit by one record); bare watermarks (twice: threads check and send
-        // concurrently); the one that may always wait; and the last message.
+        // Buffers; batches of the last drain beyond them (a batch may be smaller than its limit by
+        // one record); bare watermarks (twice: threads check and send concurrently); the one that
+        // may always wait; the last message.
         let places = |(_, rings): &(Arc<CpuEvents>, CpuRings)| {
             let last = |bytes: usize, batch: usize| 2 + bytes.div_ceil(batch / 2);
             sample_buffers

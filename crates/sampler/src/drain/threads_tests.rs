@@ -159,7 +159,6 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
     assert_eq!((take(), counts[0].trace_bytes), (end, end));
 }
 
-/// Causes at least `pages` page faults.
 fn fault(pages: usize) {
     let size = rustix::param::page_size();
     // Too short for huge pages. The allocator would reuse touched memory.

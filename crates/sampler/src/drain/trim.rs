@@ -52,13 +52,10 @@ pub(super) fn put(
 /// `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
 const STACK_POINTER: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 
-/// Kept part of a record's stack copy.
 struct Cut {
-    /// Offset of the field in the record.
     at: usize,
     /// Reserved bytes in the shortened record.
     reserved: usize,
-    /// Copied bytes.
     real: usize,
     /// Offset after the field.
     end: usize,

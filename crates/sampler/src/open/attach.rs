@@ -57,9 +57,7 @@ pub(crate) struct Threads {
     /// Ids of events that were closed again because their thread ended meanwhile. Rings may contain
     /// records with them, but no attr has them.
     pub(crate) abandoned: Vec<u64>,
-    /// Processes that the kernel refused.
     refused: BTreeMap<u32, Errno>,
-    /// Permitted processes.
     admitted: HashSet<u32>,
     /// All threads found so far, ended ones included.
     known: HashSet<u32>,
@@ -130,7 +128,6 @@ impl Threads {
         Ok(())
     }
 
-    /// Opens the events of all threads, from the first look and from later ones.
     fn open_all(
         &mut self,
         plan: &Plan,
@@ -228,7 +225,6 @@ impl Threads {
 enum Stop {
     /// The kernel refused an event. After a step down all begins anew.
     Refused(Refusal),
-    /// No step would help.
     Failed(OpenError),
 }
 
@@ -241,7 +237,7 @@ impl From<OpenError> for Stop {
 /// Opens the events of all selected threads on each of `cpus`, stepping down as needed.
 ///
 /// # Errors
-/// If no step is left, no target exists, or a named target is not permitted.
+/// If no further step exists, no target exists, or a named target is not permitted.
 pub(crate) fn open_threads(
     plan: &mut Plan,
     selection: &Selection,

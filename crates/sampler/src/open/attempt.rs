@@ -22,9 +22,7 @@ pub(crate) enum Scope {
     Command(i32),
     /// Running threads: at first, only the rings are opened.
     Threads,
-    /// Everything that runs.
     All,
-    /// Control groups.
     Cgroups(Vec<Cgroup>),
 }
 
@@ -33,7 +31,6 @@ pub(crate) struct Opened {
     /// Sample events in the requested order, then the sideband event.
     pub(crate) events: Vec<EventIds>,
     pub(crate) cpus: Vec<Arc<CpuEvents>>,
-    /// In the order of `cpus`.
     pub(crate) rings: Vec<CpuRings>,
     pub(crate) overwritten: Vec<OverwrittenRing>,
     pub(crate) sets: Vec<EventSet>,
@@ -41,8 +38,7 @@ pub(crate) struct Opened {
 
 /// Opens the plan on each of `cpus`, stepping down as needed.
 ///
-/// # Errors
-/// If no step is left.
+/// # Errors If no further step exists.
 pub(crate) fn open(
     plan: &mut Plan,
     scope: &Scope,
@@ -66,8 +62,7 @@ pub(crate) fn open(
 
 /// Changes the plan or the CPUs for the next attempt.
 ///
-/// # Errors
-/// If nothing is left to change.
+/// # Errors If no change can help.
 pub(super) fn react(
     plan: &mut Plan,
     cpus: &mut Vec<u32>,

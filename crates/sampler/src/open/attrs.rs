@@ -24,7 +24,6 @@ const COMMON: SampleType = SampleType::IDENTIFIER
 /// (`PERF_SAMPLE_STACK_USER`).
 const MOST_STACK: u32 = 65_528;
 
-/// Returns the common part of all attrs.
 fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags::WATERMARK;
     flags.set(AttrFlags::INHERIT, plan.inherits());
@@ -213,7 +212,6 @@ fn tells_switches(plan: &Plan, event: &Event) -> bool {
     asked && !plan.options.off_cpu && plan.events.first() == Some(event)
 }
 
-/// Sets the fields for callchains and stack copies.
 fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     let settings = event.settings();
     let (callchain, dump) = match settings.stacks {
@@ -264,9 +262,9 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
 /// Returns the attr of the sideband event.
 ///
 /// It never has `build_id`. Linux marks a build-id (`PERF_RECORD_MISC_MMAP_BUILD_ID`) in the one
-/// record that it passes to all listeners in turn, and does not remove the mark for those that did
-/// not request it (`perf_event_mmap_output`, at least 6.18). They read device and inode as a
-/// build-id, and perf 6.1 crashes.
+/// record that it passes to all listeners in turn, and keeps the mark even for listeners without
+/// `build_id` (`perf_event_mmap_output`, at least 6.18). These read device and inode as a build-id,
+/// and perf 6.1 crashes.
 pub(super) fn sideband(plan: &Plan) -> Attr {
     let mut attr = base(plan, &Event::dummy(), plan.rings.sideband);
     let on_exec = plan.watching == Watching::Command;

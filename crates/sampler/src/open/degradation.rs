@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A request that could not be met.
 ///
-/// `Display` says what was done and what would undo it, without naming flags of a program.
+/// `Display` describes the step and its remedy, without naming flags of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Degradation {
@@ -170,7 +170,6 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Returns the first Linux version with the feature.
     fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
@@ -350,7 +349,6 @@ impl fmt::Display for Degradation {
     }
 }
 
-/// Returns the setting that prevents sampling the kernel.
 fn kernel_setting(paranoid: Option<i32>) -> String {
     match paranoid {
         Some(level) => format!("kernel.perf_event_paranoid is {level}"),
@@ -369,7 +367,6 @@ fn processes(count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Tests one step of each kind that has a multi-line text.
     #[test]
     fn steps_are_told_in_plain_words() {
         let errno = Errno::PERM;

@@ -69,7 +69,6 @@ impl EventSet {
         }
     }
 
-    /// Reads the open sample events, each with its index in the plan.
     pub(crate) fn readings(
         &self,
     ) -> impl Iterator<Item = (usize, Result<Reading, ReadError>)> + '_ {
@@ -163,14 +162,12 @@ impl EventSet {
         Ok(())
     }
 
-    /// Redirects the sideband event into an existing ring.
     pub(super) fn redirect_sideband(&self, rings: &CpuEvents) -> Result<(), Refusal> {
         let redirected =
             (self.sideband.as_ref()).map_or(Ok(()), |fd| redirect(fd, &rings.sideband));
         redirected.map_err(|errno| self.refusal(Stage::Sideband, errno))
     }
 
-    /// Redirects the sample events into an existing ring.
     pub(super) fn redirect_samples(&self, rings: &CpuEvents) -> Result<(), Refusal> {
         for (index, fd) in self.samples.iter().enumerate() {
             if let Some(fd) = fd {

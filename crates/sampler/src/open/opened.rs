@@ -35,7 +35,6 @@ pub struct EventIds {
     pub ids: Vec<u64>,
 }
 
-/// Descriptors that a CPU's drain thread polls.
 #[derive(Debug)]
 pub(crate) struct CpuEvents {
     pub(crate) cpu: u32,

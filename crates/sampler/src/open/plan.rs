@@ -20,7 +20,6 @@ pub(crate) struct Plan {
     pub(super) events: Vec<Event>,
     pub(super) explicit: bool,
     pub(super) rings: RingSizes,
-    /// Size of each CPU's AUX area in bytes.
     pub(super) trace_bytes: usize,
     pub(super) features: Features,
     /// In Hz; 0 if the recording has a fixed period.
@@ -46,13 +45,10 @@ pub(crate) struct Plan {
 pub(super) enum Watching {
     /// A process before its exec, which starts the events.
     Command,
-    /// Running threads.
     Threads,
-    /// Whole CPUs.
     Cpus,
 }
 
-/// Newer attr features; true if requested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) read_lost: bool,
@@ -186,7 +182,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns true if children inherit the events.
     pub(super) fn inherits(&self) -> bool {
         let one_thread = matches!(self.options.target, Target::Threads(_));
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
@@ -277,7 +272,6 @@ impl Plan {
         self.options.exclude_kernel || self.kernel_refused
     }
 
-    /// Describes an event for a file, with the sides that are really sampled.
     pub(super) fn describe(&self, event: &Event) -> String {
         let named = event.modifiers();
         let all = named.is_empty();

@@ -80,7 +80,6 @@ pub fn sideband_of_everybody(cpus: usize) -> usize {
 /// Minimum number of bytes of a stack copy at any sampling rate.
 pub const SHORTEST_STACK: u32 = 4 << 10;
 
-/// Approximate size in bytes of the longest sample with a stack copy.
 const LONGEST_SAMPLE: u64 = 64 << 10;
 
 /// Minimum size of a ring in bytes: a record may have 64 KiB.

@@ -16,8 +16,7 @@ use rprof_records::{Attr, EventKind, SampleType};
 impl Plan {
     /// Changes the plan for the next attempt.
     ///
-    /// # Errors
-    /// If nothing is left to change.
+    /// # Errors If no change can help.
     pub(super) fn step_down(&mut self, refusal: Refusal) -> Result<(), OpenError> {
         let Refusal { stage, cpu, errno } = refusal;
         let stepped = match stage {
@@ -323,7 +322,6 @@ impl Plan {
         }
     }
 
-    /// Returns the originally wanted bytes, if rings were halved.
     fn shrunk(&self) -> Option<usize> {
         self.degradations.iter().find_map(|step| match step {
             Degradation::RingShrunk { wanted, .. } => Some(*wanted),

@@ -19,7 +19,6 @@ const SMALLEST: usize = 64 << 10;
 ///
 /// # Errors
 /// [`OpenError::Trace`] if unsupported.
-/// [`OpenError::Trace`] for what is not recorded.
 pub(super) fn first(
     mut events: Vec<Event>,
     options: &SamplingOptions,
@@ -62,7 +61,6 @@ pub(super) fn first(
     Ok(events)
 }
 
-/// Returns the initial size of areas.
 pub(super) fn area(wanted: Option<usize>) -> usize {
     let bytes = wanted.unwrap_or(FIRST);
     bytes.clamp(page_size(), 1 << 30).next_power_of_two()

@@ -101,13 +101,13 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the size of each CPU's sample ring in bytes, rounded up to a power of two of pages.
+    /// Sets the size of each CPU's sample ring in bytes.
     pub fn ring_bytes(mut self, bytes: usize) -> Self {
         self.options.ring_bytes = Some(bytes);
         self
     }
 
-    /// Sets the size of each CPU's sideband ring in bytes, rounded up to a power of two of pages.
+    /// Sets the size of each CPU's sideband ring in bytes.
     pub fn sideband_ring_bytes(mut self, bytes: usize) -> Self {
         self.options.sideband_ring_bytes = Some(bytes);
         self
@@ -190,7 +190,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the size of each CPU's AUX area in bytes, rounded up to a power of two of pages.
+    /// Sets the size of each CPU's AUX area in bytes.
     pub fn trace_bytes(mut self, bytes: Option<usize>) -> Self {
         self.options.trace_bytes = bytes;
         self

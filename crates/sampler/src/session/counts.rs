@@ -60,8 +60,7 @@ impl FinalCounts {
     /// Returns the number of samples dropped in full rings on all CPUs; `None` if the kernel does
     /// not count them.
     ///
-    /// It exceeds the sum of all LOST records by the last drops, after which the kernel wrote no
-    /// more records.
+    /// It exceeds the sum of all LOST records, which omit the last drops.
     pub fn lost_samples(&self) -> Option<u64> {
         let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
         // An event that is not for a CPU has lost nothing there.

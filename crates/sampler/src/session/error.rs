@@ -26,7 +26,7 @@ pub enum SessionError {
     /// The program could not be executed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// Neither a command nor a target was given.
+    /// There is neither a command nor a target.
     #[error(
         "there is nothing to watch: name a command, processes, threads, a user, or the whole system"
     )]

@@ -37,7 +37,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Recording of a program and its children, or of running threads.
+/// Recording of a program or of running threads.
 ///
 /// The drain threads run from the beginning. Dropping the session stops them, and ends a program
 /// that was never started.
@@ -54,7 +54,6 @@ pub struct Session {
     extras: Extras,
     clock: Option<Clock>,
     enabled_from_start: bool,
-    /// CPUs to sample; `None` for all.
     watched: Option<Vec<u32>>,
     inherited_filter: InheritedEventFilter,
     opened_at: Duration,
@@ -67,7 +66,6 @@ pub struct Session {
     overwritten: OverwrittenRings,
     ring_bytes: (usize, usize),
     realtime: Option<u8>,
-    /// Unit of the recorded trace.
     trace: Option<TraceUnit>,
     /// Bytes of snapshots dropped because the channel was full.
     unsent: u64,
@@ -75,7 +73,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts to describe a recording.
+    /// Creates a builder.
     pub fn builder() -> SessionBuilder {
         SessionBuilder::default()
     }
@@ -96,8 +94,8 @@ impl Session {
         &self.numbers
     }
 
-    /// Returns the requested CPUs, ascending; `None` for all. [`SessionBuilder::off_cpu`] opens
-    /// events on the [others](Self::cpus) too, without samples.
+    /// Returns the requested CPUs, ascending; `None` for all. [`SessionBuilder::off_cpu`] also
+    /// opens events on [others](Self::cpus).
     pub fn watched_cpus(&self) -> Option<&[u32]> {
         self.watched.as_deref()
     }
@@ -107,8 +105,7 @@ impl Session {
         self.ring_bytes
     }
 
-    /// Returns the number of queued [`batches`](Self::batches) at which the receiver is late: the
-    /// buffers of all CPUs and a quarter of their [reserve](crate::DrainOptions::reserve_bytes).
+    /// Returns the limit of queued [`batches`](Self::batches) for a receiver in time.
     pub fn many_batches(&self) -> usize {
         self.threads.many_batches
     }
@@ -149,8 +146,8 @@ impl Session {
         &self.attached
     }
 
-    /// Returns the time since boot of the first event's opening (CLOCK_BOOTTIME), less one tick of
-    /// /proc's process times.
+    /// Returns the time since boot at which the first event was opened (CLOCK_BOOTTIME), less a
+    /// tick of 10 ms.
     pub fn opened_at(&self) -> Duration {
         self.opened_at
     }
@@ -182,8 +179,8 @@ impl Session {
         self.clock.unwrap_or_default()
     }
 
-    /// Returns true if the kernel uses [`clock`](Self::clock) for all records. Before Linux 4.1 it
-    /// uses its own clock.
+    /// Returns true if all records use [`clock`](Self::clock). Before Linux 4.1 the kernel uses its
+    /// own.
     pub fn is_stamped_by_clock(&self) -> bool {
         let is_stamped = |event: &EventIds| event.attr.flags.contains(AttrFlags::USE_CLOCKID);
         self.events.iter().all(is_stamped)
@@ -194,21 +191,20 @@ impl Session {
         self.extras
     }
 
-    /// Returns a filter that drops duplicate samples of attached threads. All records must pass
-    /// through one filter in time order.
+    /// Returns a filter that drops duplicate samples. All records must pass through one filter in
+    /// time order.
     pub fn inherited_event_filter(&self) -> InheritedEventFilter {
         self.inherited_filter.clone()
     }
 
     /// Begins sampling and releases the program.
     ///
-    /// Processes of attached threads have been followed since the session was created. Read their
-    /// earlier mappings ([`attached`](Self::attached)) before this call, so that no sample precedes
-    /// its mapping.
+    /// Processes of attached threads are already followed. Read their earlier mappings
+    /// ([`attached`](Self::attached)) before this call, so that no sample precedes its mapping.
     ///
     /// # Errors
-    /// [`SessionError::Exec`] when the program cannot be executed, [`SessionError::Control`] when
-    /// an event cannot be started. The recording is then stopped.
+    /// [`SessionError::Exec`] if the program cannot be executed, [`SessionError::Control`] if an
+    /// event cannot be started. The recording is then stopped.
     pub fn start(&mut self) -> Result<(), SessionError> {
         let mut started = Ok(());
         if self.enabled_from_start && self.target != Target::Command {
@@ -259,9 +255,8 @@ impl Session {
     }
 
     /// Waits until the program ends, all attached threads have ended, `other` is readable, or the
-    /// timeout (`None`: none) expires. Of several, returns the first in this order.
-    ///
-    /// With a program, only its end counts. Whole CPUs never end.
+    /// timeout expires. Of several, returns the first in this order. With a program, only its end
+    /// counts. Whole CPUs never end.
     ///
     /// # Errors
     /// The errors of [`Child::wait`] and of poll(2).
@@ -290,15 +285,13 @@ impl Session {
         Some(SwitchEvents { events })
     }
 
-    /// Returns the open descriptors of a role's event.
     fn of_role(&self, role: Role) -> Option<Vec<Arc<PerfFd>>> {
         let index = (self.events.iter()).position(|event| event.role == role)?;
         let of_set = |set: &EventSet| set.samples.get(index).cloned().flatten();
         Some(self.sets.iter().filter_map(of_set).collect())
     }
 
-    /// Returns the channel of all CPUs' batches. After [`stop`](Self::stop) it is disconnected
-    /// behind the last batch. Clone it to receive on another thread.
+    /// Returns the channel of all batches. [`stop`](Self::stop) disconnects it after the last one.
     pub fn batches(&self) -> &Receiver<Batch> {
         &self.batches
     }
@@ -313,8 +306,7 @@ impl Session {
         self.recycler.clone()
     }
 
-    /// Returns the table of stack bases, which the receiver fills. Stack bytes above a base are not
-    /// sent.
+    /// Returns the table of stack bases, for the receiver to fill.
     pub fn stack_bases(&self) -> &StackBases {
         &self.stack_bases
     }
@@ -326,7 +318,7 @@ impl Session {
 
     /// Hands fast draining to the receiver, which must then [drain](RemoteDrain::drain) the rings
     /// every [`poll_interval`](FastDrain::poll_interval). `None` if there are too many CPUs for one
-    /// thread; then the drain threads continue to do it.
+    /// thread.
     pub fn remote_drain(&self) -> Option<RemoteDrain> {
         self.threads.remote()
     }
@@ -337,11 +329,10 @@ impl Session {
     }
 
     /// Sends the new samples of overwritten rings to [`batches`](Self::batches), in time order.
-    /// Does nothing without such rings.
     ///
-    /// The batches have the CPU [`NO_CPU`](crate::drain::NO_CPU), and come after later sideband. A
-    /// file writer must not mark them as a round. The kernel drops and counts samples while a ring
-    /// is read.
+    /// The batches have the CPU [`NO_CPU`](crate::drain::NO_CPU), and come after later sideband, so
+    /// a file with them must not contain FINISHED_ROUND records. The kernel drops and counts
+    /// samples during the read.
     pub fn snapshot(&mut self) {
         let Some(sender) = &self.threads.snapshots else {
             return;
@@ -352,9 +343,7 @@ impl Session {
     }
 
     /// Ends the recording. All records are then in [`batches`](Self::batches). The program may
-    /// continue unsampled.
-    ///
-    /// Does not wait for the receiver. A second call returns the same counts.
+    /// continue. Does not wait for the receiver. A second call returns the same counts.
     pub fn stop(&mut self) -> FinalCounts {
         if let Some(counts) = &self.counts {
             return counts.clone();

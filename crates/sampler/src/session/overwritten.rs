@@ -22,7 +22,6 @@ impl OverwrittenRings {
         self.rings.first().map(|ring| ring.ring.size())
     }
 
-    /// Returns the size of all rings in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.rings.iter().map(|ring| ring.ring.size()).sum()
     }

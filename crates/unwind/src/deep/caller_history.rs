@@ -4,7 +4,8 @@ use super::cross_thread::Fingerprint;
 use super::rule::MIN_INTERVAL;
 use crate::{FoundBy, Frame, Root};
 
-/// Of consecutive equal results only the first and the last are stored.
+/// Maximum number of stored checks. Of consecutive equal results only the first and the last are
+/// stored.
 const MAX_CHECKS: usize = 64;
 
 /// Maximum number of looks that wait for the thread's next sample. A further one replaces the last.
@@ -22,10 +23,10 @@ pub(super) struct Look {
 
 #[derive(Debug)]
 pub(super) struct CallerHistory {
-    /// Innermost first; empty before the first observation.
+    /// Observed callers, innermost first.
     pub(super) callers: Vec<Frame>,
     pub(super) root: Option<Root>,
-    /// To compare callers between threads.
+    /// Finds equal callers in other threads.
     pub(super) fingerprint: Option<Fingerprint>,
     /// Number of independent, proven observations.
     pub(super) observations: u32,
@@ -111,7 +112,6 @@ impl CallerHistory {
         self.is_live = is_live;
     }
 
-    /// Returns true if the thread ran between a look and the last counted one.
     fn is_independent(look: Look, last_counted: u64) -> bool {
         look.last_ran > last_counted && look.time.abs_diff(last_counted) >= MIN_INTERVAL
     }

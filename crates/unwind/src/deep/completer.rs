@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(super) const MAX_FRAMES: usize = 1 << 19;
 
-/// Cut points of a thread. Beyond it, old ones are dropped.
+/// Maximum number of cut points of a thread before old ones are dropped.
 pub(super) const MAX_CUT_POINTS: usize = 128;
 
 /// Ambiguous cut points and functions of a thread. A thread with more never has a stable stack.
@@ -79,7 +79,6 @@ pub struct DeepStackCompleter {
 #[derive(Debug, Default)]
 pub(super) struct ThreadHistory {
     last_ran: u64,
-    /// The last observation.
     last: Vec<Frame>,
     last_observed_from: usize,
     last_begun: u64,
@@ -325,7 +324,7 @@ impl<'a, C: CodeLookup> CutCopy<'a, C> {
     }
 }
 
-/// A thread may have hundreds of cut points, and a stack as many frames.
+/// Index of slots. A thread may have hundreds of cut points, and a stack as many frames.
 #[derive(Default)]
 struct Slots {
     /// Frame index by slot; the innermost one's of a shared slot.
@@ -333,7 +332,6 @@ struct Slots {
 }
 
 impl Slots {
-    /// Indexes the frames from index `from` on.
     fn new(frames: &[Frame], from: usize) -> Self {
         let all = frames.iter().enumerate().skip(from).rev();
         Self {
@@ -398,7 +396,6 @@ fn apply(
     }
 }
 
-/// Reports new observations to the model of the fingerprint.
 fn report(thread: u64, history: &mut CallerHistory, models: &mut CrossThreadModels) {
     let Some(fingerprint) = history.fingerprint else {
         return;

@@ -10,7 +10,7 @@ use super::rule::MIN_OBSERVATIONS;
 use crate::Frame;
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// Beyond it all are dropped.
+/// Maximum number of models. Beyond it all are dropped.
 const MAX_MODELS: usize = 1 << 14;
 
 /// Position-independent hashes of a cut point and of its callers.
@@ -44,7 +44,6 @@ impl Fingerprint {
     }
 }
 
-/// Callers at the cut points of all threads, by fingerprint.
 #[derive(Debug, Default)]
 pub(super) struct CrossThreadModels {
     by_cut: FxHashMap<u64, Model>,

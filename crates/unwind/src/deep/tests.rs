@@ -63,7 +63,6 @@ impl Watched {
         }
     }
 
-    /// Takes a sample that is cut.
     fn sample(&mut self, addresses: &[u64], time: u64) -> CutPoint {
         let cut = self.cut_point(addresses);
         let frames = stack(addresses, self.top);
@@ -71,7 +70,6 @@ impl Watched {
         cut
     }
 
-    /// Finds this stack in memory.
     fn look(&mut self, addresses: &[u64], time: u64) {
         let frames = stack(addresses, self.top);
         let sighting = StackObservation {
@@ -84,7 +82,6 @@ impl Watched {
         self.stacks.observe(self.thread, sighting, &self.functions);
     }
 
-    /// Takes a sample with a complete copy.
     fn whole(&mut self, addresses: &[u64], time: u64) {
         let frames = stack(addresses, self.top);
         let sighting = StackObservation {
@@ -105,7 +102,6 @@ impl Watched {
         }
     }
 
-    /// Returns the final callers of a sample.
     fn completed(&self, cut: CutPoint, time: u64) -> Option<Vec<u64>> {
         match self.stacks.complete(self.thread, cut, time, u64::MAX) {
             Completion::Callers(callers, _) => Some(callers.iter().map(|f| f.address).collect()),

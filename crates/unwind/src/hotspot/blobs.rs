@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 pub(crate) const MAX_FRAME: u64 = 16 << 20;
 /// Maximum distance in bytes of code from its header. Most code has less.
 const MAX_DISTANCE: u64 = 256 << 10;
-/// Step of the search for a header, in bytes.
 const PAGE: u64 = 4096;
 const HEADER: usize = 112;
 /// Number of header bytes that stay constant while the code exists.
@@ -17,7 +16,6 @@ const MAX_KEPT: usize = 4096;
 /// searched.
 const MAX_MISSES: usize = 8;
 
-/// Code with a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blob {
     pub(super) code_start: u64,
@@ -34,7 +32,7 @@ pub(super) struct Blob {
 /// Blobs found in one process or for one stack.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BlobCache {
-    /// By start address of the code.
+    /// Blobs by start address of their code.
     found: RefCell<BTreeMap<u64, KnownBlob>>,
     /// Failed searches, for this stack and in total.
     misses: Cell<(usize, usize)>,
@@ -141,7 +139,6 @@ fn is_deoptimization(code: Option<&[u8]>) -> bool {
     )
 }
 
-/// Returns the blob, its header's address, and the header.
 fn search(
     avma: u64,
     read: impl Fn(u64, &mut [u8]) -> usize,

@@ -33,7 +33,6 @@ const MAX_PUSHED: u64 = 8;
 const EPILOGUE: usize = 8;
 /// Maximum number of instructions of a prologue; the interpreter's has about 60.
 const PROLOGUE: usize = 128;
-/// Maximum number of instructions until the interpreter reloads its bytecode pointer.
 const RETURN_ENTRY: usize = 16;
 /// DWARF number of r13, which passes the caller's stack pointer to the interpreter.
 const R13: u8 = 13;

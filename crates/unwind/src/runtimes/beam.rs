@@ -13,12 +13,12 @@
 use crate::arch::x86_64::RBX;
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Size in bytes.
+/// Size of `ErtsCodeInfo` in bytes.
 const INFO: usize = 40;
 const TAG: u64 = 0x3f;
-/// These bits are 0 in return addresses, but not in terms.
+/// Bits that are 0 in return addresses, but not in terms.
 const TERM: u64 = 3;
-/// Compilers generate fewer.
+/// Maximum number of terms of a function. Compilers generate fewer.
 const MAX_TERMS: u64 = 1024;
 const ATOM: u64 = 0x0b;
 /// Distance in bytes from the stack pointer to the scheduler's registers during a C call.

@@ -26,7 +26,6 @@ use std::cell::{Cell, RefCell};
 /// Maximum number of instructions from call to return; `asmcgocall` has 7.
 const MAX_BACK: usize = 24;
 
-/// Maximum size in bytes of a Go function to search.
 const MAX_FUNCTION: u64 = 1 << 20;
 
 const MAX_KNOWN: usize = 1 << 14;
@@ -35,9 +34,9 @@ const MAX_KNOWN: usize = 1 << 14;
 /// finding function starts is slow.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownCalls {
-    /// By return address and an address in the function below.
+    /// Results by return address and an address in the function below.
     calls: RefCell<FxHashMap<[u64; 3], bool>>,
-    /// Caller's address by the addresses of a frame, its callee and its caller's caller.
+    /// Caller's addresses by the addresses of a frame, its callee and its caller's caller.
     direct: RefCell<FxHashMap<[u64; 4], u64>>,
 }
 
@@ -186,7 +185,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
         inside.is_some_and(|inside| self.modules.find(inside).is_some())
     }
 
-    /// `fp`: the frame pointer of the caller of the last of `frames`.
+    /// Returns the caller that the chain omits. `fp` is the frame pointer of that caller.
     fn direct_caller(&self, frames: &[Frame], fp: u64) -> Option<u64> {
         let [.., callee, frame] = frames else {
             return None;
@@ -361,7 +360,6 @@ fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     known && code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit)
 }
 
-/// Returns true if the code after a call ends the process: `exit(main(...))`.
 fn ends_process<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     let mut code = [0; code::LEN];
     let len = modules.code(address, &mut code);

@@ -10,14 +10,14 @@ use crate::arch::x86_64::{RBP, RBX, RSP};
 use crate::step::Caller;
 use crate::{Arch, Memory, Modules, Registers};
 
-/// All callee-saved registers, and some for alignment.
+/// Maximum size of a frame in words: all callee-saved registers, and some for alignment.
 const MAX_WORDS: u64 = 8;
 const TRAMPOLINE: usize = 64;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Frame {
     size: u64,
-    /// With their offset from the stack pointer.
+    /// Saved registers with their stack offsets.
     saved: Vec<(u8, u8)>,
 }
 
@@ -95,7 +95,6 @@ fn frame_of(code: &[u8]) -> Option<Frame> {
     (!frame.saved.is_empty() && frame.saved.iter().all(fits)).then_some(frame)
 }
 
-/// Decodes `mov %register, offset(%rsp)` of a callee-saved register.
 fn stored(code: &[u8]) -> Option<(u8, u8, &[u8])> {
     let (prefix, rest) = match code {
         [prefix @ (0x48 | 0x4c), 0x89, rest @ ..] => (*prefix, rest),

@@ -18,7 +18,7 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, RuleRef, Value};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// In bytes, including the return address.
+/// Frame size in bytes, including the return address.
 const FRAME: i32 = 80;
 /// Callee-saved registers and their offsets from the caller's stack pointer.
 const SAVED: [(u8, i32); 4] = [(RBX, -24), (RBP, -16), (14, -40), (15, -32)];
@@ -27,7 +27,7 @@ const RETURN: u64 = 72;
 const STATE: u64 = 16;
 const BEFORE: u64 = 32;
 const FLAGS: u64 = 3;
-/// 255 slots of 4 bytes.
+/// Maximum stack space of a trace in bytes: 255 slots of 4 bytes.
 const MAX_ROOM: u64 = 1024;
 const MAX_FUNCTION: usize = 256;
 /// Offset of an object's type, and the type of Lua threads.
@@ -70,7 +70,6 @@ fn apply<M: Memory + ?Sized>(
     Some((caller, interpreter))
 }
 
-/// Returns the interpreter's rule if its frame lies at this address.
 fn at<'p, M, P>(frame: u64, memory: &M, modules: &'p P) -> Option<RuleRef<'p>>
 where
     M: Memory + ?Sized,

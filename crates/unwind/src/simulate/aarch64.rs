@@ -16,13 +16,11 @@ const MAX_INSTRUCTIONS: usize = 2000;
 
 const MAX_WRITTEN: usize = 64;
 
-/// Stack pointer or zero, depending on the instruction.
+/// Number of the stack pointer or the zero register, depending on the instruction.
 const SP_OR_ZERO: u8 = 31;
 
-/// `exit` and `exit_group`.
 const EXITS: [u64; 2] = [93, 94];
 
-/// Registers that a call may clobber.
 const CLOBBERED: [std::ops::RangeInclusive<u8>; 2] = [0..=18, LR..=LR];
 
 /// Simulates the code up to the return. Replaces the registers by the caller's.
@@ -89,7 +87,6 @@ pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
 
 enum Flow {
     Next,
-    /// To the next instruction, or here.
     Branch(u64),
     Jump(u64),
     /// To the address in this register.
@@ -106,7 +103,7 @@ enum Flow {
 struct Path {
     ip: u64,
     registers: Registers,
-    /// `None`: the value is unknown.
+    /// Written stack words; `None`: unknown.
     written: Vec<(u64, Option<u64>)>,
     /// Registers that still hold a loaded value, with its slot.
     loaded: Vec<(u8, u64)>,
@@ -233,7 +230,6 @@ impl Path {
         }
     }
 
-    /// Data processing with an immediate.
     fn with_immediate(&mut self, word: u32) -> Flow {
         let (to, of, is_64) = (register(word, 0), register(word, 5), word >> 31 == 1);
         match bits(word, 23, 3) {
@@ -279,7 +275,6 @@ impl Path {
         Flow::Next
     }
 
-    /// Data processing with registers.
     fn with_registers(&mut self, word: u32) -> Flow {
         let (to, of, other) = (register(word, 0), register(word, 5), register(word, 16));
         let is_64 = word >> 31 == 1;
@@ -316,7 +311,6 @@ impl Path {
         Flow::Next
     }
 
-    /// Loads and stores.
     fn memory<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) {
         let (to, base) = (register(word, 0), register(word, 5));
         let is_vector = bits(word, 26, 1) == 1;
@@ -424,7 +418,7 @@ impl Path {
         }
     }
 
-    /// Register 31 is zero.
+    /// Returns a register. Number 31 is zero.
     fn get(&self, register: u8) -> Option<u64> {
         match register {
             SP_OR_ZERO => Some(0),
@@ -432,7 +426,7 @@ impl Path {
         }
     }
 
-    /// Register 31 is ignored.
+    /// Sets a register. Ignores number 31.
     fn assign(&mut self, register: u8, value: Option<u64>) {
         if register != SP_OR_ZERO {
             self.assign_sp(register, value);
@@ -448,7 +442,7 @@ impl Path {
         }
     }
 
-    /// Register 31 is the stack pointer.
+    /// Sets a register. Number 31 is the stack pointer.
     fn assign_sp(&mut self, register: u8, value: Option<u64>) {
         self.loaded.retain(|(of, _)| *of != register);
         match value {

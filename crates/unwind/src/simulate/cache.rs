@@ -13,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::RefCell;
 
-/// Beyond it the cache is cleared.
+/// Maximum size in bytes. Beyond it the cache is cleared.
 const MAX_BYTES: usize = 8 << 20;
 
 /// Counts of the cache of simulations of code without call frame information. Each lookup is one
@@ -33,8 +33,8 @@ pub struct SimulationCacheStats {
     pub clears: u64,
 }
 
-/// By state of the mappings ([`Modules::generation`](crate::Modules::generation)) and start
-/// address.
+/// Searches by state of the mappings ([`Modules::generation`](crate::Modules::generation)) and
+/// start address.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SimulationCache {
     kept: RefCell<Kept>,
@@ -56,7 +56,6 @@ struct Search {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// The path continues.
     Execute(Instruction),
     Fork,
     /// The path ends: the instruction cannot be simulated.
@@ -69,11 +68,8 @@ enum Step {
 
 #[derive(Debug, Clone)]
 pub(super) enum PathEnd {
-    /// Removes `popped` more bytes from the stack.
     Return { popped: u64 },
-    /// The thread or process ends.
     Exit,
-    /// No path returned.
     Lost,
 }
 

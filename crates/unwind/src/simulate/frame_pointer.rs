@@ -20,7 +20,6 @@ pub(crate) enum FramePointerUse {
     /// The caller has prepared the frame. The return address is popped from the top of the stack
     /// into it.
     HandedFrame,
-    /// Inconclusive.
     Unknown,
     Unreadable,
 }
@@ -66,7 +65,7 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointe
     FramePointerUse::Unknown
 }
 
-/// `None` if the instruction does not involve the frame pointer.
+/// Returns an instruction's use of the frame pointer, if any.
 fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
     let is_register = |operand: u32, register: Register| {
         instruction.op_kind(operand) == OpKind::Register

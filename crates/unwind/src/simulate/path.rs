@@ -13,7 +13,6 @@ pub(super) const MAX_BRANCHES: usize = 64;
 pub(crate) enum Exit {
     /// The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// The thread or process ends.
     End,
     /// Slot of the first unreadable return address.
     Unreadable(u64),
@@ -34,9 +33,9 @@ pub(crate) enum Stop {
 pub(crate) struct PathState {
     pub(super) ip: u64,
     pub(super) registers: Registers,
-    /// `None`: the value is unknown.
+    /// Written stack words; `None`: unknown.
     pub(super) written: Vec<(u64, Option<u64>)>,
-    /// The function's return address lies there or above.
+    /// Stack pointer at the start. The function's return address lies there or above.
     pub(super) start_sp: u64,
     pub(super) sets_frame_pointer: bool,
     /// True while the frame pointer belongs to a callee: see [`PathState::makes_callees_frame`].
@@ -131,7 +130,7 @@ impl PathState {
         self.registers
     }
 
-    /// Reads a word, including writes along the path.
+    /// Reads a stack word, including writes along the path.
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
@@ -164,9 +163,8 @@ impl PathState {
 
     /// Marks a frame pointer that belongs to a callee as unknown.
     ///
-    /// The return address beside a function's own frame existed at the start, or was copied along
-    /// the path. If the stack pointer started below the callee's frame, the word is an earlier
-    /// callee's.
+    /// A function's own return address existed at the start, or was copied along the path. Below
+    /// the initial stack pointer, the word is an earlier callee's.
     fn forget_callees_frame(&mut self) {
         let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
             return;
@@ -316,7 +314,6 @@ fn immediate(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// Returns the DWARF number of the full register.
 fn number(register: Register) -> Option<u8> {
     Some(match register.full_register() {
         Register::RAX => 0,

@@ -9,7 +9,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Few searches visit more instructions.
+/// Initial capacity. Few searches visit more instructions.
 const SEEN: usize = 112;
 
 /// Simulates the code up to the return. Replaces the registers by the caller's. With a

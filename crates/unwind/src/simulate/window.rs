@@ -1,6 +1,6 @@
 //! [`CodeWindow`]: buffered reads of code.
 
-/// In bytes.
+/// Maximum length in bytes.
 pub(super) const MAX_INSTRUCTION: usize = 15;
 
 const MAX_SNAPSHOTS: usize = 64;
@@ -8,7 +8,7 @@ const MAX_SNAPSHOTS: usize = 64;
 pub(super) type CodeSnapshots = Vec<(u64, Box<[u8]>)>;
 
 pub(crate) trait CodeSource {
-    /// Returns the number of bytes copied.
+    /// Copies code. Returns the number of bytes.
     fn read(&self, avma: u64, into: &mut [u8]) -> usize;
     /// Returns true if the code has call frame information, so that a jump to it leaves the
     /// function.
@@ -39,7 +39,7 @@ impl CodeWindow {
         self.snapshots
     }
 
-    /// Returns at least `least` bytes, if readable.
+    /// Returns at least `least` bytes of code, if readable.
     pub(super) fn at<C: CodeSource>(&mut self, avma: u64, least: usize, code: &C) -> &[u8] {
         let within = usize::try_from(avma.wrapping_sub(self.start)).unwrap_or(usize::MAX);
         let behind = self.bytes.len().saturating_sub(within);

@@ -20,7 +20,7 @@ pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
     }
 }
 
-/// `cie` starts with the version field.
+/// Removes the letters from a CIE, given from the version field on.
 fn take_out_of(cie: &mut [u8]) {
     let Some(text) = cie.get(1..) else { return };
     let Some(end) = text.iter().position(|byte| *byte == 0).map(|len| 1 + len) else {
@@ -48,7 +48,6 @@ fn take_out_of(cie: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Returns a CIE, and an FDE that must stay unchanged.
     fn section(augmentation: &[u8]) -> Vec<u8> {
         let mut cie = vec![0, 0, 0, 0, 1];
         cie.extend(augmentation);

@@ -19,9 +19,9 @@ const FEW: usize = 24;
 /// Maximum number of rows of one FDE. The longest known functions have a few hundred.
 const MAX_ROWS: usize = 1 << 13;
 
-/// Code without FDE.
+/// Index of code without FDE.
 const NO_FDE: u16 = u16::MAX;
-/// Unreadable rows.
+/// Index of unreadable rows.
 const BAD: u16 = u16::MAX - 1;
 
 /// Rows sorted by address: a start relative to the table's base and a rule index, six bytes in
@@ -60,7 +60,6 @@ impl Block {
         }
     }
 
-    /// Returns the registers that have a rule, sorted by number.
     #[inline]
     pub(crate) fn saved(&self, rule: &Rule) -> &[Saved] {
         let first = rule.first as usize;
@@ -170,7 +169,6 @@ where
     }
 }
 
-/// Finds duplicate rules.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     cfa: Cfa,
@@ -186,7 +184,7 @@ struct Rows {
     rules: Vec<Rule>,
     saved: Vec<Saved>,
     spans: Vec<Span>,
-    /// All rules after the first few.
+    /// Indices of all rules after the first few.
     known: FxHashMap<Key, u16>,
     registers: Vec<Saved>,
     known_spans: FxHashMap<Span, u32>,
@@ -231,7 +229,6 @@ impl Rows {
         self.indices.push(index);
     }
 
-    /// Returns the index of this row's rule.
     fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, signal: bool) -> u16 {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

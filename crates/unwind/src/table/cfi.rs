@@ -10,7 +10,7 @@ use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Ven
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A program's rows take a few MiB.
+/// Maximum number of bytes of compiled rows. A program's rows take a few MiB.
 const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// A copy of a section, an index of its FDEs, and the rows compiled so far. The first thread that
@@ -24,7 +24,6 @@ pub(crate) struct Cfi {
     bytes: Box<[u8]>,
     /// Section offset of each FDE, in address order.
     offsets: Box<[u32]>,
-    /// Start of the first FDE of each block.
     starts: Box<[u32]>,
     blocks: Box<[OnceLock<Box<Block>>]>,
     row_bytes: AtomicUsize,
@@ -60,7 +59,7 @@ impl<'a> RuleRef<'a> {
 }
 
 impl Cfi {
-    /// Adds the SVMA ranges of all FDEs to `described`.
+    /// Parses a section. Adds the SVMA ranges of its FDEs to `described`.
     pub(crate) fn new(
         elf: &Elf<'_>,
         section: Section<'_>,
@@ -116,7 +115,7 @@ impl Cfi {
         }
     }
 
-    /// `address` is relative to the table's base.
+    /// Finds the rule for `address`, relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> Found<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
@@ -232,7 +231,6 @@ impl Cfi {
     }
 }
 
-/// Returns the start of the FDE that contains the address.
 fn start_of<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

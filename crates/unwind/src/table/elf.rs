@@ -20,16 +20,15 @@ pub(crate) struct Elf<'a> {
     pub(crate) segments: Segments,
     pub(crate) eh_frame: Option<Section<'a>>,
     pub(crate) debug_frame: Option<Section<'a>>,
-    /// From the program headers.
+    /// SVMA from the program headers.
     pub(crate) eh_frame_hdr: Option<u64>,
     /// True if a section exceeds [`MAX_SECTION`].
     pub(crate) has_too_long: bool,
-    /// True if the Go compiler generated the image.
     pub(crate) is_go: bool,
     /// File offset and length of the Go runtime's list of functions.
     pub(crate) go_functions: Option<(u64, u64)>,
     pub(crate) plts: Vec<(u64, u64)>,
-    /// Base of text-relative pointers.
+    /// SVMA of `.text`, the base of text-relative pointers.
     pub(crate) text: Option<u64>,
     pub(crate) got: Option<u64>,
 }
@@ -78,7 +77,7 @@ impl<'a> Elf<'a> {
         Ok(elf)
     }
 
-    /// Ignores missing or damaged section headers.
+    /// Reads the section headers. Ignores missing or damaged ones.
     fn read_sections(&mut self, header: &Header, bytes: impl ReadRef<'a>) {
         let endian = object::LittleEndian;
         let Ok(sections) = header.sections(endian, bytes) else {
@@ -144,7 +143,6 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// Returns the bytes up to the end of the segment.
     fn mapped(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<&'a [u8]> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
         part(bytes, offset, left)

@@ -3,7 +3,7 @@
 use crate::{Arch, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-/// In bytes. The longest known one, in glibc's dynamic linker, has about 70.
+/// Maximum length in bytes. The longest known code, in glibc's dynamic linker, has about 70.
 const MAX_LEN: usize = 256;
 
 /// Returns the length in bytes of the entry function: up to an unconditional jump, a return, an
@@ -39,7 +39,7 @@ fn x86_64(code: &[u8]) -> u64 {
     decoder.position() as u64
 }
 
-/// Ends at `b`, `br`, `ret` or `udf`.
+/// Returns the length up to `b`, `br`, `ret` or `udf`.
 fn aarch64(code: &[u8]) -> u64 {
     let ends = |word: &[u8; 4]| {
         let word = u32::from_le_bytes(*word);

@@ -25,13 +25,11 @@ pub struct FunctionRanges {
     source: Source,
 }
 
-/// Length in bytes of the longest call.
 const BEFORE: u64 = 7;
 
 #[derive(Debug)]
 enum Source {
     Index(Index),
-    /// Disjoint SVMA ranges, ascending.
     List(Box<[Range<u64>]>),
 }
 
@@ -72,11 +70,12 @@ impl FunctionRanges {
     }
 
     /// Returns true if the call before a return address belongs to the outermost frame of a stack:
-    /// to code at the entry point, to a function without caller by its call frame information, or
-    /// to code that ends the thread or process after the call. `offset` is the return address's
-    /// file offset, `bytes` the whole file.
+    /// to code at the entry point, to a function that has no caller by its call frame information,
+    /// or to code that ends the thread or process. `offset` is the return address's file offset,
+    /// `bytes` the whole file.
     ///
-    /// Needs no symbols: works for stripped programs, custom start code, any C library, and Go.
+    /// Needs no symbols, so it works for stripped programs, custom start code, any C library, and
+    /// Go.
     #[must_use]
     pub fn is_root(&self, bytes: &[u8], offset: u64) -> bool {
         let inside = offset

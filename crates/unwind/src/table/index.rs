@@ -11,14 +11,14 @@ pub(crate) type Cie<'a> = CommonInformationEntry<Slice<'a>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fde {
-    /// Relative to the table's base.
+    /// Start, relative to the table's base.
     pub(crate) start: u32,
-    /// Relative to the table's base, exclusive.
+    /// End, relative to the table's base.
     pub(crate) end: u32,
     pub(crate) offset: u32,
 }
 
-/// Neighbouring FDEs nearly always share a CIE.
+/// Cache of CIEs. Neighbouring FDEs nearly always share one.
 pub(crate) struct Cies<'a> {
     all: FxHashMap<usize, Option<Cie<'a>>>,
     last: Option<(usize, Cie<'a>)>,
@@ -70,10 +70,8 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Returns all FDEs, sorted by address, without overlaps. Does not use `.eh_frame_hdr`: some
-    /// linkers omit it, and a pass over the section takes only about 100 ns for each FDE.
-    ///
-    /// Drops unparsable FDEs, and those outside code, which linkers leave behind for removed
-    /// functions.
+    /// linkers omit it, and a full pass takes only about 100 ns for each FDE. Drops unparsable
+    /// FDEs, and those outside code, which linkers leave behind for removed functions.
     pub(crate) fn run<S>(&self, section: &S, bases: &BaseAddresses) -> Vec<Fde>
     where
         S: UnwindSection<Slice<'a>>,
@@ -128,7 +126,7 @@ impl<'a> Walk<'a> {
 pub(crate) struct Entry {
     pub(crate) len: u64,
     id: u64,
-    /// `id` of a CIE in `.debug_frame`.
+    /// Value of `id` in a CIE of `.debug_frame`.
     debug_frame_cie: u64,
     /// Offset of the field after the id.
     pub(crate) body: usize,
@@ -136,7 +134,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// `eh`: the section is `.eh_frame`.
+    /// Returns true for a CIE. `eh`: the section is `.eh_frame`.
     pub(crate) fn is_cie(&self, eh: bool) -> bool {
         self.len != 0 && self.id == if eh { 0 } else { self.debug_frame_cie }
     }

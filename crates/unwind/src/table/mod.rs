@@ -41,7 +41,7 @@ pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// In bytes, if no FDE covers the entry point.
+    /// Length in bytes of the entry function, if no FDE covers it.
     entry_len: u64,
     base: u64,
     segments: Segments,

@@ -2,7 +2,7 @@
 //!
 //! Source: `runtime/symtab.go` (`pcHeader`), `debug/gosym/pclntab.go`.
 
-/// The largest programs have about 500,000 functions.
+/// Maximum number of functions. The largest programs have about 500,000.
 const MAX_FUNCTIONS: usize = 4 << 20;
 
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 /// Computes the caller's registers from a frame's. Source: DWARF 5, section 6.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Rule {
-    /// Normally the caller's stack pointer.
+    /// Canonical frame address, normally the caller's stack pointer.
     pub(crate) cfa: Cfa,
     pub(crate) return_address: Value,
     /// True if signal handlers return to this code: the caller was interrupted.
@@ -13,7 +13,6 @@ pub(crate) struct Rule {
     pub(crate) count: u8,
 }
 
-/// Rule for the canonical frame address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Cfa {
     /// Register plus offset.
@@ -24,21 +23,19 @@ pub(crate) enum Cfa {
     Bad,
 }
 
-/// Rule for a register's value in the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     /// The ABI's default.
     Default,
     /// Lost. For the return address: there is no caller.
     Undefined,
-    /// Still in the register.
     Same,
-    /// In memory, at this offset from the CFA.
+    /// Value in memory, at this offset from the CFA.
     AtCfa(i32),
     /// The CFA plus this offset.
     CfaPlus(i32),
     Register(u8),
-    /// In memory, at an expression's value.
+    /// Value in memory, at an expression's value.
     At(u32),
     /// An expression's value.
     Expression(u32),

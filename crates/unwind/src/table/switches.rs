@@ -13,15 +13,15 @@ use object::ReadRef;
 use rprof_image::Segments;
 use std::ops::Range;
 
-/// From loading the stack pointer to the call; `asmcgocall` has 8.
+/// Maximum number of instructions from loading the stack pointer to the call; `asmcgocall` has 8.
 const MAX_INSTRUCTIONS: usize = 12;
-/// From the call to the return; `cgocallback` has about 40.
+/// Maximum number of instructions from the call to the return; `cgocallback` has about 40.
 const MAX_BEHIND: usize = 64;
-/// Images have about 10.
+/// Maximum number of calls on another stack; images have about 10.
 const MAX_KEPT: usize = 256;
-/// In bytes of code. The largest Go programs have about 100 MB.
+/// Maximum number of bytes of code to search. The largest Go programs have about 100 MB.
 const MAX_SEARCHED: usize = 256 << 20;
-/// Images have about 200.
+/// Maximum number of call sites; images have about 200.
 const MAX_SITES: usize = 4096;
 /// Maximum distance in bytes from the start of a stack-switching function to its call.
 const MAX_FUNCTION: u64 = 256;
@@ -134,7 +134,6 @@ impl Switches {
     }
 }
 
-/// Adds the call sites of functions that switch stacks and return.
 fn find_sites(
     start: u64,
     code: &[u8],
@@ -204,7 +203,8 @@ fn callee(
     functions.next()
 }
 
-/// `mov rsp, r` or `mov rsp, [r+x]`. rsp and rbp do not count: they belong to the current stack.
+/// Returns true for `mov rsp, r` and `mov rsp, [r+x]`. r is not rsp or rbp, which belong to this
+/// stack.
 fn loads_sp(code: &[u8]) -> bool {
     match *code {
         [0x48 | 0x4c, 0x89, modrm] => modrm & 0xc7 == 0xc4 && !matches!(modrm, 0xe4 | 0xec),
@@ -248,7 +248,7 @@ fn to_call_before_return(behind: &[u8]) -> Option<usize> {
     None
 }
 
-/// `mov rsp, ...`
+/// Returns true for `mov rsp, ...`.
 fn sets_sp(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Mov
         && instruction.op0_kind() == OpKind::Register
@@ -282,7 +282,7 @@ fn kind(behind: &[u8], is_direct: bool) -> Switch {
     never
 }
 
-/// `mov rbp, [rsp+x]` or `pop rbp`, at the end of functions with a frame.
+/// Returns true for `mov rbp, [rsp+x]` and `pop rbp`, which end functions with a frame.
 fn restores_frame_pointer(instruction: &Instruction) -> bool {
     let to =
         instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RBP;

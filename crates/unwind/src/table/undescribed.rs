@@ -4,14 +4,14 @@ use super::elf::part;
 use object::ReadRef;
 use rprof_image::Segments;
 
-/// In bytes. Nothing is copied if there are more, as in stripped Go programs, which keep frame
-/// pointers.
+/// Maximum number of bytes to copy. Larger images get no copy, as stripped Go programs, which keep
+/// frame pointers.
 const MAX_KEPT: u64 = 4 << 20;
 
-/// In bytes. Shorter stretches are padding between functions.
+/// Minimum length in bytes. Shorter stretches are padding between functions.
 const MIN_STRETCH: u64 = 17;
 
-/// Sorted by address.
+/// Stretches of code, sorted by address.
 #[derive(Debug, Default)]
 pub(crate) struct UndescribedCode {
     stretches: Box<[(u64, Box<[u8]>)]>,
@@ -62,7 +62,6 @@ impl UndescribedCode {
         }
     }
 
-    /// Returns the bytes up to the end of the stretch.
     pub(crate) fn at(&self, svma: u64) -> Option<&[u8]> {
         let behind = self.stretches.partition_point(|(start, _)| *start <= svma);
         let (start, bytes) = self.stretches.get(behind.checked_sub(1)?)?;
