@@ -17,10 +17,9 @@ const EARNED_IN: u64 = 4;
 
 /// Real-time scheduling of the calling thread while it is late, at most a quarter of the time.
 ///
-/// A nice value works only within one scheduling group. If each session (`sched_autogroup`) or
-/// container has a group of its own, a profiler gets the share of one group, and a receiver without
-/// CPU time loses samples. SCHED_FIFO ignores groups. Since it takes the CPU from everything else,
-/// its use is limited.
+/// A nice value works only within one scheduling group, such as a session (`sched_autogroup`) or a
+/// container. A receiver without CPU time loses samples. SCHED_FIFO ignores groups. Since it takes
+/// the CPU from everything else, its use is limited.
 ///
 /// Does nothing if SCHED_FIFO is not permitted (CAP_SYS_NICE, `ulimit -r`).
 #[derive(Debug, Default)]
@@ -177,7 +176,6 @@ impl Boosted {
     }
 }
 
-/// Boost credit of a thread.
 #[derive(Debug)]
 struct Account {
     is_on: bool,
@@ -265,7 +263,6 @@ mod tests {
                 assert_eq!(scheduling::policy(), policy);
                 its_steps.wait();
                 its_steps.wait();
-                // In the middle of its work.
                 assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
                 helper.follow();
                 assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);

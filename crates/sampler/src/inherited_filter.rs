@@ -322,7 +322,7 @@ mod tests {
             }
             assert!(accepts(&mut filter, 7, 7, 108) && !accepts(&mut filter, 7, 7, 50));
         }
-        // A thread of the first look does.
+        // An exec of a thread that was attached early clears its owner.
         let mut filter = filter(&[7, 8], None);
         tell(&mut filter, &exec(7), Misc::COMM_EXEC, 50, 10);
         assert!(accepts(&mut filter, 7, 7, 50));

@@ -5,7 +5,6 @@ use rprof_perf_event::AuxRing;
 pub(crate) trait TraceArea: std::fmt::Debug + Send {
     fn size(&self) -> usize;
 
-    /// Returns the offset of the first unread byte in the whole trace.
     fn position(&self) -> u64;
 
     fn unread(&self) -> usize;

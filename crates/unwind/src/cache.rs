@@ -169,7 +169,6 @@ impl RuleCache {
         self.stats.uncacheable += 1;
     }
 
-    /// Returns the rule for a lookup address.
     #[inline]
     pub(crate) fn get(&mut self, generation: u64, address: u64) -> Option<&PlainRule> {
         let entry = self.entries.get(slot_of(generation, address));

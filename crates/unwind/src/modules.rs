@@ -26,9 +26,9 @@ pub trait Modules {
         0
     }
 
-    /// Returns the table that a JIT compiler has published for its code at this address, with AVMAs
-    /// as in [`UnwindTable::of_jit_code`]. Called if [`find`](Self::find) returns a module without
-    /// a table. Not cached, since JIT code comes and goes. `None` unless implemented.
+    /// Returns the table that a JIT compiler has published for its code at this address, see
+    /// [`UnwindTable::of_jit_code`]. Called if [`find`](Self::find) returns a module without a
+    /// table. The result is not cached. `None` unless implemented.
     fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
         let _ = avma;
         None

@@ -384,7 +384,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
-    /// Detects and remembers the address that ends an Erlang process.
     fn ends_process(&self, address: u64) -> bool {
         let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
         let ends = beam::ends_process(address, read);

@@ -58,7 +58,6 @@ impl Loans {
     }
 }
 
-/// Decrements a count. Returns false if it is 0.
 fn one_less(count: &AtomicUsize) -> bool {
     let less = |count: usize| count.checked_sub(1);
     (count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)).is_ok()

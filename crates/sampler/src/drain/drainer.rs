@@ -213,7 +213,6 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
 }
 
 impl Drainer {
-    /// Drains both rings from another thread, as far as there are buffers.
     pub(super) fn drain_remotely(&mut self) {
         for _ in 0..MOST_REMOTE_ROUNDS {
             if self.round(DrainedFrom::Elsewhere) != Left::More {
@@ -265,7 +264,6 @@ impl Drainer {
         let left = match (self.rings.sideband.unread(), self.rings.samples.unread()) {
             _ if sideband.is_none() || samples.is_none() => Left::Starved,
             _ if self.trace.as_ref().is_some_and(TraceDrain::is_filling) => Left::More,
-            // Large records fill a batch soon.
             (_, samples)
                 if samples > 0 && (from == DrainedFrom::Elsewhere || self.fast_drain.hurries()) =>
             {
@@ -322,8 +320,8 @@ impl Drainer {
         self.send(Stream::Samples, Vec::new(), u64::MAX);
     }
 
-    /// Returns the watermark of a round that began at `now`: the time of the oldest record still in
-    /// a ring, or `now`.
+    /// Returns the watermark of a round that began at `now`: `now`, or the time of an older record
+    /// in a ring.
     fn reached(&self, now: u64) -> u64 {
         let waiting = [Stream::Sideband, Stream::Samples];
         let oldest = waiting.into_iter().filter_map(|stream| self.oldest(stream));

@@ -31,7 +31,7 @@ const MOST_REMOTE: usize = 16;
 pub struct FastDrain {
     /// End in ns of CLOCK_MONOTONIC.
     until: Arc<AtomicU64>,
-    /// Raised at the beginning, one flag for each thread.
+    /// Flags raised at the beginning, one for each thread.
     wakeups: Arc<[WakeupFlag]>,
     interval: Duration,
     /// True if the receiver drains instead of the threads.

@@ -62,7 +62,6 @@ impl SnapshotSender {
     }
 }
 
-/// Returns the maximum number of batches of a snapshot.
 pub(super) fn places(bytes: usize) -> usize {
     // A batch may be smaller than its limit by one record.
     bytes.div_ceil(SNAPSHOT_BATCH - MAX_RECORD) + usize::from(bytes > 0)

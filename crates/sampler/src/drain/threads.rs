@@ -39,7 +39,6 @@ pub(crate) struct DrainConfig {
     pub(crate) options: DrainOptions,
 }
 
-/// Running drain threads. Dropping them stops them.
 #[derive(Debug)]
 pub(crate) struct DrainThreads {
     stop: Arc<WakeupFlag>,

@@ -62,7 +62,6 @@ struct Cut {
 }
 
 impl Cut {
-    /// Returns `None` if there is nothing to cut.
     fn find(record: &RawRecord<'_>, dumps: &Dumps, bases: &StackBases) -> Option<Cut> {
         if record.kind != RecordType::SAMPLE {
             return None;
@@ -85,7 +84,6 @@ impl Cut {
         })
     }
 
-    /// Returns the number of useful bytes of a copy.
     fn needed(sample: &Sample<'_>, bases: &StackBases) -> usize {
         let tid = sample.tid().map(i32::cast_unsigned);
         let base = tid.and_then(|tid| bases.get(tid));

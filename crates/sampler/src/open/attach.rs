@@ -193,7 +193,6 @@ impl Threads {
         }
     }
 
-    /// Reports skipped targets as steps down.
     fn tell(&self, plan: &mut Plan, selection: &Selection) {
         let named: (&[u32], bool) = match selection {
             Selection::Processes(pids) => (pids, false),
@@ -307,7 +306,6 @@ fn can_attach(tid: i32) -> Result<(), Errno> {
         .map(drop)
 }
 
-/// Checks the descriptor limit for `more` further threads.
 fn check_files(plan: &Plan, more: usize, opened: &Opened) -> Result<(), Stop> {
     let threads = opened.sets.len() / opened.cpus.len().max(1) + more;
     match open_file_limit().is_some_and(|limit| files(plan, threads, opened) as u64 > limit) {

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// A process that waits for its exec.
     Command(i32),
     /// Running threads: at first, only the rings are opened.
     Threads,

@@ -150,7 +150,6 @@ fn tells_period(attr: &Attr) -> bool {
     attr.flags.contains(AttrFlags::FREQ) || attr.period_or_freq <= 1
 }
 
-/// Excludes what the user does not want or may not see.
 fn exclude(plan: &Plan, event: &Event, attr: &mut Attr) {
     let excludes_idle = plan.options.exclude_idle && event.ticks_when_idle();
     attr.flags.set(AttrFlags::EXCLUDE_IDLE, excludes_idle);
@@ -208,7 +207,6 @@ fn tells_switches(plan: &Plan, event: &Event) -> bool {
     let records = plan.options.extras.records;
     // A trace decoder needs to distinguish threads.
     let asked = records.contains(AttrFlags::CONTEXT_SWITCH) || plan.trace_unit().is_some();
-    // One event is enough.
     asked && !plan.options.off_cpu && plan.events.first() == Some(event)
 }
 
@@ -242,7 +240,6 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     };
     if branches {
         attr.sample_type |= SampleType::BRANCH_STACK;
-        // As perf requests it.
         attr.branch_sample_type = BranchSampleType::USER
             | BranchSampleType::CALL_STACK
             | BranchSampleType::NO_CYCLES
@@ -294,7 +291,6 @@ pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
     attr
 }
 
-/// Returns the attr with the fewest demands.
 pub(super) fn minimal() -> Attr {
     Attr {
         kind: Event::dummy().kind(),

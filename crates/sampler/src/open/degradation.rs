@@ -180,7 +180,6 @@ impl Feature {
         }
     }
 
-    /// Returns a clause that describes its absence.
     fn without(self) -> &'static str {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",

@@ -12,7 +12,7 @@ pub(crate) struct EventSet {
     /// Index in the list of recorded CPUs.
     pub(crate) cpu_index: usize,
     pub(crate) cpu: u32,
-    /// By index in the plan; `None` if the event is not for this CPU.
+    /// Events by index in the plan; `None` for events of other CPUs.
     pub(crate) samples: Vec<Option<Arc<PerfFd>>>,
     pub(crate) sideband: Option<Arc<PerfFd>>,
 }
@@ -206,7 +206,6 @@ mod tests {
     use super::*;
     use rprof_records::ReadFormat;
 
-    /// A descriptor that rejects event ioctls, and reads as `answer`.
     fn no_event(answer: &[u8]) -> Arc<PerfFd> {
         let (read, write) = rustix::pipe::pipe().unwrap();
         if !answer.is_empty() {

@@ -22,7 +22,7 @@ pub(crate) struct Plan {
     pub(super) rings: RingSizes,
     pub(super) trace_bytes: usize,
     pub(super) features: Features,
-    /// In Hz; 0 if the recording has a fixed period.
+    /// Frequency of the recording in Hz; 0 for a fixed period.
     pub(super) frequency: u64,
     /// Maximum frequency in Hz of events with their own `freq=` term.
     pub(super) own_limit: u64,
@@ -76,7 +76,7 @@ pub(super) struct Refusal {
 
 const WAKEUPS: &str = "sched:sched_waking";
 
-/// With stack copies, a ring holds the samples of 1/40 s, or 25 ms.
+/// Fraction of a second that a ring must hold with stack copies: 1/40, or 25 ms.
 const STACKS_PER_RING: u64 = 40;
 
 /// Returns the wakeup event, or the reason why it is useless here.
@@ -222,7 +222,6 @@ impl Plan {
         self.watching != Watching::Command
     }
 
-    /// Returns an event's own rate, or the recording's.
     pub(super) fn rate_of(&self, event: &Event) -> Rate {
         if event.trace_unit().is_some() {
             return Rate::Period(1);

@@ -47,7 +47,6 @@ fn missing_cycles_become_cpu_clock_unless_named() {
         assert_eq!(plan.events, [Event::cpu_clock()]);
         let told = plan.degradations[0].to_string();
         assert!(told.contains("`cpu-clock` is sampled instead"), "{told}");
-        // The replacement has no such step.
         assert!(refuse(&mut plan, Stage::Sampling(0), errno).is_err());
 
         let mut plan = plan_for("cycles", |_| {});
@@ -348,7 +347,6 @@ fn copied_stacks_leave_room_for_the_samples_of_25_ms() {
         (bytes + 200) * 2 * in_25_ms > 8 << 20,
         "no shorter than that: {bytes}"
     );
-    // At the usual rate everything fits.
     let plan = plan_for("cycles", |o| {
         o.user_stack = Some(60 << 10);
         o.fit_user_stack = true;
@@ -493,7 +491,6 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
         [Role::Samples, Role::OffCpu]
     );
     assert_eq!(plan.described_at_first.len(), 2);
-    // Without switches, wakeups are useless.
     let plan = plan_for("", |options| options.wakers = true);
     assert_eq!(plan.events.len(), 1);
 }

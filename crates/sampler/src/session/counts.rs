@@ -7,7 +7,7 @@ use rprof_perf_event::{ReadError, Reading};
 /// Counts at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinalCounts {
-    /// By CPU, in the order of [`Session::cpus`](crate::Session::cpus).
+    /// Counts by CPU, in the order of [`Session::cpus`](crate::Session::cpus).
     pub cpus: Vec<CpuCounts>,
 }
 
@@ -35,7 +35,6 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// Adds the reading of another thread or control group.
     pub(super) fn add(&mut self, reading: Result<Reading, ReadError>) {
         match (reading, &mut self.sum) {
             (Ok(reading), Some(sum)) => sum.add(reading),
@@ -74,7 +73,6 @@ impl FinalCounts {
         sums.map(|reading| reading.lost).sum()
     }
 
-    /// Returns the degradation for an event that could not be read on some CPUs.
     pub(super) fn failure_of(&self, index: usize, event: &str) -> Option<Degradation> {
         let failed = || {
             let counts = (self.cpus.iter()).map(|cpu| (cpu.cpu, cpu.events.get(index)));

@@ -17,7 +17,6 @@ const MAX_UNPROVEN: usize = 3;
 pub(super) struct Look {
     pub(super) begun: u64,
     pub(super) time: u64,
-    /// Last time before the read at which the thread ran.
     pub(super) last_ran: u64,
 }
 
@@ -83,7 +82,6 @@ impl CallerHistory {
         }
     }
 
-    /// Records whether a read of memory found the known callers.
     pub(super) fn looked(&mut self, look: Look, stood: bool) {
         if !stood {
             return self.check(look.time, false);
@@ -146,8 +144,7 @@ impl CallerHistory {
         }
     }
 
-    /// Returns true if the checks before and after a time were negative. More of them may have been
-    /// dropped.
+    /// Returns true if the stored checks before and after a time were negative.
     fn is_among_misses(&self, time: u64) -> bool {
         let at = self.checks.partition_point(|(checked, _)| *checked <= time);
         let missed = |at: Option<usize>| {

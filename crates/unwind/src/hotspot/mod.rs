@@ -182,7 +182,7 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
         }
         // r13 is the caller's stack pointer between frames and points to bytecode within a frame.
         // Between frames, the frame pointer belongs to another frame, unless a call has just
-        // returned and r13 is about to be reloaded.
+        // returned and r13 is not yet reloaded.
         let in_frame = |now: &Registers| {
             let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
             r13.is_some_and(|above| above > MAX_FRAME)

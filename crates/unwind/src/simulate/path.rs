@@ -25,7 +25,6 @@ pub(crate) enum Stop {
     /// The registers are the caller's.
     Return { address: u64, slot: u64 },
     Jump(u64),
-    /// A call, another jump, or an unsupported instruction.
     Nothing,
 }
 

@@ -9,8 +9,8 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-/// Number of FDEs in a block. Fewer make the first lookup cheaper, since a compiler's stacks touch
-/// a small part of its functions. More share more rules and need fewer cells.
+/// Number of FDEs in a block. Fewer make the first lookup cheaper. More share more rules and need
+/// fewer cells.
 pub(crate) const FDES: usize = 4;
 
 /// Up to this number of rules, duplicates are found by linear search.
@@ -215,7 +215,6 @@ impl Rows {
         }
     }
 
-    /// Adds a row, or merges it with an equal preceding one.
     fn push(&mut self, start: u32, index: u16) {
         if self.indices.last() == Some(&index) {
             return;

@@ -7,8 +7,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl};
 const MAX_LEN: usize = 256;
 
 /// Returns the length in bytes of the entry function: up to an unconditional jump, a return, an
-/// invalid instruction, or a call before padding. `_start` is assembly code that calls or jumps to
-/// C and never returns.
+/// invalid instruction, or a call before padding. `_start` is assembly code that never returns.
 pub(crate) fn len(arch: Arch, code: &[u8]) -> u64 {
     let code = code.get(..MAX_LEN).unwrap_or(code);
     match arch {

@@ -11,8 +11,8 @@ use gimli::{
 use rprof_image::Segments;
 use std::ops::Range;
 
-/// Function bounds of an ELF image by its FDEs, without symbols. A part that was split off
-/// (`.cold`) is a function of its own.
+/// Function bounds of an ELF image by its FDEs, without symbols. A split-off part (`.cold`) is a
+/// function of its own.
 ///
 /// On x86-64, lookups read a few pages of the table in `.eh_frame_hdr`. On AArch64, without that
 /// table, or with a `.debug_frame`, parsing lists all ranges. Each lookup needs the file's bytes.

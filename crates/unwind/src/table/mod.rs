@@ -233,8 +233,8 @@ impl UnwindTable {
         !matches!(self.find(svma), Found::NoFde)
     }
 
-    /// Returns the start SVMA of the function that contains this SVMA. A part that was split off
-    /// (`.cold`) is a function of its own. Takes some microseconds, too slow for every frame.
+    /// Returns the start SVMA of the function that contains this SVMA. A split-off part (`.cold`)
+    /// is a function of its own. Takes some microseconds.
     #[must_use]
     pub fn function_start(&self, svma: u64) -> Option<u64> {
         let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;

@@ -41,7 +41,6 @@ pub(crate) enum Switch {
     Again,
 }
 
-/// Call site of a function that switches stacks and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Site {
     /// SVMA after the call.
@@ -255,7 +254,6 @@ fn sets_sp(instruction: &Instruction) -> bool {
         && instruction.op0_register() == Register::RSP
 }
 
-/// Classifies a call by the code after it.
 fn kind(behind: &[u8], is_direct: bool) -> Switch {
     let never = match is_direct {
         true => Switch::Again,

@@ -11,7 +11,6 @@ const MAX_KEPT: u64 = 4 << 20;
 /// Minimum length in bytes. Shorter stretches are padding between functions.
 const MIN_STRETCH: u64 = 17;
 
-/// Stretches of code, sorted by address.
 #[derive(Debug, Default)]
 pub(crate) struct UndescribedCode {
     stretches: Box<[(u64, Box<[u8]>)]>,
