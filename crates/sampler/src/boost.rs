@@ -238,7 +238,6 @@ mod tests {
         assert!((300..=600).contains(&boosted), "{boosted}");
     }
 
-    /// Runs on a separate thread, since the scheduling changes.
     fn on_a_thread(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }
@@ -251,7 +250,6 @@ mod tests {
             boost.update(false);
             assert_eq!(scheduling::policy(), libc::SCHED_OTHER);
             boost.update(true);
-            // Without permission nothing happens.
             let policy = scheduling::policy();
             let is_boosted = policy == (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
             assert_eq!(is_boosted, !boost.is_settled);

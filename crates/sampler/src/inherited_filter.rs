@@ -1,8 +1,7 @@
-//! [`InheritedEventFilter`]: drops duplicate samples of threads that have inherited events and their own, and
-//! the recorder's own samples.
+//! [`InheritedEventFilter`]: drops duplicate samples, and the recorder's own samples.
 //!
-//! A thread attached after its creator may have both (see `open/attach.rs`). Every record contains
-//! the id of its event, so:
+//! A thread attached after its creator may have inherited events and its own (see
+//! `open/attach.rs`). Every record contains the id of its event, so:
 //!
 //! - a thread that was attached late counts only under the ids of its own events;
 //! - its children inherit both, and count under their creator's ids;

@@ -8,8 +8,7 @@ use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::{AttrFlags, BranchSampleType, SampleType};
 use std::time::Duration;
 
-/// Settings of a recording, created by [`Session::builder`](crate::Session::builder) or from
-/// [`SamplingOptions::default`].
+/// Settings of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SamplingOptions {
@@ -46,14 +45,13 @@ pub struct SamplingOptions {
     pub enabled_from_start: bool,
     /// Exclude this process. Default: no.
     pub exclude_self: bool,
-    /// Exclude clock samples on idle CPUs (`exclude_idle`). Other events hardly count on an idle
-    /// CPU, and many PMUs refuse this flag. Default: no.
+    /// Exclude clock samples on idle CPUs (`exclude_idle`). Many PMUs refuse this flag, so other
+    /// events ignore it. Default: no.
     pub exclude_idle: bool,
-    /// Number of user stack bytes to copy into each sample, with the user registers, instead of the
-    /// user callchain. Default: none.
+    /// Stack bytes to copy into each sample, with the user registers, instead of the user
+    /// callchain. Default: none.
     pub user_stack: Option<u32>,
-    /// Take the user callchain from the processor's call stack record (Intel's LBR, since Haswell),
-    /// where available. Default: no.
+    /// Take the user callchain from the processor (Intel's LBR, since Haswell). Default: no.
     pub branch_call_stacks: bool,
     /// Copy less than `user_stack` if the ring could not hold the samples of 25 ms. Keeps the user
     /// callchain, for callers who unwind at once. Default: no.
@@ -63,8 +61,8 @@ pub struct SamplingOptions {
     /// Keep the last samples of each CPU in an overwritten ring until
     /// [`Session::snapshot`](crate::Session::snapshot) or the end (flight recorder). Default: no.
     pub overwrite: bool,
-    /// Size of each CPU's AUX area for traces (Intel PT) in bytes, rounded up to a power of two of
-    /// pages. Default: 4 MiB with the right to lock as much, else less.
+    /// Size of each CPU's AUX area (Intel PT) in bytes, rounded likewise. Default: 4 MiB, or less
+    /// without the right to lock as much.
     pub trace_bytes: Option<usize>,
     /// Clock of the records. Default: CLOCK_MONOTONIC, or the kernel's own clock before Linux 4.1.
     pub clock: Option<Clock>,
@@ -83,12 +81,10 @@ pub struct SamplingOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extras {
-    /// One-word sample fields: address, data source, weight, transaction, physical address, page
-    /// sizes, control group. Others are ignored. Kernels without [`SampleType::WEIGHT_STRUCT`] use
-    /// [`SampleType::WEIGHT`].
+    /// One-word sample fields, see [`FIELDS`](Self::FIELDS). Others are ignored. Kernels without
+    /// [`SampleType::WEIGHT_STRUCT`] use [`SampleType::WEIGHT`].
     pub fields: SampleType,
-    /// [`AttrFlags::MMAP_DATA`], [`AttrFlags::CONTEXT_SWITCH`], [`AttrFlags::NAMESPACES`],
-    /// [`AttrFlags::CGROUP`] and [`AttrFlags::TEXT_POKE`]. Others are ignored.
+    /// Additional records, see [`RECORDS`](Self::RECORDS). Others are ignored.
     pub records: AttrFlags,
     /// Write a READ record with a thread's counts when it ends (`inherit_stat`).
     pub thread_counts: bool,
@@ -158,8 +154,8 @@ impl Default for SamplingOptions {
 pub struct DrainOptions {
     /// Maximum time between two watermarks of an idle CPU. Default: 100 ms.
     pub idle: Duration,
-    /// Interval of [fast draining](crate::FastDrain) on up to 64 CPUs. On more it grows in
-    /// proportion, up to 5 ms. Default: 2 ms.
+    /// Interval of [fast draining](crate::FastDrain). On more than 64 CPUs it grows up to 5 ms.
+    /// Default: 2 ms.
     pub fast: Duration,
     /// Size of a batch of samples in bytes, at least a record's 64 KiB. Default: 128 KiB.
     pub batch_bytes: usize,
@@ -180,8 +176,8 @@ pub struct DrainOptions {
     /// Nice value of the drain threads. Default: a low one if permitted.
     pub nice: Option<i32>,
     /// Run the drain threads under SCHED_FIFO (sched(7)) with this priority, 1 to 99. Default, if
-    /// permitted: a low priority from when a thread finds its ring half full until two seconds
-    /// later; always if events with a fixed period have stack copies, which come in bursts.
+    /// permitted: a low priority for two seconds after a thread finds its ring half full; always if
+    /// events with a fixed period have stack copies.
     pub realtime: Option<u8>,
 }
 
@@ -200,8 +196,8 @@ const RESERVE_OF_MEMORY: u64 = 16;
 const MOST_SIDEBAND: usize = 256 << 20;
 
 impl DrainOptions {
-    /// Returns the numbers of sample and sideband buffers of each CPU: as set, but fewer if all
-    /// CPUs together would exceed 512 MiB and 256 MiB.
+    /// Returns the numbers of sample and sideband buffers of each CPU: as set, or within 512 MiB
+    /// and 256 MiB in total.
     pub fn buffers(&self, cpus: usize) -> (usize, usize) {
         let share =
             |most: usize, bytes: usize, least| (most / bytes.max(1) / cpus.max(1)).max(least);

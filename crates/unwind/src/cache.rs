@@ -1,9 +1,8 @@
 //! [`RuleCache`]: recently used rules of call frame information, by address.
 //!
-//! A program spends its time at few addresses. Looking up mapping, image, row and rule gives the
-//! same result for each of them. Most rules are plain: the canonical frame address (CFA) is a
-//! register plus an offset, and the saved registers lie below it. Such a rule fits into a cache
-//! line with its address.
+//! A program spends its time at few addresses, and lookups of mapping, image, row and rule repeat.
+//! Most rules are plain: the canonical frame address (CFA) is a register plus an offset, and the
+//! saved registers lie below it. Such a rule fits into a cache line with its address.
 //!
 //! An entry is valid for one state of the mappings ([`Modules::generation`]), so it cannot outlive
 //! them.
@@ -122,9 +121,8 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() <= 64);
 
-/// Counts of the rule cache. Each frame causes one lookup, if
-/// [`Modules::generation`](crate::Modules::generation) is implemented. Each lookup is one hit or
-/// one miss.
+/// Counts of the rule cache. Each frame is one hit or one miss, if
+/// [`Modules::generation`](crate::Modules::generation) is implemented.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCacheStats {

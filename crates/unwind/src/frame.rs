@@ -41,8 +41,8 @@ pub enum FoundBy {
     FrameSize,
     /// Simulation of the inner frame's code.
     Code,
-    /// A return address where a call puts it, before the function pushed anything: in a PLT entry,
-    /// a leaf function in assembly, or a call to an unmapped address.
+    /// A return address where a call puts it: in a PLT entry, a leaf function in assembly, or after
+    /// a call to an unmapped address.
     JustCalled,
     /// Registers saved by the kernel for a signal.
     SignalContext,
@@ -162,8 +162,8 @@ pub enum TruncationReason {
         /// Address of the failed read.
         address: u64,
     },
-    /// The callers are on another stack, which was not copied: a goroutine's below `systemstack`, a
-    /// C stack below a callback, or the interrupted stack below a signal handler.
+    /// The callers are on another, uncopied stack: a goroutine's below `systemstack`, a C stack
+    /// below a callback, or the one interrupted by a signal.
     #[error("the callers of {address:#x} are on another stack")]
     OtherStack {
         /// Address in the last frame.

@@ -1,10 +1,9 @@
 //! Unwinds call stacks of x86-64 and AArch64 threads.
 //!
-//! A perf sample holds a thread's registers and a copy of the top of its stack, but no callers, and
-//! most programs keep no frame pointers. But nearly every image has *call frame information* (CFI)
-//! in `.eh_frame` or `.debug_frame`: where the caller's registers are, for each instruction. This
-//! crate applies it and returns the return addresses. For code without CFI it has checked
-//! fallbacks.
+//! A perf sample holds a thread's registers and a copy of the top of its stack, but no callers.
+//! Most programs keep no frame pointers. But nearly every image has *call frame information* (CFI)
+//! in `.eh_frame` or `.debug_frame`: the location of the caller's registers for each instruction.
+//! This crate applies it. For code without CFI it has checked fallbacks.
 //!
 //! ```text
 //!   ELF bytes                 registers      stack bytes      what is mapped where
@@ -35,7 +34,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`table`] | [`UnwindTable`]: CFI rows of one image, compiled on demand, found by binary search |
+//! | [`table`] | [`UnwindTable`]: CFI rows of one image, compiled on demand |
 //! | `registers` | [`Registers`]: register values by DWARF number; unknown values are absent |
 //! | `memory` | [`Memory`]: source of stack bytes |
 //! | `modules` | [`Modules`]: code of a process, by address |

@@ -6,7 +6,7 @@ pub trait Memory {
     fn read_u64(&self, avma: u64) -> Option<u64>;
 
     /// Returns the sampled frame pointer and the return addresses that the kernel found by it,
-    /// innermost first. They also cover stacks outside the copy. `None` unless implemented.
+    /// innermost first. `None` unless implemented.
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
         None
     }

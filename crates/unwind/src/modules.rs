@@ -41,8 +41,8 @@ pub trait Modules {
         None
     }
 
-    /// Returns a number for the process, such as its pid. The unwinder remembers run-time code by
-    /// it, even if its memory becomes unreadable. `None` unless implemented.
+    /// Returns a number for the process, such as its pid, by which the unwinder caches run-time
+    /// code. `None` unless implemented.
     fn process(&self) -> Option<u64> {
         None
     }

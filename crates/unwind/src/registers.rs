@@ -35,7 +35,7 @@ impl Registers {
     }
 
     /// Returns the user registers of a perf sample. `mask` is the event's `sample_regs_user`;
-    /// `values` has one word for each bit, lowest bit first.
+    /// `values` has one word for each bit.
     ///
     /// `None` without program counter or stack pointer. The caller must check that the sample's ABI
     /// is 64-bit.

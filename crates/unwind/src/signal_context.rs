@@ -5,8 +5,7 @@ use crate::arch::{aarch64, x86_64};
 use crate::{Arch, Memory, Modules, Registers};
 
 /// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`, the
-/// stack pointer after the handler returned. Several words must have values that rarely occur
-/// together.
+/// stack pointer after the handler returned. Several words must have rare values.
 pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     arch: Arch,
     sp: u64,

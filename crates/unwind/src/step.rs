@@ -108,9 +108,8 @@ pub(crate) fn apply<M: Memory + ?Sized>(
 }
 
 /// Returns the caller's stack pointer, which is the CFA by definition. One exception: the PLT of
-/// AArch64 pushes two words, the return address among them, and jumps to glibc's
-/// `_dl_runtime_resolve`, whose CFI puts the CFA below them. The caller's stack pointer is the next
-/// multiple of 16.
+/// AArch64 pushes two words and jumps to glibc's `_dl_runtime_resolve`. Its CFI puts the CFA below
+/// them. The caller's stack pointer is the next multiple of 16.
 #[inline]
 fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     match arch == Arch::Aarch64 && slot >= cfa && slot != 0 {

@@ -15,8 +15,8 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
 
-/// Maximum number of stack pointers that fail to grow, for one stack. Signal handlers may have
-/// stacks of their own, and some programs (rustc, Go) switch stacks inside a call.
+/// Maximum number of stack switches of one stack: signal handlers may have stacks of their own, and
+/// some programs (rustc, Go) switch inside a call.
 const MAX_SWITCHES: usize = 16;
 
 /// Unreadable words within this distance in bytes above the stack pointer mean that the copy is too
@@ -25,9 +25,8 @@ const MAX_STACK: u64 = 1 << 30;
 
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to create. Caches recently used rules between stacks
-/// if [`Modules::generation`] is implemented, and locations of run-time code if
-/// [`Modules::process`] is.
+/// Unwinds stacks of one architecture. Cheap to create. Caches rules if [`Modules::generation`] is
+/// implemented, and locations of run-time code if [`Modules::process`] is.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,

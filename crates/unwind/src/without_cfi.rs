@@ -183,7 +183,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             {
                 self.frame_pointer(registers)
             }
-            // Only one can be right.
             FramePointerUse::Unknown => match self.frame_pointer(&mut registers.clone()) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 _ => Outcome::Nothing,

@@ -205,7 +205,6 @@ mod tests {
         recycler.recycle(batch(second));
         let back = samples.pop().unwrap();
         assert!(back.is_empty() && back.capacity() >= 100);
-        // More than the pool holds, or for an unknown CPU: dropped.
         for _ in 0..5 {
             recycler.recycle(batch(vec![1]));
         }
@@ -237,7 +236,6 @@ mod tests {
         let mut again = pools[1].0.pop().unwrap();
         assert_eq!(again.capacity(), 0);
         again.push(1);
-        // The second one stays in the pool.
         let mut own = own;
         own.extend([1; 100]);
         recycler.recycle(batch(3, own));

@@ -51,8 +51,8 @@ pub struct DrainCounts {
     pub cpu_went_offline: bool,
 }
 
-/// Maximum time in ns between the timestamp of a record and its publication, as seen from other
-/// CPUs. The kernel stamps a record, copies up to 64 KiB of stack, then publishes it.
+/// Maximum time in ns between the timestamp of a record and its publication: meanwhile the kernel
+/// copies up to 64 KiB of stack.
 pub(super) const REMOTE_SLACK: u64 = 1_000_000;
 
 /// Duration in ns of a late drain thread's real-time scheduling.
@@ -87,8 +87,7 @@ impl Urgency {
 /// Drainer of a CPU, shared by its own thread and remote drains. `None` once its thread has ended.
 pub(super) type SharedDrainer = Arc<Mutex<Option<Drainer>>>;
 
-/// Locks a drainer. If a thread panicked while holding the lock, it has at worst drained too
-/// little.
+/// Locks a drainer. A thread that panicked has at worst drained too little.
 pub(super) fn locked(shared: &Mutex<Option<Drainer>>) -> MutexGuard<'_, Option<Drainer>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -222,8 +221,7 @@ impl Drainer {
     }
 
     /// Makes the drain thread a real-time thread if it finds half of its ring full, until it has
-    /// been in time for a while. Its nice value does not help against threads of other scheduling
-    /// groups (`sched_autogroup`, control groups).
+    /// been in time for a while. See [`LateBoost`](crate::LateBoost) for the reason.
     fn hurry_if_late(&mut self) {
         let samples = &self.rings.samples;
         let is_late = samples.unread() >= samples.size() / 2;
@@ -347,8 +345,8 @@ impl Drainer {
         if ring.unread() == 0 {
             return Some(Vec::new());
         }
-        // If buffers run low, only full ones are sent, since their number is limited. Stack copies
-        // shrink to about a tenth of their size in the ring.
+        // If buffers run low, only full ones are sent. Stack copies shrink to about a tenth of
+        // their size.
         let full = match stream {
             Stream::Sideband => SIDEBAND_BATCH,
             Stream::Samples => usize::MAX,
@@ -418,8 +416,8 @@ impl Drainer {
             bytes,
             watermark,
         };
-        // The channel has a place for every buffer, so it is never full. If it were, the batch
-        // would be counted as lost, without blocking.
+        // The channel has a place for every buffer. If it were full, the batch would be counted as
+        // lost.
         if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) =
             self.sender.try_send(batch)
         {

@@ -11,17 +11,16 @@ use crate::wakeup::WakeupFlag;
 /// Maximum interval for any number of CPUs: later the memory of a process has mostly changed.
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// The interval grows with more CPUs, since one thread receives a message for each read of each
-/// CPU.
+/// Above this number of CPUs the interval grows, since one thread receives all messages.
 const FEW: u32 = 64;
 
 /// Maximum number of CPUs if the receiver drains all rings, since it copies all data.
 const MOST_REMOTE: usize = 16;
 
 /// While active, every drain thread empties its rings at the interval
-/// [`DrainOptions::fast`](crate::DrainOptions::fast) (2 ms, up to 5 ms on more than 64 CPUs), so
-/// that the receiver sees each sample soon. Otherwise a thread waits until a quarter of a ring is
-/// full, or for [`DrainOptions::idle`](crate::DrainOptions::idle).
+/// [`DrainOptions::fast`](crate::DrainOptions::fast), so that the receiver sees each sample soon.
+/// Otherwise a thread waits until a quarter of a ring is full, or for
+/// [`DrainOptions::idle`](crate::DrainOptions::idle).
 ///
 /// A pinned drain thread preempts the workload on its CPU each time. On few CPUs the receiver can
 /// [drain the rings instead](crate::RemoteDrain), from any idle CPU.
@@ -160,10 +159,8 @@ mod tests {
         );
         assert_eq!(fast.timeout(Duration::ZERO), Duration::ZERO);
         assert_eq!(fast.poll_interval(), Some(INTERVAL / 2));
-        // A continuation needs no wake-up.
         fast.request_until(now + 2_000_000_000_000);
         assert!(!wakes(0) && !wakes(1));
-        // If the receiver drains, the threads do not hurry, and it polls at the same interval.
         assert!(!fast.leave_to_receiver(MOST_REMOTE + 1) && fast.hurries());
         assert!(fast.leave_to_receiver(MOST_REMOTE) && !fast.hurries());
         assert_eq!(

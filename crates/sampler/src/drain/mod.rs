@@ -14,7 +14,7 @@
 //! - Each of the two streams is ordered, but not with the other. Merge them by time.
 //! - The buffers limit the memory. Without a free sample buffer, samples stay in their ring. When
 //!   it is full, the kernel drops samples and counts them in LOST records. Only a stalled receiver
-//!   uses up the sideband buffers; then sideband waits in its ring as well.
+//!   uses up the sideband buffers.
 //! - A receiver may hold batches until all CPUs have passed their watermarks. Each CPU has its own
 //!   buffers, and its watermark follows its oldest waiting record. So the slowest CPU always gets
 //!   its buffers back.

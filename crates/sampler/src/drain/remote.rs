@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError, TryLockError};
 
 /// Rings of all CPUs, for a receiver that drains them itself during fast draining.
 ///
-/// A drain thread preempts the workload on its CPU each time. The receiver wakes up anyway, on any
-/// idle CPU, and can read the rings from there. Its watermarks lag by 1 ms, since it may see a
-/// partial record. Drained batches come through the channel, after earlier ones.
+/// A drain thread preempts the workload on its CPU. The receiver can read the rings from any idle
+/// CPU. Its watermarks lag by 1 ms, since it may see a partial record. Drained batches come through
+/// the channel.
 #[derive(Clone)]
 pub struct RemoteDrain {
     pub(super) drainers: Arc<[SharedDrainer]>,

@@ -93,7 +93,6 @@ mod tests {
             },
         };
         let mut snapshot = Snapshot::default();
-        // Two CPUs, one after the other. Some records are large.
         let times = [1, 4, 9, 10, 2, 3, 9, 11];
         let mut bytes = 0;
         for time in times {

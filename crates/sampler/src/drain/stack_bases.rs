@@ -17,12 +17,11 @@ const DISABLED: u64 = 0;
 
 /// Stack bases by thread: the drain threads drop stack bytes at or above a base.
 ///
-/// The kernel copies up to the end of the mapping: the program's environment, the C library's
-/// thread data, or an adjacent mapping. The receiver unwinds, finds the outermost frame and sets
-/// the base.
+/// The kernel also copies the program's environment, the C library's thread data, or an adjacent
+/// mapping. The receiver finds the outermost frame and sets the base.
 ///
 /// Cheap to clone; all clones share one table. Nothing blocks. Other threads see a base with some
-/// delay. If two threads share a slot, the later one replaces the other.
+/// delay. Of two threads with one slot, the later replaces the other.
 #[derive(Clone, Debug)]
 pub struct StackBases {
     slots: Arc<[AtomicU64]>,

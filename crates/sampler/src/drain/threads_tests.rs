@@ -31,7 +31,6 @@ fn opened(options: OpenOptions<'_>, name: &str) -> Option<PerfFd> {
     }
 }
 
-/// Maps the rings of two quiet events. `samples`, if given, is polled instead of the first.
 fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings)> {
     let (a, b) = (quiet()?, quiet()?);
     let rings = map(&a, &b)?;
@@ -101,7 +100,6 @@ fn a_cpu_that_goes_away_ends_its_thread_alone() {
     let (mut threads, batches) = start(vec![gone, stays]);
     let last = batches.iter().find(|batch| batch.watermark == u64::MAX);
     assert_eq!(last.map(|batch| batch.cpu), Some(0));
-    // The other thread continues to send watermarks.
     for _ in 0..3 {
         let batch = batches.recv().unwrap();
         assert!(batch.cpu == 1 && batch.watermark < u64::MAX);
@@ -122,7 +120,6 @@ fn a_pinned_event_without_a_counter_is_no_cpu_that_went_offline() {
         return;
     };
     let (mut threads, batches) = start(vec![pinned]);
-    // The thread continues to drain the sideband.
     for _ in 0..3 {
         assert!(batches.recv().unwrap().watermark < u64::MAX);
     }
@@ -168,7 +165,6 @@ fn fault(pages: usize) {
     }
 }
 
-/// Returns the times of all samples, in order, and the size of the batches.
 fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u64) {
     let (mut times, mut bytes) = (Vec::new(), 0);
     for batch in batches.try_iter() {
@@ -225,7 +221,6 @@ fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     let (first, first_bytes) = samples_in(&batches, &layout);
     assert!(first.len() >= 100 && first.is_sorted(), "{}", first.len());
 
-    // A ring that its own thread is draining is skipped.
     fault(50);
     let own = drainer::locked(&threads.rings.drainers[0]);
     remote.drain();
@@ -240,7 +235,6 @@ fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     );
     assert!(first.last() <= second.first(), "none twice");
 
-    // The thread sends the rest.
     fault(20);
     let counts = threads.stop();
     let (last, last_bytes) = samples_in(&batches, &layout);

@@ -1,8 +1,8 @@
 //! Traces: from AUX areas to pieces.
 //!
 //! A tracing unit (Intel PT, Arm SPE) writes into an AUX area beside the ring of its event. AUX
-//! records in the ring say which bytes belong together. The drain thread reads the ring first, then
-//! the area, and sends the pieces first. So the receiver of an AUX record already has its trace.
+//! records in the ring say which bytes belong together. The drain thread reads the ring first, but
+//! sends the pieces first. So the receiver of an AUX record already has its trace.
 //!
 //! The number of waiting pieces is limited. Beyond it the trace stays in its area. When that is
 //! full, the unit stops and reports it in the next AUX record (`PERF_AUX_FLAG_TRUNCATED`).
@@ -75,7 +75,6 @@ impl TraceDrain {
         self.send(free)
     }
 
-    /// Sends the rest once tracing has ended, at most the size of the area.
     pub(super) fn finish(&mut self) -> usize {
         self.send(self.area.size().div_ceil(PIECE))
     }
@@ -100,7 +99,6 @@ impl TraceDrain {
                 offset,
                 bytes,
             };
-            // The receiver is gone.
             if self.sender.send(piece).is_err() {
                 break;
             }
@@ -130,7 +128,6 @@ mod tests {
         let mut drain = traces.add(5, 1, area(end));
         assert!(drain.is_filling());
         assert_eq!(drain.drain(), MOST_WAITING * PIECE);
-        // The receiver has taken nothing, so the rest stays.
         assert_eq!(drain.drain(), 0);
         assert!(!drain.is_filling());
         let mut pieces: Vec<TracePiece> = traces.take().collect();

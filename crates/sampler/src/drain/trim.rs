@@ -1,8 +1,7 @@
 //! Shortens stack copies to their real bytes.
 //!
 //! The kernel reserves the requested size in each sample, and says at its end how many bytes it
-//! copied. Most stacks are much shorter. The rest is dropped, as are bytes above the outermost
-//! frame, if known ([`StackBases`]).
+//! copied. The rest is dropped, as are bytes above the outermost frame, if known ([`StackBases`]).
 
 use super::stack_bases::StackBases;
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, Sample, SampleLayout};
@@ -175,7 +174,6 @@ mod tests {
             let wanted = sample(id, real);
             let dump = parsed.stack_user().unwrap();
             assert_eq!(dump.bytes.to_cow(), wanted.stack_user);
-            // Samples of unknown events stay whole.
             let known = id != 3;
             assert_eq!(
                 dump.reserved,

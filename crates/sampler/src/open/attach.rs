@@ -3,9 +3,8 @@
 //! # None missing, none twice
 //!
 //! With inherit, an event extends to every thread and process that its thread starts from then on.
-//! While events are opened one after another, threads start other threads. The events of a thread T
-//! depend on the moment when the kernel copies its creator C's events, early in clone(2). /proc
-//! shows T only later.
+//! Threads may start other threads meanwhile. The events of a thread T depend on the moment when
+//! the kernel copies its creator C's events, early in clone(2). /proc shows T only later.
 //!
 //! | C at that moment | T |
 //! |---|---|
@@ -25,9 +24,9 @@
 //!    children inherit both, as FORK records show. No FORK is missing, since a creator's sideband
 //!    is opened on all CPUs before its first sample event.
 //!
-//! A program may start threads endlessly, so the looks end after [`MOST_LOOKS`]. A thread could
-//! then be missed only if it, its creator, and so on back through every look, each came between a
-//! look and an opening.
+//! A program may start threads endlessly, so the looks end after [`MOST_LOOKS`]. A thread is then
+//! missed only if it and all its creators, back through every look, came between a look and an
+//! opening.
 
 use super::attempt::{Opened, Scope, open, react};
 use super::attrs;
@@ -180,7 +179,6 @@ impl Threads {
                 Ok(())
             }
             Err(refusal) => match refusal.errno {
-                // The thread has ended.
                 Errno::SRCH => Ok(()),
                 Errno::MFILE | Errno::NFILE => Err(too_many(plan, self.known.len(), opened)),
                 // A process may have raised its privileges.

@@ -19,7 +19,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) enum Scope {
     Command(i32),
-    /// Running threads: at first, only the rings are opened.
     Threads,
     All,
     Cgroups(Vec<Cgroup>),

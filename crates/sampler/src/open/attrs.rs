@@ -143,9 +143,9 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
 }
 
 /// Returns true if samples must contain their period: if the kernel adapts it, or with period 1,
-/// since an event may count more at once (a tracepoint may count nanoseconds). Any other fixed
-/// period is in the attr. In samples of software events and tracepoints it would make the kernel
-/// sample every event (`perf_swevent_event`).
+/// since an event may count more at once (nanoseconds). Any other fixed period is in the attr. In
+/// samples, it would make the kernel sample every software event and tracepoint hit
+/// (`perf_swevent_event`).
 fn tells_period(attr: &Attr) -> bool {
     attr.flags.contains(AttrFlags::FREQ) || attr.period_or_freq <= 1
 }

@@ -61,7 +61,6 @@ impl EventSet {
         first
     }
 
-    /// Stops everything. Other events end when their descriptors are closed.
     pub(crate) fn disable_all(&self) {
         let _ = self.disable();
         if let Some(fd) = &self.sideband {

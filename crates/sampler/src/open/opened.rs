@@ -30,8 +30,7 @@ pub struct EventIds {
     /// Name for a file's event description, such as `cpu-clock:u`.
     pub name: String,
     /// All ids of its records: of the first subject (the command, a thread, a control group) on
-    /// each CPU in the order of [`Session::cpus`](crate::Session::cpus), then of the next subject.
-    /// Fewer if the event is not for all CPUs.
+    /// each of [`Session::cpus`](crate::Session::cpus) with this event, then of the next subject.
     pub ids: Vec<u64>,
 }
 

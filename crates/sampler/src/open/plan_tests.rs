@@ -246,7 +246,6 @@ fn precision_goes_down_a_step_at_a_time_and_is_told_once() {
         "{told}"
     );
     assert!(refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).is_err());
-    // A request for the maximum needs no report.
     let mut plan = plan_for("cycles:P", |_| {});
     while refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).is_ok() {}
     assert_eq!((plan.events[0].precise(), plan.degradations.len()), (0, 0));
@@ -371,7 +370,6 @@ fn what_is_asked_for_beyond_the_usual_is_in_the_attrs() {
         | SampleType::BRANCH_STACK
         | SampleType::REGS_INTR;
     assert!(sampling.sample_type.contains(fields));
-    // Only one-word fields are set this way.
     assert!(!sampling.sample_type.contains(SampleType::RAW));
     assert_eq!(sampling.branch_sample_type, plan.options.extras.branches);
     assert_eq!(sampling.sample_regs_intr, 0b11);
@@ -447,7 +445,6 @@ fn switches_are_told_by_an_event_of_their_own() {
     assert_eq!(switches.period_or_freq, 1);
     assert_eq!(switches.sample_stack_user, 16 << 10);
     assert_eq!(switches.sample_regs_user, GENERAL_REGISTERS);
-    // Without permission for the kernel, times remain.
     refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).unwrap();
     let step = Degradation::OffCpuTimesOnly { paranoid: Some(2) };
     assert_eq!(plan.degradations, [step]);
@@ -480,7 +477,6 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
         !(attr.flags)
             .intersects(AttrFlags::INHERIT | AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC)
     );
-    // Without permission, the recording continues without wakeups.
     refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).unwrap();
     assert!(matches!(
         plan.degradations[..],

@@ -2,9 +2,8 @@
 //!
 //! An unprivileged user may lock `perf_event_mlock_kb` of ring memory for each CPU: by default 516
 //! KiB, 128 data pages and the control page of one ring. Two rings of 256 and 128 KiB and a page
-//! each take 392 KiB of it; the next power of two would not fit. The limit does not apply with
-//! CAP_IPC_LOCK (CAP_PERFMON is not enough: see `perf_mmap`), with a sufficient RLIMIT_MEMLOCK, or
-//! if `perf_event_paranoid` is -1.
+//! each take 392 KiB of it. The limit does not apply with CAP_IPC_LOCK (CAP_PERFMON is not enough:
+//! see `perf_mmap`), with a sufficient RLIMIT_MEMLOCK, or if `perf_event_paranoid` is -1.
 //!
 //! | ring | privileged | else | holds, at 999 Hz and 200 bytes a sample |
 //! |---|---|---|---|
@@ -49,8 +48,7 @@ pub fn with_stacks(cpus: usize) -> usize {
 }
 
 /// Returns the default size of a sample ring with stack copies of whole CPUs at `hertz`: half a
-/// second of the longest, since a busy machine delays the drain thread. 32 MiB at 999 Hz; between
-/// [`with_stacks`] and [`with_switches`].
+/// second of the longest, since a busy machine delays the drain thread. 32 MiB at 999 Hz.
 pub fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
     let half_a_second = (hertz / 2).saturating_mul(LONGEST_SAMPLE);
     let half_a_second = usize::try_from(half_a_second).unwrap_or(usize::MAX);
@@ -63,8 +61,8 @@ pub fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
 }
 
 /// Returns the default size of a sample ring with a stack copy for each switch: 32 MiB. A quarter
-/// of it lasts for one interval of switch recording. So the drain thread does not wake up
-/// meanwhile: it would preempt the workload and cause waits. Many CPUs get less, 256 MiB in total.
+/// of it lasts for one interval of switch recording, so that the drain thread does not preempt the
+/// workload meanwhile. Many CPUs get less, 256 MiB in total.
 pub fn with_switches(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(2 << 20, 32 << 20).next_power_of_two()
@@ -161,7 +159,6 @@ mod tests {
         }
         assert_eq!((sizes.samples, sizes.sideband), (SMALLEST, SMALLEST));
         assert_eq!(steps, 8 + 2);
-        // Smaller requested sizes stay.
         assert_eq!(RingSizes::first(Some(4096), Some(4096)).halved(), None);
     }
 }

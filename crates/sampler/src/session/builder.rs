@@ -37,8 +37,7 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// Adds an event to sample. Without any, samples cycles, or cpu-clock if there is no such
-    /// event.
+    /// Adds an event to sample. Default: cycles, or cpu-clock without a cycle counter.
     pub fn event(mut self, event: Event) -> Self {
         self.events.push(event);
         self
@@ -50,8 +49,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the frequency in Hz. Default: 999, and period 1 for tracepoints, probes and
-    /// breakpoints.
+    /// Sets the frequency in Hz. Default: see [`SamplingOptions::rate`].
     pub fn frequency(mut self, hertz: u64) -> Self {
         self.options.rate = Rate::Frequency(hertz);
         self.options.rate_is_default = false;
@@ -95,7 +93,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Also samples threads and processes that the target starts. Default: yes.
+    /// Also samples children of the target. Default: yes.
     pub fn inherit(mut self, inherit: bool) -> Self {
         self.options.inherit = inherit;
         self
@@ -119,8 +117,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the CPUs to sample. Without a [target](Self::target) and a command, samples everything
-    /// there.
+    /// Sets the CPUs to sample. Default: all.
     pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
         self.options.cpus = cpus;
         self
@@ -150,14 +147,13 @@ impl SessionBuilder {
         self
     }
 
-    /// Copies `bytes` of the user stack and the user registers into each sample, instead of the
-    /// user callchain.
+    /// Copies `bytes` of stack into each sample, see [`SamplingOptions::user_stack`].
     pub fn user_stack(mut self, bytes: Option<u32>) -> Self {
         self.options.user_stack = bytes;
         self
     }
 
-    /// Takes user callchains from the processor's call stack record.
+    /// Takes user callchains from the processor.
     pub fn branch_call_stacks(mut self, on: bool) -> Self {
         self.options.branch_call_stacks = on;
         self
@@ -222,8 +218,8 @@ impl SessionBuilder {
 
     /// Prepares the program and opens the events. The program runs at [`Session::start`].
     ///
-    /// With [`Target::Command`] the program is sampled. With other targets it runs unsampled,
-    /// unless the target includes it, and its end ends the recording.
+    /// With other targets than [`Target::Command`], the program runs unsampled unless the target
+    /// includes it, and its end ends the recording.
     ///
     /// # Errors
     /// [`SessionError`]. The prepared child has then been removed.

@@ -24,8 +24,8 @@ pub struct CpuCounts {
     pub drain: DrainCounts,
 }
 
-/// Readings of one event on one CPU, summed over threads or control groups. Neither sum nor
-/// failure: the event is not for this CPU (the `cpumask` of its PMU).
+/// Readings of one event on one CPU, summed over threads or control groups. Empty if the event is
+/// not for this CPU (the `cpumask` of its PMU).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCount {
     /// Sum of the readings; `None` if there is none.
@@ -48,8 +48,8 @@ impl EventCount {
         Some(self.sum?.value)
     }
 
-    /// Returns the number of samples dropped because the ring was full. `None` before Linux 6.0, or
-    /// if the event is not for this CPU.
+    /// Returns the number of samples dropped in a full ring. `None` before Linux 6.0, or if the
+    /// event is not for this CPU.
     pub fn lost(&self) -> Option<u64> {
         self.sum?.lost
     }
@@ -123,7 +123,6 @@ mod tests {
         assert_eq!(all.lost_samples(), Some(6));
         let old_kernel = counts([[counted(None); 2], [counted(None); 2]]);
         assert_eq!(old_kernel.lost_samples(), None);
-        // Control groups have no sideband of their own.
         assert_eq!(all.lost_sideband(), Some(0));
     }
 

@@ -83,8 +83,7 @@ impl Session {
         &self.degradations
     }
 
-    /// Returns the opened events with their ids: sample events in the requested order, then the
-    /// sideband event.
+    /// Returns the opened events: sample events in the requested order, then the sideband event.
     pub fn events(&self) -> &[EventIds] {
         &self.events
     }
@@ -136,7 +135,7 @@ impl Session {
         self.child.as_ref()
     }
 
-    /// Returns the launched program, to wait for it or to signal it.
+    /// Returns the launched program.
     pub fn child_mut(&mut self) -> Option<&mut Child> {
         self.child.as_mut()
     }
@@ -163,7 +162,7 @@ impl Session {
         self.enabled_from_start
     }
 
-    /// Returns true if children of sampled threads and processes are sampled as well.
+    /// Returns true if children are sampled as well.
     pub fn inherits(&self) -> bool {
         let flags = |event: &EventIds| event.attr.flags.contains(AttrFlags::INHERIT);
         self.events.iter().any(flags)
@@ -301,7 +300,7 @@ impl Session {
         self.recycler.recycle(batch);
     }
 
-    /// Returns a handle that recycles buffers from another thread.
+    /// Returns a handle that recycles buffers.
     pub fn recycler(&self) -> Recycler {
         self.recycler.clone()
     }

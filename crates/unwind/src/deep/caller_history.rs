@@ -11,8 +11,8 @@ const MAX_CHECKS: usize = 64;
 /// Maximum number of looks that wait for the thread's next sample. A further one replaces the last.
 const MAX_UNPROVEN: usize = 3;
 
-/// A read of memory that found the callers. It is evidence once the thread's next sample proves
-/// that the cut point was still on its stack: memory keeps popped frames, also below a large array.
+/// A read of memory that found the callers. The thread's next sample must prove that the cut point
+/// was still on its stack: memory keeps popped frames.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) begun: u64,

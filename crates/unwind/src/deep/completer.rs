@@ -214,8 +214,7 @@ impl DeepStackCompleter {
     }
 
     /// Records whether memory, read from `begun` to `time`, contained the [known
-    /// callers](Self::callers_at). A positive result is evidence once the thread's next sample has
-    /// the cut point on its stack.
+    /// callers](Self::callers_at). The thread's next sample must confirm a positive result.
     pub fn recheck(&mut self, id: u64, cut: CutPoint, stood: bool, begun: u64, time: u64) {
         let Some(thread) = self.threads.get_mut(&id) else {
             return;

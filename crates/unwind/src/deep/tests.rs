@@ -119,7 +119,6 @@ fn is_believed_when_it_was_seen_on_both_sides() {
     thread.run(A, 0, 6);
     let cut = thread.cut_point(A);
     assert_eq!(thread.completed(cut, 3 * MS), Some(vec![33, 22, 11]));
-    // Still pending.
     let early = thread.stacks.complete(7, cut, 3 * MS, 5 * MS);
     assert_eq!(early, Completion::Pending);
     let Completion::Callers(callers, root) = thread.stacks.complete(7, cut, 3 * MS, 203 * MS)
@@ -132,7 +131,6 @@ fn is_believed_when_it_was_seen_on_both_sides() {
             .all(|frame| frame.found_by == FoundBy::OtherSample)
             && root == ROOT
     );
-    // Another thread and another cut point are unknown.
     assert_eq!(
         thread.stacks.complete(8, cut, 3 * MS, u64::MAX),
         Completion::Unknown
@@ -174,12 +172,10 @@ fn is_never_believed_where_callers_change() {
     let cut = thread.cut_point(A);
     assert_eq!(thread.cut_point(B), cut);
     assert!(thread.completed(cut, 10 * MS).is_some());
-    // Later observations count as well.
     thread.run(B, 20, 21);
     assert_eq!(thread.completed(cut, 10 * MS), None);
     thread.run(A, 21, 60);
     assert_eq!(thread.completed(cut, 40 * MS), None);
-    // A complete copy shows it, too.
     let mut thread = Watched::new();
     thread.run(A, 0, 20);
     thread.whole(B, 5 * MS);
@@ -203,7 +199,6 @@ fn one_side_is_enough_if_it_is_near() {
     assert!(thread.completed(cut, 5 * MS).is_some());
     assert!(thread.completed(cut, 29 * MS).is_some());
     assert_eq!(thread.completed(cut, 31 * MS), None);
-    // Another stack follows.
     thread.whole(&[5, 4, 3], 25 * MS);
     assert!(thread.completed(cut, 24 * MS).is_some());
     assert_eq!(thread.completed(cut, 26 * MS), None);
@@ -215,7 +210,6 @@ fn one_side_is_not_enough_for_functions_that_are_called_from_everywhere() {
     thread.run(A, 10, 20);
     let cut = thread.cut_point(A);
     assert!(thread.completed(cut, 5 * MS).is_some());
-    // The same function, deeper.
     for outer in [[15, 16, 17].as_slice(), &[15, 16, 17, 18]] {
         let at = |caller: u64| [&[91, 82, caller], outer].concat();
         thread.run(&at(33), 30, 32);
@@ -249,7 +243,6 @@ fn threads_that_are_alike_tell_of_each_other() {
         stacks = thread.stacks;
     }
     assert_eq!(completed, [false, true, true, true]);
-    // This thread has no observation.
     let mut thread = started(stacks, 4);
     let cut = thread.sample(&moved(A, 4), 0);
     assert_eq!(thread.completed(cut, 0), None);
@@ -331,7 +324,6 @@ fn late_looks_at_what_was_popped_are_no_evidence() {
     assert_eq!(thread.completed(cut, 10 * MS), Some(vec![33, 22, 44, 11]));
 }
 
-/// No sample could prove the look.
 #[test]
 fn nobody_looks_for_callers_while_the_thread_is_elsewhere() {
     let mut thread = Watched::new();

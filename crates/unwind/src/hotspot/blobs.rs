@@ -149,7 +149,6 @@ fn search(
     let mut size = PAGE;
     while end > floor {
         let start = end.saturating_sub(size) & !(PAGE - 1);
-        // A header may extend into the next piece.
         let len = usize::try_from(end - start).ok()? + HEADER;
         bytes.resize(len, 0);
         if read(start, &mut bytes) < len - HEADER {

@@ -1,9 +1,9 @@
 //! Java: unwinds code that HotSpot generated.
 //!
-//! Compiled methods keep no frame pointers. Many contain no path to a return, since HotSpot omits
-//! paths that were never taken. But all its code lies in *blobs*, each with a header: start and end
-//! of the code, size of the frame, first instruction with a complete frame. This module uses it
-//! like HotSpot's own stack walker (`frame::sender`):
+//! Compiled methods keep no frame pointers, and many contain no path to a return. But all its code
+//! lies in *blobs*, each with a header: start and end of the code, size of the frame, first
+//! instruction with a complete frame. This module uses it like HotSpot's own stack walker
+//! (`frame::sender`):
 //!
 //! - a method or a stub with a frame: the frame size leads to the return address, with the caller's
 //!   frame pointer below. If the method was sampled in code that pushes words (string comparison),

@@ -59,7 +59,7 @@ pub(crate) fn first_address<M: Memory + ?Sized>(
 }
 
 /// Returns true for the caller, without an image, of C code on a scheduler's stack. Its own caller
-/// is on an Erlang stack, or it is the scheduler's main loop.
+/// is on another stack, or it has none.
 pub(crate) fn is_on_scheduler<P: Modules + ?Sized>(registers: &Registers, modules: &P) -> bool {
     let sp = registers.sp();
     let above = registers.get(RBX).map(|rbx| rbx.wrapping_sub(sp));

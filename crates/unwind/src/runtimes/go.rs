@@ -9,8 +9,8 @@
 //!   that keeps frame pointers and, if readable, follow a call of the function below it. The chain
 //!   omits the caller of a frameless function such as `systemstack`. It is identified by its
 //!   argument: only one call site loads the address of this callee ([`Site`]).
-//! - The code after the call, where C code uses the frame pointer for other values. `asmcgocall`
-//!   saves the goroutine and the stack pointer's distance from the end of its stack.
+//! - The code after the call, for C code without frame pointers. `asmcgocall` saves the goroutine
+//!   and the stack pointer's distance from the end of its stack.
 
 use crate::arch::x86_64::{RBP, RSP};
 use crate::simulate::{CodeSource, PathState, Stop};

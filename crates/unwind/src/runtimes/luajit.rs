@@ -6,8 +6,7 @@
 //! state of the Lua thread and the previous frame beside it.
 //!
 //! The lowest such place is the frame; others above it belong to outer calls. A stale frame below
-//! it is unlikely: the trace's space would have to contain it and all C frames in between, without
-//! having overwritten any of it.
+//! it is unlikely: the trace's space would have to contain it and all C frames in between.
 //!
 //! Supports LuaJIT 2.1 on x86-64 with 64-bit pointers (GC64, the default since 2022): `lj_frame.h`,
 //! `lj_obj.h`.

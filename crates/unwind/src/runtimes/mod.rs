@@ -20,8 +20,8 @@ pub(crate) mod sbcl;
 use crate::{Module, Modules};
 use std::cell::Cell;
 
-/// Records failed reads. The innermost matching place is the frame. If code is unreadable, a place
-/// is not refuted, and a match above it may belong to an outer call.
+/// Records failed reads. The innermost matching place is the frame. With unreadable code, a match
+/// may belong to an outer call.
 struct NotedReads<'p, P: ?Sized> {
     modules: &'p P,
     has_failed: Cell<bool>,

@@ -11,8 +11,8 @@ use super::callee;
 use crate::arch::x86_64::{RBP, RSP};
 use crate::{Memory, Modules, Registers};
 
-/// Code around the return address: the call of a function object, the test for one or several
-/// values, and the restore of the saved registers.
+/// Code around the return address: the call of a function object, the test for several values, and
+/// the restore of registers.
 const CALL: [u8; 3] = [0xff, 0x50, 0xfd];
 const BEHIND: [u8; 14] = [
     0x73, 0x03, 0x48, 0x89, 0xdc, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5b,

@@ -16,8 +16,7 @@ use std::cell::RefCell;
 /// Maximum size in bytes. Beyond it the cache is cleared.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Counts of the cache of simulations of code without call frame information. Each lookup is one
-/// hit or one miss.
+/// Counts of the cache of simulations. Each lookup is one hit or one miss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimulationCacheStats {
@@ -68,8 +67,11 @@ enum Step {
 
 #[derive(Debug, Clone)]
 pub(super) enum PathEnd {
+    /// A return that removes `popped` more bytes from the stack.
     Return { popped: u64 },
+    /// The thread or process ends.
     Exit,
+    /// No path reached a return.
     Lost,
 }
 

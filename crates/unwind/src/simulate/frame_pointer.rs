@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 
 const MAX_INSTRUCTIONS: usize = 256;
 
+/// First use of the frame pointer in the code ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FramePointerUse {
     /// The function accesses its own frame.
@@ -20,7 +21,9 @@ pub(crate) enum FramePointerUse {
     /// The caller has prepared the frame. The return address is popped from the top of the stack
     /// into it.
     HandedFrame,
+    /// The code is inconclusive.
     Unknown,
+    /// The code is unreadable.
     Unreadable,
 }
 
@@ -65,7 +68,6 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointe
     FramePointerUse::Unknown
 }
 
-/// Returns an instruction's use of the frame pointer, if any.
 fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
     let is_register = |operand: u32, register: Register| {
         instruction.op_kind(operand) == OpKind::Register

@@ -1,8 +1,8 @@
 //! Simulates the rest of a function where there is no call frame information.
 //!
 //! The simulation runs up to the return. It tracks the stack pointer and the callee-saved
-//! registers, so the final state is the caller's. It needs only the code, and works anywhere in a
-//! function, with and without frame pointers: musl, `_init`, PLT entries, assembly.
+//! registers, so the final state is the caller's. It works anywhere in a function, with and without
+//! frame pointers: musl, `_init`, PLT entries, assembly.
 //!
 //! Conditions are not evaluated: at a branch, the next instruction is tried first, then the target.
 //! Calls are assumed to return. After one that does not (`abort`), the path may run into another

@@ -11,20 +11,26 @@ pub(super) const MAX_BRANCHES: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Exit {
-    /// The registers are the caller's.
+    /// A return to `address`, read from `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
+    /// The thread or process ends.
     End,
     /// Slot of the first unreadable return address.
     Unreadable(u64),
+    /// No path reached a return.
     Lost,
 }
 
+/// End of a straight path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
+    /// The requested state.
     Done,
-    /// The registers are the caller's.
+    /// A return to `address`, read from `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
+    /// A jump to an address in a register.
     Jump(u64),
+    /// A call, another jump, or an unsupported instruction.
     Nothing,
 }
 

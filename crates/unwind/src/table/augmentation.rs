@@ -29,7 +29,6 @@ fn take_out_of(cie: &mut [u8]) {
     if cie.get(1) != Some(&b'z') {
         return;
     }
-    // Each byte moves once.
     let mut kept = 2;
     for at in 2..end {
         if !matches!(cie[at], b'B' | b'G') {
@@ -58,7 +57,6 @@ mod tests {
         bytes
     }
 
-    /// A hostile CIE of many letters needs a single scan.
     #[test]
     fn many_letters_take_no_time() {
         let letters = vec![b'B'; 4 << 20];

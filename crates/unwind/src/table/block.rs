@@ -97,7 +97,6 @@ impl<'a, S> Compiler<'a, '_, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
-    /// Compiles the FDEs at these offsets. `end` is the start of the next block.
     pub(crate) fn block(&mut self, offsets: &[u32], end: u32) -> Block {
         let mut fdes = Vec::with_capacity(offsets.len());
         for &offset in offsets {

@@ -22,7 +22,6 @@ pub(crate) struct Cfi {
     base: u64,
     bases: BaseAddresses,
     bytes: Box<[u8]>,
-    /// Section offset of each FDE, in address order.
     offsets: Box<[u32]>,
     starts: Box<[u32]>,
     blocks: Box<[OnceLock<Box<Block>>]>,

@@ -8,8 +8,8 @@ use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
 use std::borrow::Cow;
 
-/// Maximum size of a section in bytes, decompressed, since a table copies it and a hostile file can
-/// be sparse. The largest known ones have about 50 MB.
+/// Maximum size of a section in bytes, decompressed, since a hostile file can be sparse. The
+/// largest known ones have about 50 MB.
 pub(crate) const MAX_SECTION: usize = 64 << 20;
 
 type Header = FileHeader64<object::LittleEndian>;
@@ -134,7 +134,6 @@ impl<'a> Elf<'a> {
             return None;
         };
         let count = hdr.table().map(|table| table.iter(&bases).size_hint().0);
-        // The first part of a longer segment is enough.
         let bytes = self.mapped(bytes, svma)?;
         Some(Section {
             bytes: Cow::Borrowed(bytes.get(..MAX_SECTION).unwrap_or(bytes)),

@@ -69,10 +69,9 @@ impl FunctionRanges {
         })
     }
 
-    /// Returns true if the call before a return address belongs to the outermost frame of a stack:
-    /// to code at the entry point, to a function that has no caller by its call frame information,
-    /// or to code that ends the thread or process. `offset` is the return address's file offset,
-    /// `bytes` the whole file.
+    /// Returns true if a return address belongs to the outermost frame of a stack: code at the
+    /// entry point, a function without caller by its call frame information, or code that ends the
+    /// thread or process. `offset` is its file offset, `bytes` the whole file.
     ///
     /// Needs no symbols, so it works for stripped programs, custom start code, any C library, and
     /// Go.
@@ -112,7 +111,6 @@ impl FunctionRanges {
         };
         let before = before.get(..BEFORE as usize).unwrap_or(&[]);
         let behind = behind.get(..code::LEN).unwrap_or(behind);
-        // Described code has callers by default.
         has_no_caller.is_none()
             && (code::exits(behind)
                 || code::is_exit(before, behind)
@@ -243,7 +241,6 @@ fn described(mut elf: Elf<'_>) -> Vec<Range<u64>> {
     let mut described = Vec::new();
     for (section, eh) in sections {
         if let Some(section) = section {
-            // Only the ranges are needed.
             drop(Cfi::new(&elf, section, eh, base, &mut described));
         }
     }

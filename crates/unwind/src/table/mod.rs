@@ -32,10 +32,9 @@ use undescribed::UndescribedCode;
 
 /// The call frame information of one ELF image, for lookups by SVMA (stated address).
 ///
-/// One table serves all threads and all processes that map the image. It copies all needed bytes,
-/// so the file may be deleted or truncated afterwards. `.eh_frame` takes precedence over
-/// `.debug_frame`, which may be compressed. Without section headers, `PT_GNU_EH_FRAME` locates
-/// `.eh_frame`.
+/// One table serves all threads and processes. It copies all needed bytes, so the file may be
+/// truncated afterwards. `.eh_frame` takes precedence over `.debug_frame`, which may be compressed.
+/// Without section headers, `PT_GNU_EH_FRAME` locates `.eh_frame`.
 #[derive(Debug)]
 pub struct UnwindTable {
     arch: Arch,
@@ -291,8 +290,7 @@ impl UnwindTable {
         last
     }
 
-    /// Returns true for code at the entry point, which has no caller. False if call frame
-    /// information covers it, since that marks the root itself.
+    /// Returns true for code at the entry point without call frame information. It has no caller.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)

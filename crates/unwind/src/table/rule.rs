@@ -17,7 +17,6 @@ pub(crate) struct Rule {
 pub(crate) enum Cfa {
     /// Register plus offset.
     Register(u8, i32),
-    /// Index of an expression in the block.
     Expression(u32),
     /// Nonsensical or unsupported.
     Bad,
@@ -37,7 +36,6 @@ pub(crate) enum Value {
     Register(u8),
     /// Value in memory, at an expression's value.
     At(u32),
-    /// An expression's value.
     Expression(u32),
     Bad,
 }

@@ -2,8 +2,8 @@
 //!
 //! `systemstack`, `mcall`, `morestack`, `asmcgocall`, `cgocallback` and vDSO calls load the stack
 //! pointer and call at once. Their call frame information ignores the switch. The words above the
-//! callee's frame are 0 in most threads and stale in the first one. The code after the call shows
-//! where the caller's stack is: see [`Switch`].
+//! callee's frame are 0 or stale. The code after the call shows where the caller's stack is: see
+//! [`Switch`].
 
 use super::elf::part;
 use iced_x86::{
