@@ -50,7 +50,7 @@ pub struct CacheStats {
 #[derive(Clone, Copy)]
 enum Code<'a> {
     Plain(PlainRule),
-    /// No plain rule.
+    /// Code without a plain rule: its module, if any.
     Module(Option<Module<'a>>),
 }
 

@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) memory: &'a M,
     pub(crate) modules: &'a P,
-    /// `None`: the address is not mapped.
+    /// Module at the address. `None`: it is not mapped.
     pub(crate) module: Option<Module<'a>>,
     /// True if the frame was sampled or interrupted.
     pub(crate) exact: bool,

@@ -22,8 +22,8 @@
 //! A read of memory is an observation only if the thread's samples before and after it have the cut
 //! point on their stacks. Memory keeps popped frames, also below a large array. So a late read may
 //! find one activation's return address below another activation's callers. This may recur when two
-//! paths alternate (`fixtures/holes.c`, `turns`). Evidence
-//! *against* callers counts at once, proven or not.
+//! paths alternate (`fixtures/holes.c`, `turns`). Evidence *against* callers counts at once, proven
+//! or not.
 //!
 //! ```text
 //!   time, ms       0          1          2          3    ...    40        41 ...          203

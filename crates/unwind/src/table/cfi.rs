@@ -137,7 +137,8 @@ impl Cfi {
         }
     }
 
-    /// Compiles the block on first use. `None` if there is no such block, or at the memory limit.
+    /// Returns a block, compiled on first use. `None` if there is no such block, or at the memory
+    /// limit.
     pub(crate) fn block(&self, number: usize) -> Option<&Block> {
         let cell = self.blocks.get(number)?;
         Some(match cell.get() {

@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         let mut at = 0_usize;
         while let Some(entry) = Entry::read(self.bytes, at) {
             if entry.len == 0 {
-                // With a section's end, another object file's entries may follow.
+                // The terminator. Another object file's entries may follow up to the section's end.
                 if !self.eh || self.count.is_some() {
                     break;
                 }

@@ -245,7 +245,7 @@ impl UnwindTable {
         })
     }
 
-    /// Returns statistics.
+    /// Returns statistics of the rows compiled so far.
     #[must_use]
     pub fn stats(&self) -> TableStats {
         let mut stats = TableStats {
@@ -337,7 +337,7 @@ impl UnwindTable {
             .any(|&(start, end)| start <= svma && svma < end)
     }
 
-    /// Returns true in the first entry of an AArch64 PLT, 32 bytes long, after its first
+    /// Returns true if the SVMA is in the first entry (32 bytes) of an AArch64 PLT, after its first
     /// instruction.
     pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
         let mut headers = self

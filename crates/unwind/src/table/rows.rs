@@ -4,15 +4,15 @@ use super::cfi::{Cfi, Found, RuleRef};
 use super::{UnwindTable, rule};
 use std::fmt;
 
-/// How to unwind from any instruction of an address range.
+/// One row: how to unwind from any instruction of an address range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
-    /// First SVMA.
+    /// SVMA of the first byte.
     pub start: u64,
     /// SVMA after the last byte; `u64::MAX` for the very last row.
     pub end: u64,
-    /// `None` if the row is unreadable.
+    /// Rule of the row. `None` if it is unreadable.
     pub rule: Option<RowRule<'a>>,
 }
 

@@ -202,7 +202,7 @@ fn callee(
     functions.next()
 }
 
-/// Returns true for `mov rsp, r` and `mov rsp, [r+x]`. r is not rsp or rbp, which belong to this
+/// Returns true for `mov rsp, r` and `mov rsp, [r+x]`, unless r is rsp or rbp, which belong to this
 /// stack.
 fn loads_sp(code: &[u8]) -> bool {
     match *code {
