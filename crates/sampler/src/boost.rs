@@ -90,7 +90,6 @@ impl LateBoost {
 }
 
 thread_local! {
-    /// Set by [`Boosted::follow`].
     static FOLLOWED: RefCell<Option<Followed>> = const { RefCell::new(None) };
 }
 
@@ -231,7 +230,6 @@ mod tests {
         let on = (0..100_000).filter(|ms| account.update(true, ms * MS));
         let boosted = on.count();
         assert!((24_900..=25_400).contains(&boosted), "{boosted}");
-        // A long wait earns no more than one boost.
         let begin = 10_000_000;
         let on = (begin..begin + 1000).filter(|ms| account.update(true, ms * MS));
         let boosted = on.count();

@@ -288,7 +288,6 @@ mod tests {
             assert_eq!(accepts(&mut filter, 1, tid, id), counts, "{tid} {id}");
         }
         assert!(accepts(&mut filter, 1, 9, 109) && !accepts(&mut filter, 1, 9, 107));
-        // Another thread gets its id later.
         let Record::Fork(task) = fork(8, 7) else {
             return;
         };

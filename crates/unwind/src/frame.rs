@@ -105,8 +105,8 @@ pub enum Root {
     NullFramePointer,
     /// Code at the image's entry point, without CFI: `_start` of musl and of dynamic linkers.
     EntryPoint,
-    /// Code without CFI that ends the thread or the process: the thread start and the caller of
-    /// `main` in musl; Go's `goexit`.
+    /// Code without CFI that ends the thread or the process: the callers of threads and of `main`
+    /// in musl; Go's `goexit`.
     ExitFollows,
     /// The runtime has switched stacks, and the call never returns: Go's `mcall`; Erlang calling C
     /// code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread.

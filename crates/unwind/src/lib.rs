@@ -94,9 +94,9 @@
 //!
 //! # Hostile input
 //!
-//! Images, registers and memory may hold anything. Parsing a table takes time linear in its size. A
-//! stack takes at most one bounded step per requested frame. Address arithmetic wraps, nothing
-//! panics, and there is no unsafe code.
+//! Any images, registers and memory are safe. Parsing a table takes linear time. A stack takes at
+//! most one bounded step per requested frame. Address arithmetic wraps, nothing panics, and there
+//! is no unsafe code.
 #![forbid(unsafe_code)]
 
 mod arch;

@@ -357,7 +357,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns `None` if the table does not cover the frame.
+    /// Returns the caller by call frame information, if the table covers the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,

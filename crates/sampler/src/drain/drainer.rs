@@ -133,7 +133,6 @@ enum Left {
 /// Drains until stopped. Afterwards both rings are empty and everything has been sent.
 pub(super) fn run(shared: &Mutex<Option<Drainer>>) -> DrainCounts {
     let cpu_went_offline = drain_until_stopped(shared);
-    // Remote drains find nothing from now on.
     let Some(mut drainer) = locked(shared).take() else {
         return DrainCounts::default();
     };
@@ -267,7 +266,6 @@ impl Drainer {
             {
                 Left::More
             }
-            // Little has arrived; it can wait for its wake-up.
             (a, b) if a < self.rings.sideband.size() / 4 && b < self.rings.samples.size() / 4 => {
                 Left::Nothing
             }

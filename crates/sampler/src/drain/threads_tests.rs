@@ -148,7 +148,6 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
         }
         next
     };
-    // The first round sends up to its limit before its watermark.
     batches.recv().unwrap();
     assert!(take() >= 4 * 2730 * 192);
     let counts = threads.stop();
@@ -214,7 +213,6 @@ fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     let layout = SampleLayout::new(&attr, Endian::NATIVE);
     let remote = threads.remote().unwrap();
 
-    // Less than half of the ring, which would wake the thread.
     fault(100);
     assert!(batches.is_empty());
     remote.drain();

@@ -215,7 +215,6 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_cpu_and_not_its_index() {
-        // The first recorded CPU has number 4, as with `-C 4,5`.
         let set = EventSet {
             sideband: Some(no_event(&[])),
             ..EventSet::new(0, 4)

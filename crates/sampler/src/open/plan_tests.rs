@@ -105,7 +105,6 @@ fn the_frequency_obeys_the_limit_or_fails_when_strict() {
     };
     let error = Plan::new(Vec::new(), options, LIMITS).unwrap_err();
     assert!(matches!(error, OpenError::Frequency { limit: 100_000, .. }));
-    // The kernel lowers its limit while it runs: EINVAL, and a new reading.
     let mut plan = plan_for("", |o| o.rate = Rate::Frequency(50_000));
     plan.limits.max_sample_rate = Some(20_000);
     refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap();
@@ -400,7 +399,6 @@ fn weights_become_one_value_and_a_named_clock_stays() {
     let told: Vec<String> = plan.degradations.iter().map(ToString::to_string).collect();
     let told = told.join("\n");
     assert!(told.contains("weights are one value"), "{told}");
-    // The last refusal concerns the clock, which hardware events cannot have.
     let error = refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap_err();
     assert!(error.to_string().contains("software events"), "{error}");
 }

@@ -92,7 +92,6 @@ impl RingSizes {
         }
     }
 
-    /// Halves the larger ring; `None` if both are minimal.
     pub(super) fn halved(self) -> Option<RingSizes> {
         let half = |bytes: usize| (bytes / 2).max(SMALLEST.min(bytes));
         let halved = match self.samples > self.sideband || self.sideband <= SMALLEST {

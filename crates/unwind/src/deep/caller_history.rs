@@ -144,7 +144,6 @@ impl CallerHistory {
         }
     }
 
-    /// Returns true if the stored checks before and after a time were negative.
     fn is_among_misses(&self, time: u64) -> bool {
         let at = self.checks.partition_point(|(checked, _)| *checked <= time);
         let missed = |at: Option<usize>| {

@@ -231,8 +231,7 @@ impl DeepStackCompleter {
     }
 
     /// Returns the callers of a stack [cut](Self::register_cut) at `time`, if the evidence
-    /// suffices. All observations up to `now` must have been recorded; `u64::MAX` if no more will
-    /// follow.
+    /// suffices. Observations are complete up to `now`; `u64::MAX` if no more will follow.
     #[must_use]
     pub fn complete(&self, id: u64, cut: CutPoint, time: u64, now: u64) -> Completion<'_> {
         if now.saturating_sub(time) < DEFERRAL {

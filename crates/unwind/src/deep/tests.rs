@@ -180,7 +180,6 @@ fn is_never_believed_where_callers_change() {
     thread.run(A, 0, 20);
     thread.whole(B, 5 * MS);
     assert_eq!(thread.completed(cut, 10 * MS), None);
-    // The callers of another function may differ.
     let other: &[u64] = &[91, 72, 44, 22, 11];
     let mut thread = Watched::new();
     thread.run(A, 0, 20);
@@ -221,7 +220,6 @@ fn one_side_is_not_enough_for_functions_that_are_called_from_everywhere() {
 
 #[test]
 fn threads_that_are_alike_tell_of_each_other() {
-    // The same program, started repeatedly.
     let started = |stacks: DeepStackCompleter, n: u64| Watched {
         stacks,
         thread: n,
@@ -236,7 +234,6 @@ fn threads_that_are_alike_tell_of_each_other() {
     for n in 0..4 {
         let mut thread = started(stacks, n);
         let stack = moved(A, n);
-        // The third sample proves the second look.
         thread.run(&stack, 0, 3);
         let cut = thread.cut_point(&stack);
         completed.push(thread.completed(cut, 200 * MS).is_some());
@@ -246,7 +243,6 @@ fn threads_that_are_alike_tell_of_each_other() {
     let mut thread = started(stacks, 4);
     let cut = thread.sample(&moved(A, 4), 0);
     assert_eq!(thread.completed(cut, 0), None);
-    // Another caller makes the model ambiguous.
     let stack = moved(B, 4);
     thread.run(&stack, 0, 2);
     let mut thread = started(thread.stacks, 5);
@@ -310,7 +306,6 @@ fn late_looks_at_what_was_popped_are_no_evidence() {
     for turn in 0..20 {
         assert_eq!(thread.completed(cut, 5 * turn * MS), None, "{turn}");
     }
-    // If everything is popped, the thread has returned, too.
     let mut thread = Watched::new();
     for turn in 0..20 {
         thread.sample(short, 5 * turn * MS);
@@ -318,7 +313,6 @@ fn late_looks_at_what_was_popped_are_no_evidence() {
         thread.whole(&[55, 11], 5 * turn * MS + 2 * MS);
     }
     assert_eq!(thread.completed(cut, 50 * MS), None);
-    // The same looks are evidence while the thread stays.
     let mut thread = Watched::new();
     thread.run(short, 0, 20);
     assert_eq!(thread.completed(cut, 10 * MS), Some(vec![33, 22, 44, 11]));

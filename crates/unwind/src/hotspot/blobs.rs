@@ -78,8 +78,8 @@ impl BlobCache {
         below.is_some_and(|(_, known)| avma < known.blob.code_end)
     }
 
-    /// Returns the blob whose code contains this address. A cached blob is valid if its header is
-    /// unchanged or its memory has become unreadable. `read` copies memory.
+    /// Returns the blob with this address. A cached blob is valid if its header is unchanged or its
+    /// memory has become unreadable. `read` copies memory.
     pub(super) fn find(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Option<Blob> {
         let mut found = self.found.borrow_mut();
         let below = found.range_mut(..=avma).next_back();

@@ -109,7 +109,6 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
     };
     let read = |avma, into: &mut [u8]| text.read(avma, into);
     let (mut above, mut address, mut fp) = framed(0)?;
-    // A poll may be anywhere in a method.
     let polls = |blob: Blob| blob.frame != 0 && blob.complete <= address;
     let mut interrupted = false;
     if !text.is_return_address(address) {
@@ -119,7 +118,6 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
             .flatten();
         interrupted = polled.is_some_and(polls);
         if !interrupted {
-            // String comparison and similar code pushes words.
             let calls = |at: u64| {
                 text.is_return_address(at) && blobs.find(at.wrapping_sub(1), read).is_some()
             };

@@ -168,7 +168,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
                         Beyond::Caller(called(address, slot), FoundBy::Code)
                     }
                     _ => unknown(match memory.missing.get() {
-                        // The last word read is the return address.
                         Some(slot) if path.registers().get(RSP) == Some(slot) => {
                             MissingWord::ReturnAddress(slot)
                         }

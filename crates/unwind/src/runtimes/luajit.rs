@@ -62,7 +62,6 @@ fn apply<M: Memory + ?Sized>(
 ) -> Option<(Caller, Registers)> {
     let mut interpreter = *registers;
     interpreter.set(RSP, frame);
-    // The trace's effect on the other registers is unknown.
     interpreter.forget(12);
     interpreter.forget(13);
     let caller = step::apply(rule, &mut interpreter, memory).ok()?;

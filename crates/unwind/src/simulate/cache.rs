@@ -95,7 +95,6 @@ impl SimulationLog {
         goes_on: bool,
         follows_calls: bool,
     ) {
-        // These change no tracked state.
         let is_idle = match instruction.mnemonic() {
             Mnemonic::Call => !follows_calls,
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => true,

@@ -237,7 +237,6 @@ impl PathState {
                 }
                 return true;
             }
-            // These only read their first operand.
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => return true,
             _ => {}
         }

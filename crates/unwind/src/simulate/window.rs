@@ -1,6 +1,6 @@
 //! [`CodeWindow`]: buffered reads of code.
 
-/// Maximum length in bytes.
+/// Maximum length of an x86-64 instruction in bytes.
 pub(super) const MAX_INSTRUCTION: usize = 15;
 
 const MAX_SNAPSHOTS: usize = 64;

@@ -22,7 +22,6 @@ pub(crate) struct Elf<'a> {
     pub(crate) debug_frame: Option<Section<'a>>,
     /// SVMA from the program headers.
     pub(crate) eh_frame_hdr: Option<u64>,
-    /// True if a section exceeds [`MAX_SECTION`].
     pub(crate) has_too_long: bool,
     pub(crate) is_go: bool,
     /// File offset and length of the Go runtime's list of functions.

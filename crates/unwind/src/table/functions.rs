@@ -213,8 +213,6 @@ impl Index {
 }
 
 impl Index {
-    /// Returns true if the function has no caller by its call frame information, `None` without
-    /// any.
     fn has_no_caller(&self, bytes: &[u8], svma: u64) -> Option<bool> {
         let hdr = EhFrameHdr::new(bytes.get(self.hdr.clone())?, LittleEndian);
         let hdr = hdr.parse(&self.bases, 8).ok()?;

@@ -122,13 +122,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Header of a CIE or an FDE.
 pub(crate) struct Entry {
     pub(crate) len: u64,
     id: u64,
     /// Value of `id` in a CIE of `.debug_frame`.
     debug_frame_cie: u64,
-    /// Offset of the field after the id.
     pub(crate) body: usize,
     pub(crate) next: usize,
 }

@@ -303,7 +303,7 @@ impl UnwindTable {
     }
 
     /// Returns the effect of the call before this SVMA, if Go code made it on another stack. C code
-    /// beside Go code does not count, since it also restores the stack pointer from registers.
+    /// is excluded: it restores the stack pointer from registers, too.
     pub(crate) fn switch_at(&self, svma: u64) -> Option<Switch> {
         let switch = self.switches.at(svma)?;
         self.is_go_code(svma.wrapping_sub(1)).then_some(switch)
@@ -326,7 +326,6 @@ impl UnwindTable {
         &self.switches
     }
 
-    /// Returns copied code without FDEs from this SVMA on.
     pub(crate) fn undescribed_code(&self, svma: u64) -> Option<&[u8]> {
         self.undescribed.at(svma)
     }

@@ -47,7 +47,7 @@ pub(crate) struct Site {
     pub(crate) address: u64,
     /// SVMA after the function's own call on the other stack.
     switch: u64,
-    /// SVMA of the function to call on the other stack, if the code before loads its address.
+    /// SVMA of the function to call on the other stack, if found in the code before.
     pub(crate) callee: Option<u64>,
 }
 
