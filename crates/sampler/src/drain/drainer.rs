@@ -42,6 +42,7 @@ pub struct DrainCounts {
     pub starved: u64,
     /// Rounds that left sideband in its ring for the same reason.
     pub sideband_starved: u64,
+    /// Bytes of traces sent.
     pub trace_bytes: u64,
     /// Bytes dropped because of impossible record sizes. Never observed.
     pub damaged_bytes: u64,

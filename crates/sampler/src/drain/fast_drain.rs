@@ -109,6 +109,7 @@ impl FastDrain {
         }
     }
 
+    /// Returns true until the requested time.
     pub fn is_active(&self) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until != 0 && monotonic_ns() < until

@@ -17,6 +17,7 @@ const PIECE: usize = 2730 * 192;
 /// Maximum number of waiting pieces of a CPU: 2 MiB.
 const MOST_WAITING: usize = 4;
 
+/// Piece of the trace of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracePiece {
     /// The traced CPU.
@@ -41,6 +42,7 @@ impl Traces {
         self.receivers.iter().flat_map(Receiver::try_iter)
     }
 
+    /// Returns true if nothing is traced.
     pub fn is_empty(&self) -> bool {
         self.receivers.is_empty()
     }
