@@ -1,4 +1,4 @@
-//! [`Unwinder`]: from frame to frame until the root.
+//! [`Unwinder`]: steps from frame to frame until the root.
 
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
@@ -15,20 +15,18 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
 
-/// Maximum number of frames of one stack at which the stack pointer may fail to grow: handlers run on stacks of their
-/// own, and some programs (rustc, Go) switch stacks inside of a call.
+/// Maximum number of stack switches of one stack: signal handlers may have stacks of their own, and
+/// some programs (rustc, Go) switch inside a call.
 const MAX_SWITCHES: usize = 16;
 
-/// Maximum distance in bytes above the stack pointer at which memory is taken for the stack, so that its
-/// absence means the copy was short.
+/// Unreadable words within this distance in bytes above the stack pointer mean that the copy is too
+/// short.
 const MAX_STACK: u64 = 1 << 30;
 
-/// Maximum number of processes whose run-time code is remembered.
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to make. Between stacks it caches the rules that were used
-/// lately, if [`Modules::generation`] tells states of the mappings apart, and the location of run-time
-/// code, if [`Modules::process`] tells processes apart.
+/// Unwinds stacks of one architecture. Cheap to create. Caches rules if [`Modules::generation`] is
+/// implemented, and locations of run-time code if [`Modules::process`] is.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
@@ -39,22 +37,20 @@ pub struct Unwinder {
     calls: go::KnownCalls,
 }
 
-/// Counts of hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
+/// Hits and misses of an [`Unwinder`]'s caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Rules of call frame information, by address.
+    /// Cache of call frame rules, by address.
     pub rules: RuleCacheStats,
-    /// Simulations of code without call frame information.
+    /// Cache of simulations of code without call frame information.
     pub simulations: SimulationCacheStats,
 }
 
-/// Code at a frame.
 #[derive(Clone, Copy)]
 enum Code<'a> {
-    /// There is a table, and this is its rule.
     Plain(PlainRule),
-    /// There is no cached rule; this is mapped there.
+    /// Code without a plain rule: its module, if any.
     Module(Option<Module<'a>>),
 }
 
@@ -72,7 +68,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the counts of hits and misses of the caches, since the unwinder was made.
+    /// Returns the counts since the unwinder was created.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         CacheStats {
@@ -81,12 +77,9 @@ impl Unwinder {
         }
     }
 
-    /// Finds the frames of a stack, the innermost first, at most `limit` of them, which replace
-    /// what is in `frames`. The first is always the one that the registers are of, unless `limit`
-    /// is 0.
-    ///
-    /// Takes at most `limit` steps, each of bounded work, whatever registers, memory and tables
-    /// hold. Registers of another architecture than the unwinder's give one frame.
+    /// Replaces `frames` by the frames of a stack, innermost first, at most `limit`. The first is
+    /// always the frame of `registers`. The work is bounded by `limit` for any input. Registers of
+    /// another architecture give one frame.
     pub fn unwind<M, P>(
         &mut self,
         registers: &Registers,
@@ -114,7 +107,6 @@ impl Unwinder {
         let known = process.and_then(|process| self.processes.remove(&process));
         let blobs = known.unwrap_or_default();
         blobs.begin_stack();
-        // Out of `self` while the stack is followed.
         let mut cache = std::mem::take(&mut self.cache);
         let end = self.follow(
             frame, registers, memory, modules, limit, frames, &blobs, &mut cache,
@@ -131,7 +123,6 @@ impl Unwinder {
         end
     }
 
-    /// From the first frame to the end.
     #[allow(clippy::too_many_arguments)]
     fn follow<M, P>(
         &self,
@@ -217,7 +208,7 @@ impl Unwinder {
             if address == 0 && kind == FrameKind::Caller {
                 return UnwindOutcome::Complete(Root::NullReturnAddress);
             }
-            // Code that saved nothing can return with the stack pointer it has, on AArch64.
+            // On AArch64 a leaf function can return with an unchanged stack pointer.
             let sp = registers.sp();
             let grows = sp > frame.sp || (sp == frame.sp && frame.kind != FrameKind::Caller);
             if !grows {
@@ -248,7 +239,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the rule for a lookup address, where it is one that holds whatever kind of frame is there.
+    /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -260,7 +251,7 @@ impl Unwinder {
         }
     }
 
-    /// Goes on behind a call that the last frame made on another stack. `None` where it did not.
+    /// Continues after a call that the last frame made on another stack.
     #[allow(clippy::too_many_arguments)]
     fn switched<M, P>(
         &self,
@@ -314,7 +305,6 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller of `frame`, whose registers become the caller's.
     #[inline]
     fn step<M, P>(
         &self,
@@ -367,7 +357,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller by call frame information. `None` where the table has nothing for the frame.
+    /// Returns the caller by call frame information, if the table covers the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,
@@ -391,8 +381,7 @@ impl Unwinder {
             }
             Found::NoFde => return None,
         };
-        // The description of AArch64's signal frames, where there is one, leads to
-        // the caller of the interrupted function.
+        // The call frame information of AArch64's signal return skips the interrupted function.
         if rule.rule.signal
             && self.arch == Arch::Aarch64
             && let Some(interrupted) =
@@ -421,8 +410,8 @@ impl Unwinder {
     }
 }
 
-/// Goes on where the copy ends, by what the kernel found with frame pointers, if the missing word is where one leads. The reason
-/// for which a stack ends is that its callers are on another one, if a signal interrupted them there.
+/// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return
+/// address is in it. Otherwise checks if a signal interrupted an uncopied stack.
 #[cold]
 fn beyond_copy<M, P>(
     end: UnwindOutcome,
@@ -456,7 +445,6 @@ where
     }
 }
 
-/// Turns a fault in the frame at `address`, whose stack pointer is `sp`, into a reason.
 fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {
     match fault {
         Fault::Bad => TruncationReason::BadCfi { address },

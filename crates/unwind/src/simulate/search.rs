@@ -8,13 +8,12 @@ use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// Maximum number of instructions that are looked at for one frame.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Instructions that there is room for at first; few searches see more.
+/// Initial capacity. Few searches visit more instructions.
 const SEEN: usize = 112;
 
-/// Follows the code from where `registers` are to the return, and makes them the caller's. In a state of
-/// the mappings that has a number (`generation`), a search of before is done again if `cache` has it.
+/// Simulates the code up to the return. Replaces the registers by the caller's. With a
+/// `generation`, replays an earlier search if possible.
 pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -38,7 +37,6 @@ pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     exit
 }
 
-/// Tries all paths, and logs what decided.
 fn search<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -96,7 +94,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     continue;
                 }
                 FlowControl::UnconditionalBranch | FlowControl::Return => true,
-                // A PLT entry jumps by path of memory; a table of cases by path of a register.
+                // A PLT entry jumps through memory; a jump table uses a register.
                 FlowControl::IndirectBranch => instruction.is_ip_rel_memory_operand(),
                 _ => false,
             };

@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs this crate's fuzz targets on the stored inputs, without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../../fuzz/targets/replay.rs"]
 mod replay;
