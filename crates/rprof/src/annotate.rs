@@ -56,7 +56,8 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     let event = profile.main_event().ok_or_else(no_samples)?;
     if profile.waits() == Some(event) {
         let message = format!(
-            "samples of {WAITS} are of threads that did not run, and annotate shows the code that ran; `rprof report --off-cpu -g` shows where they waited"
+            "cannot annotate {WAITS}: its samples are waits, not running code; `rprof report \
+             --off-cpu -g` shows where threads waited"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -113,7 +114,7 @@ fn annotate(
         match annotator.annotate(profile, event, weight, &subject) {
             Ok(found) => functions.push(found),
             Err(why) => {
-                let name = subject.name.as_deref().unwrap_or("code without a name");
+                let name = subject.name.as_deref().unwrap_or("unnamed function");
                 let object = &profile.object(subject.object).name;
                 failures.push(format!("{} in {}: {why}", brief(name), brief(object)));
             }
@@ -123,7 +124,7 @@ fn annotate(
         let message = match (failures.is_empty(), symbol) {
             (false, _) => failures.join("; "),
             (true, Some(name)) => nothing_of(profile, name),
-            (true, None) => "there is no sample in any code".to_owned(),
+            (true, None) => "no function has samples".to_owned(),
         };
         return Err(anyhow::anyhow!(message).into());
     }
@@ -143,7 +144,7 @@ fn nothing_of(profile: &Profile, name: &str) -> String {
     let near = nearest::unmatched(profile, &filter);
     match near.first() {
         Some(near) => near.clone(),
-        None => format!("no sample is in `{}`", brief(name)),
+        None => format!("no samples in `{}`", brief(name)),
     }
 }
 

@@ -44,7 +44,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     for path in &about.files {
         if path == Path::new("-") {
             let message = anyhow::anyhow!(
-                "--annotate reads a recording twice, and standard input can be read once: save it to a file first"
+                "--annotate cannot use standard input: it reads the recording twice; save it to a \
+                 file first"
             );
             return Err(Failure::with_status(2, message));
         }
@@ -77,7 +78,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     let functions = hottest(&annotator, &profile, event, weight, most);
     if functions.len() < most && !quiet {
         say(format_args!(
-            "{} functions are annotated: there are no more, or their code is not here",
+            "only {} functions are annotated: the others have no samples, or their code is not on \
+             this machine",
             functions.len()
         ));
     }
@@ -107,7 +109,10 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
         });
     }
     for path in embedded.iter().filter(|_| !quiet) {
-        say(format_args!("lines of {} are in the page", brief(path)));
+        say(format_args!(
+            "the page embeds source lines of {}",
+            brief(path)
+        ));
     }
     let mut parts = functions.iter().flat_map(|function| &function.parts);
     Ok(CodeOfPage {

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         "demo-workload".into(),
         args.seconds.to_string().into(),
     ];
-    say("recording a program with two threads, as `rprof record -F 999 -- PROGRAM` would");
+    say("recording a demo program with two threads, as `rprof record -F 999 -- PROGRAM` does");
     let builder = (Session::builder().frequency(999).callchains(true))
         .user_stack(Some(DUMP_BYTES))
         .fit_user_stack(true);
@@ -99,7 +99,7 @@ fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
         return Ok(());
     };
     let top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);
-    writeln!(out, "\n# made to spend, and measured (total)")?;
+    writeln!(out, "\n# expected, and measured (total)")?;
     for (name, made) in SHARES {
         let is_it = |f: &rprof_profile::Function| {
             (f.name.as_ref()).is_ok_and(|n| n.rsplit("::").next() == Some(name))

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
     let is_number = |path: &Path| path.to_str().is_some_and(|text| text.parse::<u8>().is_ok());
     if let Some(number) = args.shown.output.as_deref().filter(|path| is_number(path)) {
         let message = format!(
-            "-o {0} names the SVG to draw; perf's -o, which sorts, is -s here (`-s delta`); `-o ./{0}` draws it",
+            "-o {0} is the SVG to write, not a sort column as in perf: sort with `-s delta`, or \
+             write the SVG with `-o ./{0}`",
             number.display()
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
@@ -310,7 +311,7 @@ impl Request<'_> {
             }
             Gate::Inconclusive => {
                 say(format_args!(
-                    "it cannot be told whether anything takes {limit} % more: {}",
+                    "no verdict for the limit of {limit} %: {}",
                     words::open_question(diff)
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }
@@ -323,15 +324,15 @@ impl Request<'_> {
 fn rest(count: usize, why: Hidden) -> String {
     match (why, count) {
         (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
-        (Hidden::Callers, 1) => "one caller changed because of these, not shown (--all)".into(),
+        (Hidden::Callers, 1) => "1 caller changed because of these, not shown (--all)".into(),
         (Hidden::Callers, _) => {
             format!("{count} callers changed because of these, not shown (--all)")
         }
         (Hidden::NothingSure, 1) => {
-            "one function without a sure change that counts, not shown (--all)".into()
+            "1 function without a significant change, not shown (--all)".into()
         }
         (Hidden::NothingSure, _) => {
-            format!("{count} functions without a sure change that counts, not shown (--all)")
+            format!("{count} functions without a significant change, not shown (--all)")
         }
     }
 }
@@ -382,14 +383,12 @@ pub(crate) fn not_compared(error: &CompareError) -> Failure {
             "; choose one that both have with --event, or record both with the same -e"
         }
         CompareError::NoSamples { .. } => {
-            "; did the command run long enough, and do the filters leave anything? A higher -F takes more samples"
+            "; record for longer or with a higher -F, and check the filters"
         }
         CompareError::NoWork { .. } => {
-            "; --per second needs recordings with times, --per N says the amount of work"
+            "; --per second needs recordings with timestamps, --per N sets the amount of work"
         }
-        CompareError::Statistics(_) => {
-            "; --paired needs as many runs on the one side as on the other"
-        }
+        CompareError::Statistics(_) => "; --paired needs the same number of runs on both sides",
         _ => "",
     };
     let status = match error {

@@ -33,7 +33,7 @@ impl Downloads {
             signal_hook::flag::register(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&cancelled))?;
         }
-        let bar = line(quiet, "rprof: fetching {msg} (Ctrl-C goes on without)");
+        let bar = line(quiet, "rprof: fetching {msg} (Ctrl-C skips downloads)");
         let client = Client::new(settings).cancelled_by(cancelled);
         let client = match bar.clone() {
             Some(bar) => client.on_progress(move |progress| show(&bar, &progress)),
@@ -115,7 +115,7 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
     }
     for (failure, names) in failed {
         lines.push(format!(
-            "debuginfod: nothing for {}: {failure}",
+            "debuginfod: no files for {}: {failure}",
             listed(&names)
         ));
     }

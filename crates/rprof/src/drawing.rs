@@ -134,7 +134,8 @@ pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
             _ => ("an SVG", "html"),
         };
         let message = format!(
-            "{output} ends in {end}, and rprof {name} writes {made}: did you mean `rprof {other} -o {output}`?"
+            "{output} ends in {end}, but rprof {name} writes {made}: did you mean `rprof {other} \
+             -o {output}`?"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -180,8 +181,8 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
             }
         };
         let message = format!(
-            "{flag} says how to record, and {cause}: give a COMMAND (rprof {name} -- COMMAND), or what runs already \
-             (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a), without a FILE"
+            "{flag} is for recording, but {cause}: give a COMMAND (rprof {name} -- COMMAND) or a \
+             running target (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a), and no FILE"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -287,11 +288,11 @@ fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
     };
     match copy() {
         Ok(path) => say(format_args!(
-            "the recording is kept in {0}: `rprof {1} -i {0}` draws it",
+            "the recording is saved in {0}: `rprof {1} -i {0}` draws it",
             path.display(),
             request.command_name
         )),
-        Err(error) => say(format_args!("the recording cannot be kept: {error}")),
+        Err(error) => say(format_args!("cannot save the recording: {error}")),
     }
 }
 
@@ -313,7 +314,7 @@ fn draw_recording(
     WaitArgs::check_recording(&data, &options)?;
     let profile = analyse(&data, &filter.symbols, &options, quiet)?;
     if nothing_found::has_filters(filter, &options.filter) {
-        let paths = [PathBuf::from("what was recorded")];
+        let paths = [PathBuf::from("the recording")];
         nothing_found::check(&profile, &paths, filter, &options.filter)?;
     }
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);
@@ -336,7 +337,7 @@ fn draw_recording(
     if profile.main_event().is_none() {
         // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
         // see an old one.
-        say("there is nothing to draw");
+        say("nothing to draw: the recording has no samples");
         return picture.draw_nothing(output, &about);
     }
     picture.draw(output, &profile, &about, quiet)

@@ -13,7 +13,7 @@ pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
         // The words are right; the machine lacks something.
         EventError::Tracefs { .. } => Failure::from(error),
         EventError::Unknown { .. } => {
-            let message = format!("{error}; `rprof list` shows those there are");
+            let message = format!("{error}; `rprof list` shows all events");
             Failure::with_status(2, anyhow::anyhow!(message))
         }
         error => Failure::with_status(2, error),
@@ -28,8 +28,8 @@ pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
     };
     for event in events.iter().filter(|event| !event.is_inherited()) {
         say(format!(
-            "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
-             probe that is named by its file; -a has all"
+            "event `{event}`: threads and processes that start later are not recorded: the kernel \
+             does not inherit probes on a file; -a records all"
         ));
     }
     Ok(())
@@ -39,7 +39,7 @@ pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
 pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
     if events.is_empty() {
         return Err(usage(format!(
-            "--filter {filter} stands before any event; it is for the tracepoints of the -e before it"
+            "--filter {filter} has no event before it: put it after the -e with its tracepoints"
         )));
     }
     for event in events {
@@ -51,7 +51,8 @@ pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failu
         let filtered = event.clone().with_filter(&whole);
         *event = filtered.ok_or_else(|| {
             usage(format!(
-                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` shows those there are"
+                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` lists \
+                 them"
             ))
         })?;
     }

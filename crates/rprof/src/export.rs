@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     };
     if let (Some(missing), false) = (missing, input.quiet) {
         say(format_args!(
-            "the input has no {missing}, and neither has what is written as {}",
+            "the input has no {missing}: the {} output lacks them too",
             format.name
         ));
     }
@@ -136,7 +136,7 @@ fn write(
                 weight == WeighBy::Period && profile.events[event].unit == WeightUnit::Nanoseconds;
             let unit = if is_time { unit.nanoseconds() } else { 1 };
             if !is_time && !args.input.quiet {
-                say("weights are no times, and are written as they are");
+                say("--unit is ignored: the weights are not times");
             }
             Ok(folded::write_in_units(profile, event, weight, unit, out)?)
         }
@@ -153,7 +153,7 @@ fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
         .ok_or_else(|| {
             let ends: Vec<&str> = SUFFIXES.iter().map(|(suffix, _)| *suffix).collect();
             let message = format!(
-                "{name} does not tell the format: give --format, or a name that ends in {}",
+                "unknown format of {name}: give --format, or a name that ends in {}",
                 ends.join(", ")
             );
             Failure::with_status(2, anyhow::anyhow!(message))

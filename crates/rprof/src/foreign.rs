@@ -63,12 +63,12 @@ impl ForeignProfile {
         if let Some(flag) = meaningless(self.kind, filter, keys) {
             let message = match self.kind {
                 Kind::Folded => format!(
-                    "{path} has folded stacks, of which only names and counts are known: {flag} means nothing \
-                     there; leave it out, or read the recording that they were made from"
+                    "{flag} does not work with {path}: folded stacks hold only names and counts; \
+                     leave it out, or read the original recording"
                 ),
                 Kind::Imported(format) => format!(
-                    "{path} is {}, which does not have what {flag} asks for; leave it out, or read the recording \
-                     that it was made from",
+                    "{flag} does not work with {path}: {} lacks the data for it; leave it out, or \
+                     read the original recording",
                     format.title()
                 ),
             };
@@ -103,11 +103,9 @@ impl ForeignProfile {
     pub(crate) fn is_no_recording(&self) -> Failure {
         let path = self.path.display();
         let what = match self.kind {
-            Kind::Folded => {
-                "has folded stacks, which have neither single samples nor a header".to_owned()
-            }
+            Kind::Folded => "has folded stacks, without single samples or a header".to_owned(),
             Kind::Imported(format) => format!(
-                "is {}, which has no header and no addresses of a recording",
+                "is {}, without the header and addresses of a recording",
                 format.title()
             ),
         };
@@ -120,7 +118,8 @@ impl ForeignProfile {
             Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
             None => String::new(),
         };
-        anyhow::anyhow!("{path} {what}: this takes a recording; {readers} read {path}").into()
+        anyhow::anyhow!("{path} {what}: this command needs a recording; {readers} read {path}")
+            .into()
     }
 }
 

@@ -87,9 +87,9 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
 
 /// Tells that a file is no recording, and no profile of another tool's either.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
-    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, profiles of the Firefox Profiler, of \
-                   speedscope or of gperftools";
-    anyhow::anyhow!("{error}, and neither {formats}").into()
+    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or a profile \
+        of the Firefox Profiler, speedscope or gperftools";
+    anyhow::anyhow!("{error}, nor {formats}").into()
 }
 
 impl FilterArgs {
@@ -148,8 +148,8 @@ impl SampleFilterArgs {
             let samples = (data.features().sample_time()).filter(|(_, last)| *last > 0);
             let time = span.resolve(samples).ok_or_else(|| {
                 let message = format!(
-                    "{} does not tell when its first and last samples were taken, as streams and recordings \
-                     that were cut short do not; give --time in seconds as `rprof script` prints them",
+                    "{} does not store the times of its first and last samples: it is a stream, or \
+                     was cut short; give --time in seconds, as `rprof script` prints them",
                     data.path().display()
                 );
                 Failure::with_status(2, anyhow::anyhow!(message))
@@ -263,8 +263,8 @@ pub(crate) fn read_even_empty(
     }
     let folded = profiles.iter().filter(|profile| profile.is_folded).count();
     if folded > 0 && folded < profiles.len() {
-        let message = "folded stacks and recordings do not merge: `rprof collapse` makes folded stacks of a \
-                       recording, which merge with others";
+        let message = "cannot merge folded stacks and recordings: convert the recordings to folded \
+            stacks first with `rprof collapse`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let mut profile = merge(profiles);
@@ -290,7 +290,7 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
         if !events.iter().any(|e| filter.wants_event(&e.name)) {
             let known: Vec<_> = events.iter().map(|e| e.name.as_str()).collect();
             let message = format!(
-                "there is no event {name:?} in {}; there are {}",
+                "no event {name:?} in {}: it has {}",
                 data.path().display(),
                 known.join(", ")
             );

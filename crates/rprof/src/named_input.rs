@@ -82,8 +82,8 @@ pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
         Some(word) if is_recording(word) => {
             let file = word.to_string_lossy();
             let message = format!(
-                "{file} is a recording or folded stacks, and no command: `rprof report {file}` shows it, \
-                 `rprof flamegraph {file}` draws it"
+                "{file} is a recording or folded stacks, not a command: `rprof report {file}` \
+                 shows it, `rprof flamegraph {file}` draws it"
             );
             Err(Failure::with_status(2, anyhow::anyhow!(message)))
         }

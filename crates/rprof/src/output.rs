@@ -99,7 +99,8 @@ impl Output {
 pub(crate) fn check_standard_output() -> Result<(), Failure> {
     match standard_output_was_closed() {
         true => Err(anyhow::anyhow!(
-            "cannot write to standard output: it is closed (`>&-`); `>/dev/null` discards what is printed"
+            "cannot write to standard output: it is closed (`>&-`); use `>/dev/null` to discard \
+             the output"
         )
         .into()),
         false => Ok(()),

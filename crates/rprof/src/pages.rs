@@ -33,10 +33,7 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
                     .filter(|c| !c.is_hide_set())
                     .map(clap::Command::get_name)
                     .collect();
-                let message = format!(
-                    "there is no command {name:?}; there are {}",
-                    known.join(", ")
-                );
+                let message = format!("no command {name:?}: the commands are {}", known.join(", "));
                 return Err(Failure::with_status(2, io::Error::other(message)));
             };
             let title = format!("rprof-{name}");

@@ -14,6 +14,6 @@ impl Resolver for ProgramFunctions {
         let shown = program.display();
         let file = ImageFile::open(program).map_err(|why| format!("cannot use {shown}: {why}"))?;
         function_offset(file.bytes(), function)
-            .map_err(|why| format!("no place for a probe on `{function}` in {shown}: {why}"))
+            .map_err(|why| format!("cannot set a probe on `{function}` in {shown}: {why}"))
     }
 }

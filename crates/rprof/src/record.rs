@@ -43,7 +43,9 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     if let Some(hertz) = args.waits.off_cpu {
         if args.extras.overwrite {
             return Err(usage(
-                "--overwrite keeps the last samples alone, and --off-cpu needs all switches of threads".to_owned(),
+                "--overwrite and --off-cpu cannot be combined: --overwrite keeps only the last \
+                 samples, --off-cpu needs all context switches"
+                    .to_owned(),
             ));
         }
         job.builder = waits::add_to(job.builder, &args.target, "--off-cpu")?;
@@ -56,7 +58,8 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.unwinds = false;
         if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = output.switch_output {
             return Err(usage(
-                "--overwrite goes with --switch-output=signal: a file of the last samples is written when SIGUSR2 comes"
+                "--overwrite works only with --switch-output=signal: SIGUSR2 writes the last \
+                 samples to a file"
                     .to_owned(),
             ));
         }
@@ -97,8 +100,8 @@ impl Job {
         to: Destination,
     ) -> Result<Job, Failure> {
         if command.is_empty() && !target.is_given() {
-            let message = "nothing to record: give a COMMAND (rprof record -- COMMAND), a process \
-                           that runs (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
+            let message = "nothing to record: give a COMMAND (rprof record -- COMMAND), a running \
+                process (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
         refuse_recording(command)?;
@@ -153,8 +156,9 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
             let most = most_samples(limit, stacks && args.dump_bytes().is_some());
             if most < limit && !args.quiet {
                 say(format_args!(
-                    "-F max is {most} a second while stacks are copied, of the {limit} that the kernel allows: more \
-                     would take all the time there is, and be lost. -F {limit} asks for just that"
+                    "-F max is {most} samples per second while stacks are copied, although the \
+                     kernel allows {limit}: more would overload the CPU and be lost; -F {limit} \
+                     forces it"
                 ));
             }
             builder.frequency(most)
@@ -163,7 +167,7 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     };
     if let (true, Some((_, filter))) = (args.event.is_empty(), args.filters.0.first()) {
         return Err(usage(format!(
-            "--filter {filter} comes without an event; give tracepoints before it (-e sched:sched_switch)"
+            "--filter {filter} has no event: give tracepoints before it (-e sched:sched_switch)"
         )));
     }
     if !args.event.is_empty() {
@@ -302,8 +306,8 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     }
     if std::io::stdout().is_terminal() {
         return Err(usage(
-            "standard output is a terminal, and a recording is not text; \
-             pipe it on (rprof record -o - … | rprof report -i -), or name a file",
+            "cannot write a recording to a terminal: pipe it (rprof record -o - … | rprof report \
+             -i -), or name a file",
         ));
     }
     check_standard_output()?;
@@ -367,8 +371,9 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         job.remarks.iter().for_each(say);
         if Procfs::default().is_of_other_pid_namespace() {
             say(
-                "/proc is of another PID namespace, where these processes have other numbers: their memory and mappings cannot be \
-                 read, so that code made at run time is not followed; mount one here (`unshare --mount-proc`, `mount -t proc proc /proc`)",
+                "/proc belongs to another PID namespace: memory and mappings of these processes \
+                 cannot be read, and JIT code is not followed; mount it here (`unshare \
+                 --mount-proc`, `mount -t proc proc /proc`)",
             );
         }
         job.runtimes.iter().for_each(Runtimes::say_what_is_set);
@@ -379,7 +384,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let is_endless = job.command.is_empty() && job.times.duration.is_none();
     if is_endless && !job.quiet && std::io::stderr().is_terminal() {
-        say("recording; Ctrl-C ends it");
+        say("recording; stop with Ctrl-C");
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
@@ -439,7 +444,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
 /// Prints why the recording has ended, if it has failed or has ended before the command.
 fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command: bool) {
     let goes_on = match has_command {
-        true => "; the command goes on, and rprof waits for it",
+        true => "; the command continues, and rprof waits for it",
         false => "",
     };
     match (end, summary) {
@@ -448,10 +453,10 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
         (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
         (StopReason::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
         (StopReason::Duration, Ok(_)) if has_command => {
-            say(format_args!("the time is over{goes_on}"));
+            say(format_args!("the recording time is over{goes_on}"));
         }
         (StopReason::TargetsGone, Ok(_)) if has_command => {
-            say(format_args!("all that was watched has ended{goes_on}"));
+            say(format_args!("all targets have exited{goes_on}"));
         }
         _ => {}
     }

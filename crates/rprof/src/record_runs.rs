@@ -18,7 +18,7 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
         return Ok(recorded.status);
     };
     if args.command.is_empty() {
-        return Err(usage("--runs is for a COMMAND, which is run each time"));
+        return Err(usage("--runs needs a COMMAND to run each time"));
     }
     if args.output.output == Path::new("-") {
         return Err(usage(
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
                 false => format!("it ended with status {}", recorded.status),
             };
             say(format_args!(
-                "run {number} of {runs} is not kept, and was the last: {how}"
+                "stopped at run {number} of {runs}, which is not kept: {how}"
             ));
             return Ok(recorded.status.max(1));
         }
@@ -49,13 +49,13 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let (first, last) = (names.path(1), names.path(runs));
     if !args.sampling.quiet {
         say(format_args!(
-            "{runs} runs are in {} to {}",
+            "saved {runs} runs in {} to {}",
             first.display(),
             last.display()
         ));
         let next = names.path(runs + 1);
         if next.exists() {
-            say(format_args!("{} is of an earlier time", next.display()));
+            say(format_args!("{} is from earlier runs", next.display()));
         }
     }
     Ok(0)

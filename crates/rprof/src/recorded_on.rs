@@ -79,8 +79,8 @@ pub(crate) fn reservations(sides: [&[RecordedOn]; 2], per: Option<Work>) -> Vec<
         && (old / new).max(new / old) > 1.2
     {
         reservations.push(format!(
-            "{old:.1} s were recorded of the one and {new:.1} s of the other: no verdict; --per second compares rates, \
-             --per total shares"
+            "recorded times differ ({old:.1} s; {new:.1} s): no verdict; --per second compares \
+             rates, --per total shares"
         ));
     }
     reservations

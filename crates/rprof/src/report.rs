@@ -107,8 +107,8 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
             (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
             ("dwarf" | "fp" | "lbr" | "auto", _) if !Path::new(word).exists() => {
                 let message = format!(
-                    "-g {word}: stacks are shown as they were recorded, and `rprof record --call-graph {word}` says how; give \
-                     caller or callee here"
+                    "-g {word} is an option for recording (`rprof record --call-graph {word}`): \
+                     give caller or callee here"
                 );
                 return Err(Failure::with_status(2, anyhow::anyhow!(message)));
             }
@@ -117,7 +117,8 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
             }
             _ => {
                 let message = format!(
-                    "-g {text}: {word} is no call tree; give caller or callee, and a share in percent"
+                    "-g {text}: unknown value {word}; give caller or callee, and optionally a \
+                     minimum percentage"
                 );
                 return Err(Failure::with_status(2, anyhow::anyhow!(message)));
             }

@@ -12,20 +12,20 @@ use rustix::fs::Access;
 pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
     let path = rprof_launch::find_program(program)?;
     let shown = path.display();
-    let record = "the kernel ends the recording there";
+    let record = "the kernel then stops recording it";
     if rustix::fs::access(&path, Access::READ_OK).is_err() {
         return Some(format!(
-            "{shown} may not be read by this user, and {record}; record as one who may"
+            "{shown} is not readable by this user, and {record}; record as a user who may read it"
         ));
     }
     let is_root = rustix::process::geteuid().is_root();
     changes_rights(&path, &path.metadata().ok()?, is_root).then(|| {
         let remedy = match is_root {
             true => "record the whole system while it runs (-a)",
-            false => "record what it runs, as `sudo rprof record -- COMMAND`",
+            false => "record the program that it runs: `sudo rprof record -- COMMAND`",
         };
         format!(
-            "{shown} takes on other rights when it starts (set-user-ID, set-group-ID or file \
+            "{shown} changes privileges when it starts (set-user-ID, set-group-ID or file \
              capabilities), and {record}; {remedy}"
         )
     })

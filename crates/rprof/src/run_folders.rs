@@ -42,7 +42,8 @@ pub(crate) fn with_recordings_of_folders(paths: &[PathBuf]) -> Result<Vec<PathBu
         if found.is_empty() {
             let folder = path.display();
             let message = format!(
-                "there is no recording in {folder}: `rprof record --runs 5 -o {folder}/ -- COMMAND` makes some"
+                "no recordings in {folder}: make some with `rprof record --runs 5 -o {folder}/ -- \
+                 COMMAND`"
             );
             return Err(anyhow::anyhow!(message).into());
         }

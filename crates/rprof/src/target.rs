@@ -36,12 +36,15 @@ impl TargetArgs {
         if let Some(id) = ids.find(|id| id.cast_signed() <= 0) {
             let id = id.cast_signed();
             return usage(format!(
-                "{id} is no running process or thread, and there is no FILE to read; `ps -eLf` lists what runs"
+                "{id} is no running process or thread, and there is no FILE to read; `ps -eLf` \
+                 lists running threads"
             ));
         }
         if !self.processes.is_empty() && !self.threads.is_empty() {
             return usage(
-                "-p and -t are two targets: give -p to record processes with all their threads, or -t to record threads alone".to_owned(),
+                "-p and -t cannot be combined: -p records processes with all their threads, -t \
+                 records single threads"
+                    .to_owned(),
             );
         }
         let target = if !self.processes.is_empty() {
@@ -105,11 +108,11 @@ impl TargetArgs {
         }
         let what = match pids.len() {
             0 => return None,
-            1 => "a process that it started before is".to_owned(),
-            n => format!("{n} processes that were started before are"),
+            1 => "1 child process that started earlier is".to_owned(),
+            n => format!("{n} child processes that started earlier are"),
         };
         Some(format!(
-            "{what} not recorded: {}; --with-children records such, too",
+            "{what} not recorded: {}; --with-children includes them",
             some.join(", ")
         ))
     }
@@ -163,8 +166,7 @@ fn user_id(user: &str) -> Result<u32, Failure> {
         find(&String::from_utf8_lossy(&asked.ok()?.stdout), user)
     });
     known.ok_or_else(|| {
-        let message =
-            format!("there is no user {user:?}; `id -u` shows numbers, which -u takes too");
+        let message = format!("no user {user:?}; -u also takes a number, as `id -u` prints it");
         Failure::with_status(2, anyhow::anyhow!(message))
     })
 }

@@ -103,9 +103,7 @@ impl Reports<'_> {
 /// Adds to the summary of the step, as long as there is room.
 fn append_summary(text: &[u8]) -> Result<(), Failure> {
     let Some(path) = std::env::var_os(SUMMARY).map(PathBuf::from) else {
-        say(format_args!(
-            "{SUMMARY} is not set: there is no summary to add to"
-        ));
+        say(format_args!("{SUMMARY} is not set: no summary was written"));
         return Ok(());
     };
     let cannot = || format!("cannot write {}", path.display());

@@ -64,8 +64,8 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
 pub(crate) fn check_terminal(flag: &str, instead: &str) -> Result<(), Failure> {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let reason = match (io::stdout().is_terminal(), is_dumb) {
-        (false, _) => "standard output is no terminal",
-        (true, true) => "TERM names a terminal that cannot place its cursor",
+        (false, _) => "standard output is not a terminal",
+        (true, true) => "TERM names a terminal without cursor control",
         (true, false) => return Ok(()),
     };
     let message = format!("{flag} needs a terminal, and {reason}; {instead}");

@@ -67,7 +67,9 @@ impl CodeReader {
         let function = profile.function(function);
         let Ok(name) = &function.name else {
             return Event::Message(
-                "code without a name: `rprof annotate` shows the hottest".into(),
+                "cannot show the code of an unnamed function: `rprof annotate` shows the hottest \
+                 functions"
+                    .into(),
             );
         };
         let wanted = Wanted {
@@ -76,7 +78,7 @@ impl CodeReader {
         };
         let told = format!("reading the code of {} …", brief(name));
         let is_sent = (self.wanted.as_ref()).is_some_and(|sender| sender.send(wanted).is_ok());
-        let ended = || "the recording could not be read once more".to_owned();
+        let ended = || "the recording could not be read again".to_owned();
         Event::Message(match is_sent {
             true => told,
             false => self.refusal.clone().unwrap_or_else(ended),
@@ -99,11 +101,12 @@ fn of<'a>(input: &'a InputArgs, paths: &'a [PathBuf]) -> CodeInput<'a> {
 fn check(paths: &[PathBuf]) -> Result<(), Failure> {
     for path in paths {
         if path == Path::new("-") {
-            let why = "code needs the recording once more, and standard input can be read once: save it to a file";
+            let why = "cannot show code: it needs a second read, and standard input can be read \
+                only once; save it to a file";
             return Err(anyhow::anyhow!(why).into());
         }
         if let Input::Foreign(_) = open_input(path)? {
-            let why = format!("{} has no addresses, and so no code", path.display());
+            let why = format!("cannot show code: {} has no addresses", path.display());
             return Err(anyhow::anyhow!(why).into());
         }
     }
@@ -113,7 +116,7 @@ fn check(paths: &[PathBuf]) -> Result<(), Failure> {
 /// Returns the page of a function.
 fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, Failure> {
     let profile = code.profile;
-    let none = || anyhow::anyhow!("no sample is in `{}`", brief(&wanted.name));
+    let none = || anyhow::anyhow!("no samples in `{}`", brief(&wanted.name));
     let event = profile.main_event().ok_or_else(none)?;
     let subject = chosen(profile, event, wanted, weight).ok_or_else(none)?;
     let annotation = (code.annotator)

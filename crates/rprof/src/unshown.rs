@@ -20,7 +20,7 @@ pub(crate) fn tell(data: &PerfData, quiet: bool) {
     };
     for (what, command) in unshown(&attrs, beside) {
         say(format_args!(
-            "{file} holds {what}, which are not shown: `{command} -i {file}` does"
+            "{file} holds {what}, not shown here: use `{command} -i {file}`"
         ));
     }
 }
@@ -81,10 +81,7 @@ fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'sta
     }
     let switches = |(_, attr): &(&str, &Attr)| attr.flags.contains(AttrFlags::CONTEXT_SWITCH);
     if events.iter().any(switches) {
-        found.push((
-            "switches between threads",
-            "rprof script --show-switch-events",
-        ));
+        found.push(("context switches", "rprof script --show-switch-events"));
     }
     found
 }

@@ -27,7 +27,7 @@ pub(crate) fn commands(
         return wrong("a command is missing beside `:::`");
     }
     if commands.len() > 2 {
-        return wrong("two commands are compared, and no more");
+        return wrong("more than two commands cannot be compared");
     }
     for command in &commands {
         refuse_recording(command)?;

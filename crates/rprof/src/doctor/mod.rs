@@ -111,9 +111,9 @@ fn write_text(found: &Diagnosis, color: bool, out: &mut dyn Write) -> io::Result
     writeln!(out)?;
     let limited = found.checks.iter().any(|c| c.state != State::Ok);
     let verdict = match (found.can_record, limited) {
-        (true, false) => "`rprof record` works here, and nothing stands in its way",
+        (true, false) => "`rprof record` works here, without limits",
         (true, true) => "`rprof record` works here, with the limits above",
-        (false, _) => "`rprof record` does not work here: see what is blocked above",
+        (false, _) => "`rprof record` does not work here: see the blocked lines above",
     };
     writeln!(out, "{verdict}")
 }

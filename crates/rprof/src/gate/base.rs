@@ -50,10 +50,11 @@ impl Base {
         let folder = folder.display();
         Err(match has("old") && has("new") {
             true => anyhow::anyhow!(
-                "there is no recording in {folder} itself; runs of two commands are in {folder}/old and {folder}/new"
+                "no recordings in {folder} itself: it holds runs of two commands; give \
+                 {folder}/old or {folder}/new"
             ),
             false => anyhow::anyhow!(
-                "there is no recording in {folder}: `rprof gate --save {folder} -- COMMAND` makes some"
+                "no recordings in {folder}: make some with `rprof gate --save {folder} -- COMMAND`"
             ),
         }
         .into())
@@ -78,8 +79,8 @@ impl Base {
             return Ok(());
         }
         let message = format!(
-            "not to be compared: {} is of another machine, or of this one as it was: {}. Make it anew with --save {}, or give \
-             a folder of its own to each machine (--baseline-dir)",
+            "cannot compare: {} was recorded on another machine or with other settings: {}. Record \
+             it again with --save {}, or use one folder per machine (--baseline-dir)",
             self.folder.display(),
             differences.join(", "),
             self.folder.display()
@@ -98,7 +99,7 @@ pub(super) fn check(folder: &Path) -> Result<(), Failure> {
 /// left.
 pub(super) fn keep(files: &[PathBuf], folder: &Path, here: &Machine) -> Result<(), Failure> {
     check(folder)?;
-    let cannot = |path: &Path| format!("cannot keep {}", path.display());
+    let cannot = |path: &Path| format!("cannot save {}", path.display());
     for before in recordings_in(folder)? {
         let mut aside = OsString::from(&before);
         aside.push(".old");

@@ -33,7 +33,7 @@ pub(super) fn run(args: &GateArgs, sides: &[Vec<OsString>]) -> Outcome {
             if let Some(folder) = &args.save {
                 keep(&files, folder, &here)?;
                 say(format_args!(
-                    "the runs are in {}, for --base",
+                    "saved the runs in {}, for --base",
                     folder.display()
                 ));
             }
@@ -63,7 +63,7 @@ fn judge(
     runs: usize,
 ) -> Result<(u8, Calibration), Failure> {
     if runs == 0 {
-        return Err(usage("--calibrate needs two runs at least, of one program"));
+        return Err(usage("--calibrate needs at least two runs of one program"));
     }
     let labels = Labels([label.to_owned(), label.to_owned()]);
     let design = match args.paired {
@@ -91,6 +91,6 @@ fn is_json(args: &GateArgs) -> Result<bool, Failure> {
     match args.shown.format.name {
         "text" => Ok(false),
         "json" => Ok(true),
-        _ => Err(usage("--calibrate is shown as text or json")),
+        _ => Err(usage("--calibrate supports only --format text and json")),
     }
 }

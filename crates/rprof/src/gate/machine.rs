@@ -48,8 +48,8 @@ impl Machine {
         };
         let unclear = |error| {
             let message = format!(
-                "not to be compared: {} does not say which machine it is about ({error}). Make the base anew, or take the \
-                 note away if it is this machine's",
+                "cannot compare: {} does not describe a machine ({error}). Record the base again, \
+                 or delete this file if the base is of this machine",
                 path.display()
             );
             Failure::with_status(2, anyhow::anyhow!(message))

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
     }
     match (base, &sides[..]) {
         (_, [_, _, ..]) if args.base.is_some() || args.baseline_dir.is_some() => Err(usage(
-            "--base is the old side already: give one COMMAND, without :::",
+            "--base and --baseline-dir are the old side already: give one COMMAND, without :::",
         )),
         (Some(base), [command]) => {
             let runs = Runs::begin(args, save)?;
@@ -98,14 +98,16 @@ fn kept(args: &GateArgs, folder: &Path, lacked_base: bool) -> u8 {
     let folder = folder.display();
     match (&args.baseline_dir, lacked_base) {
         (Some(all), true) => say(format_args!(
-            "nothing is judged: {} had no base of this machine. These {runs} runs are it now ({folder})",
+            "no verdict: {} had no base for this machine. These {runs} runs are the base now \
+             ({folder})",
             all.display()
         )),
         (Some(_), false) => say(format_args!(
-            "these {runs} runs are the base of this machine now ({folder})"
+            "these {runs} runs are now the base for this machine ({folder})"
         )),
         (None, _) => say(format_args!(
-            "{runs} runs are in {folder}; `rprof gate --base {folder} -- COMMAND` compares others with them"
+            "saved {runs} runs in {folder}; compare others with `rprof gate --base {folder} -- \
+             COMMAND`"
         )),
     }
     match lacked_base && args.judging.strict {

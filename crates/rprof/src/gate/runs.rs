@@ -49,7 +49,7 @@ impl<'a> Runs<'a> {
         for left in remove_abandoned(&parent, PREFIX) {
             if !args.quiet {
                 say(format_args!(
-                    "removed {}, which a gate that was killed had left",
+                    "removed {}, left by a killed gate",
                     left.display()
                 ));
             }
@@ -120,14 +120,12 @@ impl<'a> Runs<'a> {
         recorder.arg("--").args(command);
         // What the command prints is not the verdict.
         recorder.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = recorder
-            .spawn()
-            .context("cannot run rprof again, to record")?;
+        let child = recorder.spawn().context("cannot start rprof to record")?;
         let (status, signal) = self.wait(child)?;
         match signal.or_else(|| self.take_signal()) {
             None if status.success() => Ok(()),
             None => Err(anyhow::anyhow!(
-                "nothing is judged: {} ended with {}",
+                "no verdict: {} ended with {}",
                 command
                     .first()
                     .map(OsStr::new)
@@ -138,7 +136,7 @@ impl<'a> Runs<'a> {
             .into()),
             Some(signal) => Err(Failure::with_status(
                 u8::try_from(128 + signal).unwrap_or(u8::MAX),
-                anyhow::anyhow!("nothing is judged: a signal ended the runs"),
+                anyhow::anyhow!("no verdict: a signal ended the runs"),
             )),
         }
     }

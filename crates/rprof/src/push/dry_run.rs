@@ -48,7 +48,7 @@ fn describe(pusher: &Pusher<'_>, source: &Source, out: &mut String) -> Result<()
             let lost = told::samples(part.samples);
             writeln!(
                 out,
-                "  not sent: {lost} in a stack of {size}, which the server does not take"
+                "  not sent: {lost} in a stack of {size}, too large for the server"
             )?;
             continue;
         }

@@ -55,7 +55,7 @@ pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
     result?;
     match lost {
         0 => Ok(0),
-        _ => Err(anyhow::anyhow!("not all was taken").into()),
+        _ => Err(anyhow::anyhow!("the push is incomplete").into()),
     }
 }
 
@@ -200,7 +200,7 @@ impl Follower<'_> {
             let wait = wait.unwrap_or(patient.longest);
             if tried == 1 && !pusher.args.input.quiet {
                 say(format_args!(
-                    "{} is not taken yet, and is tried again: {}",
+                    "{} is not sent yet, retrying: {}",
                     path.display(),
                     unsent.why
                 ));
@@ -236,7 +236,8 @@ impl Follower<'_> {
             return lost;
         }
         say(format_args!(
-            "sent {}: {} in {}, {}; {} lost, {} removed unsent, {} not readable; {} left for the next run",
+            "sent {}: {} in {}, {}; {} lost, {} removed unsent, {} unreadable; {} left for the \
+             next run",
             told::files(sums.files),
             told::samples(sums.samples),
             told::requests(sums.requests),

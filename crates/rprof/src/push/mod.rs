@@ -71,7 +71,7 @@ impl<'a> Pusher<'a> {
         for path in credentials.open_files() {
             if !args.input.quiet {
                 say(format_args!(
-                    "{} can be read by others: chmod 600 keeps it yours",
+                    "{} is readable by other users: protect it with chmod 600",
                     path.display()
                 ));
             }
@@ -132,14 +132,14 @@ impl<'a> Pusher<'a> {
     fn show(&self, line: &WorkLine, path: &Path, progress: Progress<'_>) {
         match progress {
             Progress::Sent(requests) => line.say(&format!(
-                "sending {}: {} taken",
+                "sending {}: {} accepted",
                 path.display(),
                 told::requests(requests)
             )),
             Progress::Waiting(why, wait) => {
                 let wait = told::seconds(wait);
                 if !self.args.input.quiet {
-                    say(format_args!("not taken yet ({why}): again in {wait}"));
+                    say(format_args!("not accepted yet ({why}): retrying in {wait}"));
                 }
                 line.say(&format!("sending {}: waiting {wait}", path.display()));
             }

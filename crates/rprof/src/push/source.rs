@@ -119,7 +119,7 @@ fn tell_if_old(args: &PushArgs, path: &Path, profile: &Profile) {
         && !args.input.quiet
     {
         say(format_args!(
-            "{} ended {} ago: {target} takes profiles of the last {} only, unless its limits say otherwise",
+            "{} ended {} ago: by default, {target} accepts only profiles of the last {}",
             path.display(),
             told::seconds(age),
             told::seconds(Duration::from_secs(oldest)),

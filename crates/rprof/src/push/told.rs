@@ -40,7 +40,7 @@ impl Totals {
         if !quiet && report.cut > 0 {
             let most = pusher.limits.depth.unwrap_or(usize::MAX);
             say(format_args!(
-                "{} sent without outer frames: the server takes {most} frames",
+                "{} sent without outer frames: the server accepts {most} frames",
                 stacks(report.cut)
             ));
         }
@@ -75,7 +75,7 @@ impl Totals {
             parts.push(format!("{} not sent", samples(self.unsent)));
         }
         Err(Failure::from(anyhow::anyhow!(
-            "not all was taken, {}: {why}",
+            "the push is incomplete, {}: {why}",
             parts.join(" and ")
         )))
     }
@@ -108,8 +108,8 @@ pub(super) fn files(count: u64) -> String {
 /// Returns a number of further tries in words.
 pub(super) fn tries(count: u64) -> String {
     match count {
-        1 => "1 further try".to_owned(),
-        count => format!("{} further tries", HumanCount(count)),
+        1 => "1 retry".to_owned(),
+        count => format!("{} retries", HumanCount(count)),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn find(path: Option<&OsStr>) -> Option<Result<(), String>> {
     Some(match writes_names(&emulator) {
         true => Ok(()),
         false => Err(format!(
-            "Erlang's {} cannot write names: that needs OTP 24 or later, with its JIT compiler",
+            "Erlang's {} cannot write symbols: it needs OTP 24 or later with the JIT compiler",
             emulator.display()
         )),
     })

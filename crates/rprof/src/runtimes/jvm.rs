@@ -35,7 +35,7 @@ pub(super) fn ask(proc: &Procfs, pids: &[u32]) -> Vec<String> {
                 .unwrap_or_else(|_| Err("rprof failed".to_owned()))
             {
                 Ok(map) => format!("Java process {pid} wrote {map}"),
-                Err(why) => format!("Java process {pid} wrote no names: {why}"),
+                Err(why) => format!("Java process {pid} wrote no symbols: {why}"),
             }
         });
         told.collect()
@@ -54,23 +54,24 @@ fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let id = raw.ok_or("it has no process id")?;
     // First of all: while this process lives, its number leads to no other.
-    let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it has ended")?;
-    let files = FileView::of_process(pid).map_err(|error| format!("its files: {error}"))?;
+    let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it exited")?;
+    let files =
+        FileView::of_process(pid).map_err(|error| format!("cannot access its files: {error}"))?;
     // Again, now that the number can mean no other process.
     if !is_java(pid) {
-        return Err("it has ended".to_owned());
+        return Err("it exited".to_owned());
     }
-    let status = proc.status(pid).ok_or("it has ended")?;
-    let user = only_user(&status).ok_or("it has the rights of several users")?;
+    let status = proc.status(pid).ok_or("it exited")?;
+    let user = only_user(&status).ok_or("it has privileges of several users")?;
     if !files.may_copy() || files.credentials().is_some_and(|own| own.user() != user) {
         return Err("it belongs to another user".to_owned());
     }
     if !catches_sigquit(&status) {
-        return Err("it takes no requests (-Xrs, or it is just starting)".to_owned());
+        return Err("it accepts no attach requests (-Xrs, or still starting)".to_owned());
     }
     let refuses = |argument: &Vec<u8>| argument == b"-XX:+DisableAttachMechanism";
     if proc.arguments(pid).iter().any(refuses) {
-        return Err("it takes no requests (-XX:+DisableAttachMechanism)".to_owned());
+        return Err("it accepts no attach requests (-XX:+DisableAttachMechanism)".to_owned());
     }
     let own_pid = status.innermost_id.unwrap_or(pid);
     let machine = Machine {
@@ -85,11 +86,11 @@ fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
         Ok(()) if proc.has_our_root(pid) => Ok(map),
         Ok(()) => Ok(format!("{map} in its container")),
         Err(AttachError::Refused) => {
-            Err("it does not know Compiler.perfmap; Java 17 and later do".to_owned())
+            Err("it has no Compiler.perfmap, which needs Java 17 or later".to_owned())
         }
-        Err(AttachError::TimedOut) => Err(format!("no answer within {} s", TIME_LIMIT.as_secs())),
-        Err(AttachError::AnotherProcess) => Err("another process has its socket".to_owned()),
-        Err(AttachError::Io(error)) => Err(format!("its socket: {error}")),
+        Err(AttachError::TimedOut) => Err(format!("timed out after {} s", TIME_LIMIT.as_secs())),
+        Err(AttachError::AnotherProcess) => Err("another process owns its socket".to_owned()),
+        Err(AttachError::Io(error)) => Err(format!("attach socket failed: {error}")),
     }
 }
 

@@ -112,14 +112,14 @@ impl Runtimes {
         let maps: Vec<PathBuf> = maps.collect();
         if !maps.is_empty() {
             say(format_args!(
-                "--runtimes: runtimes have written {}, of which the recording has a copy; they may be removed",
+                "--runtimes: runtimes wrote {}; the recording has copies, so they may be deleted",
                 listed(&maps)
             ));
         }
         let logs = self.logs_of_node();
         if !logs.is_empty() {
             say(format_args!(
-                "--runtimes: Node.js has written {} here, which nobody needs",
+                "--runtimes: Node.js wrote {} here; rprof does not need it, delete it",
                 listed(&logs)
             ));
         }

@@ -50,7 +50,7 @@ fn note(proc: &Procfs, pid: u32) -> Option<String> {
         None => ("Python", python?),
     };
     Some(format!(
-        "{what} process {pid} runs already, and names its code only if it is started so. {remedy}"
+        "{what} process {pid} writes no symbols: this must be enabled at its start. {remedy}"
     ))
 }
 

@@ -107,7 +107,7 @@ impl Line {
                 (None, Some(share)) if share < 1.0 => {
                     format!("not compared: counted for {} of the time", percent(share))
                 }
-                (None, Some(_)) => "not compared: not all was counted".to_owned(),
+                (None, Some(_)) => "not compared: incomplete count".to_owned(),
                 (None, None) if base.is_compared => {
                     "not compared: not counted in every run".to_owned()
                 }
@@ -180,7 +180,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
     let above = format!("{name}: limit +{}", percent(share));
     let Some((compared, verdict)) = compared else {
         return Judgement {
-            text: format!("{above}: INCONCLUSIVE: it was not counted, or not all the time"),
+            text: format!("{above}: INCONCLUSIVE: not counted, or only part of the time"),
             judged: Judged::Inconclusive,
             compared: None,
             name,
@@ -203,7 +203,8 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
         _ => (
             Judged::Inconclusive,
             format!(
-                "INCONCLUSIVE, {}: {change} {interval} %; these runs show rises above {visible}, more runs smaller ones",
+                "INCONCLUSIVE, {}: {change} {interval} %; these runs can show increases above \
+                 {visible}, more runs show smaller ones",
                 word(&compared, verdict)
             ),
         ),

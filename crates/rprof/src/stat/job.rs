@@ -66,8 +66,8 @@ impl Job {
         let commands = commands(&args.command, "stat")?;
         if commands.is_empty() && !args.target.is_given() {
             return Err(usage(
-                "nothing to count: give a COMMAND (rprof stat -- COMMAND), a process that runs (-p PID, -t TID, \
-                 -u USER, -G CGROUP), or the whole system (-a)",
+                "nothing to count: give a COMMAND (rprof stat -- COMMAND), a running process (-p \
+                 PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)",
             ));
         }
         let (counting, repeating, printing) = (&args.counting, &args.repeating, &args.printing);
@@ -125,11 +125,12 @@ impl Job {
     fn check(&self) -> Result<(), Failure> {
         let is_one = self.repeat == Repeat::Times(1);
         if self.commands.is_empty() && !is_one {
-            return Err(usage("-r and --time repeat a COMMAND; there is none"));
+            return Err(usage("-r and --time need a COMMAND to repeat"));
         }
         if self.commands.len() == 2 && self.repeat == Repeat::Times(1) {
             return Err(usage(
-                "one run of each command shows nothing of how much runs differ; -r takes 2 at least, better 10",
+                "one run of each command cannot show how much runs vary: use -r 2 or more, better \
+                 10",
             ));
         }
         if self.commands.len() < 2 && !self.limits.is_empty() {
@@ -140,18 +141,18 @@ impl Job {
         let is_split = self.per != Per::All || self.interval.is_some();
         if is_split && !is_one {
             return Err(usage(
-                "--per and -I show one run; they go with neither -r, --time nor `:::`",
+                "--per and -I show one run: they cannot be combined with -r, --time or `:::`",
             ));
         }
         if !self.multiplex && (is_split || self.commands.is_empty()) {
             return Err(usage(
-                "--multiplex=no runs a COMMAND once for each part of the events; it goes with neither --per nor -I, nor \
-                 with what runs already",
+                "--multiplex=no runs a COMMAND once for each part of the events: it cannot be \
+                 combined with --per, -I or a running target",
             ));
         }
         if self.is_endless_document() {
             return Err(usage(
-                "with -I and -o FILE the result is written at the end, and there may be none: add --append, \
+                "-I with -o FILE writes the result at the end, which may never come: add --append, \
                  --interval-count, --timeout or a COMMAND, or write to a pipe (-o -)",
             ));
         }
@@ -212,8 +213,8 @@ fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
             match Event::parse_list(events) {
                 Ok(_) => list.push(events.to_owned()),
                 Err(_) => say(
-                    "top-down: this processor's PMU offers no events for it (`topdown-retiring` and its like), or they \
-                     cannot be seen here",
+                    "top-down is not available: the PMU offers no top-down events (such as \
+                     `topdown-retiring`), or hides them",
                 ),
             }
             continue;
@@ -228,7 +229,7 @@ fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
     if list.is_empty() {
         return Err(Failure::with_status(
             1,
-            anyhow::anyhow!("nothing that was asked for can be counted here"),
+            anyhow::anyhow!("none of the requested events can be counted here"),
         ));
     }
     event_list::parse(&list)

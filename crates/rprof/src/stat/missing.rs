@@ -51,14 +51,15 @@ fn lines(side: &Side) -> Vec<String> {
     }
     if !absent.is_empty() {
         lines.push(format!(
-            "not here: {}: this machine has no such counters, or hides them, as virtual machines often do",
+            "not available: {}: this machine has no such counters, or hides them, as virtual \
+             machines often do",
             absent.join(", ")
         ));
     }
     if !hidden.is_empty() {
         lines.push(format!(
-            "not here: {}: they happen in the kernel, which this user may not watch; `sysctl \
-             kernel.perf_event_paranoid=1` or CAP_PERFMON allows it",
+            "not available: {}: kernel events need `sysctl kernel.perf_event_paranoid=1` or \
+             CAP_PERFMON",
             hidden.join(", ")
         ));
     }
@@ -72,14 +73,18 @@ fn lines(side: &Side) -> Vec<String> {
             lines.push(format!("not counted: `{}`: {error}", event.name));
         } else if let Some(count) = counts().find(|count| count.value().is_none()) {
             lines.push(format!(
-                "not counted: `{}` was on a counter for {:.1} % of the time only; count fewer events at once",
+                "not counted: `{}` had a counter for only {:.1} % of the time; count fewer events \
+                 at once",
                 event.name,
                 count.share() * 100.0
             ));
         }
     }
     if !side.events.is_empty() && !side.events.iter().any(|event| event.state.is_counted()) {
-        lines.push("no event could be counted; time and memory are the kernel's own accounts of the command".to_owned());
+        lines.push(
+            "no event could be counted; time and memory come from the kernel's process accounting"
+                .to_owned(),
+        );
     }
     lines
 }

@@ -108,7 +108,7 @@ fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
                 }
             )),
             None => say(format_args!(
-                "`{name}` was not run to its end; there is nothing to show"
+                "no result for `{name}`: it did not run to its end"
             )),
         }
     }

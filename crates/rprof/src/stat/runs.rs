@@ -225,7 +225,7 @@ fn in_passes(job: &Job, signals: &Signals, side: &Side) -> Result<Run, Failure> 
             break;
         }
     }
-    let mut run = first.ok_or_else(|| anyhow::anyhow!("there is no event to count"))?;
+    let mut run = first.ok_or_else(|| anyhow::anyhow!("no event to count"))?;
     run.counts = Snapshot::joined(job.options.events.len(), passes);
     Ok(run)
 }

@@ -56,7 +56,7 @@ pub(super) fn marked(figure: String, value: &Value) -> String {
 pub(super) fn share(value: &Value) -> Option<String> {
     (!value.is_exact && value.share < 1.0).then(|| {
         format!(
-            "counted for {} of the time, the rest is guessed",
+            "counted for {} of the time, the rest is extrapolated",
             percent(value.share)
         )
     })
@@ -153,13 +153,13 @@ fn many_runs(side: &Side, text: &mut String) {
         let remark = match (row.lowest_share(), outliers(&numbers).len()) {
             (Some(share), _) if share < 1.0 => {
                 format!(
-                    "counted for {} of the time, the rest is guessed",
+                    "counted for {} of the time, the rest is extrapolated",
                     percent(share)
                 )
             }
             (_, 0) => String::new(),
-            (_, 1) => "1 run is far from the rest".to_owned(),
-            (_, n) => format!("{n} runs are far from the rest"),
+            (_, 1) => "1 run is an outlier".to_owned(),
+            (_, n) => format!("{n} runs are outliers"),
         };
         let cells = [
             mean,

@@ -193,13 +193,13 @@ impl Collector {
                 let told = format!("the command has ended, {status}");
                 self.end(told, Some(status));
             }
-            WaitOutcome::TargetsExited => self.end("all that was watched has ended".into(), None),
+            WaitOutcome::TargetsExited => self.end("all targets have exited".into(), None),
             WaitOutcome::Other => {
                 let mut bytes = [0; 64];
                 while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
             }
             WaitOutcome::Timeout if left == Some(Duration::ZERO) => {
-                self.end("the time is over".into(), None);
+                self.end("the recording time is over".into(), None);
             }
             WaitOutcome::Timeout => {}
         }
@@ -404,7 +404,7 @@ impl Collector {
             self.live.recording.signal_command(signal);
             let waited = (self.live.recording).wait_for_command(None, Some(PATIENCE))?;
             if !matches!(waited, WaitOutcome::Exited(_)) {
-                say("the command was told to end, and goes on");
+                say("the command got a signal to end, but still runs");
             }
         }
         match ended.failure {

@@ -208,7 +208,7 @@ fn title(args: &TopArgs, target: &TargetArgs, is_named: bool) -> String {
             user: Some(user), ..
         } => match is_named {
             true => format!("user {user}"),
-            false => "own processes (no rights to all)".to_owned(),
+            false => "own processes (no permission for all)".to_owned(),
         },
         TargetArgs {
             cpus: Some(list), ..

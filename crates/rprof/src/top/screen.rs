@@ -70,7 +70,7 @@ fn order(effect: &Effect, orders: &Orders) -> Option<Event> {
         Effect::Write => orders.send(Order::Write),
         Effect::Annotate(_) => {
             let text =
-                "code is annotated of a recording: `W` writes one, and `rprof annotate` reads it";
+                "annotating code needs a recording: `W` writes one, and `rprof annotate` reads it";
             return Some(Event::Message(text.to_owned()));
         }
         _ => {}

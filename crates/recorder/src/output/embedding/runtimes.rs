@@ -51,7 +51,7 @@ const GROWN: u64 = 4;
 const SHORT: u64 = 64 << 10;
 
 /// Why a file that takes no room on its disk is not embedded.
-const HOLES: &str = "it consists of holes, nearly";
+const HOLES: &str = "nearly all of it is holes";
 
 /// The processes that may make code.
 #[derive(Debug, Default)]
