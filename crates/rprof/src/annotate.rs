@@ -25,7 +25,7 @@ use crate::report::wants_color;
 use crate::with_code::{CodeInput, WithCode, with_code};
 use crate::{nearest, nothing_found, terminal};
 
-/// Functions that are shown where none is named, unless told otherwise, and the share of self that is enough.
+/// Default number of functions shown, and the share of self weight that ends the list early.
 const FUNCTIONS: usize = 10;
 const ENOUGH: f64 = 0.8;
 
@@ -48,7 +48,6 @@ pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
     with_code(&code, |code| print(args, symbol, code))
 }
 
-/// Prints the annotated functions.
 fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outcome {
     let (profile, quiet) = (code.profile, args.input.quiet);
     warn(profile, quiet);
@@ -80,7 +79,7 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     Ok(0)
 }
 
-/// Returns the function that was named and the inputs: a recording may stand where a function does.
+/// Returns the named function and the inputs. A recording may stand in the function's place.
 fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     let input = &args.input;
     match &args.function {
@@ -92,7 +91,7 @@ fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     }
 }
 
-/// Annotates the function that was named, or the hottest ones.
+/// Annotates the named function, or the hottest ones.
 fn annotate(
     annotator: &Annotator<'_>,
     profile: &Profile,
@@ -135,7 +134,7 @@ fn annotate(
     Ok(functions)
 }
 
-/// Words that no sample is in a function, with names that are near.
+/// Returns a message for a function without samples, with similar names.
 fn nothing_of(profile: &Profile, name: &str) -> String {
     let filter = Filter {
         symbols: vec![name.to_owned()],
@@ -165,7 +164,6 @@ impl RemoteSources for Downloads {
     }
 }
 
-/// Annotated functions of one event.
 struct Shown<'a> {
     profile: &'a Profile,
     event: usize,

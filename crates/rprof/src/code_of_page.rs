@@ -1,4 +1,4 @@
-//! `rprof html --annotate`: the functions with most self, line by line and instruction by instruction, for the page.
+//! `rprof html --annotate`: source lines and instructions of the hottest functions, for the page.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,19 +18,18 @@ use crate::drawing::About;
 use crate::input::{Input, open_input};
 use crate::messages::{Failure, say};
 
-/// Annotated functions for a page.
 #[derive(Default)]
 pub(crate) struct CodeOfPage {
     pub(crate) functions: Vec<AnnotatedFunction>,
-    /// True if some of them are the kernel's, at the addresses where the kernel lies in memory.
+    /// True if the page shows kernel addresses.
     pub(crate) holds_kernel_addresses: bool,
 }
 
-/// Annotates as many functions as are asked for. Folded stacks have no code, and add nothing.
+/// Annotates up to `--annotate` functions. Folded stacks have no code and add nothing.
 ///
 /// # Errors
 ///
-/// Fails if a recording cannot be read once more; those from standard input cannot, which is wrong usage.
+/// Fails if a recording cannot be read again. Standard input is wrong usage (status 2).
 pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Failure> {
     let Some(most) = args.annotate.map(usize::from) else {
         return Ok(CodeOfPage::default());
@@ -121,7 +120,7 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     })
 }
 
-/// Annotates the functions with most self that have code here.
+/// Annotates the hottest functions whose code is on this machine.
 fn hottest(
     annotator: &Annotator<'_>,
     profile: &Profile,
@@ -136,8 +135,8 @@ fn hottest(
     found.take(most).collect()
 }
 
-/// Returns the part of an annotation that a page shows: no bytes of code, and no text of source files unless it is asked for;
-/// these files are added to `embedded`.
+/// Strips machine code bytes from an annotation, and source text unless `with_source` is set. Adds
+/// the embedded source files to `embedded`.
 fn for_page(
     json: &[u8],
     with_source: bool,

@@ -1,4 +1,4 @@
-//! `rprof demo`: records a built-in program whose shares are known.
+//! `rprof demo`: records a built-in program with known shares.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     }
     summary.path = "a temporary file".into();
     print_summary(&summary, None);
-    // The shares are those of functions, whatever the compiler inlined into them.
+    // Shares belong to functions, so inlined calls are not split off.
     let symbolizer = Symbolizer::builder()
         .inlines(false)
         .lines(false)
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     Ok(0)
 }
 
-/// Writes the shares that the program is written to spend beside those that were measured.
+/// Writes expected and measured shares.
 fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
     let Some(event) = profile.main_event() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `rprof diff`, and what `rprof gate` has in common with it.
+//! `rprof diff`, and the parts it shares with `rprof gate`.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use crate::run_folders::with_recordings_of_folders;
 use crate::told::{self, Reports};
 use crate::{nothing_found, terminal};
 
-/// Exit status of a gate that found something.
+/// Exit status of a gate that found a regression.
 const REGRESSED: u8 = 3;
 
-/// Exit status of a strict gate that cannot tell.
+/// Exit status of a strict gate without a verdict.
 pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
@@ -61,30 +61,29 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
     request.run(&old, &new)
 }
 
-/// Comparison as `diff` and `gate` ask for it.
+/// Options of a comparison by `diff` or `gate`.
 pub(crate) struct Request<'a> {
     pub(crate) judging: &'a JudgingArgs,
     pub(crate) shown: &'a ShownArgs,
     pub(crate) filter: &'a FilterArgs,
     pub(crate) events: &'a [String],
-    /// What is shown of waits; `None` for a command that shows none.
+    /// Wait options; `None` for `gate`.
     pub(crate) waits: Option<&'a WaitArgs>,
     pub(crate) quiet: bool,
     pub(crate) design: Design,
-    /// Change from which on it fails; `None` to show only.
+    /// Change that fails the comparison; `None` only shows it.
     pub(crate) limit: Option<f64>,
-    /// Names of the sides, where their files say nothing.
+    /// Names for sides whose files have none.
     pub(crate) labels: Option<Labels>,
     pub(crate) told: &'a ToldArgs,
-    /// Name in reports where none is given; `None` for one that is no gate's.
+    /// Default name in reports; `None` for `diff`.
     pub(crate) name: Option<&'a str>,
 }
 
-/// Names of the old and the new side.
 pub(crate) struct Labels(pub(crate) [PathBuf; 2]);
 
 impl Request<'_> {
-    /// Compares the recordings, shows the result, and returns the exit status with it.
+    /// Compares the recordings, prints the result, and returns the exit status.
     pub(crate) fn run(&self, old: &[PathBuf], new: &[PathBuf]) -> Outcome {
         told::check(self.told)?;
         let output = self
@@ -131,7 +130,7 @@ impl Request<'_> {
         Ok(status)
     }
 
-    /// Returns the rules of the comparison, as far as they are typed.
+    /// Returns the comparison options.
     pub(crate) fn options(&self) -> CompareOptions {
         let judging = self.judging;
         CompareOptions {
@@ -159,7 +158,8 @@ impl Request<'_> {
         }
     }
 
-    /// Reads the recordings of one side, or of both: several at a time, as their longest parts are each one thread's.
+    /// Reads the recordings of one or both sides in parallel: one recording keeps only one thread
+    /// busy for most of the time.
     pub(crate) fn read<const N: usize>(
         &self,
         sides: [&[PathBuf]; N],
@@ -261,7 +261,7 @@ impl Request<'_> {
         show(|out| Ok((format.write)(diff, &options, out)?))
     }
 
-    /// Returns the name in reports; `None` for a comparison that nobody has named.
+    /// Returns the name for reports; `None` if the comparison has none.
     fn report_name(&self) -> Option<String> {
         self.told.name.as_deref().or(self.name).map(str::to_owned)
     }
@@ -297,7 +297,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Returns the exit status, and says why it is not 0, or why nothing can be told.
+    /// Returns the exit status. Prints the reason if the gate fails or has no verdict.
     fn gate(&self, diff: &ProfileDiff, limit: f64) -> u8 {
         let limit = limit * 100.0;
         match diff.gate() {
@@ -320,7 +320,7 @@ impl Request<'_> {
     }
 }
 
-/// Words the line about rows that are not shown.
+/// Returns the line about hidden rows.
 fn rest(count: usize, why: Hidden) -> String {
     match (why, count) {
         (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
@@ -337,12 +337,11 @@ fn rest(count: usize, why: Hidden) -> String {
     }
 }
 
-/// Rows that a table has on a terminal, unless told otherwise.
+/// Default number of rows on a terminal.
 const ROWS_ON_TERMINAL: usize = 30;
 
-/// Returns the files of both sides.
 fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
-    // As perf has it, one file is the one before.
+    // As in perf, a single file is the old side.
     let or = |file: &Option<PathBuf>, default: &str| {
         vec![file.clone().unwrap_or_else(|| default.into())]
     };
@@ -359,7 +358,7 @@ fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
     ])
 }
 
-/// Runs of one side, and what is known of where they were made.
+/// Runs of one side, and the machines that recorded them.
 pub(crate) struct SideFiles {
     pub(crate) profiles: Vec<Profile>,
     machines: Vec<RecordedOn>,
@@ -376,7 +375,7 @@ impl SideFiles {
     }
 }
 
-/// Names what helps against sides that do not compare.
+/// Returns the failure of a comparison, with its remedy.
 pub(crate) fn not_compared(error: &CompareError) -> Failure {
     let remedy = match error {
         CompareError::OtherEvent { .. } => {

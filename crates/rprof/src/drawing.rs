@@ -1,5 +1,5 @@
-//! Common parts of `flamegraph` and `html`: reading recordings, or recording a command or a target, and drawing
-//! that to a file.
+//! Common parts of `flamegraph` and `html`: reads recordings, or records a command or target, and
+//! draws the result.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,11 @@ use crate::remedies;
 use crate::summary::print_summary;
 use crate::waits;
 
-/// Arguments that say what is drawn, and to which file.
+/// Source of a picture and its output file.
 pub(crate) struct Request<'a> {
-    /// Name of the command.
     pub(crate) command_name: &'static str,
     pub(crate) output: &'a Path,
-    /// Open the file when it is written.
+    /// Open the written file in a browser.
     pub(crate) open: bool,
     pub(crate) source: &'a PictureSource,
     pub(crate) target: &'a TargetArgs,
@@ -42,16 +41,16 @@ pub(crate) struct Request<'a> {
     pub(crate) command: &'a [OsString],
 }
 
-/// Files that are read, if any, and the filter of the samples that are drawn.
+/// Input files, if any, and the sample filter.
 pub(crate) struct PictureSource {
-    /// `None` if a command or a target is recorded.
+    /// `None` if a command or target is recorded.
     files: Option<Vec<PathBuf>>,
     pub(crate) filter: FilterArgs,
 }
 
 impl PictureSource {
-    /// Decides whether files are read: those of -i, those that stand where a COMMAND may be, or the default where nothing
-    /// selects what to record. Then -p, -t and -C are filters.
+    /// Chooses the input files: from -i, from words in the COMMAND's place, or the default if
+    /// nothing selects a target. With files, -p, -t and -C are filters.
     pub(crate) fn new(
         input: &[PathBuf],
         samples: &SampleFilterArgs,
@@ -81,30 +80,30 @@ impl PictureSource {
     }
 }
 
-/// Recording that is read where none is named.
+/// Default recording.
 const DEFAULT_INPUT: &str = "perf.data";
 
-/// Facts about the recordings that are drawn.
+/// Facts about the drawn recordings.
 #[derive(Default)]
 pub(crate) struct About {
-    /// Command or target that was recorded; empty if no recording says so.
+    /// Recorded command or target; empty if unknown.
     pub(crate) subject: String,
-    /// Place and time.
+    /// Host and time.
     pub(crate) places: Vec<String>,
-    /// Machine, kernel and recorder, by name.
+    /// Machine, kernel and recorder, as name and value.
     pub(crate) facts: Vec<(String, String)>,
-    /// Files that they can be read from once more.
+    /// Files for a second read.
     pub(crate) files: Vec<PathBuf>,
-    /// Filter of the samples that are drawn; without the times, which each recording has its own of.
+    /// Sample filter without times, which depend on the clock of each recording.
     pub(crate) filter: Filter,
 }
 
-/// Picture that a command draws.
+/// Picture of a profile: flame graph or page.
 pub(crate) trait Picture {
-    /// Returns what to analyse for it.
+    /// Returns the analysis options.
     fn options(&self) -> Options;
 
-    /// Draws a profile, which may have no sample.
+    /// Draws a profile, which may be empty.
     fn draw(
         &self,
         output: Output,
@@ -113,18 +112,18 @@ pub(crate) trait Picture {
         quiet: bool,
     ) -> Result<(), Failure>;
 
-    /// Draws that no sample was taken.
+    /// Draws a picture that states that there are no samples.
     fn draw_nothing(&self, output: Output, about: &About) -> Result<(), Failure>;
 }
 
-/// Ends of the names that files of the other command have.
+/// File name suffixes that belong to the other command.
 const ENDS: [(&str, &str); 3] = [
     ("html", ".svg"),
     ("flamegraph", ".html"),
     ("flamegraph", ".htm"),
 ];
 
-/// Draws what is asked for. Returns the status to exit with: that of a command that was recorded.
+/// Draws the picture. Returns the exit status, which is the status of a recorded command.
 pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
     let (name, output) = (request.command_name, request.output.to_string_lossy());
     let is_other = |(command, end): &&(&str, &str)| name == *command && output.ends_with(end);
@@ -146,7 +145,7 @@ pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
     Ok(status)
 }
 
-/// Opens a file in the program that the desktop has for it, which goes on by itself.
+/// Opens a file with xdg-open, without waiting for it.
 fn open_for_reader(path: &Path) {
     let mut viewer = Command::new("xdg-open");
     let viewer =
@@ -201,7 +200,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     let mut merged = read_merged(paths, args, &options, &Keys::FUNCTIONS, Callee::Kept, quiet)?;
     request.waits.join(&mut merged.profile)?;
     if paths.len() > 1 {
-        // Each recording has a clock of its own.
+        // Recordings have different clocks.
         merged.profile.time = None;
     }
     warn(&merged.profile, quiet);
@@ -216,7 +215,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     Ok(0)
 }
 
-/// Records and draws. Returns the command's exit status, whatever it is.
+/// Records and draws. Returns the command's exit status.
 fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -> Outcome {
     let unnamed = temporary()?;
     let stacks = request.sampling.wants_stacks();
@@ -235,12 +234,12 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     let recorded = record(job)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,
-        // There is nothing to draw, and nothing to keep.
+        // Nothing to draw, and nothing to keep.
         Err(error @ RecordError::Write { remains, .. }) if remains != Remains::File => {
             return Err(error.into());
         }
         Err(error) => {
-            // What there was before is drawn.
+            // Draws the data recorded before the failure.
             if let Err(failure) = draw_recording(request, picture, output, &unnamed.path(), None) {
                 failure.report();
                 keep(request, &unnamed);
@@ -259,7 +258,7 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     match drawn {
         Ok(()) => Ok(status),
         Err(failure) => {
-            // A failure of the command matters more than that nothing could be drawn.
+            // The command's failure takes precedence over the drawing failure.
             let status = match status {
                 0 => Err(failure),
                 status => {
@@ -273,13 +272,13 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     }
 }
 
-/// Makes a file for a recording that is read at once: without a name, so that nothing is left of it however this
-/// process ends.
+/// Creates a file without a name for a temporary recording. It disappears however this process
+/// ends.
 pub(crate) fn temporary() -> Result<UnnamedFile, Failure> {
     Ok(UnnamedFile::create().context("cannot make a temporary file; is TMPDIR writable?")?)
 }
 
-/// Keeps a recording that was made and could not be drawn, and says where it is.
+/// Saves a recording that could not be drawn, and prints its path.
 fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
     let copy = || -> std::io::Result<PathBuf> {
         let folder = private_folder()?;
@@ -296,7 +295,7 @@ fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
     }
 }
 
-/// Draws what was just recorded, and prints what is missing in it.
+/// Draws a fresh recording, and prints its losses.
 fn draw_recording(
     request: &Request<'_>,
     picture: &impl Picture,
@@ -323,7 +322,7 @@ fn draw_recording(
     if let (Some(summary), false) = (summary, quiet) {
         summary.path = "a temporary file".into();
         print_summary(summary, request.command.first().map(OsString::as_os_str));
-        // The summary has told of the stacks, and of the CPU time.
+        // The summary reports stacks and CPU time already.
         let is_told = |finding: &&Finding| match finding {
             Finding::Stacks { .. } => summary.stacks.is_some(),
             Finding::Unsampled { .. } | Finding::Waited { .. } => true,
@@ -335,8 +334,7 @@ fn draw_recording(
     }
     let about = about_recording(request, &data, path);
     if profile.main_event().is_none() {
-        // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
-        // see an old one.
+        // An empty recording is no failure, and the new picture replaces an old one.
         say("nothing to draw: the recording has no samples");
         return picture.draw_nothing(output, &about);
     }
@@ -359,7 +357,7 @@ fn about_recording(request: &Request<'_>, data: &PerfData, path: &Path) -> About
     }
 }
 
-/// Returns the title of a picture: what was recorded, in the length of a line, or `other`.
+/// Returns the recorded subject as a title, or `other`.
 pub(crate) fn title(about: &About, other: &str) -> String {
     match &*about.subject {
         "" => other.to_owned(),
@@ -367,7 +365,7 @@ pub(crate) fn title(about: &About, other: &str) -> String {
     }
 }
 
-/// Shortens what was recorded to the length of a title.
+/// Shortens a command to the length of a title.
 fn shorten(command: &str) -> String {
     const MOST: usize = 100;
     match command.char_indices().nth(MOST) {

@@ -1,4 +1,4 @@
-//! The events of `-e`, and how a list that is none is told.
+//! Parses `-e`, and explains errors in the list.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use rprof_events::{Event, EventError};
 use crate::messages::{Failure, say};
 use crate::probes::ProgramFunctions;
 
-/// Parses all values of `-e` as one list, so that each group has a number of its own.
+/// Parses all values of `-e` as one list, so that group numbers are unique.
 pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
     Event::parse_with(&lists.join(","), &ProgramFunctions).map_err(|error| match error {
-        // The words are right; the machine lacks something.
+        // The syntax is right; the machine lacks tracefs.
         EventError::Tracefs { .. } => Failure::from(error),
         EventError::Unknown { .. } => {
             let message = format!("{error}; `rprof list` shows all events");
@@ -20,7 +20,7 @@ pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
     })
 }
 
-/// Warns of probes that threads and processes which are started later do not inherit.
+/// Warns of probes that new threads and processes do not inherit.
 pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
     let events = match lists.is_empty() {
         true => Vec::new(),
@@ -35,7 +35,7 @@ pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds a filter to events, which are to be tracepoints.
+/// Adds a filter to tracepoints.
 pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
     if events.is_empty() {
         return Err(usage(format!(
@@ -43,7 +43,7 @@ pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failu
         )));
     }
     for event in events {
-        // Two filters of one event have both to be fulfilled.
+        // A sample must pass both filters.
         let whole = match event.filter() {
             Some(first) => format!("({}) && ({filter})", first.to_string_lossy()),
             None => filter.to_owned(),
@@ -59,7 +59,7 @@ pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// Warns of parts of the events' texts that have no effect, each at the first event that has it.
+/// Warns of event options without effect, once per option.
 pub(crate) fn warn_of_ignored(events: &[Event]) {
     let mut warned = BTreeSet::new();
     for event in events {

@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::progress::{CountedWriter, WorkLine};
 use crate::tables;
 
-/// Ends of file names, and the formats that they are of.
+/// File name suffixes and their formats.
 const SUFFIXES: &[(&str, &str)] = &[
     (".otlp.pb.gz", "otlp"),
     (".pb.gz", "pprof"),
@@ -29,7 +29,7 @@ const SUFFIXES: &[(&str, &str)] = &[
     (".svg", "svg"),
 ];
 
-/// Formats that have labels of samples.
+/// Formats with sample labels.
 const LABELLED: [&str; 2] = ["pprof", "otlp"];
 
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Returns how a recording is analysed for a form of these options.
+/// Returns the analysis options for a format.
 pub(crate) fn options_for(input: &InputArgs, content: Content, export: &ExportOptions) -> Options {
     let by_thread = export.labels.iter().any(|label| label.is_by_thread());
     let by_cpu = export.labels.contains(&SampleLabel::Cpu);
@@ -144,7 +144,7 @@ fn write(
     }
 }
 
-/// Returns the format that files of this name have.
+/// Returns the format by the file name's suffix.
 fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
     let name = path.to_string_lossy();
     let known = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));

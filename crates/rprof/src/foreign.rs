@@ -1,4 +1,4 @@
-//! Profiles of others as input, each recognized by what defines its format.
+//! Profiles of other tools as input, detected by content.
 
 use std::fs::File;
 use std::io::{self, BufRead};
@@ -13,21 +13,22 @@ use crate::cli;
 use crate::messages::Failure;
 use crate::waits::RECORDED_BY;
 
-/// Profile of another tool's that is not read yet.
+/// Unread profile of another tool.
 pub(crate) struct ForeignProfile {
     path: PathBuf,
     kind: Kind,
     text: Box<dyn BufRead>,
 }
 
-/// Kind of a profile of another tool's.
+/// Format of another tool's profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Folded,
     Imported(Format),
 }
 
-/// Looks at the beginning of a file; `None` for what is no regular file or cannot be opened: whoever opens it next tells why.
+/// Reads the start of a file. Returns `None` for irregular or unreadable files; opening the file
+/// later reports the error.
 pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
     if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
         return None;
@@ -36,7 +37,7 @@ pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
 }
 
 impl ForeignProfile {
-    /// Takes an input, if it has such a profile, or gives it back.
+    /// Takes an input that is a profile of another tool, or returns it.
     pub(crate) fn of_opened(opened: Opened, path: &Path) -> Result<ForeignProfile, Opened> {
         let kind = match opened.detected() {
             Detected::Profile(Format::Folded) => Kind::Folded,
@@ -50,8 +51,8 @@ impl ForeignProfile {
         })
     }
 
-    /// Reads the samples that the filter wants, one by one where they have times and the options ask for it. All inputs of a
-    /// command share a budget.
+    /// Reads the samples that pass the filter; one by one if they have times and the options need
+    /// them. All inputs of a command share one budget.
     pub(crate) fn profile(
         self,
         keys: &Keys,
@@ -99,7 +100,7 @@ impl ForeignProfile {
         Ok(profile)
     }
 
-    /// Tells that a recording was wanted.
+    /// Returns the failure of a command that needs a recording.
     pub(crate) fn is_no_recording(&self) -> Failure {
         let path = self.path.display();
         let what = match self.kind {
@@ -123,7 +124,7 @@ impl ForeignProfile {
     }
 }
 
-/// Returns the flag that asks for what the format does not have, if there is one.
+/// Returns the first flag that needs data which the format lacks.
 fn meaningless(kind: Kind, filter: &Filter, keys: &Keys) -> Option<&'static str> {
     let never = [(keys.line, "--sort srcline")];
     let without_times = [

@@ -1,8 +1,8 @@
-//! Sections of the manual pages that the arguments do not have: examples, environment, files, what else to read.
+//! Manual page sections beyond the arguments: examples, environment, files, see also.
 
 use std::fmt::Write;
 
-/// Examples of each command: what it does, and the line.
+/// Examples of each command: description and command line.
 const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "rprof",
@@ -309,7 +309,7 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the sections for the page of a command, or of `rprof`, in the language of man(7).
+/// Returns the extra sections of a command's page, in man(7) markup.
 pub(crate) fn sections(command: &str) -> String {
     let mut page = String::new();
     let known = EXAMPLES.iter().find(|(name, _)| *name == command);
@@ -344,7 +344,7 @@ pub(crate) fn sections(command: &str) -> String {
     page
 }
 
-/// Text in which nothing is a request or an escape.
+/// Escapes man(7) requests and escapes.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = text
@@ -366,7 +366,7 @@ mod tests {
         for (command, examples) in EXAMPLES {
             assert!(sections(command).contains(".SH EXAMPLES"));
             for line in examples.iter().flat_map(|(_, lines)| lines.lines()) {
-                // What a shell would take out of it.
+                // Cut shell syntax.
                 let line = line.strip_prefix("source <(").unwrap_or(line);
                 let end = line.find([')', '|', '>', '&']).unwrap_or(line.len());
                 let words: Vec<&str> = line[..end].split_whitespace().collect();

@@ -1,14 +1,14 @@
-//! Remedies for the objects whose functions have no name: packages with debug symbols, flags of runtimes.
+//! Remedies for objects without symbols: debug packages, flags of runtimes.
 
 use rprof_profile::{Reason, Runtime};
 
 use crate::packages::{Owner, owner_of};
 
-/// Share of self, in percent, from which on all lists of packages are searched for an object.
+/// Minimum self share of an object, in percent, for a search in all package lists.
 const SEARCHED: f64 = 5.0;
 
-/// Returns what helps against unnamed functions of an object, where more is known than the reason says. `own` is their share of
-/// self in percent.
+/// Returns a remedy for unnamed functions of an object that is more specific than the reason's own.
+/// `own` is their self share in percent.
 pub(crate) fn of_object(object: &str, reason: Reason, own: f64) -> Option<String> {
     match reason {
         Reason::Stripped | Reason::NoSymbolAtAddress => {
@@ -37,7 +37,7 @@ pub(crate) fn of_object(object: &str, reason: Reason, own: f64) -> Option<String
     }
 }
 
-/// Returns what makes a runtime write the names of its code, or shows them otherwise.
+/// Returns how to get symbols from a runtime, or another profiler that shows them.
 pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Node => {
@@ -75,7 +75,7 @@ pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
     }
 }
 
-/// Returns what makes the stacks of a runtime whole.
+/// Returns how to get complete stacks from a runtime.
 pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
     match runtime {
         Runtime::Erlang => {
@@ -88,7 +88,7 @@ pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
     }
 }
 
-/// Returns what names the functions that an interpreter runs, by the object that it lies in.
+/// Returns how to name the functions of an interpreter, by its object.
 pub(crate) fn of_interpreter(object: &str) -> Option<String> {
     let base = object.rsplit('/').next().unwrap_or(object);
     let version = base
@@ -137,7 +137,7 @@ mod tests {
         ] {
             assert!(for_names_of(runtime).contains(flag), "{flag}");
         }
-        // A program with a compiler of its own is no Node.js.
+        // A program with its own compiler is not Node.js.
         let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap, 50.0).unwrap_or_default();
         assert!(
             !text.contains("node ") && text.contains("perf map"),

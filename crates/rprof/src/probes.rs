@@ -6,7 +6,7 @@ use rprof_events::Resolver;
 use rprof_image::ImageFile;
 use rprof_symbols::elf::function_offset;
 
-/// Resolver that reads the symbol tables of programs.
+/// Resolver that reads symbol tables of programs.
 pub(crate) struct ProgramFunctions;
 
 impl Resolver for ProgramFunctions {

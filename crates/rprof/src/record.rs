@@ -34,7 +34,7 @@ use crate::terminal::Terminal;
 use crate::waits;
 use crate::watching::{StopReason, Times, wait_for_command, watch};
 
-/// Records as the arguments say, to an output of its own.
+/// Records to the given output.
 pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorded, Failure> {
     let to = destination(output)?;
     let stacks = args.sampling.wants_stacks();
@@ -54,7 +54,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
     }
     if args.extras.overwrite {
-        // When the samples are read, what they stood on may be gone: whoever reads the file unwinds them.
+        // The stacks may be gone when the samples are read, so the reader of the file unwinds them.
         job.unwinds = false;
         if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = output.switch_output {
             return Err(usage(
@@ -68,7 +68,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     record(job)
 }
 
-/// A recording to be made: target, settings, destination.
+/// Target, settings and destination of a recording.
 pub(crate) struct Job {
     pub(crate) builder: SessionBuilder,
     pub(crate) command: Vec<OsString>,
@@ -76,22 +76,22 @@ pub(crate) struct Job {
     pub(crate) times: Times,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
-    /// Print the summary as soon as recording has ended, before the command has.
+    /// Print the summary when the recording ends, before the command exits.
     pub(crate) prints_summary: bool,
-    /// Stacks are unwound while recording.
+    /// Unwind stacks while recording.
     pub(crate) unwinds: bool,
-    /// Length of short waits of one stack that is worth a sample; `None` for the default.
+    /// Total length of short waits of one stack that make a sample; `None` for the default.
     pub(crate) least_wait: Option<Duration>,
-    /// Part of a CPU's time that the recording of switches may take; `None` for the default.
+    /// Share of CPU time that recording switches may take; `None` for the default.
     pub(crate) switch_budget: Option<f64>,
-    /// Remarks on what is recorded, and what is not.
+    /// Remarks about what the target includes and excludes.
     pub(crate) remarks: Vec<String>,
-    /// Runtimes that are made to write names.
+    /// Runtimes that rprof makes write symbols.
     pub(crate) runtimes: Option<Runtimes>,
 }
 
 impl Job {
-    /// Makes it of the arguments.
+    /// Builds the job from the arguments.
     pub(crate) fn new(
         target: &TargetArgs,
         sampling: &SamplingArgs,
@@ -130,7 +130,7 @@ impl Job {
     }
 }
 
-/// Makes a session of the arguments.
+/// Builds a session from the arguments.
 pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
     let mut builder = Session::builder()
         .callchains(stacks)
@@ -144,7 +144,7 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
         .enabled_from_start(args.delay.is_none())
         .exclude_self(args.exclude_perf);
     if stacks && args.unwinds() {
-        // Unwinding reads memory and images of the process, which are gone once it has ended.
+        // Unwinding reads memory and images of the process, which disappear at its exit.
         builder = builder.configure(|options| options.drain.idle = UNWINDING_IDLE);
     }
     builder = match (args.count, args.freq) {
@@ -173,7 +173,7 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     if !args.event.is_empty() {
         let mut events = event_list::parse(&args.event)?;
         for (after, filter) in &args.filters.0 {
-            // As many events as the options before the last one have.
+            // Number of events before this filter.
             let count = |options: usize| match options {
                 0 => Ok(0),
                 options => event_list::parse(&args.event[..options]).map(|events| events.len()),
@@ -198,11 +198,11 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     Ok(builder)
 }
 
-/// Most samples a second that `-F max` stands for where each has a copy of the stack. One takes some 15 µs of its CPU: at
-/// the 100,000 that kernels allow, 0.3 s of work took up to 12 s, and 98 % of the samples were lost.
+/// Maximum rate of `-F max` with stack copies. A copy takes some 15 µs of CPU: at the kernel's
+/// limit of 100,000, 0.3 s of work took up to 12 s, and 98 % of the samples were lost.
 const MOST_WITH_STACKS: u64 = 20_000;
 
-/// Returns the samples a second that `-F max` stands for.
+/// Returns the rate of `-F max`, in samples per second.
 fn most_samples(limit: u64, copies_stacks: bool) -> u64 {
     match copies_stacks {
         true => limit.min(MOST_WITH_STACKS),
@@ -214,24 +214,24 @@ fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Maximum time between two reads of a ring while stacks are unwound.
+/// Maximum time between two reads of a ring buffer while unwinding.
 const UNWINDING_IDLE: Duration = Duration::from_millis(10);
 
-/// Output of a recording, and how it is written.
+/// Output of a recording, and its options.
 pub(crate) struct Destination {
     output: Output,
-    /// The stream is standard output, which the command must not print into.
+    /// The stream is standard output, so the command must not print there.
     is_stdout: bool,
     compression: Option<i32>,
     rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
     embedding: Embedding,
-    /// Events are counted beside the samples.
+    /// Count events beside the samples.
     counts: bool,
 }
 
 impl Destination {
-    /// Writes one file of this name, uncompressed.
+    /// Writes one uncompressed file.
     fn file(path: &Path) -> Destination {
         Destination::uncompressed(Output::File(path.to_owned()))
     }
@@ -254,7 +254,7 @@ impl Destination {
     }
 }
 
-/// Makes the destination of the arguments: a file, or standard output for `-`, unless that is a terminal.
+/// Returns the destination: a file, or standard output for `-` unless it is a terminal.
 fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     let rotation = args.switch_output.map(|at| RotationPolicy {
@@ -284,7 +284,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let is_stdout = args.output == Path::new("-")
         || (choice == Choice::Typed && named_descriptor(&args.output) == Some(1));
     if !is_stdout {
-        // The file itself is made when the events are open.
+        // The file is created once the events are open.
         let there = rprof_output::Destination::of(&args.output, choice);
         match there.map_err(cannot)? {
             Stream { .. } if rotation.is_some() => {
@@ -292,7 +292,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
                     "--switch-output makes several files; name them with -o FILE, not a device or a stream",
                 ));
             }
-            // A recording that goes nowhere is that of a file.
+            // A recording to /dev/null behaves like a file.
             Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
             Stream { file, .. } => to.output = Output::Stream(file),
             File(_) => {}
@@ -317,17 +317,16 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     Ok(to)
 }
 
-/// Result of a recording.
 pub(crate) struct Recorded {
-    /// Exit status for rprof: the command's own if there was one, otherwise 0.
+    /// Exit status of rprof: the command's status, or 0 without a command.
     pub(crate) status: u8,
-    /// A signal ended the recording.
+    /// True if a signal ended the recording.
     pub(crate) is_interrupted: bool,
-    /// Figures of the recording, or why it failed.
+    /// Summary of the recording, or its error.
     pub(crate) summary: Result<Summary, RecordError>,
 }
 
-/// Records until the command or the target ends, a signal comes, or a limit of time or size is reached.
+/// Records until the command or target exits, a signal comes, or a time or size limit is reached.
 /// Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let signals =
@@ -388,7 +387,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
-        // The recording is over: the work of writing names is none of the profile's.
+        // Stop first: the profile must not contain the writing of symbols.
         recording.stop_sampling();
         let command = recording.session().child().map(Child::pid);
         let runs = command.filter(|_| !matches!(end, StopReason::Exited(_)));
@@ -396,7 +395,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let mut summary = recording.finish();
     if let (Ok(summary), false) = (&mut summary, matches!(end, StopReason::Exited(_))) {
-        // The command itself still runs; its processes are no leftovers.
+        // The command still runs; its processes are expected.
         summary.left_running.clear();
     }
     if let (Ok(summary), true) = (&summary, job.verbose) {
@@ -427,7 +426,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let status = status.map_or(0, exit_status);
     match summary {
-        // Whoever read the stream has had enough of it; that is no failure.
+        // The reader of the stream closed it, which is no failure.
         Err(error) if is_stream && is_broken_pipe(&error) => Ok(Recorded {
             status,
             is_interrupted,
@@ -441,7 +440,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
 }
 
-/// Prints why the recording has ended, if it has failed or has ended before the command.
+/// Prints why the recording ended, if it failed or ended before the command.
 fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command: bool) {
     let goes_on = match has_command {
         true => "; the command continues, and rprof waits for it",
@@ -449,7 +448,7 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
     };
     match (end, summary) {
         (_, Err(error)) if is_broken_pipe(error) => {}
-        // The failure itself is told at the end too, when many lines may have passed.
+        // The error is repeated at exit, when many lines may have passed.
         (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
         (StopReason::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
         (StopReason::Duration, Ok(_)) if has_command => {
@@ -462,7 +461,7 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
     }
 }
 
-/// Gives a command that cannot be executed the exit status of a shell, 126 or 127.
+/// Returns exit status 126 or 127 for a command that cannot be executed, as a shell does.
 pub(crate) fn failed_start(error: RecordError) -> Failure {
     match &error {
         RecordError::Session(SessionError::Exec(e)) => {

@@ -1,4 +1,4 @@
-//! `rprof record`: one recording, or with `--runs` several of one command.
+//! `rprof record`: one recording, or several runs of a command with `--runs`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
         let recorded = run_into(args, &output)?;
         recorded.summary?;
         if recorded.status != 0 || recorded.is_interrupted {
-            // A run that did not come to its end says nothing of how long it takes.
+            // An incomplete run has no meaningful duration.
             std::fs::remove_file(&output.output).ok();
             let how = match recorded.is_interrupted {
                 true => "a signal ended it".to_owned(),
@@ -65,7 +65,7 @@ fn usage(message: &'static str) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Names of the files of all runs.
+/// File names of all runs.
 enum Names {
     /// `1.data`, `2.data`, … in a folder.
     In(PathBuf),
@@ -74,7 +74,7 @@ enum Names {
 }
 
 impl Names {
-    /// Takes a path for a folder if it is one, or ends with a slash; it is made then.
+    /// Treats a path as a folder if it is one or ends with a slash, and creates it.
     fn of(path: &Path) -> Result<Names, Failure> {
         let is_folder = path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir();
         if !is_folder {

@@ -1,4 +1,4 @@
-//! Remedies that name flags of this program. The libraries say what stands in the way.
+//! Remedies that name rprof's flags. The libraries describe only the cause.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rprof_sampler::{Degradation, OpenError, SessionError};
 
 use crate::object_remedies;
 
-/// Words a failure to record, with the flags that would help.
+/// Words a recording failure, with flags that help.
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {
         RecordError::Session(SessionError::Open(OpenError::Event(refused))) => of_event(refused),
@@ -33,7 +33,7 @@ pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     worded.map_or_else(|| error.into(), anyhow::Error::msg)
 }
 
-/// Words a refused event, where a flag would help.
+/// Words a refused event, if a flag helps.
 pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     let remedy = match &refused.remedy {
         Remedy::WholeCpus { paranoid } => {
@@ -56,7 +56,7 @@ pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     Some(format!("{}. {remedy}", refused.what_failed()))
 }
 
-/// Returns the flag of `record` that asks for a part of samples or a kind of records.
+/// Returns the `record` flag that requests a part of samples or a kind of records.
 fn flag_of(part: AttrPart) -> Option<&'static str> {
     Some(match part {
         AttrPart::Branches => "-b and -j",
@@ -74,7 +74,7 @@ fn flag_of(part: AttrPart) -> Option<&'static str> {
     })
 }
 
-/// Returns what helps against an output that cannot be made, to stand behind the message.
+/// Returns a remedy to append to an output error.
 pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
     match error {
         OutputError::NoReader { .. } => Some(
@@ -89,13 +89,13 @@ pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
     }
 }
 
-/// Words a step down, with the flag that would help.
+/// Words a degradation, with the flag that helps.
 pub(crate) fn of_step(step: &Degradation) -> String {
     match step {
         Degradation::NoUserStack => {
             format!("{step}. `--call-graph fp` does the same without this message")
         }
-        // To become root is no advice for root.
+        // Root needs no advice to become root.
         Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
             true => format!(
                 "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
@@ -106,7 +106,7 @@ pub(crate) fn of_step(step: &Degradation) -> String {
     }
 }
 
-/// Words a finding of a report's verdict, with the flag that would help.
+/// Words a finding of the verdict, with the flag that helps.
 pub(crate) fn of_finding(finding: &Finding) -> String {
     let remedy = match finding {
         Finding::Stacks {
@@ -142,7 +142,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
         Finding::Idle { .. } => "; --no-fold-idle shows them separately",
-        // Looking for a package takes time, which is worth it where much is hidden.
+        // The package search takes time, so only large shares get one.
         Finding::Stacks {
             runtime: Some(runtime),
             ..
@@ -184,7 +184,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
     format!("{}{remedy}", finding.statement())
 }
 
-/// Words the reason for which a recording cannot be opened, with what may be named instead.
+/// Words why a recording cannot be opened, with alternatives.
 pub(crate) fn of_unreadable(error: &ReadError) -> String {
     match error {
         ReadError::NotAFile { .. } => {
@@ -271,7 +271,7 @@ mod tests {
             let text = of_finding(&finding);
             assert!(text.starts_with(&finding.statement()), "{text}");
             assert!(text.contains(flag), "{text}");
-            // The library names no option of a program.
+            // The library names no options.
             assert!(!finding.to_string().contains(" -"), "{finding}");
         }
         for reason in Reason::ALL {
@@ -317,7 +317,7 @@ mod tests {
         };
         let text = failure_of(SessionError::from(files));
         assert!(text.contains("(-C)") && text.contains("(-a)"), "{text}");
-        // The libraries word all the others.
+        // The libraries word all others.
         let text = failure(Errno::BUSY, &Attr::default());
         assert!(text.contains("watchdog"), "{text}");
         assert!(of_step(&Degradation::NoUserStack).ends_with(

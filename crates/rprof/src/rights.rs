@@ -1,4 +1,4 @@
-//! Programs that change their rights when they start, which the kernel does not let others sample.
+//! Programs that change privileges at exec, which the kernel stops sampling.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::Access;
 
-/// Explains why a program has no samples, if its exec changes rights, or its file is not readable by the
-/// caller: the kernel then removes the events of the task (begin_new_exec in fs/exec.c).
+/// Explains why a program has no samples, if exec changes its privileges or the caller cannot read
+/// its file. The kernel then removes the task's events (begin_new_exec in fs/exec.c).
 pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
     let path = rprof_launch::find_program(program)?;
     let shown = path.display();
@@ -31,7 +31,7 @@ pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
     })
 }
 
-/// Root has all capabilities, and gains none by those of a file.
+/// Root has all capabilities and gains none from a file.
 fn changes_rights(path: &Path, file: &Metadata, is_root: bool) -> bool {
     let mode = file.permissions().mode();
     let user = mode & 0o4000 != 0 && file.uid() != rustix::process::getuid().as_raw();
@@ -52,7 +52,7 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/bin/sh", &path).unwrap();
         assert_eq!(hidden_by(path.as_os_str()), None);
-        // One's own set-user-ID bit changes nothing; the group's only with the right to execute.
+        // The user's own set-user-ID bit changes nothing; the group bit needs the execute bit.
         let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         set(0o4755);
         assert_eq!(hidden_by(path.as_os_str()), None);

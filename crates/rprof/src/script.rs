@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let downloads = names.downloads(args.input.quiet)?;
     let (lines, located) = (script.shows_lines(), names.located);
     let symbolizer = names.symbolizer_builder(lines, located, downloads.as_ref());
-    // As perf prints names: the addresses beside them tell functions apart.
+    // As in perf: addresses tell equal names apart.
     let symbolizer = symbolizer.tells_apart(false).build();
     let filter = args.input.filter.filter(&args.input.event);
     let filter = args.input.filter.with_times_of(&filter, &data)?;
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
             say(format_args!("warning: {warning}"));
         }
     }
-    // Records may be what is wanted.
+    // Side records may be the purpose.
     if samples.iter().next().is_none() && options.side == SideRecords::default() {
         let none = || nothing_found::without_samples(&paths);
         return Err(

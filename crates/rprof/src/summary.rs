@@ -20,12 +20,11 @@ use crate::remedies;
 use crate::rights::hidden_by;
 use crate::waits::{run_delay, thread_time};
 
-/// Prints what was recorded, of which program if there was one, and what is missing.
+/// Prints the results and losses of a recording. `program` is the recorded program, if any.
 pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
     lines(summary, program).iter().for_each(say);
 }
 
-/// Lines of the summary.
 fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     let mut lines = Vec::new();
     let duration = summary.duration.as_secs_f64();
@@ -35,7 +34,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     };
     let events = summary.events.join(", ");
     match &summary.files[..] {
-        // Said below of each file.
+        // Each file is reported below.
         [] if !summary.moved.is_empty() => {
             lines.push(format!("{samples} of {events} in {duration:.3} s"));
         }
@@ -133,7 +132,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     lines
 }
 
-/// Tells of a file that somebody else renamed, deleted or replaced.
+/// Words a file that another program renamed, deleted or replaced.
 fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
     let path = path.display();
     match now {
@@ -149,7 +148,7 @@ fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
     }
 }
 
-/// Explains why nothing was sampled, by what was used.
+/// Explains an empty recording by the CPU time used.
 fn without_samples(time: Option<&CpuTime>) -> String {
     let Some(time) = time else {
         return "the target did not run, or not for long enough".to_owned();
@@ -183,13 +182,13 @@ fn without_samples(time: Option<&CpuTime>) -> String {
     }
 }
 
-/// Adds how many stacks reach their root, and where the others end.
+/// Adds the share of complete stacks, and where the others end.
 fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
     if stacks.total == 0 {
         return;
     }
     let share = 100.0 * stacks.complete as f64 / stacks.total as f64;
-    // Not 100.00 unless all of them do.
+    // 100 only if all stacks are complete.
     let share = match stacks.complete == stacks.total {
         true => "100".to_owned(),
         false => format!("{:.2}", share.min(99.99)),
@@ -209,7 +208,7 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
     }
 }
 
-/// Plain words for why stacks are not complete.
+/// Words why stacks are incomplete.
 fn in_words(cause: StackCause) -> &'static str {
     match cause {
         StackCause::StackEnded => "deeper than the copied part of the stack",
@@ -226,7 +225,7 @@ fn in_words(cause: StackCause) -> &'static str {
     }
 }
 
-/// Remedy for stacks that are not complete.
+/// Returns a remedy for incomplete stacks.
 fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
     match cause {
@@ -248,12 +247,12 @@ fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     }
 }
 
-/// Path as messages have it: whoever is recorded chose it.
+/// Formats a path, which is untrusted.
 fn shown(path: &Path) -> String {
     brief(&path.to_string_lossy())
 }
 
-/// Text about files that reports will need.
+/// Words a notice about files that reports need.
 fn noticed(notice: &Notice) -> String {
     match notice {
         Notice::ImagesEmbedded {
@@ -334,7 +333,7 @@ fn noticed(notice: &Notice) -> String {
     }
 }
 
-/// Text about a limit that was reached so many times.
+/// Words a limit that was reached `times` times.
 fn limited(limit: Limit, times: u64) -> String {
     let n = HumanCount(times);
     match limit {
@@ -393,7 +392,7 @@ fn limited(limit: Limit, times: u64) -> String {
     }
 }
 
-/// Adds what was lost, by CPU.
+/// Adds losses by CPU.
 fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     let by_cpu = |losses: &[(u32, u64)]| {
         let cpus: Vec<String> = (losses.iter())
@@ -435,7 +434,7 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     }
 }
 
-/// Lists the options that lose fewer samples, with values.
+/// Lists options that reduce losses, with values.
 fn fewer_losses(advice: &LossAdvice) -> Option<String> {
     let ring = larger_ring(advice);
     let rate = advice.rate.map(|rate| match rate {
@@ -451,7 +450,7 @@ fn fewer_losses(advice: &LossAdvice) -> Option<String> {
     }
 }
 
-/// Words the option for a larger ring, and what allows it.
+/// Returns the option for a larger ring buffer, and the privilege it needs.
 pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
     let mib = advice.ring? >> 20;
     Some(match advice.mlock_kb {
@@ -460,7 +459,7 @@ pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
     })
 }
 
-/// Tells how much was traced, and what is missing in it.
+/// Words the size and gaps of a trace.
 fn traced(trace: &AuxTally) -> String {
     match (trace.pieces, trace.has_gaps()) {
         (0, _) => "nothing was traced".to_owned(),

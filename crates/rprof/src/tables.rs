@@ -1,4 +1,4 @@
-//! `rprof export --format parquet`: recordings as tables of a fleet.
+//! `rprof export --format parquet`: recordings as fleet tables.
 
 use crate::Outcome;
 use crate::cli::ExportArgs;
@@ -11,7 +11,7 @@ pub(crate) fn run(_: &ExportArgs) -> Outcome {
     Err(Failure::with_status(2, anyhow::anyhow!(message)))
 }
 
-/// Writes the tables of each recording below the folder that is the output. What is there already stays.
+/// Writes the tables of each recording below the output folder. Existing files stay.
 #[cfg(feature = "parquet")]
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
     use rprof_export::{CleanNames, Content, ExportOptions, SampleLabel};

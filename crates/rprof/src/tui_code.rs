@@ -1,4 +1,4 @@
-//! Source and instructions of a function that was selected on the screen.
+//! Source and instructions of the selected function.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -16,21 +16,22 @@ use crate::input::{Input, open_input};
 use crate::messages::Failure;
 use crate::with_code::{CodeInput, WithCode, with_code};
 
-/// Function whose code is wanted.
+/// Requested function.
 struct Wanted {
     name: String,
     object: String,
 }
 
-/// Reads code on a thread of its own, which reads the recordings once more, with addresses, when the first is wanted.
+/// Reads code on its own thread, which reads the recordings again, with addresses, at the first
+/// request.
 pub(crate) struct CodeReader {
     wanted: Option<Sender<Wanted>>,
-    /// Cause for which there is none.
+    /// Reason why no code can be read.
     refusal: Option<String>,
 }
 
 impl CodeReader {
-    /// Starts the thread, which answers with pages. Nobody waits for it at the end.
+    /// Starts the thread, which answers with pages. It is not joined.
     pub(crate) fn new(input: InputArgs, screen: terminal::Sender) -> CodeReader {
         let (sender, wanted) = channel::<Wanted>();
         let read = move || {
@@ -62,7 +63,7 @@ impl CodeReader {
         }
     }
 
-    /// Has the code of a function read; returns what to say meanwhile.
+    /// Requests the code of a function; returns the message to show meanwhile.
     pub(crate) fn read(&self, profile: &Profile, function: FunctionId) -> Event {
         let function = profile.function(function);
         let Ok(name) = &function.name else {
@@ -97,7 +98,7 @@ fn of<'a>(input: &'a InputArgs, paths: &'a [PathBuf]) -> CodeInput<'a> {
     }
 }
 
-/// Refuses inputs that have no code, or cannot be read twice.
+/// Rejects inputs without code, and inputs that cannot be read twice.
 fn check(paths: &[PathBuf]) -> Result<(), Failure> {
     for path in paths {
         if path == Path::new("-") {
@@ -113,7 +114,6 @@ fn check(paths: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the page of a function.
 fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, Failure> {
     let profile = code.profile;
     let none = || anyhow::anyhow!("no samples in `{}`", brief(&wanted.name));
@@ -154,7 +154,8 @@ fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, 
     Ok(Event::Page(heading, lines))
 }
 
-/// Returns the function that was wanted: of those that its name matches as a pattern, the one of that very name and object.
+/// Returns the requested function: among the pattern's matches, the one with the same name and
+/// object.
 fn chosen(profile: &Profile, event: usize, wanted: &Wanted, weight: WeighBy) -> Option<Subject> {
     let found = subject::named(profile, event, weight, &wanted.name);
     let rank = |subject: &Subject| {
@@ -162,6 +163,6 @@ fn chosen(profile: &Profile, event: usize, wanted: &Wanted, weight: WeighBy) -> 
         let is_object = *profile.object(subject.object).name == *wanted.object;
         (is_name, is_object)
     };
-    // Of equal ones the first, which has the most samples.
+    // On ties the first, which has the most samples.
     found.into_iter().rev().max_by_key(rank)
 }

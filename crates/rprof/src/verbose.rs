@@ -7,7 +7,7 @@ use rprof_records::AttrFlags;
 
 use crate::messages::say;
 
-/// Prints which events and rings were opened.
+/// Prints the opened events and ring buffers.
 pub(crate) fn describe(recording: &Recording) {
     let session = recording.session();
     for event in session.events() {
@@ -42,7 +42,7 @@ pub(crate) fn describe(recording: &Recording) {
     }
 }
 
-/// Says what was kept, and what was left out.
+/// Prints embedded files and dropped samples.
 pub(crate) fn describe_end(summary: &Summary) {
     for file in &summary.embedded {
         let path = brief(&file.path.to_string_lossy());

@@ -1,14 +1,14 @@
-//! Two commands that are compared, with `:::` between them.
+//! Two compared commands, separated by `:::`.
 
 use std::ffi::OsString;
 
 use crate::messages::Failure;
 use crate::named_input::refuse_recording;
 
-/// Word between two commands that are compared.
+/// Separator.
 const VERSUS: &str = ":::";
 
-/// Splits the words behind the options of a subcommand into none, one, or two commands.
+/// Splits the words after a subcommand's options into none, one, or two commands.
 pub(crate) fn commands(
     words: &[OsString],
     subcommand: &str,

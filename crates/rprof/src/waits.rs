@@ -1,4 +1,4 @@
-//! Waits of threads: what is recorded for them, and how they are shown.
+//! Waits of threads: recording and display options.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) fn add_to(
         )));
     }
     let builder = builder.off_cpu(true);
-    // What rprof itself waits for would never end.
+    // Recording rprof's own waits would cause more waits without end.
     let is_by_cpu = target.all_cpus || target.cpus.is_some() || !target.cgroups.is_empty();
     Ok(match is_by_cpu {
         true => builder.exclude_self(true),
@@ -45,7 +45,7 @@ pub(crate) fn add_to(
 }
 
 impl WaitArgs {
-    /// Returns the flag that was given.
+    /// Returns the given flag.
     pub(crate) fn flag(&self) -> &'static str {
         match (self.wall, self.off_cpu) {
             (true, _) => "--wall",
@@ -54,10 +54,10 @@ impl WaitArgs {
         }
     }
 
-    /// Chooses what is shown of waits, beside the events that the user chose.
+    /// Selects the shown waits, beside the events that the user chose.
     ///
     /// # Errors
-    /// The user chose events that leave nothing of it.
+    /// The chosen events exclude waits.
     pub(crate) fn choose(&self, mut options: Options) -> Result<Options, Failure> {
         if !self.is_given() {
             return Ok(options);
@@ -69,13 +69,13 @@ impl WaitArgs {
         self.check(&options.filter.events)?;
         options.filter.reasons.clone_from(&self.reason);
         if self.wall && !options.filter.events.is_empty() {
-            // The event of the time on CPUs was chosen; the waits belong to it.
+            // --event chose the on-CPU event; the waits belong to it.
             options.filter.events.push(WAITS.to_owned());
         }
         Ok(options)
     }
 
-    /// Refuses events that the user chose and that leave nothing of what the flags show.
+    /// Rejects chosen events that leave nothing to show.
     fn check(&self, events: &[String]) -> Result<(), Failure> {
         let flag = self.flag();
         if self.off_cpu && !self.reason.is_empty() && self.reason.iter().all(|word| word == RUNNING)
@@ -114,7 +114,7 @@ impl WaitArgs {
         }
     }
 
-    /// Refuses a recording without the waits that the flags show.
+    /// Rejects a recording without the requested waits.
     pub(crate) fn check_recording(data: &PerfData, options: &Options) -> Result<(), Failure> {
         match options.waits.alone {
             true => check_events(data, &[WAITS.to_owned()]),
@@ -122,7 +122,7 @@ impl WaitArgs {
         }
     }
 
-    /// Makes waits and what was sampled on CPUs one event, if both are shown.
+    /// Joins waits and on-CPU samples into one event, for --wall.
     pub(crate) fn join(&self, profile: &mut Profile) -> Result<(), Failure> {
         if !self.wall {
             return Ok(());
@@ -137,7 +137,7 @@ impl WaitArgs {
     }
 }
 
-/// Words what the scheduler counts as waiting for a CPU.
+/// Words the scheduler's run delay.
 pub(crate) fn run_delay(delay: &RunDelay) -> String {
     let who = match delay.threads {
         1 => "1 thread that existed throughout".to_owned(),
@@ -150,7 +150,7 @@ pub(crate) fn run_delay(delay: &RunDelay) -> String {
     )
 }
 
-/// Words what threads did with their time.
+/// Words the time of threads.
 pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
     let samples = match waits {
         1 => "1 sample".to_owned(),

@@ -1,4 +1,4 @@
-//! Conclusions from facts and tries, with remedies: pure functions, tested without a kernel.
+//! Checks, with remedies. They are pure functions of facts and tries, so tests need no kernel.
 
 use super::diagnosis::{Check, State};
 use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYS_PTRACE, SYSLOG};
@@ -10,10 +10,10 @@ use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 /// Default frequency in Hz.
 const USUAL_RATE: u64 = 999;
 
-/// For this program alone, and nothing else that the user runs.
+/// Grants the capability to rprof alone.
 const SETCAP: &str = "sudo setcap cap_perfmon=ep \"$(command -v rprof)\"";
 
-/// Makes all checks: first the tries, then the facts that explain them.
+/// Runs all checks: first the tries, then the facts that explain them.
 pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
     let checks = [
         Some(own_user(facts, tries)),
@@ -58,8 +58,8 @@ impl Check {
     }
 }
 
-/// Explains a refusal of the kernel, and names the remedy with the least privilege. `level` is the highest
-/// `perf_event_paranoid` at which no privilege is needed.
+/// Explains why the kernel refused an event, and names the remedy with the least privilege. `level`
+/// is the highest `perf_event_paranoid` that needs no privilege.
 fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
     let paranoid = facts.limits.paranoid;
     if !is_refusal(errno) {
@@ -126,7 +126,7 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
     };
     match tries.ring {
         Ok(()) => check("ring", what, State::Ok, setting),
-        // Where no event opens, that is said already.
+        // The first check reports that no event opens.
         Err(errno) if tries.own_user.is_err() => check("ring", what, State::Blocked, failed(errno)),
         Err(errno) => {
             let found = format!(
@@ -158,8 +158,8 @@ fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
     }
 }
 
-/// Waits of threads: kernel code tells, and takes the stacks. Without it the times remain. Wakers come from a
-/// tracepoint of whole CPUs.
+/// Checks off-CPU recording. Stacks of waits need kernel sampling; without it only times remain.
+/// Wakers need a tracepoint on whole CPUs.
 fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
     tries.own_user.ok()?;
     let what = "waits (--off-cpu)";
@@ -327,7 +327,7 @@ fn open_files(facts: &Facts) -> Check {
     let Some((soft, hard)) = facts.open_files else {
         return check("open-files", what, State::Ok, "unknown");
     };
-    // Two events for each CPU, and what a program has open anyway.
+    // Two events per CPU, and the files that rprof opens anyway.
     let needed = facts.cpus as u64 * 2 + 40;
     let found = format!("ulimit -n is {soft} (at most {hard}); one command needs {needed}");
     match needed <= hard {

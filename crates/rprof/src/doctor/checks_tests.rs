@@ -2,7 +2,7 @@ use super::*;
 use crate::doctor::judge;
 use rprof_perf_event::Limits;
 
-/// A user of a usual machine, without privileges.
+/// Returns the facts of an unprivileged user on a usual machine.
 fn user(level: i32) -> Facts {
     Facts {
         user: Some(1000),

@@ -1,4 +1,4 @@
-//! `rprof doctor`: may this user profile here, and if not, why not?
+//! `rprof doctor`: checks whether this user can profile here, and explains why not.
 //!
 //! ```text
 //!   Facts (settings, limits, rights, from files) -----+
@@ -6,8 +6,8 @@
 //!   Tries (perf_event_open, really called) -----------+
 //! ```
 //!
-//! Settings do not show everything that can forbid perf events: a seccomp filter or a security module is in
-//! none of them. So everything that matters is tried, and the settings explain the result.
+//! Settings do not show seccomp filters and security modules. So rprof tries each operation, and
+//! uses the settings to explain the result.
 //!
 //! | module | holds |
 //! |---|---|
@@ -35,7 +35,7 @@ use diagnosis::{Check, Diagnosis, State};
 use facts::Facts;
 use tries::Tries;
 
-/// Widths of the columns for the state and for its subject.
+/// Widths of the state and subject columns.
 const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
@@ -54,13 +54,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     Ok(u8::from(!found.can_record))
 }
 
-/// Reads all facts, makes all tries, and judges them.
 fn diagnose() -> Diagnosis {
     let (facts, tries) = (Facts::read(), Tries::make());
     judge(&facts, &tries)
 }
 
-/// Draws conclusions from facts and tries.
 fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     Diagnosis {
         checks: checks::all(facts, tries),
@@ -72,7 +70,7 @@ fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
 #[derive(Serialize)]
 struct Json<'p> {
     version: u32,
-    /// `rprof record` of one's own command would work.
+    /// True if `rprof record` works for the user's own command.
     can_record: bool,
     checks: Vec<JsonCheck<'p>>,
 }

@@ -1,4 +1,4 @@
-//! `rprof gate --calibrate`: what equal runs look like on this machine.
+//! `rprof gate --calibrate`: measures how equal runs compare on this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ fn judge(
     Ok((status, found))
 }
 
-/// Returns whether JSON is asked for; text and JSON are what there is.
+/// Returns true for JSON. Only text and JSON are supported.
 fn is_json(args: &GateArgs) -> Result<bool, Failure> {
     match args.shown.format.name {
         "text" => Ok(false),

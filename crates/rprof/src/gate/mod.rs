@@ -92,7 +92,8 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
     }
 }
 
-/// Says where the runs are, and returns the exit status: a gate that had nothing to compare with has told nothing.
+/// Prints where the runs are. Returns the exit status: a strict gate without a base is
+/// inconclusive.
 fn kept(args: &GateArgs, folder: &Path, lacked_base: bool) -> u8 {
     let runs = args.runs;
     let folder = folder.display();

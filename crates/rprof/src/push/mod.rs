@@ -47,14 +47,14 @@ pub(crate) fn run(args: &PushArgs) -> Outcome {
             .as_ref()
             .is_some_and(|unsent| unsent.is_misconfigured)
         {
-            // So would the others be.
+            // The other files would fail too.
             break;
         }
     }
     totals.outcome()
 }
 
-/// Server, and everything that is the same for all profiles.
+/// Server, and the settings shared by all profiles.
 struct Pusher<'a> {
     args: &'a PushArgs,
     client: Client,
@@ -102,7 +102,7 @@ impl<'a> Pusher<'a> {
         })
     }
 
-    /// Returns the parts of a profile that fit the server's limits.
+    /// Splits a profile into parts within the server's limits.
     fn parts<'s>(&self, source: &'s Source) -> Parts<'s> {
         let target = self.client.target();
         let labels = source.labels.iter();
@@ -117,7 +117,6 @@ impl<'a> Pusher<'a> {
         Parts::new(encoder, self.limits)
     }
 
-    /// Sends a profile.
     fn push(&self, source: &Source) -> Result<Report, Failure> {
         let line = WorkLine::new(self.args.input.quiet);
         let mut delivery = Delivery::new(self.parts(source), source.labels.clone());
@@ -128,7 +127,7 @@ impl<'a> Pusher<'a> {
         Ok(report?.clone())
     }
 
-    /// Says how far it is.
+    /// Shows the progress.
     fn show(&self, line: &WorkLine, path: &Path, progress: Progress<'_>) {
         match progress {
             Progress::Sent(requests) => line.say(&format!(

@@ -1,4 +1,4 @@
-//! The outcome of sending profiles, in words.
+//! Messages about the outcome of a push.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::Pusher;
 use crate::Outcome;
 use crate::messages::{Failure, say};
 
-/// Sums over all profiles.
+/// Totals over all profiles.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) lost: u64,
     pub(super) unsent: u64,
-    /// Why samples were not taken, the first time.
+    /// First reason for a loss.
     why: Option<String>,
 }
 
 impl Totals {
-    /// Adds a report, and tells of it.
+    /// Adds a report, and prints it.
     pub(super) fn add(&mut self, path: &Path, pusher: &Pusher<'_>, report: &Report) {
         self.lost += report.lost;
         let path = path.display();
@@ -62,7 +62,7 @@ impl Totals {
         }
     }
 
-    /// Returns success if all was taken.
+    /// Returns success if the server accepted everything.
     pub(super) fn outcome(self) -> Outcome {
         let Some(why) = self.why else {
             return Ok(0);
@@ -81,7 +81,7 @@ impl Totals {
     }
 }
 
-/// Returns a number of samples in words.
+/// Formats a number of samples.
 pub(super) fn samples(count: u64) -> String {
     match count {
         1 => "1 sample".to_owned(),
@@ -89,7 +89,6 @@ pub(super) fn samples(count: u64) -> String {
     }
 }
 
-/// Returns a number of stacks in words.
 pub(super) fn stacks(count: u64) -> String {
     match count {
         1 => "1 stack".to_owned(),
@@ -97,7 +96,6 @@ pub(super) fn stacks(count: u64) -> String {
     }
 }
 
-/// Returns a number of files in words.
 pub(super) fn files(count: u64) -> String {
     match count {
         1 => "1 file".to_owned(),
@@ -105,7 +103,6 @@ pub(super) fn files(count: u64) -> String {
     }
 }
 
-/// Returns a number of further tries in words.
 pub(super) fn tries(count: u64) -> String {
     match count {
         1 => "1 retry".to_owned(),
@@ -113,7 +110,6 @@ pub(super) fn tries(count: u64) -> String {
     }
 }
 
-/// Returns a number of requests in words.
 pub(super) fn requests(count: u64) -> String {
     match count {
         1 => "1 request".to_owned(),
@@ -121,7 +117,7 @@ pub(super) fn requests(count: u64) -> String {
     }
 }
 
-/// Returns a time in words, in its largest unit.
+/// Formats a duration in its largest unit.
 pub(super) fn seconds(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{:.1} s", time.as_secs_f64()),

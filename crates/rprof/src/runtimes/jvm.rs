@@ -1,7 +1,7 @@
-//! Java machines that run already, asked for a perf map by HotSpot's attach protocol ([`attach`](super::attach)).
+//! Requests perf maps from running JVMs by HotSpot's attach protocol ([`attach`](super::attach)).
 //!
-//! Nothing of the process is executed. A process that has the rights of several users is left alone, and so is one that has no
-//! handler for SIGQUIT: the signal would end it.
+//! No code of the process is run. Skips processes with privileges of several users, and processes
+//! without a SIGQUIT handler, which the signal would kill.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::attach::{AttachError, Machine};
 /// Time limit for all answers together.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Maximum number of Java machines that are asked.
+/// Maximum number of JVMs asked.
 const MAX_MACHINES: usize = 64;
 
-/// Asks all Java machines among these processes to write their perf maps. Returns one sentence about each.
+/// Makes all JVMs among these processes write perf maps. Returns one message per JVM.
 pub(super) fn ask(proc: &Procfs, pids: &[u32]) -> Vec<String> {
     let machines = pids.iter().copied().filter(|pid| is_java(*pid));
     let machines: Vec<u32> = machines.take(MAX_MACHINES).collect();
@@ -42,22 +42,22 @@ pub(super) fn ask(proc: &Procfs, pids: &[u32]) -> Vec<String> {
     })
 }
 
-/// Returns true if a process has loaded HotSpot, or a machine with a library of the same name.
+/// Returns true if a process has loaded HotSpot, or another library named `libjvm.so`.
 fn is_java(pid: u32) -> bool {
     let mut mappings = Vec::new();
     let read = MapsReader::new().read_without_build_ids(pid, &mut mappings);
     read.is_ok() && mappings.iter().any(|m| m.path.ends_with(b"/libjvm.so"))
 }
 
-/// Asks one machine. Returns the name of its perf map; the error is in words.
+/// Asks one JVM. Returns the name of its perf map.
 fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let id = raw.ok_or("it has no process id")?;
-    // First of all: while this process lives, its number leads to no other.
+    // First of all: the pidfd protects against reuse of the process id.
     let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it exited")?;
     let files =
         FileView::of_process(pid).map_err(|error| format!("cannot access its files: {error}"))?;
-    // Again, now that the number can mean no other process.
+    // Check again, now that the id cannot be reused.
     if !is_java(pid) {
         return Err("it exited".to_owned());
     }
@@ -94,7 +94,7 @@ fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
     }
 }
 
-/// Returns the user of a process, if it has the rights of no others.
+/// Returns the user of a process, if it has no privileges of others.
 fn only_user(status: &TaskStatus) -> Option<u32> {
     let one =
         |[first, others @ ..]: [u32; 4]| others.iter().all(|id| *id == first).then_some(first);
@@ -102,7 +102,6 @@ fn only_user(status: &TaskStatus) -> Option<u32> {
     one(status.users?)
 }
 
-/// Returns true if a process has a handler for SIGQUIT.
 fn catches_sigquit(status: &TaskStatus) -> bool {
     let bit = 1 << (Signal::QUIT.as_raw() - 1);
     status

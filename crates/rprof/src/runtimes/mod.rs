@@ -1,7 +1,7 @@
-//! `--runtimes`: runtimes are made to write the names of the code that they compile.
+//! `--runtimes`: makes runtimes write symbols of the code that they compile.
 //!
-//! A command gets variables in its environment; Java machines that run already are asked for their names in the end.
-//! Nothing of this happens without the flag, and all of it is told.
+//! Sets variables for a command, and asks running JVMs at the end. This happens only with the flag,
+//! and each step is reported.
 
 mod attach;
 mod environment;
@@ -20,24 +20,24 @@ use crate::cli::TargetArgs;
 use crate::messages::say;
 use environment::Change;
 
-/// Most processes that are looked at for Java machines.
+/// Maximum number of processes searched for JVMs.
 const MOST_PROCESSES: usize = 1024;
 
-/// Most names of files in one message.
+/// Maximum number of file names in a message.
 const MOST_NAMES: usize = 4;
 
-/// Changes for the command's environment, and processes whose runtimes are asked.
+/// Environment changes for the command, and processes to ask.
 #[derive(Debug)]
 pub(crate) struct Runtimes {
     changes: Vec<Change>,
-    /// Reason for which Erlang is not among them, if there is an Erlang.
+    /// Reason why Erlang gets no option, if there is an Erlang.
     without_erlang: Option<String>,
     processes: Vec<u32>,
     started: SystemTime,
 }
 
 impl Runtimes {
-    /// Prepares what is to be set and whom to ask.
+    /// Prepares the variables and the list of processes.
     pub(crate) fn new(target: &TargetArgs, has_command: bool) -> Runtimes {
         let (mut changes, mut without_erlang) = (Vec::new(), None);
         if has_command {
@@ -59,12 +59,11 @@ impl Runtimes {
         }
     }
 
-    /// Returns the variables for the command's environment.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
         (self.changes.iter()).map(|change| (change.variable, change.value.as_os_str()))
     }
 
-    /// Says what is set.
+    /// Reports the variables set.
     pub(crate) fn say_what_is_set(&self) {
         if !self.changes.is_empty() {
             let set: Vec<String> = self.changes.iter().map(ToString::to_string).collect();
@@ -78,7 +77,7 @@ impl Runtimes {
         }
     }
 
-    /// Says which of the processes that run already cannot be made to write names any more.
+    /// Reports running processes that cannot write symbols any more.
     pub(crate) fn say_what_is_too_late(&self) {
         let proc = Procfs::new("/proc");
         for note in started::notes(&proc, &with_descendants(&proc, self.processes.clone())) {
@@ -86,8 +85,8 @@ impl Runtimes {
         }
     }
 
-    /// Asks the Java machines among the recorded processes for the names of their code; `command` is the command, if it
-    /// still runs. They and the processes that they have started are asked at the same time, within a few seconds.
+    /// Asks the JVMs among the recorded processes and their descendants to write symbols, all at
+    /// once and within seconds. `command` is the command, if it still runs.
     pub(crate) fn ask_jvms(&self, command: Option<u32>, quiet: bool) {
         let proc = Procfs::new("/proc");
         let mut all = self.processes.clone();
@@ -99,7 +98,7 @@ impl Runtimes {
         }
     }
 
-    /// Says which files were written by the runtimes and are still there.
+    /// Reports files that runtimes wrote and left.
     pub(crate) fn say_what_was_written(&self, summary: &Summary) {
         let is_told = |path: &PathBuf| {
             let name = path.file_name().and_then(OsStr::to_str).unwrap_or("");
@@ -147,7 +146,7 @@ impl Runtimes {
     }
 }
 
-/// Adds the processes that some processes have started, and those that these have, up to a limit.
+/// Adds descendants of the processes, up to a limit.
 fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
     let mut at = 0;
     while let Some(pid) = all.get(at).copied().filter(|_| at < MOST_PROCESSES) {
@@ -162,7 +161,7 @@ fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
     all
 }
 
-/// Returns the first of some paths, and how many more there are.
+/// Lists the first paths, and counts the rest.
 fn listed(paths: &[PathBuf]) -> String {
     let shown = paths.iter().take(MOST_NAMES);
     let shown: Vec<String> = shown.map(|path| path.display().to_string()).collect();

@@ -1,4 +1,4 @@
-//! [`Job`]: what to count and how often, from the arguments.
+//! [`Job`]: events and repetitions, from the arguments.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::event_list;
 use crate::messages::{Failure, say};
 use crate::versus::commands;
 
-/// Events that are counted if none is named. Those of the kernel first, which every machine has.
+/// Default events. Kernel events come first, as every machine has them.
 const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
      branch-misses,cache-references,cache-misses";
 
-/// Runs of each command that are compared, if nothing else is said.
+/// Default number of runs of each compared command.
 const COMPARED_RUNS: u32 = 10;
 
-/// Place of the result.
+/// Destination of the result.
 #[derive(Clone, Debug)]
 pub(super) enum To {
     StandardError,
@@ -29,24 +29,23 @@ pub(super) enum To {
     Append(PathBuf),
 }
 
-/// Number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     Times(u32),
     For(Duration),
 }
 
-/// Job of a count: events, repeats, and where the result goes.
+/// Job: events, repetitions, and destination.
 pub(super) struct Job {
     pub(super) options: SessionOptions,
-    /// None, one, or two to be compared.
+    /// None, one, or two to compare.
     pub(super) commands: Vec<Vec<OsString>>,
     pub(super) per: Per,
     pub(super) repeat: Repeat,
     pub(super) warmup: u32,
     pub(super) prepare: Option<String>,
     pub(super) counts_failures: bool,
-    /// Events may be counted in turns, and their counts be extrapolated.
+    /// Multiplex events, and extrapolate their counts.
     pub(super) multiplex: bool,
     pub(super) delay: Option<Duration>,
     pub(super) timeout: Option<Duration>,
@@ -121,7 +120,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Refuses what cannot be done together.
+    /// Rejects contradicting options.
     fn check(&self) -> Result<(), Failure> {
         let is_one = self.repeat == Repeat::Times(1);
         if self.commands.is_empty() && !is_one {
@@ -159,14 +158,14 @@ impl Job {
         Ok(())
     }
 
-    /// Returns true if intervals without end would be kept for a file.
+    /// Returns true if endless intervals would be collected for a file.
     fn is_endless_document(&self) -> bool {
         let is_bounded =
             self.timeout.is_some() || self.most_intervals.is_some() || !self.commands.is_empty();
         self.interval.is_some() && matches!(self.to, To::File(_)) && !is_bounded
     }
 
-    /// Returns true if the command must not print where the result goes.
+    /// Returns true if the result goes to standard output, where the command must not print.
     pub(super) fn takes_stdout(&self) -> bool {
         matches!(self.to, To::StandardOutput)
     }
@@ -187,12 +186,11 @@ impl StatArgs {
     }
 }
 
-/// Returns the events that are counted if none is named.
 pub(crate) fn default_events() -> Result<Vec<Event>, Failure> {
     event_list::parse(&[DEFAULT_EVENTS.to_owned()])
 }
 
-/// Returns the events that were named, or those of the metrics that were, or the usual ones.
+/// Returns the given events, the events of the given metrics, or the default.
 fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
     let counting = &args.counting;
     let mut list = match (counting.event.is_empty(), counting.metrics.is_empty()) {

@@ -1,4 +1,4 @@
-//! Events that could not be counted, and why.
+//! Reports events that could not be counted.
 
 use rprof_counting::{EventState, Part, Per};
 use rprof_perf_event::errno::is_missing_event;
@@ -8,9 +8,9 @@ use super::reasons::reason;
 use super::runs::{Measured, Side, command_text, ended};
 use crate::messages::say;
 
-/// Says what could not be counted, and which runs are left out.
+/// Prints uncounted events and failed runs.
 pub(super) fn explain(job: &Job, measured: &Measured) {
-    // Both sides are counted in the same way.
+    // Both sides count the same way.
     if let Some(side) = measured.sides.first() {
         lines(side).iter().for_each(say);
     }
@@ -35,7 +35,6 @@ pub(super) fn explain(job: &Job, measured: &Measured) {
     }
 }
 
-/// Returns a line for each cause.
 fn lines(side: &Side) -> Vec<String> {
     let mut lines: Vec<String> = side.notices.iter().map(ToString::to_string).collect();
     let (mut absent, mut hidden) = (Vec::new(), Vec::new());

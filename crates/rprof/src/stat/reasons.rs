@@ -1,9 +1,8 @@
-//! Reasons for which events are not counted.
+//! Reasons for uncounted events.
 
 use rprof_counting::EventState;
 use rprof_counting::session::CountedEvent;
 
-/// Returns why an event is not counted.
 pub(super) fn reason(event: &CountedEvent) -> String {
     match &event.state {
         EventState::Counted => "counted".to_owned(),
@@ -11,7 +10,7 @@ pub(super) fn reason(event: &CountedEvent) -> String {
             Some(_) => "it belongs to CPUs that are not counted".to_owned(),
             None => "all targets had exited".to_owned(),
         },
-        // A package has no threads.
+        // Package events cannot be counted for threads.
         EventState::Refused(_) if event.event.cpus().is_some() => {
             "it counts whole sockets or kinds of cores, not threads; use -a".to_owned()
         }

@@ -1,4 +1,4 @@
-//! Runs: one, and all of them, in turns where there are two commands.
+//! Runs commands, two of them in turns.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -28,20 +28,19 @@ pub(super) struct Side {
     pub(super) events: Vec<CountedEvent>,
     pub(super) notices: Vec<Notice>,
     pub(super) runs: Vec<Run>,
-    /// Events by the run in which they are counted, where one run does not count all of them.
+    /// Events of each pass, if one run cannot count all events.
     pub(super) passes: Vec<Vec<usize>>,
-    /// Statuses of runs that failed or were killed, which are not counted.
+    /// Statuses of failed or killed runs, which are not counted.
     pub(super) left_out: Vec<ExitStatus>,
 }
 
-/// All runs.
 pub(super) struct Measured {
     pub(super) sides: Vec<Side>,
-    /// Status of the run that decides on rprof's own: the last one, or the first that failed.
+    /// Status that decides rprof's own: the last one, or the first failure.
     pub(super) last_status: Option<ExitStatus>,
 }
 
-/// Runs everything, two commands in turns whose order alternates, so that what drifts is the same for both.
+/// Runs everything. Two commands run in turns with alternating order, so that drift affects both.
 pub(super) fn measure(
     job: &Job,
     signals: &Signals,
@@ -112,7 +111,7 @@ impl Job {
 }
 
 impl Measured {
-    /// Takes down the status of one run of many: that of the first which failed stays.
+    /// Stores the status of a run, unless an earlier one failed.
     fn note(&mut self, run: &Run) {
         let has_failed = self.last_status.is_some_and(|status| !status.success());
         if !has_failed {
@@ -120,7 +119,7 @@ impl Measured {
         }
     }
 
-    /// Keeps the runs of a round, unless one of them failed: the others have nothing to be compared with then.
+    /// Keeps the runs of a round, unless one failed: the others then have no counterpart.
     fn keep(&mut self, job: &Job, runs: Vec<Option<Run>>, is_repeated: bool) {
         let is_good = |run: &Run| {
             let status = run.status;
@@ -141,7 +140,7 @@ impl Measured {
 }
 
 impl Side {
-    /// Returns a side of the same command, whose runs are not kept.
+    /// Returns a side with the same command and no runs.
     fn copy(side: &Side) -> Side {
         Side {
             command: side.command.clone(),
@@ -150,7 +149,7 @@ impl Side {
     }
 }
 
-/// Runs what is to be run before each run.
+/// Runs the `--prepare` script.
 fn prepare(job: &Job) -> Result<(), Failure> {
     let Some(script) = &job.prepare else {
         return Ok(());
@@ -169,7 +168,7 @@ fn prepare(job: &Job) -> Result<(), Failure> {
     }
 }
 
-/// Counts one run: by several that count a part of the events each, where that is asked for and has to be.
+/// Counts one run, or several passes with a part of the events each (`--multiplex=no`).
 fn one_run(
     job: &Job,
     signals: &Signals,
@@ -197,7 +196,7 @@ fn one_run(
     in_passes(job, signals, side)
 }
 
-/// Counts a run for each pass, and puts them together. The times are those of the first, unless a later one fails.
+/// Runs each pass, and joins the counts. Times come from the first pass, unless a later one fails.
 fn in_passes(job: &Job, signals: &Signals, side: &Side) -> Result<Run, Failure> {
     let mut first: Option<Run> = None;
     let mut passes = Vec::new();
@@ -230,7 +229,7 @@ fn in_passes(job: &Job, signals: &Signals, side: &Side) -> Result<Run, Failure> 
     Ok(run)
 }
 
-/// Opens the counters of a run, whose command waits.
+/// Opens the counters of a run. The command waits.
 fn open(job: &Job, options: &SessionOptions, side: &Side) -> Result<CountingSession, Failure> {
     match side.command.split_first() {
         None => CountingSession::attach(options),
@@ -242,20 +241,20 @@ fn open(job: &Job, options: &SessionOptions, side: &Side) -> Result<CountingSess
     .map_err(failed)
 }
 
-/// Lets a run go on to its end.
+/// Counts a run to its end.
 fn counted(
     job: &Job,
     signals: &Signals,
     session: &mut CountingSession,
     on_interval: OnInterval<'_>,
 ) -> Result<Run, Failure> {
-    // Once it is started it counts: what happens before the first look belongs to the first interval.
+    // Read before the start: early counts belong to the first interval.
     let before = session.read();
     session.start().map_err(failed)?;
     Watch::new(job, signals, session, before).until_end(session, on_interval)
 }
 
-/// Gives a command that cannot be executed the exit status of a shell, and words other failures.
+/// Words failures. A command that cannot be executed gets a shell's exit status.
 fn failed(error: CountError) -> Failure {
     match &error {
         CountError::Exec(exec) => {
@@ -290,7 +289,7 @@ pub(super) fn ended(status: ExitStatus) -> String {
     }
 }
 
-/// Returns a command as one line, for titles.
+/// Returns a command as one line.
 pub(super) fn command_text(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     clean(&brief(&words.join(" "))).into_owned()

@@ -1,4 +1,4 @@
-//! `rprof top`: what runs now.
+//! `rprof top`: shows where time goes now.
 //!
 //! ```text
 //!   Recording --> LiveAnalysis (and RecentRecords) --> Looks --> batch: a table for each interval, on this thread
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     }
 }
 
-/// Refuses what means nothing here.
+/// Rejects options without meaning here.
 fn check(args: &TopArgs) -> Result<(), Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     match args.sampling.call_graph {
