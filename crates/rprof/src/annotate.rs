@@ -91,7 +91,6 @@ fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     }
 }
 
-/// Annotates the named function, or the hottest ones.
 fn annotate(
     annotator: &Annotator<'_>,
     profile: &Profile,

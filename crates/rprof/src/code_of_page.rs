@@ -21,7 +21,6 @@ use crate::messages::{Failure, say};
 #[derive(Default)]
 pub(crate) struct CodeOfPage {
     pub(crate) functions: Vec<AnnotatedFunction>,
-    /// True if the page shows kernel addresses.
     pub(crate) holds_kernel_addresses: bool,
 }
 

@@ -93,7 +93,6 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     Ok(0)
 }
 
-/// Writes expected and measured shares.
 fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
     let Some(event) = profile.main_event() else {
         return Ok(());

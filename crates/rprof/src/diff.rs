@@ -61,7 +61,6 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
     request.run(&old, &new)
 }
 
-/// Options of a comparison by `diff` or `gate`.
 pub(crate) struct Request<'a> {
     pub(crate) judging: &'a JudgingArgs,
     pub(crate) shown: &'a ShownArgs,
@@ -130,7 +129,6 @@ impl Request<'_> {
         Ok(status)
     }
 
-    /// Returns the comparison options.
     pub(crate) fn options(&self) -> CompareOptions {
         let judging = self.judging;
         CompareOptions {
@@ -320,7 +318,6 @@ impl Request<'_> {
     }
 }
 
-/// Returns the line about hidden rows.
 fn rest(count: usize, why: Hidden) -> String {
     match (why, count) {
         (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
@@ -337,7 +334,6 @@ fn rest(count: usize, why: Hidden) -> String {
     }
 }
 
-/// Default number of rows on a terminal.
 const ROWS_ON_TERMINAL: usize = 30;
 
 fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {

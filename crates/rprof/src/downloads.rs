@@ -56,7 +56,6 @@ impl Downloads {
         &self.client
     }
 
-    /// Prints fetched, missing and failed downloads.
     pub(crate) fn print_summary(self) {
         self.over.store(true, Ordering::SeqCst);
         if let Some(bar) = &self.bar {
@@ -121,7 +120,6 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
     lines
 }
 
-/// Joins the first names, and counts the rest.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 5;
     let shown = names

@@ -80,10 +80,8 @@ impl PictureSource {
     }
 }
 
-/// Default recording.
 const DEFAULT_INPUT: &str = "perf.data";
 
-/// Facts about the drawn recordings.
 #[derive(Default)]
 pub(crate) struct About {
     /// Recorded command or target; empty if unknown.
@@ -100,7 +98,6 @@ pub(crate) struct About {
 
 /// Picture of a profile: flame graph or page.
 pub(crate) trait Picture {
-    /// Returns the analysis options.
     fn options(&self) -> Options;
 
     /// Draws a profile, which may be empty.
@@ -295,7 +292,6 @@ fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
     }
 }
 
-/// Draws a fresh recording, and prints its losses.
 fn draw_recording(
     request: &Request<'_>,
     picture: &impl Picture,
@@ -365,7 +361,6 @@ pub(crate) fn title(about: &About, other: &str) -> String {
     }
 }
 
-/// Shortens a command to the length of a title.
 fn shorten(command: &str) -> String {
     const MOST: usize = 100;
     match command.char_indices().nth(MOST) {

@@ -35,7 +35,6 @@ pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds a filter to tracepoints.
 pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
     if events.is_empty() {
         return Err(usage(format!(

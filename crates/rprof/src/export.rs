@@ -29,7 +29,6 @@ const SUFFIXES: &[(&str, &str)] = &[
     (".svg", "svg"),
 ];
 
-/// Formats with sample labels.
 const LABELLED: [&str; 2] = ["pprof", "otlp"];
 
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
@@ -109,7 +108,6 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Returns the analysis options for a format.
 pub(crate) fn options_for(input: &InputArgs, content: Content, export: &ExportOptions) -> Options {
     let by_thread = export.labels.iter().any(|label| label.is_by_thread());
     let by_cpu = export.labels.contains(&SampleLabel::Cpu);
@@ -144,7 +142,6 @@ fn write(
     }
 }
 
-/// Returns the format by the file name's suffix.
 fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
     let name = path.to_string_lossy();
     let known = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));

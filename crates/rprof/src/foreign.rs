@@ -20,7 +20,6 @@ pub(crate) struct ForeignProfile {
     text: Box<dyn BufRead>,
 }
 
-/// Format of another tool's profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Folded,

@@ -54,7 +54,6 @@ struct Header {
     quality: Option<Vec<(String, String)>>,
     events: Vec<Event>,
     images: Vec<Image>,
-    /// AUX traces and their gaps.
     #[serde(skip_serializing_if = "Option::is_none")]
     aux_trace: Option<String>,
     /// Files embedded in the recording.

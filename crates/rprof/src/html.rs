@@ -37,13 +37,11 @@ pub(crate) fn run(args: &HtmlArgs) -> Outcome {
     drawing::run(&request, &page)
 }
 
-/// Page, and the baseline recording.
 struct Page<'a> {
     args: &'a HtmlArgs,
     old: Option<Profile>,
 }
 
-/// Returns the analysis options of a page.
 fn options(args: &HtmlArgs) -> Options {
     Options {
         addresses: !args.no_lines,

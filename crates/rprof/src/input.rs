@@ -92,7 +92,6 @@ fn neither(error: &rprof_perfdata::Error) -> Failure {
 }
 
 impl FilterArgs {
-    /// Returns the filter of these arguments and events.
     pub(crate) fn filter(&self, events: &[String]) -> Filter {
         Filter {
             comms: self.comm.clone(),
@@ -326,7 +325,6 @@ impl Symbols {
         rprof_analysis::analyse(data, &self.symbolizer, options)
     }
 
-    /// Prints the summary of downloads.
     pub(crate) fn finish(self) {
         if let Some(downloads) = self.downloads {
             downloads.print_summary();
@@ -363,7 +361,6 @@ impl SymbolArgs {
         self.symbolizer_builder(lines, locates, downloads).build()
     }
 
-    /// Returns the builder of a [`symbolizer`](Self::symbolizer).
     pub(crate) fn symbolizer_builder(
         &self,
         lines: bool,
@@ -388,7 +385,6 @@ impl SymbolArgs {
             .remote(downloads.map(Downloads::remote))
     }
 
-    /// Creates the debuginfod client, if `--debuginfod` was given.
     pub(crate) fn downloads(&self, quiet: bool) -> Result<Option<Downloads>, Failure> {
         match self.debuginfod && !self.no_debuginfod {
             true => Downloads::new(quiet).map(Some),

@@ -15,7 +15,6 @@ use crate::cli::{HeaderFormat, ListArgs};
 use crate::messages::{Failure, say};
 use crate::pager::show;
 
-/// Filter by kind, name and availability.
 struct Filter {
     kinds: Vec<ListKind>,
     names: Vec<String>,
@@ -92,7 +91,6 @@ fn reason(availability: Availability) -> String {
     }
 }
 
-/// Returns the error of an empty list.
 fn nothing(filter: &Filter, no_tracepoints: Option<&TracefsError>) -> Failure {
     let mut message = match filter.names.as_slice() {
         [] => "there are no such events here".to_owned(),

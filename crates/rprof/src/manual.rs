@@ -344,7 +344,6 @@ pub(crate) fn sections(command: &str) -> String {
     page
 }
 
-/// Escapes man(7) requests and escapes.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = text

@@ -53,7 +53,6 @@ impl Failure {
         }
     }
 
-    /// Returns the error with its causes.
     pub(crate) fn text(&self) -> String {
         full_text(&self.error)
     }
@@ -89,7 +88,6 @@ fn full_text(error: &anyhow::Error) -> String {
     text
 }
 
-/// Returns true if a closed pipe caused the error.
 pub(crate) fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.into_iter().any(|cause| {

@@ -77,7 +77,6 @@ fn is_no_command(word: &OsStr) -> bool {
     is_plain && !is_program() && !is_script()
 }
 
-/// Rejects a recording given as the command to record.
 pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
     match command.first() {
         Some(word) if is_recording(word) => {

@@ -48,7 +48,6 @@ fn sentence<'n>(
     }
 }
 
-/// Returns a function name without its path.
 fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }

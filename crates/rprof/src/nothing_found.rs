@@ -68,7 +68,6 @@ struct Given {
     listed_by: &'static str,
 }
 
-/// Maximum number of filter values in a message.
 const MAX_VALUES: usize = 8;
 
 fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {

@@ -94,7 +94,6 @@ impl Output {
     }
 }
 
-/// Fails if standard output is closed.
 pub(crate) fn check_standard_output() -> Result<(), Failure> {
     match standard_output_was_closed() {
         true => Err(anyhow::anyhow!(

@@ -23,7 +23,6 @@ pub(crate) enum Owner {
 /// same lookups every two seconds.
 static KNOWN: Mutex<BTreeMap<String, Option<Owner>>> = Mutex::new(BTreeMap::new());
 
-/// Maximum number of cached owners.
 const MOST_KNOWN: usize = 1000;
 
 /// Returns the owner of an object, if a package installed it. Without `in_all`, only packages with
@@ -182,10 +181,8 @@ fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     Some(package_name(list).to_owned())
 }
 
-/// Possible paths of a file.
 struct Wanted<'a> {
     paths: Vec<&'a str>,
-    /// Ends of matching lines.
     line_ends: Vec<String>,
 }
 

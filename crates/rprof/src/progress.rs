@@ -56,7 +56,6 @@ impl WorkLine {
         WorkLine { bar }
     }
 
-    /// Sets the current step.
     pub(crate) fn say(&self, what: &str) {
         if let Some(bar) = &self.bar {
             // Names are untrusted here as in messages.
@@ -77,7 +76,6 @@ impl Drop for WorkLine {
     }
 }
 
-/// Writer that shows the number of written bytes.
 pub(crate) struct CountedWriter<'a> {
     out: &'a mut dyn Write,
     line: &'a WorkLine,
@@ -119,7 +117,6 @@ impl Write for CountedWriter<'_> {
     }
 }
 
-/// Progress line of a recording.
 pub(crate) struct ProgressLine {
     bar: Option<ProgressBar>,
 }

@@ -34,7 +34,6 @@ use crate::terminal::Terminal;
 use crate::waits;
 use crate::watching::{StopReason, Times, wait_for_command, watch};
 
-/// Records to the given output.
 pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorded, Failure> {
     let to = destination(output)?;
     let stacks = args.sampling.wants_stacks();
@@ -68,7 +67,6 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     record(job)
 }
 
-/// Target, settings and destination of a recording.
 pub(crate) struct Job {
     pub(crate) builder: SessionBuilder,
     pub(crate) command: Vec<OsString>,
@@ -91,7 +89,6 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Builds the job from the arguments.
     pub(crate) fn new(
         target: &TargetArgs,
         sampling: &SamplingArgs,
@@ -130,7 +127,6 @@ impl Job {
     }
 }
 
-/// Builds a session from the arguments.
 pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
     let mut builder = Session::builder()
         .callchains(stacks)
@@ -226,7 +222,6 @@ pub(crate) struct Destination {
     rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
     embedding: Embedding,
-    /// Count events beside the samples.
     counts: bool,
 }
 
@@ -320,9 +315,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
 pub(crate) struct Recorded {
     /// Exit status of rprof: the command's status, or 0 without a command.
     pub(crate) status: u8,
-    /// True if a signal ended the recording.
     pub(crate) is_interrupted: bool,
-    /// Summary of the recording, or its error.
     pub(crate) summary: Result<Summary, RecordError>,
 }
 

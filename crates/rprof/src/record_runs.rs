@@ -65,7 +65,6 @@ fn usage(message: &'static str) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// File names of all runs.
 enum Names {
     /// `1.data`, `2.data`, … in a folder.
     In(PathBuf),

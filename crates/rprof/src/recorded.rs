@@ -56,7 +56,6 @@ pub(crate) fn facts(data: &PerfData) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the parts that all recordings share.
 pub(crate) fn in_common(places: &[Vec<String>]) -> Vec<String> {
     let Some((first, others)) = places.split_first() else {
         return Vec::new();
@@ -183,7 +182,6 @@ impl Target {
     }
 }
 
-/// Returns the short form of a long target option.
 fn letter(long: &str) -> Option<char> {
     Some(match long {
         "all-cpus" => 'a',
@@ -242,7 +240,6 @@ fn process_names(data: &PerfData, pids: &[String]) -> BTreeMap<String, String> {
     names
 }
 
-/// Returns the recorded command in a recorder's command line.
 fn recorded_command(line: &[String]) -> &[String] {
     let mut parts = line.splitn(2, |word| word == "--");
     match parts.nth(1) {

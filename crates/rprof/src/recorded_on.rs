@@ -10,7 +10,6 @@ use crate::recorded;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedOn {
     cpu: Option<String>,
-    /// Online CPUs.
     cpus: Option<String>,
     kernel: Option<String>,
     /// Seconds from the first to the last sample; `None` if a command's exit ended the recording.

@@ -208,7 +208,6 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
     }
 }
 
-/// Words why stacks are incomplete.
 fn in_words(cause: StackCause) -> &'static str {
     match cause {
         StackCause::StackEnded => "deeper than the copied part of the stack",
@@ -225,7 +224,6 @@ fn in_words(cause: StackCause) -> &'static str {
     }
 }
 
-/// Returns a remedy for incomplete stacks.
 fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
     match cause {
@@ -252,7 +250,6 @@ fn shown(path: &Path) -> String {
     brief(&path.to_string_lossy())
 }
 
-/// Words a notice about files that reports need.
 fn noticed(notice: &Notice) -> String {
     match notice {
         Notice::ImagesEmbedded {
@@ -333,7 +330,6 @@ fn noticed(notice: &Notice) -> String {
     }
 }
 
-/// Words a limit that was reached `times` times.
 fn limited(limit: Limit, times: u64) -> String {
     let n = HumanCount(times);
     match limit {
@@ -392,7 +388,6 @@ fn limited(limit: Limit, times: u64) -> String {
     }
 }
 
-/// Adds losses by CPU.
 fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     let by_cpu = |losses: &[(u32, u64)]| {
         let cpus: Vec<String> = (losses.iter())
@@ -459,7 +454,6 @@ pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
     })
 }
 
-/// Words the size and gaps of a trace.
 fn traced(trace: &AuxTally) -> String {
     match (trace.pieces, trace.has_gaps()) {
         (0, _) => "nothing was traced".to_owned(),

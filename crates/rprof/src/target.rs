@@ -118,10 +118,8 @@ impl TargetArgs {
     }
 }
 
-/// Maximum number of processes in a remark.
 const MOST_NAMED: usize = 5;
 
-/// Returns a process id with its name.
 fn named(proc: &Procfs, pid: u32) -> String {
     match proc.comm(pid, pid) {
         Some(comm) => format!("{pid} ({})", brief(&String::from_utf8_lossy(&comm))),
@@ -153,7 +151,6 @@ fn descendants(proc: &Procfs, of: &[u32]) -> Vec<u32> {
     found.into_iter().filter(|pid| !of.contains(pid)).collect()
 }
 
-/// Returns a user id, by name or number.
 fn user_id(user: &str) -> Result<u32, Failure> {
     if let Ok(number) = user.parse() {
         return Ok(number);

@@ -19,7 +19,6 @@ use crate::output::{Output, write_to};
 /// Size above which GitHub drops the whole step summary, in bytes.
 const MOST_SUMMARY: u64 = 1 << 20;
 
-/// Variable with the file of the step summary.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Checks that the reports can be written, before recording or reading.
@@ -35,13 +34,11 @@ pub(crate) fn check(told: &ToldArgs) -> Result<(), Failure> {
 /// Requested reports and their subject.
 pub(crate) struct Reports<'a> {
     pub(crate) told: &'a ToldArgs,
-    /// Name of the comparison, if given.
     pub(crate) name: Option<String>,
     /// State how many runs would show how much.
     pub(crate) plans: bool,
     pub(crate) filter: &'a FilterArgs,
     pub(crate) events: &'a [String],
-    /// A recording of the new side.
     pub(crate) new: Option<&'a Path>,
 }
 
@@ -117,7 +114,6 @@ fn append_summary(text: &[u8]) -> Result<(), Failure> {
         .with_context(cannot)?)
 }
 
-/// Lines of functions of one recording.
 struct FunctionLines {
     profile: Option<Profile>,
 }
@@ -157,7 +153,6 @@ impl FunctionLines {
     }
 }
 
-/// Returns the start line of a function.
 fn start_line(profile: &Profile, function: usize) -> Option<u32> {
     let entries = profile.aggregated.iter();
     let frames = entries.flat_map(|entry| profile.frames(entry.stack));
@@ -167,7 +162,6 @@ fn start_line(profile: &Profile, function: usize) -> Option<u32> {
     Some(frame.start_line)
 }
 
-/// Returns the self weight of a function.
 fn weight_of(profile: &Profile, function: usize) -> u64 {
     let ends_there = |stack| {
         let leaf = profile.frames(stack).last();

@@ -16,7 +16,6 @@ use crate::input::{Input, open_input};
 use crate::messages::Failure;
 use crate::with_code::{CodeInput, WithCode, with_code};
 
-/// Requested function.
 struct Wanted {
     name: String,
     object: String,

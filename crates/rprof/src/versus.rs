@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use crate::messages::Failure;
 use crate::named_input::refuse_recording;
 
-/// Separator.
 const VERSUS: &str = ":::";
 
 /// Splits the words after a subcommand's options into none, one, or two commands.

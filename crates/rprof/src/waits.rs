@@ -23,7 +23,6 @@ fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Adds waits to a recording.
 pub(crate) fn add_to(
     builder: SessionBuilder,
     target: &TargetArgs,
@@ -45,7 +44,6 @@ pub(crate) fn add_to(
 }
 
 impl WaitArgs {
-    /// Returns the given flag.
     pub(crate) fn flag(&self) -> &'static str {
         match (self.wall, self.off_cpu) {
             (true, _) => "--wall",
@@ -114,7 +112,6 @@ impl WaitArgs {
         }
     }
 
-    /// Rejects a recording without the requested waits.
     pub(crate) fn check_recording(data: &PerfData, options: &Options) -> Result<(), Failure> {
         match options.waits.alone {
             true => check_events(data, &[WAITS.to_owned()]),
@@ -137,7 +134,6 @@ impl WaitArgs {
     }
 }
 
-/// Words the scheduler's run delay.
 pub(crate) fn run_delay(delay: &RunDelay) -> String {
     let who = match delay.threads {
         1 => "1 thread that existed throughout".to_owned(),
@@ -150,7 +146,6 @@ pub(crate) fn run_delay(delay: &RunDelay) -> String {
     )
 }
 
-/// Words the time of threads.
 pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
     let samples = match waits {
         1 => "1 sample".to_owned(),

@@ -26,9 +26,7 @@ pub(crate) enum StopReason {
     TargetsGone,
     /// A signal with this number came.
     Signal(i32),
-    /// `Times::duration` is over.
     Duration,
-    /// `--max-size` is reached.
     Full,
     Failed,
 }

@@ -38,7 +38,6 @@ impl WithCode<'_> {
     }
 }
 
-/// Reads recordings, and passes them to `then`.
 pub(crate) fn with_code<T>(
     input: &CodeInput<'_>,
     then: impl FnOnce(&WithCode<'_>) -> Result<T, Failure>,

@@ -66,7 +66,6 @@ fn render_reply(from: Duration) -> Duration {
     black_box(last)
 }
 
-/// CPU time of a function in one round.
 fn share(function: usize) -> Duration {
     ROUND * SHARES[function].1 as u32 / 100
 }

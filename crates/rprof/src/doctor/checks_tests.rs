@@ -2,7 +2,6 @@ use super::*;
 use crate::doctor::judge;
 use rprof_perf_event::Limits;
 
-/// Returns the facts of an unprivileged user on a usual machine.
 fn user(level: i32) -> Facts {
     Facts {
         user: Some(1000),

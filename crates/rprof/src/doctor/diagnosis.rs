@@ -19,7 +19,6 @@ impl State {
     }
 }
 
-/// Setting, limit or capability that affects recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     /// Stable name for programs.
@@ -27,7 +26,6 @@ pub(crate) struct Check {
     /// Subject for people.
     pub(crate) what: &'static str,
     pub(crate) state: State,
-    /// Value or result.
     pub(crate) found: String,
     /// Remedy with the least privilege.
     pub(crate) fix: Option<String>,

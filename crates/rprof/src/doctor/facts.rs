@@ -41,9 +41,7 @@ pub(super) struct Facts {
     pub(super) cpu_time_percent: Option<u32>,
     /// Limit of locked memory in bytes; `u64::MAX` for unlimited.
     pub(super) locked_memory: Option<u64>,
-    /// Soft and hard limit of open files.
     pub(super) open_files: Option<(u64, u64)>,
-    /// `kptr_restrict`.
     pub(super) kptr_restrict: Option<i32>,
     /// True if /proc/kallsyms shows addresses to this user.
     pub(super) kernel_addresses: bool,
@@ -56,7 +54,6 @@ pub(super) struct Facts {
     /// PMUs of the processor, by their names in sysfs.
     pub(super) pmus: Vec<String>,
     pub(super) cpus: usize,
-    /// `DEBUGINFOD_URLS`.
     pub(super) debuginfod: Option<String>,
 }
 
@@ -95,7 +92,6 @@ impl Facts {
         self.capabilities >> capability & 1 == 1
     }
 
-    /// Returns true if the capabilities allow sampling everything.
     pub(super) fn may_all(&self) -> bool {
         !self.in_user_namespace && (self.has(PERFMON) || self.has(SYS_ADMIN))
     }
@@ -108,7 +104,6 @@ fn capable_file(program: &Path) -> Option<u32> {
     Some(fs::metadata(program).ok()?.permissions().mode())
 }
 
-/// Returns the first line of a file.
 fn line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.lines().next()?.trim().to_owned())

@@ -12,9 +12,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `diagnosis` | checks and their states |
-//! | `facts` | settings, limits and rights, read from files |
+//! | `facts` | settings, limits and privileges, read from files |
 //! | `tries` | events opened as a test |
-//! | `checks` | the meaning of facts and tries, and remedies |
+//! | `checks` | conclusions and remedies |
 
 mod checks;
 mod diagnosis;
@@ -35,7 +35,6 @@ use diagnosis::{Check, Diagnosis, State};
 use facts::Facts;
 use tries::Tries;
 
-/// Widths of the state and subject columns.
 const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
@@ -66,7 +65,6 @@ fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     }
 }
 
-/// Stable JSON form.
 #[derive(Serialize)]
 struct Json<'p> {
     version: u32,

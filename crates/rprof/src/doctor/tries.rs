@@ -26,7 +26,6 @@ pub(super) struct Tries {
 const FIRST_OF_ITS_KIND: u64 = 0;
 
 impl Tries {
-    /// Opens all events.
     pub(super) fn make() -> Tries {
         let first_cpu = rprof_events::cpus::online()
             .ok()

@@ -28,7 +28,6 @@ impl Base {
         Ok(base)
     }
 
-    /// Finds the recordings of a folder, from any machine.
     pub(super) fn of_any_machine(folder: &Path) -> Result<Base, Failure> {
         if let Err(error) = std::fs::metadata(folder)
             && error.kind() == ErrorKind::NotFound

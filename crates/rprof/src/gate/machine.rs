@@ -14,18 +14,15 @@ use crate::output::write_to;
 pub(super) struct Machine {
     /// Processor model.
     cpu: String,
-    /// Online CPUs.
     cpus: usize,
     /// Frequency governors; `none` if the system does not set them.
     governor: String,
-    /// Kernel release.
     kernel: String,
     /// Hypervisor or container; `none` on bare metal.
     virtualization: String,
 }
 
 impl Machine {
-    /// Reads the properties of this machine.
     pub(super) fn here() -> Machine {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Machine {
@@ -57,7 +54,6 @@ impl Machine {
         serde_json::from_slice(&text).map(Some).map_err(unclear)
     }
 
-    /// Writes a machine file.
     pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
         write_to(path, |out| {
             serde_json::to_writer_pretty(&mut *out, self)?;
@@ -123,7 +119,6 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Returns the governors of all CPUs without duplicates.
 fn governors() -> Option<String> {
     let mut found: Vec<String> = (std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten())
         .filter_map(|entry| line(entry.path().join("cpufreq/scaling_governor").to_str()?))
@@ -133,7 +128,6 @@ fn governors() -> Option<String> {
     (!found.is_empty()).then(|| found.join("+"))
 }
 
-/// Returns the hypervisor and container of this machine.
 fn virtualization(cpuinfo: &str) -> String {
     let mut found = Vec::new();
     let is_guest = cpuinfo

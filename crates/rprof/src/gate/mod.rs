@@ -2,11 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `runs` | runs that are recorded one after the other, and signals meanwhile |
-//! | `base` | folders of recordings: which of them count, and keeping new ones |
-//! | `machine` | what this machine is, beside that of a base |
+//! | `runs` | recording of runs in turns, and signals |
+//! | `base` | folders of recordings: reading and saving |
+//! | `machine` | properties of this machine and of a base |
 //! | `calibrate` | `--calibrate` |
-//! | `request` | the comparison that is asked for |
+//! | `request` | the comparison |
 
 mod base;
 mod calibrate;

@@ -185,7 +185,6 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Waits for process exit, a signal, or the timeout.
     fn wait_for_end_or_signal(&self, process: Option<&OwnedFd>, timeout: Option<Timespec>) {
         let mut fds: Vec<PollFd<'_>> = process
             .map(|process| PollFd::new(process, PollFlags::IN))
@@ -220,7 +219,6 @@ fn listen(signal: &Arc<AtomicUsize>) -> io::Result<UnixStream> {
     Ok(wake)
 }
 
-/// Opens the children of a process.
 fn children_of(pid: Pid) -> Vec<OwnedFd> {
     let procfs = Procfs::default();
     let pid = pid.as_raw_nonzero().get().unsigned_abs();

@@ -71,7 +71,6 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Totals for the summary.
 #[derive(Default)]
 struct Sums {
     files: u64,
@@ -80,7 +79,6 @@ struct Sums {
     retries: u64,
     /// Samples refused by the server.
     refused: u64,
-    /// Unreadable files.
     unreadable: u64,
     /// Files deleted before they were sent.
     removed: u64,

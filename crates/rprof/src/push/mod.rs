@@ -2,10 +2,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `source` | a recording as what is sent: profile, labels, time |
-//! | `dry_run` | what would be sent, in words |
-//! | `follow` | files that a recorder finishes one after another |
-//! | `told` | what became of it, in words |
+//! | `source` | a recording prepared for sending |
+//! | `dry_run` | requests printed instead of sent |
+//! | `follow` | finished files of a running recorder |
+//! | `told` | messages about the outcome |
 
 mod dry_run;
 mod follow;
@@ -127,7 +127,6 @@ impl<'a> Pusher<'a> {
         Ok(report?.clone())
     }
 
-    /// Shows the progress.
     fn show(&self, line: &WorkLine, path: &Path, progress: Progress<'_>) {
         match progress {
             Progress::Sent(requests) => line.say(&format!(

@@ -10,17 +10,14 @@ use super::Pusher;
 use crate::Outcome;
 use crate::messages::{Failure, say};
 
-/// Totals over all profiles.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) lost: u64,
     pub(super) unsent: u64,
-    /// First reason for a loss.
     why: Option<String>,
 }
 
 impl Totals {
-    /// Adds a report, and prints it.
     pub(super) fn add(&mut self, path: &Path, pusher: &Pusher<'_>, report: &Report) {
         self.lost += report.lost;
         let path = path.display();
@@ -81,7 +78,6 @@ impl Totals {
     }
 }
 
-/// Formats a number of samples.
 pub(super) fn samples(count: u64) -> String {
     match count {
         1 => "1 sample".to_owned(),

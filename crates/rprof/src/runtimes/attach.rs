@@ -43,16 +43,11 @@ pub(super) struct Machine<'a> {
     pub(super) files: &'a FileView,
 }
 
-/// Failed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AttachError {
-    /// The JVM timed out.
     TimedOut,
-    /// Another process answered.
     AnotherProcess,
-    /// The JVM refused the command.
     Refused,
-    /// A system call failed.
     Io(String),
 }
 
@@ -160,7 +155,6 @@ struct Timed {
 }
 
 impl Timed {
-    /// Waits until the socket is ready.
     fn wait(&self, wanted: PollFlags) -> io::Result<()> {
         let left = self.until.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt;
 
-/// Change of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) variable: &'static str,

@@ -23,7 +23,6 @@ use environment::Change;
 /// Maximum number of processes searched for JVMs.
 const MOST_PROCESSES: usize = 1024;
 
-/// Maximum number of file names in a message.
 const MOST_NAMES: usize = 4;
 
 /// Environment changes for the command, and processes to ask.
@@ -63,7 +62,6 @@ impl Runtimes {
         (self.changes.iter()).map(|change| (change.variable, change.value.as_os_str()))
     }
 
-    /// Reports the variables set.
     pub(crate) fn say_what_is_set(&self) {
         if !self.changes.is_empty() {
             let set: Vec<String> = self.changes.iter().map(ToString::to_string).collect();
@@ -161,7 +159,6 @@ fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
     all
 }
 
-/// Lists the first paths, and counts the rest.
 fn listed(paths: &[PathBuf]) -> String {
     let shown = paths.iter().take(MOST_NAMES);
     let shown: Vec<String> = shown.map(|path| path.display().to_string()).collect();

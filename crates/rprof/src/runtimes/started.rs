@@ -8,7 +8,6 @@ use rprof_profile::Runtime;
 
 use crate::object_remedies;
 
-/// Maximum number of processes in messages.
 const MAX_NAMED: usize = 4;
 
 /// Returns a message for each process that `--runtimes` comes too late for.

@@ -25,7 +25,6 @@ pub(super) struct Line {
     pub(super) change: String,
     pub(super) interval: String,
     pub(super) verdict: String,
-    /// `None` if not compared.
     pub(super) compared: Option<(Compared, Verdict)>,
 }
 
@@ -36,7 +35,6 @@ pub(super) enum Judged {
     Inconclusive,
 }
 
-/// Limit and its outcome.
 pub(super) struct Judgement {
     pub(super) name: String,
     pub(super) share: f64,
@@ -131,14 +129,12 @@ pub(super) fn word(compared: &Compared, verdict: Verdict) -> &'static str {
     }
 }
 
-/// Formats change and interval.
 fn shown(compared: &Compared) -> (String, String) {
     let interval = compared.confidence_interval(CONFIDENCE);
     let ends = format!("[{}, {}]", change(interval.low), change(interval.high));
     (change(compared.ratio()), ends.replace(" %", ""))
 }
 
-/// Formats the mean and its standard error.
 fn cell(row: &Row) -> String {
     let Some(summary) = row.numbers().and_then(|numbers| Summary::of(&numbers)) else {
         return "–".to_owned();
@@ -155,7 +151,6 @@ fn cell(row: &Row) -> String {
     }
 }
 
-/// Judges all limits together.
 fn judgements(pairs: &[(&Row, &Row)], limits: &[Limit]) -> Vec<Judgement> {
     let compared: Vec<Option<Compared>> = (limits.iter())
         .map(|limit| {

@@ -71,7 +71,6 @@ fn plain(number: f64, row: &Row) -> (String, String) {
     }
 }
 
-/// Lines so far.
 struct Lines {
     csv: ::csv::Writer<Vec<u8>>,
 }

@@ -20,7 +20,6 @@ pub(super) fn figure(number: f64, unit: &Unit) -> String {
     }
 }
 
-/// Formats nanoseconds.
 pub(super) fn time(nanoseconds: f64) -> String {
     let (factor, unit) = match nanoseconds.abs() {
         n if n >= 1e9 => (1e9, "s"),

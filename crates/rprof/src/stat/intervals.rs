@@ -14,7 +14,6 @@ use crate::messages::Failure;
 use rprof_counting::Part;
 use rprof_export::clean::clean;
 
-/// Formatter of intervals.
 pub(super) struct Intervals<'a> {
     job: &'a Job,
     is_first: bool,

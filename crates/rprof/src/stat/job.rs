@@ -17,10 +17,8 @@ use crate::versus::commands;
 const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
      branch-misses,cache-references,cache-misses";
 
-/// Default number of runs of each compared command.
 const COMPARED_RUNS: u32 = 10;
 
-/// Destination of the result.
 #[derive(Clone, Debug)]
 pub(super) enum To {
     StandardError,
@@ -35,7 +33,6 @@ pub(super) enum Repeat {
     For(Duration),
 }
 
-/// Job: events, repetitions, and destination.
 pub(super) struct Job {
     pub(super) options: SessionOptions,
     /// None, one, or two to compare.
@@ -120,7 +117,6 @@ impl Job {
         Ok(job)
     }
 
-    /// Rejects contradicting options.
     fn check(&self) -> Result<(), Failure> {
         let is_one = self.repeat == Repeat::Times(1);
         if self.commands.is_empty() && !is_one {

@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `job` | [`Job`]: what to count and how often, from the arguments |
+//! | `job` | [`Job`]: events and repetitions, from the arguments |
 //! | `run` | one run, and an interval of it |
-//! | `runs` | all runs, in turns where there are two commands |
+//! | `runs` | all runs; two commands in turns |
 //! | `watch` | waiting for the end of a run |
 //! | `rows` | quantities with their value in each run |
-//! | `figures` | numbers as people read them |
-//! | `missing`, `reasons` | what could not be counted, and why |
-//! | `text`, `json`, `csv` | the result in these forms |
+//! | `figures` | formats of numbers |
+//! | `missing`, `reasons` | uncounted events, and the reasons |
+//! | `text`, `json`, `csv` | output formats |
 //! | `compare` | two commands, row by row, and limits |
 //! | `intervals` | counts while it runs |
 
@@ -121,7 +121,6 @@ fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
 enum Sink {
     /// File that is replaced at the end.
     Whole(Option<Output>, String),
-    /// File to append to.
     Append(std::fs::File),
     StandardOutput,
     StandardError,
@@ -159,7 +158,6 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the rest.
     fn finish(mut self, text: &str) -> Result<(), Failure> {
         self.write_now(text)?;
         if let Sink::Whole(Some(output), kept) = self {

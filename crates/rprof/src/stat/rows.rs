@@ -74,7 +74,6 @@ impl Row {
 /// Name of the CPU time row, which limits use by default.
 pub(super) const CPU: &str = "cpu";
 
-/// Returns the rows of a side, metrics first.
 pub(super) fn rows(side: &Side) -> Vec<Row> {
     let mut rows = metric_rows(side);
     rows.extend(resource_rows(side));
@@ -89,7 +88,6 @@ pub(super) fn rows(side: &Side) -> Vec<Row> {
     rows
 }
 
-/// Returns a row for an event, without values.
 pub(super) fn event_row(event: &CountedEvent) -> Row {
     let unit = match event.event.scale() {
         Some(scale) => Unit::Scaled(scale.factor(), scale.unit().to_owned()),
@@ -124,7 +122,6 @@ pub(super) fn value_of(event: &CountedEvent, count: Option<Count>) -> Option<Val
     })
 }
 
-/// Returns the metrics of counts over a time.
 pub(super) fn metrics_of(
     events: &[CountedEvent],
     counts: &[Option<Count>],

@@ -21,7 +21,6 @@ use crate::signals::Signals;
 use crate::status::{exit_status, of_exec};
 use crate::terminal::Terminal;
 
-/// Runs of one command.
 #[derive(Default)]
 pub(super) struct Side {
     pub(super) command: Vec<OsString>,
@@ -241,7 +240,6 @@ fn open(job: &Job, options: &SessionOptions, side: &Side) -> Result<CountingSess
     .map_err(failed)
 }
 
-/// Counts a run to its end.
 fn counted(
     job: &Job,
     signals: &Signals,
@@ -289,7 +287,6 @@ pub(super) fn ended(status: ExitStatus) -> String {
     }
 }
 
-/// Returns a command as one line.
 pub(super) fn command_text(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     clean(&brief(&words.join(" "))).into_owned()

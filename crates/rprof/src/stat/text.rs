@@ -14,7 +14,6 @@ use super::rows::{Row, Unit, Value, event_row, metrics_of, rows, value_of};
 use super::run::Run;
 use super::runs::{Measured, Side, command_text};
 
-/// Returns the result of one command or target.
 pub(super) fn one_side(job: &Job, measured: &Measured) -> String {
     let mut text = String::from("\n");
     for side in &measured.sides {
@@ -34,17 +33,14 @@ fn title(side: &Side) -> String {
     }
 }
 
-/// Width of the number column.
 const WIDTH: usize = 18;
 
-/// Writes a line: number, name, and remark.
 pub(super) fn line(text: &mut String, figure: &str, name: &str, remark: &str) {
     let line = format!("{figure:>WIDTH$}  {name:<28}  {remark}", name = clean(name));
     text.push_str(line.trim_end());
     text.push('\n');
 }
 
-/// Marks extrapolated values.
 pub(super) fn marked(figure: String, value: &Value) -> String {
     match value.is_exact {
         true => figure,
@@ -87,7 +83,6 @@ fn one_run(side: &Side, text: &mut String) {
     }
 }
 
-/// Returns the rate per second of CPU time.
 fn rate(row: &Row, number: f64, cpu: Option<f64>) -> Option<String> {
     let a_second = number / cpu?;
     let (figure, unit) = match a_second {
@@ -222,7 +217,6 @@ pub(super) fn part_name(part: Part) -> String {
     }
 }
 
-/// Returns the name of a thread or process.
 fn named(what: &str, tid: u32, pid: u32) -> String {
     let comm = rprof_launch::procfs::Procfs::default().comm(pid, tid);
     let comm = comm.map(|comm| clean(&String::from_utf8_lossy(&comm)).into_owned());
@@ -231,7 +225,6 @@ fn named(what: &str, tid: u32, pid: u32) -> String {
         .to_owned()
 }
 
-/// Returns two commands side by side.
 pub(super) fn comparison(measured: &Measured, comparison: &Comparison) -> String {
     let mut text = String::from("\n");
     let [base, new] = &measured.sides[..] else {

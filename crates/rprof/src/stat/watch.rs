@@ -18,7 +18,6 @@ pub(super) struct Watch<'a> {
     started: Instant,
     /// Start of counting, if still ahead.
     begin: Option<Instant>,
-    /// End of counting.
     end: Option<Instant>,
     next_interval: Option<Instant>,
     intervals: u64,
@@ -112,7 +111,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Handles expired timers.
     fn take_time(
         &mut self,
         session: &mut CountingSession,
@@ -149,7 +147,6 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Ends counting and the command.
     fn end_early(&mut self, session: &mut CountingSession) {
         self.stop(session);
         if !self.job.commands.is_empty() {

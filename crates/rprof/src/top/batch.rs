@@ -24,7 +24,6 @@ use crate::status::exit_status;
 use crate::terminal;
 use crate::watching::{StopReason, wait_for_command};
 
-/// Default number of rows.
 const ROWS: usize = 20;
 
 pub(super) fn run(args: &TopArgs) -> Outcome {
@@ -99,7 +98,6 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints the window.
     fn look(&mut self) -> Result<(), Failure> {
         // A table waits for names; draining and counting do not.
         let intervals = self.rhythm.intervals;

@@ -30,10 +30,8 @@ use crate::output::{cannot, choice};
 use crate::status::exit_status;
 use crate::tui::facts;
 
-/// Default window.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Time to the first refresh.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// Time that a refresh waits for names.
@@ -42,7 +40,6 @@ const GRACE: Duration = Duration::from_millis(100);
 /// Time limit for the command to exit after a signal.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// End of the target.
 struct Ended {
     told: String,
     status: Option<ExitStatus>,
@@ -54,7 +51,6 @@ pub(super) struct Collector {
     orders: Receiver<Order>,
     wake: UnixStream,
     screen: terminal::Sender,
-    /// Requests names.
     names: Option<SyncSender<()>>,
     rhythm: Rhythm,
     /// Deadline to show the latest profile, with the names found by then.
@@ -66,7 +62,6 @@ pub(super) struct Collector {
     span: Span,
     /// Both spans and the records at the time of the pause.
     paused: Option<Paused>,
-    /// End of the recording.
     until: Option<Instant>,
     ended: Option<Ended>,
     output: PathBuf,
@@ -238,7 +233,6 @@ impl Collector {
         }
     }
 
-    /// Shows names found meanwhile.
     fn show_names(&mut self) {
         match self.due {
             Some(_) => self.look(),
@@ -387,7 +381,6 @@ impl Collector {
         self.screen.send(Event::Message(told));
     }
 
-    /// Ends the recording and the command.
     fn quit(mut self, signal: Option<i32>) -> Outcome {
         // Ends the thread that looks up names.
         self.names = None;

@@ -30,7 +30,6 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Maximum size of the records kept for a file of the window, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A running recording, with its analysis.
 pub(super) struct Live {
     pub(super) recording: Recording,
     pub(super) analysis: LiveAnalysis,
@@ -41,11 +40,9 @@ pub(super) struct Live {
     /// Held while a record is written to the analysis and to the window's records, so that readers
     /// see both or neither.
     gate: Arc<Mutex<()>>,
-    /// Downloads of debug files, if enabled.
     _downloads: Option<Downloads>,
 }
 
-/// Output of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandOutput {
     /// Prints to standard error.

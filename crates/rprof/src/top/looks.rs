@@ -4,18 +4,15 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Refresh times.
 pub(super) struct Rhythm {
     pub(super) started: Instant,
     refresh: Duration,
     next: Instant,
     /// Start, and ends of earlier intervals, the latest last.
     ends: Vec<Instant>,
-    /// Intervals of the window.
     pub(super) intervals: usize,
 }
 
-/// Maximum number of intervals in a window.
 const MOST: usize = 10_000;
 
 impl Rhythm {
@@ -32,7 +29,6 @@ impl Rhythm {
         }
     }
 
-    /// Returns the time until the next refresh.
     pub(super) fn left(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -59,7 +55,6 @@ impl Rhythm {
     }
 }
 
-/// CPU time of this process.
 pub(super) struct OwnCpu {
     used: Duration,
     at: Instant,

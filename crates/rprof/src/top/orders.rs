@@ -9,13 +9,11 @@ use rprof_analysis::LiveAnalysis;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Pause, or continue.
     Pause(bool),
     /// Reset the counts.
     Zero,
     /// Show the other span.
     Window,
-    /// Write the records of the window.
     Write,
     /// Show names found meanwhile.
     Named,
@@ -23,7 +21,6 @@ pub(super) enum Order {
     Quit(Option<i32>),
 }
 
-/// Sends orders to a collector, and wakes it.
 #[derive(Debug)]
 pub(super) struct Orders {
     sender: Sender<Order>,
