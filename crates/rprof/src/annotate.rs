@@ -25,7 +25,7 @@ use crate::report::wants_color;
 use crate::with_code::{CodeInput, WithCode, with_code};
 use crate::{nearest, nothing_found, terminal};
 
-/// Default number of functions shown, and the share of self weight that ends the list early.
+/// Default number of functions, and the share of self that ends the list.
 const FUNCTIONS: usize = 10;
 const ENOUGH: f64 = 0.8;
 
@@ -79,7 +79,7 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     Ok(0)
 }
 
-/// Returns the named function and the inputs. A recording may stand in the function's place.
+/// Returns the function, if named, and the inputs.
 fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     let input = &args.input;
     match &args.function {

@@ -134,8 +134,8 @@ fn hottest(
     found.take(most).collect()
 }
 
-/// Strips machine code bytes from an annotation, and source text unless `with_source` is set. Adds
-/// the embedded source files to `embedded`.
+/// Strips code bytes from an annotation, and source text unless `with_source`. Adds source files to
+/// `embedded`.
 fn for_page(
     json: &[u8],
     with_source: bool,

@@ -156,8 +156,7 @@ impl Request<'_> {
         }
     }
 
-    /// Reads the recordings of one or both sides in parallel: one recording keeps only one thread
-    /// busy for most of the time.
+    /// Reads recordings in parallel, because one mostly keeps a single thread busy.
     pub(crate) fn read<const N: usize>(
         &self,
         sides: [&[PathBuf]; N],

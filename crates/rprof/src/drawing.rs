@@ -1,5 +1,4 @@
-//! Common parts of `flamegraph` and `html`: reads recordings, or records a command or target, and
-//! draws the result.
+//! Common parts of `flamegraph` and `html`: reads or makes a recording, and draws it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -49,8 +48,8 @@ pub(crate) struct PictureSource {
 }
 
 impl PictureSource {
-    /// Chooses the input files: from -i, from words in the COMMAND's place, or the default if
-    /// nothing selects a target. With files, -p, -t and -C are filters.
+    /// Chooses the input files: -i, words in the COMMAND's place, or the default without a target.
+    /// With files, -p, -t and -C are filters.
     pub(crate) fn new(
         input: &[PathBuf],
         samples: &SampleFilterArgs,
@@ -84,7 +83,6 @@ const DEFAULT_INPUT: &str = "perf.data";
 
 #[derive(Default)]
 pub(crate) struct About {
-    /// Recorded command or target; empty if unknown.
     pub(crate) subject: String,
     /// Host and time.
     pub(crate) places: Vec<String>,
@@ -120,7 +118,7 @@ const ENDS: [(&str, &str); 3] = [
     ("flamegraph", ".htm"),
 ];
 
-/// Draws the picture. Returns the exit status, which is the status of a recorded command.
+/// Draws the picture. Returns the status of the recorded command, if any.
 pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
     let (name, output) = (request.command_name, request.output.to_string_lossy());
     let is_other = |(command, end): &&(&str, &str)| name == *command && output.ends_with(end);
@@ -269,8 +267,7 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     }
 }
 
-/// Creates a file without a name for a temporary recording. It disappears however this process
-/// ends.
+/// Creates an unnamed file, which disappears with this process.
 pub(crate) fn temporary() -> Result<UnnamedFile, Failure> {
     Ok(UnnamedFile::create().context("cannot make a temporary file; is TMPDIR writable?")?)
 }

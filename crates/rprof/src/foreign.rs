@@ -26,8 +26,7 @@ enum Kind {
     Imported(Format),
 }
 
-/// Reads the start of a file. Returns `None` for irregular or unreadable files; opening the file
-/// later reports the error.
+/// Reads the start of a file; `None` if irregular or unreadable, which opening it reports later.
 pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
     if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
         return None;
@@ -36,7 +35,7 @@ pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
 }
 
 impl ForeignProfile {
-    /// Takes an input that is a profile of another tool, or returns it.
+    /// Takes the input if it is such a profile, or returns it.
     pub(crate) fn of_opened(opened: Opened, path: &Path) -> Result<ForeignProfile, Opened> {
         let kind = match opened.detected() {
             Detected::Profile(Format::Folded) => Kind::Folded,
@@ -50,8 +49,8 @@ impl ForeignProfile {
         })
     }
 
-    /// Reads the samples that pass the filter; one by one if they have times and the options need
-    /// them. All inputs of a command share one budget.
+    /// Reads the samples that pass the filter, one by one if they have times and the options need
+    /// them. Inputs share the budget.
     pub(crate) fn profile(
         self,
         keys: &Keys,

@@ -56,7 +56,6 @@ struct Header {
     images: Vec<Image>,
     #[serde(skip_serializing_if = "Option::is_none")]
     aux_trace: Option<String>,
-    /// Files embedded in the recording.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kept: Vec<Kept>,
 }

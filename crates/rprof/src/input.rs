@@ -28,7 +28,7 @@ pub(crate) enum Input {
     Foreign(Box<ForeignProfile>),
 }
 
-/// Opens a recording, for commands that need samples or a header. Otherwise as [`open_input`].
+/// Like [`open_input`], for commands that need a recording.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     match open_input(path)? {
         Input::Recording(data) => Ok(*data),
@@ -36,8 +36,7 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     }
 }
 
-/// Opens a recording or a profile of another tool. Reads `-` (standard input) and named pipes as
-/// streams.
+/// Opens a recording or another tool's profile. `-` and named pipes are streams.
 pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
     if path == Path::new("-") {
         return open_stream(io::stdin().lock(), Path::new("standard input"));
@@ -350,8 +349,8 @@ impl SymbolArgs {
         (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
     }
 
-    /// Builds the symbolizer. Source lines take time, so `lines` is set only where they are shown.
-    /// `locates` locates functions without symbols.
+    /// Builds the symbolizer. `lines` looks up source lines, which takes time; `locates` locates
+    /// functions without symbols.
     pub(crate) fn symbolizer(
         &self,
         lines: bool,

@@ -1,7 +1,7 @@
 //! `rprof`: the command line over the library crates.
 //!
-//! This crate holds arguments, messages, remedies that name flags, progress and exit statuses. The
-//! libraries do the work.
+//! Arguments, messages, remedies that name flags, progress and exit statuses. The libraries do the
+//! work.
 
 mod agent;
 mod annotate;

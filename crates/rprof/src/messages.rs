@@ -13,8 +13,8 @@ use crate::terminal::width_of_messages;
 ///
 /// File and function names are untrusted: control characters are removed, and long names shortened.
 ///
-/// A stderr that cannot be written (full disk, closed terminal) must not end a recording. So this
-/// ignores errors, where `eprintln!` would panic.
+/// Ignores errors, where `eprintln!` would panic: a full disk or closed terminal must not end a
+/// recording.
 pub(crate) fn say(message: impl Display) {
     let message = clean(&message.to_string()).into_owned();
     let message = format!("rprof: {}", shorten_words(&message));
@@ -57,8 +57,8 @@ impl Failure {
         full_text(&self.error)
     }
 
-    /// Prints the error, and returns the exit status. Returns `None` without printing if the reader
-    /// of our output closed the pipe.
+    /// Prints the error, and returns the exit status. Returns `None` silently if the reader closed
+    /// the pipe.
     pub(crate) fn report(&self) -> Option<u8> {
         if is_broken_pipe(self.error.as_ref()) {
             return None;
@@ -74,8 +74,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Joins an error and its causes. Skips causes that the text contains already, as errors of our
-/// libraries do.
+/// Joins an error and its causes, without repeated ones.
 fn full_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -11,8 +11,8 @@ use rprof_perfdata::PerfData;
 use crate::foreign::look_at;
 use crate::messages::Failure;
 
-/// Returns true if a word in the command's place names a recording or folded stacks. Executable
-/// folded stacks count as a command (a script); recordings never do.
+/// Returns true if a word names a recording or folded stacks. Executable folded stacks count as a
+/// script.
 pub(crate) fn is_recording(word: &OsStr) -> bool {
     let path = Path::new(word);
     let Some(meta) = std::fs::metadata(path).ok().filter(Metadata::is_file) else {
@@ -31,8 +31,8 @@ pub(crate) fn is_recording(word: &OsStr) -> bool {
     is_magic || !can_be_executed && is_profile
 }
 
-/// Returns true if the start of a JSON document has a key of a profile format. Folders of
-/// recordings may hold other JSON.
+/// Returns true if a JSON document starts like a profile: folders of recordings may hold other
+/// JSON.
 fn has_key_of_profiles(start: &[u8]) -> bool {
     let keys = [
         "\"meta\"",
@@ -46,15 +46,14 @@ fn has_key_of_profiles(start: &[u8]) -> bool {
     keys.iter().any(has)
 }
 
-/// Returns true if a word in the command's place names an input: a recording, folded stacks, a
-/// named pipe, or standard input.
+/// Returns true if a word names a recording, folded stacks, a named pipe, or standard input.
 pub(crate) fn is_input(word: &OsStr) -> bool {
     let is_pipe = |meta: Metadata| meta.file_type().is_fifo();
     word == "-" || std::fs::metadata(word).is_ok_and(is_pipe) || is_recording(word)
 }
 
-/// Returns true if a word in the command's place names an input, or a file that cannot be a
-/// command. Readers report its errors.
+/// Returns true if a word names an input, or a file that cannot be a command, whose errors readers
+/// report.
 pub(crate) fn is_input_or_no_command(word: &OsStr) -> bool {
     is_input(word) || is_no_command(word)
 }

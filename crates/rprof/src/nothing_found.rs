@@ -42,8 +42,7 @@ pub(crate) fn check(
     Err(anyhow::anyhow!(message).into())
 }
 
-/// Returns the failure of filters that reject all samples, for commands without a profile; `None`
-/// without filters.
+/// Returns the failure of filters that reject all samples; `None` without filters.
 pub(crate) fn by_filters(paths: &[PathBuf], args: &FilterArgs, filter: &Filter) -> Option<Failure> {
     let given = given(args, filter);
     (!given.is_empty()).then(|| anyhow::anyhow!(nothing_left(&given, &[], paths)).into())
@@ -53,7 +52,7 @@ pub(crate) fn without_samples(paths: &[PathBuf]) -> Failure {
     anyhow::anyhow!(nothing_recorded(&Profile::default(), paths)).into()
 }
 
-/// Returns true if the arguments can reject samples of a fresh recording, where all events count.
+/// Returns true if the arguments can reject samples, apart from events.
 pub(crate) fn has_filters(args: &FilterArgs, filter: &Filter) -> bool {
     let filter = Filter {
         events: Vec::new(),

@@ -7,8 +7,7 @@ use crate::packages::{Owner, owner_of};
 /// Minimum self share of an object, in percent, for a search in all package lists.
 const SEARCHED: f64 = 5.0;
 
-/// Returns a remedy for unnamed functions of an object that is more specific than the reason's own.
-/// `own` is their self share in percent.
+/// Returns a more specific remedy than the reason's. `own` is the self share in percent.
 pub(crate) fn of_object(object: &str, reason: Reason, own: f64) -> Option<String> {
     match reason {
         Reason::Stripped | Reason::NoSymbolAtAddress => {

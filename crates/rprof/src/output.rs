@@ -58,8 +58,8 @@ impl Output {
         })
     }
 
-    /// Sets file mode 0600 if the file holds kernel addresses. They reveal the kernel's location,
-    /// which `kernel.kptr_restrict` hides from other users.
+    /// Sets file mode 0600 for kernel addresses, which `kernel.kptr_restrict` hides from other
+    /// users.
     pub(crate) fn private_if(self, holds_kernel_addresses: bool) -> Output {
         match holds_kernel_addresses {
             true => Output {

@@ -19,14 +19,13 @@ pub(crate) enum Owner {
     Rpm(Option<String>),
 }
 
-/// Cache of owners. A lookup reads thousands of lists or runs a program, and live views repeat the
-/// same lookups every two seconds.
+/// Cache of owners: a lookup is slow, and live views repeat it every two seconds.
 static KNOWN: Mutex<BTreeMap<String, Option<Owner>>> = Mutex::new(BTreeMap::new());
 
 const MOST_KNOWN: usize = 1000;
 
-/// Returns the owner of an object, if a package installed it. Without `in_all`, only packages with
-/// a similar name are searched: all lists take some 30 ms.
+/// Returns the owner of an object, if any. Without `in_all`, searches only packages with a similar
+/// name: all take some 30 ms.
 pub(crate) fn owner_of(object: &str, in_all: bool) -> Option<Owner> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(owner) = known.get(object) {
@@ -55,11 +54,10 @@ fn look_up(object: &str, in_all: bool) -> Option<Owner> {
         .then(|| Owner::Rpm(asked(Path::new("/usr/bin/rpm"), object)))
 }
 
-/// Time limit for `rpm`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks rpm for the owner of a path, as its database has had several formats. Runs /usr/bin/rpm,
-/// because PATH may name another program.
+/// Asks rpm, as its database has had several formats. Runs /usr/bin/rpm, because PATH may name
+/// another program.
 fn asked(rpm: &Path, object: &str) -> Option<String> {
     asked_with(rpm, &[], object)
 }
@@ -120,9 +118,8 @@ const LIKELY: usize = 12;
 
 /// Returns the package that lists a path; `folder` is dpkg's `info`.
 ///
-/// Lists may hold the path from before `/lib` became a link to `/usr/lib`. There are a thousand
-/// lists of some 10 MB in total. So packages with similar names come first, and the others only if
-/// `in_all`.
+/// Lists may hold the path from before `/lib` became a link to `/usr/lib`. A thousand lists have
+/// some 10 MB, so packages with similar names come first, and others only if `in_all`.
 fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     let real = std::fs::canonicalize(object).ok();
     let real = real.as_deref().and_then(Path::to_str).unwrap_or(object);

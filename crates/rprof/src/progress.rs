@@ -8,7 +8,6 @@ use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle, Wea
 use rprof_export::clean::clean;
 use rprof_recorder::Progress;
 
-/// Update interval.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 /// Bytes between two updates of a write.

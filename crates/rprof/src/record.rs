@@ -53,7 +53,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
     }
     if args.extras.overwrite {
-        // The stacks may be gone when the samples are read, so the reader of the file unwinds them.
+        // The stacks may be gone when samples are read, so readers of the file unwind.
         job.unwinds = false;
         if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = output.switch_output {
             return Err(usage(
@@ -249,7 +249,7 @@ impl Destination {
     }
 }
 
-/// Returns the destination: a file, or standard output for `-` unless it is a terminal.
+/// Returns the destination: a file, or standard output for `-`.
 fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     let rotation = args.switch_output.map(|at| RotationPolicy {
@@ -319,8 +319,7 @@ pub(crate) struct Recorded {
     pub(crate) summary: Result<Summary, RecordError>,
 }
 
-/// Records until the command or target exits, a signal comes, or a time or size limit is reached.
-/// Then waits for the command.
+/// Records until an exit, a signal, or a time or size limit. Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let signals =
         Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
@@ -433,7 +432,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
 }
 
-/// Prints why the recording ended, if it failed or ended before the command.
+/// Prints why the recording failed or ended before the command.
 fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command: bool) {
     let goes_on = match has_command {
         true => "; the command continues, and rprof waits for it",

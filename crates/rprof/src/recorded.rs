@@ -15,8 +15,7 @@ pub(crate) fn subject(data: &PerfData) -> String {
     }
 }
 
-/// Returns true if the recording covers a command from start to exit, so that its duration belongs
-/// to the command.
+/// Returns true if the recording covers a command from start to exit.
 pub(crate) fn is_of_command(data: &PerfData) -> bool {
     let line = data.features().command_line().unwrap_or_default();
     let is_timed = |word: &String| word == "-d" || word.starts_with("--duration");
@@ -99,8 +98,7 @@ enum Target {
 const WITH_VALUE: &str = "FcemoDptuGCMr";
 
 impl Target {
-    /// Finds the target in a recorder's command line. A command beside a target only sets the
-    /// duration.
+    /// Finds the target in a recorder's command line. A command beside it only sets the duration.
     fn of(line: &[String]) -> Option<Target> {
         let mut target = None;
         let words = line.iter().skip(2).take_while(|word| *word != "--");
@@ -211,7 +209,7 @@ fn named(what: &str, tasks: &[String], name: impl Fn(&str) -> Option<String>) ->
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns names of processes that existed before. Their records precede the first sample.
+/// Returns names of existing processes, whose records precede the first sample.
 fn process_names(data: &PerfData, pids: &[String]) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for block in data.blocks().map_while(Result::ok) {

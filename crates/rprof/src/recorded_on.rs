@@ -1,4 +1,4 @@
-//! Environments of recordings. Processor, CPUs, kernel and duration must match for a comparison.
+//! Environments of recordings, which must match for a comparison.
 
 use rprof_export::diff::Environment;
 use rprof_perfdata::{Feature, PerfData};
@@ -6,7 +6,6 @@ use rprof_profile::compare::Work;
 
 use crate::recorded;
 
-/// Settings that must match for a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedOn {
     cpu: Option<String>,

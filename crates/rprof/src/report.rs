@@ -71,8 +71,8 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Returns whether rows are sorted by total: as the flags say; otherwise by self for people, and by
-/// total in JSON and CSV (their order since the beginning).
+/// Returns whether rows are sorted by total: as the flags say, else only in JSON and CSV with
+/// callchains.
 fn by_total(args: &ReportArgs, has_callchains: bool) -> bool {
     match (args.rows.children, args.rows.no_children) {
         (true, _) => true,

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::Access;
 
-/// Explains why a program has no samples, if exec changes its privileges or the caller cannot read
-/// its file. The kernel then removes the task's events (begin_new_exec in fs/exec.c).
+/// Explains an empty recording if exec changes privileges, or the file is unreadable. The kernel
+/// then removes the task's events (begin_new_exec in fs/exec.c).
 pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
     let path = rprof_launch::find_program(program)?;
     let shown = path.display();

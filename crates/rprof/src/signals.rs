@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 
-/// Makes a write beyond `ulimit -f` fail, instead of killing this process with a half-written file.
-/// Installs a handler, because children inherit an ignored signal.
+/// Makes a write beyond `ulimit -f` fail instead of killing this process. Installs a handler,
+/// because children inherit an ignored signal.
 pub(crate) fn survive_file_size_limit() {
     if !rprof_launch::signal_is_ignored(SIGXFSZ) {
         // On failure the default action stays.
@@ -17,8 +17,8 @@ pub(crate) fn survive_file_size_limit() {
     }
 }
 
-/// Signals to a recording. The first SIGINT, SIGTERM or SIGHUP ends the recording. The second ends
-/// rprof at once, and the file keeps the data written so far.
+/// The first SIGINT, SIGTERM or SIGHUP ends the recording. The second ends rprof, and the file
+/// keeps the data so far.
 pub(crate) struct Signals {
     wake: UnixStream,
     waker: UnixStream,

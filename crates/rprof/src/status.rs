@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use rprof_launch::ExecError;
 
-/// Returns a shell's exit status for a command: 128 + N for signal N.
+/// Returns a shell's exit status: 128 + N for signal N.
 pub(crate) fn exit_status(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,

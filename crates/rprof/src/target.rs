@@ -93,8 +93,7 @@ impl TargetArgs {
         threads.chain(self.unrecorded_children()).collect()
     }
 
-    /// Returns a remark on running children of the recorded processes. As in perf, -p covers the
-    /// named processes, and only children that they start later.
+    /// Returns a remark on running children. As in perf, -p includes only children started later.
     fn unrecorded_children(&self) -> Option<String> {
         if self.with_children {
             return None;
@@ -127,7 +126,7 @@ fn named(proc: &Procfs, pid: u32) -> String {
     }
 }
 
-/// Returns running descendants of these processes, ascending, without this process and its own.
+/// Returns running descendants, ascending, without this process and its own.
 fn descendants(proc: &Procfs, of: &[u32]) -> Vec<u32> {
     if of.is_empty() {
         return Vec::new();

@@ -22,8 +22,8 @@ pub(crate) fn width_of_messages() -> Option<usize> {
 
 /// Terminal settings from before the command's start.
 ///
-/// A killed program may leave the terminal in another mode. A shell restores it only after a
-/// signal, but it sees rprof exit. So rprof restores it.
+/// A killed program may leave the terminal in another mode. The shell sees a normal exit, so rprof
+/// restores it.
 pub(crate) struct Terminal(Option<Termios>);
 
 impl Terminal {

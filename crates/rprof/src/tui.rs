@@ -123,8 +123,7 @@ fn about(merged: &Merged) -> String {
     clean(&words.join("  ")).into_owned()
 }
 
-/// Returns the finding that a reader must know first: the samples cover only a small part, or an
-/// interpreter.
+/// Returns the finding that a reader must know first.
 fn hint(profile: &Profile) -> Option<String> {
     let findings = verdict::findings(profile);
     let rank = |finding: &Finding| match finding {

@@ -21,8 +21,7 @@ struct Wanted {
     object: String,
 }
 
-/// Reads code on its own thread, which reads the recordings again, with addresses, at the first
-/// request.
+/// Reads code on its own thread. The first request reads the recordings again, with addresses.
 pub(crate) struct CodeReader {
     wanted: Option<Sender<Wanted>>,
     /// Reason why no code can be read.
@@ -153,8 +152,7 @@ fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, 
     Ok(Event::Page(heading, lines))
 }
 
-/// Returns the requested function: among the pattern's matches, the one with the same name and
-/// object.
+/// Returns the match with the same name and object.
 fn chosen(profile: &Profile, event: usize, wanted: &Wanted, weight: WeighBy) -> Option<Subject> {
     let found = subject::named(profile, event, weight, &wanted.name);
     let rank = |subject: &Subject| {

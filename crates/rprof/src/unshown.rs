@@ -6,7 +6,7 @@ use rprof_records::{Attr, AttrFlags, BranchSampleType, RecordType, Sample, Sampl
 
 use crate::messages::say;
 
-/// Prints a line for each kind of data that reports do not show.
+/// Prints a line for each kind of unshown data.
 pub(crate) fn tell(data: &PerfData, quiet: bool) {
     if quiet {
         return;
@@ -32,8 +32,7 @@ struct Beside {
     data_sources: bool,
 }
 
-/// Returns the data that recordings of these events hold and rprof does not show, with the command
-/// that does.
+/// Returns unshown data of these events, with the command that shows it.
 fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let has = |wanted: SampleType| {

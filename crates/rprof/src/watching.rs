@@ -90,8 +90,8 @@ fn loop_until_end(
     }
 }
 
-/// Waits for the command after the recording. Forwards the signal that ended the recording, or the
-/// first one that comes now. The second ends rprof (see `Signals`).
+/// Waits for the command. Forwards the signal that ended the recording, or the first one now. The
+/// second ends rprof (see `Signals`).
 pub(crate) fn wait_for_command(
     recording: &mut Recording,
     signals: &Signals,

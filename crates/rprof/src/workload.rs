@@ -1,7 +1,6 @@
-//! The program that `rprof demo` records: two threads with known shares of time in known functions.
+//! The program that `rprof demo` records: two threads with known shares of time.
 //!
-//! Each function works until the thread's CPU clock reaches its share, so the shares hold on any
-//! machine.
+//! Functions work until the thread's CPU clock reaches their share, on any machine.
 
 use std::hint::black_box;
 use std::time::Duration;

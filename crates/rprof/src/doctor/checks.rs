@@ -1,4 +1,4 @@
-//! Checks, with remedies. They are pure functions of facts and tries, so tests need no kernel.
+//! Checks and remedies: pure functions of facts and tries, tested without a kernel.
 
 use super::diagnosis::{Check, State};
 use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYS_PTRACE, SYSLOG};

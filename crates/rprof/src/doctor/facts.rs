@@ -24,8 +24,7 @@ pub(super) struct Facts {
     pub(super) user: Option<u32>,
     /// Effective capabilities, one bit each.
     pub(super) capabilities: u64,
-    /// Mode of rprof's own file if it has file capabilities (`setcap`). Everyone who may execute it
-    /// gets them.
+    /// Mode of rprof's file if it has capabilities (`setcap`), for everyone who may execute it.
     pub(super) capable_file: Option<u32>,
     /// Seccomp mode: 0 none, 1 strict, 2 filter.
     pub(super) seccomp: Option<u32>,
@@ -35,7 +34,6 @@ pub(super) struct Facts {
     pub(super) in_pid_namespace: bool,
     /// Kind of container, if one was detected.
     pub(super) container: Option<String>,
-    /// Kernel limits for perf events.
     pub(super) limits: Limits,
     /// `perf_cpu_time_max_percent`: CPU time that sampling may take.
     pub(super) cpu_time_percent: Option<u32>,
@@ -130,8 +128,7 @@ fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
     Some((next()?, next()?))
 }
 
-/// Returns true for the uid_map of the initial user namespace, which maps every user to itself
-/// (user_namespaces(7)).
+/// Returns true for the uid_map of the initial user namespace (user_namespaces(7)).
 fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }

@@ -6,8 +6,8 @@
 //!   Tries (perf_event_open, really called) -----------+
 //! ```
 //!
-//! Settings do not show seccomp filters and security modules. So rprof tries each operation, and
-//! uses the settings to explain the result.
+//! Settings do not show seccomp filters and security modules. So rprof tries each operation; the
+//! settings explain the result.
 //!
 //! | module | holds |
 //! |---|---|

@@ -92,8 +92,7 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
     }
 }
 
-/// Prints where the runs are. Returns the exit status: a strict gate without a base is
-/// inconclusive.
+/// Prints where the runs are. Without a base, a strict gate is inconclusive.
 fn kept(args: &GateArgs, folder: &Path, lacked_base: bool) -> u8 {
     let runs = args.runs;
     let folder = folder.display();

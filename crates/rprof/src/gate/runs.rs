@@ -36,8 +36,8 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Creates the run folder: inside the save folder, so that runs only need a rename, or in a
-    /// temporary folder. Removes folders of killed gates.
+    /// Creates the run folder, inside the save folder if any, so that runs only need a rename.
+    /// Removes folders of killed gates.
     pub(super) fn begin(args: &'a GateArgs, save: Option<&PathBuf>) -> Result<Runs<'a>, Failure> {
         let parent = match save {
             Some(folder) => {
@@ -148,8 +148,8 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Waits for a recorder. Forwards the first signal to it, which ends its command; the second
-    /// signal kills the command. Returns the recorder's status and the first signal.
+    /// Waits for a recorder. Forwards the first signal, which ends its command; the second kills
+    /// the command. Returns its status and the first signal.
     fn wait(&self, mut child: Child) -> Result<(ExitStatus, Option<i32>), Failure> {
         let pid = Pid::from_child(&child);
         let recorder = pidfd_open(pid, PidfdFlags::empty()).ok();

@@ -1,8 +1,7 @@
 //! Sends the files that a recorder finishes, in the order of their times.
 //!
-//! While the server rejects a file temporarily, rprof retries and the recorder goes on. Unsent
-//! files stay on disk, up to `--switch-max-files`; deleted ones are counted as lost. A file that
-//! the server refuses is counted, and the next file is sent.
+//! If the server fails temporarily, rprof retries. Unsent files stay on disk, up to
+//! `--switch-max-files`; deleted and refused ones are counted as lost.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -93,7 +93,7 @@ fn program(profile: &Profile) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the time of a profile without timestamps: it ends at the file's last write, or now.
+/// Estimates the time of a profile: it ends at the file's last write, or now.
 fn time_of_file(path: &Path, profile: &Profile) -> Option<(u64, u64)> {
     let written = std::fs::metadata(path).and_then(|meta| meta.modified());
     let end = written.unwrap_or_else(|_| SystemTime::now());

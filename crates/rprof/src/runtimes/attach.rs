@@ -5,9 +5,9 @@
 //! (`attachListener_posix.cpp` of OpenJDK). N is the JVM's own process id, and `/tmp` its own view:
 //! both may differ in a container.
 //!
-//! No program is run. Files and the socket are opened with the privileges of the JVM's user.
-//! Nothing is sent before the kernel confirms the peer's pid and user. The answer is limited in
-//! size and never shown.
+//! No program is run. Files and socket are opened with the privileges of the JVM's user. Nothing is
+//! sent before the kernel confirms the peer's pid and user. The answer is limited in size and never
+//! shown.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -11,8 +11,7 @@ const MAX_EMULATOR: u64 = 64 << 20;
 /// Part of the perf map's name, which only emulators with a JIT compiler contain.
 const NAME_OF_MAP: &[u8] = b"/tmp/perf-";
 
-/// Looks for Erlang in PATH. Returns `None` without one, and the reason if its emulator cannot
-/// write symbols.
+/// Finds Erlang in PATH; the error is the reason why it cannot write symbols.
 pub(super) fn find(path: Option<&OsStr>) -> Option<Result<(), String>> {
     let folders = std::env::split_paths(path?);
     let erl = folders

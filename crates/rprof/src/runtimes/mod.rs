@@ -1,7 +1,6 @@
 //! `--runtimes`: makes runtimes write symbols of the code that they compile.
 //!
-//! Sets variables for a command, and asks running JVMs at the end. This happens only with the flag,
-//! and each step is reported.
+//! Sets variables for a command, and asks running JVMs at the end. Each step is reported.
 
 mod attach;
 mod environment;
@@ -83,8 +82,8 @@ impl Runtimes {
         }
     }
 
-    /// Asks the JVMs among the recorded processes and their descendants to write symbols, all at
-    /// once and within seconds. `command` is the command, if it still runs.
+    /// Asks all recorded JVMs to write symbols, at once and within seconds. `command` is the
+    /// running command.
     pub(crate) fn ask_jvms(&self, command: Option<u32>, quiet: bool) {
         let proc = Procfs::new("/proc");
         let mut all = self.processes.clone();

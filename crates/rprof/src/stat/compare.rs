@@ -114,8 +114,7 @@ impl Line {
     }
 }
 
-/// Returns the verdict on a difference of any size. With many comparisons, a difference in a single
-/// quantity may be chance.
+/// Returns the verdict on a difference of any size. Among many, a single one may be chance.
 pub(super) fn word(compared: &Compared, verdict: Verdict) -> &'static str {
     let interval = compared.confidence_interval(CONFIDENCE);
     match verdict {

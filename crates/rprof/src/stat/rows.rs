@@ -13,7 +13,6 @@ use super::runs::Side;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unit {
-    /// Nanoseconds.
     Time,
     Bytes,
     Count,

@@ -39,7 +39,7 @@ pub(super) struct Measured {
     pub(super) last_status: Option<ExitStatus>,
 }
 
-/// Runs everything. Two commands run in turns with alternating order, so that drift affects both.
+/// Runs everything. The order of two commands alternates, so that drift affects both.
 pub(super) fn measure(
     job: &Job,
     signals: &Signals,
@@ -118,7 +118,7 @@ impl Measured {
         }
     }
 
-    /// Keeps the runs of a round, unless one failed: the others then have no counterpart.
+    /// Keeps the runs of a round, unless one failed.
     fn keep(&mut self, job: &Job, runs: Vec<Option<Run>>, is_repeated: bool) {
         let is_good = |run: &Run| {
             let status = run.status;

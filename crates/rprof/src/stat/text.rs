@@ -255,7 +255,7 @@ pub(super) fn comparison(measured: &Measured, comparison: &Comparison) -> String
     text
 }
 
-/// Table with columns of minimal width: names on the left, numbers on the right, remarks last.
+/// Table: names on the left, numbers on the right, remarks last.
 struct Table {
     rows: Vec<Vec<String>>,
     columns: usize,

@@ -94,8 +94,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Forwards a signal to the command, unless the terminal sent it to both. Without a command,
-    /// ends counting.
+    /// Forwards a signal, unless the terminal sent it to both. Without a command, ends counting.
     fn take_signal(&mut self, session: &mut CountingSession) {
         self.signals.drain();
         let Some(signal) = self.signals.last() else {

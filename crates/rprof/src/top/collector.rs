@@ -1,7 +1,7 @@
 //! [`Collector`]: the thread between the recording and the screen.
 //!
 //! It sends a profile of the window at each refresh, and executes orders. The [`Namer`] looks up
-//! names on another thread, so that drawing and collecting do not wait.
+//! names on another thread.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -176,7 +176,6 @@ impl Collector {
         }
     }
 
-    /// Waits for the next refresh, an order, or the end of the target.
     fn wait(&mut self) -> Result<(), Failure> {
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         let left = self.until.map(until);
@@ -204,7 +203,6 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends the recording, and shows the last data.
     fn end(&mut self, told: String, status: Option<ExitStatus>) {
         let failure = self.live.recording.finish().err().map(Failure::from);
         self.ended = Some(Ended {

@@ -21,8 +21,7 @@ use crate::remedies;
 use crate::runtimes::Runtimes;
 
 /// Maximum times between two ring buffer reads (with deep stacks, and otherwise), and between two
-/// writer runs. Recordings use shorter ones. On an idle system, wakeups cost more than samples, and
-/// a table every two seconds can wait.
+/// writer runs. Longer than in recordings: on an idle system, wakeups cost more than samples.
 const DEEP: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(25);
@@ -37,8 +36,7 @@ pub(super) struct Live {
     pub(super) recent: Option<RecentRecords>,
     /// Short description of the target.
     pub(super) title: String,
-    /// Held while a record is written to the analysis and to the window's records, so that readers
-    /// see both or neither.
+    /// Held while a record is written to both, so that readers see both or neither.
     gate: Arc<Mutex<()>>,
     _downloads: Option<Downloads>,
 }
@@ -60,9 +58,8 @@ impl Live {
         let downloads = args.symbols.downloads(true)?;
         let symbols = &args.symbols;
         let symbolizer = symbols.symbolizer_builder(false, !symbols.no_located, downloads.as_ref());
-        // Telling functions apart needs all addresses at once, but here they arrive one by one.
-        // Files are released, because this may run for hours while programs are rebuilt and file
-        // systems unmounted.
+        // Telling functions apart needs all addresses at once. Files are released, because this may
+        // run for hours while programs are rebuilt.
         let symbolizer = symbolizer.tells_apart(false).releases_files(true).build();
         let analysis = LiveAnalysis::new(symbolizer);
         // Skips idle CPUs for events without such a setting.
