@@ -24,6 +24,7 @@ impl TargetArgs {
             .unwrap_or_default()
     }
 
+    /// Returns the target.
     ///
     /// # Errors
     ///
