@@ -142,7 +142,6 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
         Finding::Idle { .. } => "; --no-fold-idle shows them separately",
-        // The package search takes time, so only large shares get one.
         Finding::Stacks {
             runtime: Some(runtime),
             ..
@@ -157,6 +156,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             let remedy = object_remedies::for_names_of(*runtime);
             return format!("{}. {remedy}", finding.statement());
         }
+        // The package search takes time, so only large shares get one.
         Finding::Unnamed {
             object,
             reason,
