@@ -133,7 +133,7 @@ impl Reason {
             ),
             Self::Unidentified => (
                 "unidentified",
-                "recorded without a build-id, on a machine that is not known to be this one",
+                "recorded without a build-id, perhaps on another machine",
                 Some("Report on the machine that was recorded, or record with build-ids."),
             ),
             Self::Stripped => (

@@ -64,9 +64,9 @@ impl Runtime {
     /// Returns why the runtime truncates stacks, if it does.
     pub fn cuts_stacks(self) -> Option<&'static str> {
         match self {
-            Runtime::Erlang => Some("Erlang's code keeps no frame pointers unless it is told to"),
+            Runtime::Erlang => Some("Erlang's code has no frame pointers by default"),
             Runtime::Haskell => {
-                Some("Haskell's callers are on a stack in the heap, of which no sample has a copy")
+                Some("Haskell keeps callers on a heap stack, which samples do not copy")
             }
             _ => None,
         }

@@ -207,18 +207,18 @@ impl fmt::Display for Degradation {
             ),
             Degradation::KernelExcluded { paranoid } => write!(
                 f,
-                "only user-mode code is sampled, as {}. To include the kernel: \
-                 `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                "only user-mode code is sampled: {}. To include the kernel: `sysctl \
+                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
                 kernel_setting(*paranoid)
             ),
             Degradation::OffCpuTimesOnly { paranoid } => write!(
                 f,
-                "waits are timed without their stacks, as {}: where threads wait is only known \
-                 with `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                "waits have times but no stacks: {}. To record stacks: `sysctl \
+                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
                 kernel_setting(*paranoid)
             ),
             Degradation::NoWakers { cause } => {
-                write!(f, "who wakes threads is not recorded: {cause}")
+                write!(f, "wakers are not recorded: {cause}")
             }
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,
@@ -253,7 +253,7 @@ impl fmt::Display for Degradation {
             ),
             Degradation::CpuSkipped { cpu } => write!(
                 f,
-                "CPU {cpu} is not watched: it went offline. Record again to include it"
+                "CPU {cpu} is not recorded: it went offline. Record again to include it"
             ),
             Degradation::PrecisionLowered {
                 wanted,
@@ -261,20 +261,21 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({}). \
-                 Addresses may lie some instructions behind; ask for fewer `p` to leave this note out",
+                "`{used}` is sampled, not `{wanted}`: this processor does not support that \
+                 precision ({}). Addresses may be some instructions late; use fewer `p` to avoid \
+                 this message",
                 ErrnoName(*errno)
             ),
             Degradation::GroupTakenApart { event, errno } => write!(
                 f,
-                "the events of the group with `{event}` are counted one by one, as the kernel does not \
-                 take them together ({}). A smaller group may fit the counters there are",
+                "the events of the group with `{event}` are counted separately: the kernel refused \
+                 the group ({}). A smaller group may fit the counters",
                 ErrnoName(*errno)
             ),
             Degradation::TargetGone { id, is_thread } => write!(
                 f,
-                "{} {id} is not watched: there is none, or it ended before it could be. What else was \
-                 named is",
+                "{} {id} is not recorded: it does not exist, or exited first. The other targets \
+                 are recorded",
                 if *is_thread { "thread" } else { "process" }
             ),
             Degradation::ProcessesRefused {
@@ -283,8 +284,8 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "{} of the user cannot be watched (such as {example}): {}. Those that \
-                 raised their privileges are for root and CAP_PERFMON only",
+                "{} of the user cannot be recorded (such as {example}): {}. Privileged processes \
+                 need root or CAP_PERFMON",
                 processes(*count),
                 ErrnoText(*errno)
             ),
@@ -299,8 +300,8 @@ impl fmt::Display for Degradation {
             ),
             Degradation::FilesHang { count, example } => write!(
                 f,
-                "no build-ids of the programs of {} (such as pid {example}): reading them timed out. Are they on a \
-                 network, or on a file system in user space?",
+                "no build-ids of the programs of {} (such as pid {example}): reading them timed \
+                 out. Are they on a network or FUSE file system?",
                 processes(*count)
             ),
             Degradation::CpuLost { cpu } => write!(
@@ -315,14 +316,13 @@ impl fmt::Display for Degradation {
             ),
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
-                "the recorder's threads keep their priority: real-time priority {wanted} was refused \
-                 ({}). It takes CAP_SYS_NICE or `ulimit -r`",
+                "the recorder's threads keep their priority: real-time priority {wanted} was \
+                 refused ({}). It needs CAP_SYS_NICE or `ulimit -r`",
                 ErrnoText(*errno)
             ),
             Degradation::NoUserStack => write!(
                 f,
-                "stacks are followed by frame pointers only: which registers unwinding takes is not \
-                 known on this architecture"
+                "stacks use frame pointers only: unwinding is not supported on this architecture"
             ),
             Degradation::CounterFailed { event, cpus, error } => {
                 let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
@@ -340,8 +340,8 @@ impl fmt::Display for Degradation {
             }
             Degradation::PriorityUnchanged { wanted, errno } => write!(
                 f,
-                "the recorder's threads keep their priority: nice {wanted} was refused ({}). \
-                 It takes CAP_SYS_NICE or `ulimit -e`",
+                "the recorder's threads keep their priority: nice {wanted} was refused ({}). It \
+                 needs CAP_SYS_NICE or `ulimit -e`",
                 ErrnoText(*errno)
             ),
         }
@@ -351,7 +351,7 @@ impl fmt::Display for Degradation {
 fn kernel_setting(paranoid: Option<i32>) -> String {
     match paranoid {
         Some(level) => format!("kernel.perf_event_paranoid is {level}"),
-        None => "this user may not see the kernel".to_owned(),
+        None => "this user may not profile the kernel".to_owned(),
     }
 }
 

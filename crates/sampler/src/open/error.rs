@@ -32,9 +32,9 @@ pub enum OpenError {
     },
     /// The descriptor limit is too low.
     #[error(
-        "watching {threads} threads on {cpus} CPUs takes {needed} file descriptors, and {limit} may be \
-         open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs or \
-         threads, or everything, which takes few for each CPU"
+        "{threads} threads on {cpus} CPUs need {needed} file descriptors, but the limit is \
+         {limit}: raise it (`ulimit -Hn`, or LimitNOFILE= of the service), record fewer CPUs or \
+         threads, or the whole system, which needs few per CPU"
     )]
     TooManyFiles {
         /// Number of threads.
@@ -59,8 +59,9 @@ pub enum OpenError {
     },
     /// The kernel rejected a tracepoint filter.
     #[error(
-        "the kernel does not take the filter `{filter}` for `{event}`: {}. It compares fields of the tracepoint, \
-         which its `format` file in tracefs lists, with numbers or text: `prev_pid == 0 && prev_comm != \"make\"`",
+        "the kernel refused the filter `{filter}` for `{event}`: {}. Filters compare fields \
+         (listed in the tracepoint's `format` file in tracefs) with numbers or text: `prev_pid == \
+         0 && prev_comm != \"make\"`",
         ErrnoText(*errno)
     )]
     Filter {
@@ -86,7 +87,7 @@ pub enum OpenError {
 
 fn gone(had: usize) -> &'static str {
     match had {
-        0 => "there is no such thing running here. `ps -eLf` lists what is",
-        _ => "it ended before it could be",
+        0 => "it is not running. `ps -eLf` lists running threads",
+        _ => "it exited first",
     }
 }

@@ -83,9 +83,11 @@ const STACKS_PER_RING: u64 = 40;
 fn wakeup_event() -> Result<Event, String> {
     match Procfs::default().is_in_first_pid_namespace() {
         true => Event::parse(WAKEUPS).map_err(|error| error.to_string()),
-        false => Err("the kernel records wakeups under the numbers that threads have outside of this container (pid \
-                      namespace). Record from outside"
-            .to_owned()),
+        false => Err(
+            "the kernel reports wakeups with the thread ids outside of this container (pid \
+             namespace). Record from outside"
+                .to_owned(),
+        ),
     }
 }
 

@@ -82,7 +82,7 @@ impl Plan {
             Role::Wakeups if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
                 let cause = match is_refusal(errno) {
                     true => format!(
-                        "{}. It takes CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
+                        "{}. It needs CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
                         paranoid_text(self.limits.paranoid)
                     ),
                     false => format!("the kernel refused it ({})", ErrnoText(errno)),

@@ -36,25 +36,22 @@ pub(super) fn first(
     let unit = event.trace_unit();
     if matches!(unit, Some(TraceUnit::CoreSight | TraceUnit::HisiPtt)) {
         return refused(
-            "traces of this unit are not recorded; those of intel_pt, intel_bts and arm_spe are",
+            "traces of this unit are not supported, only those of intel_pt, intel_bts and arm_spe",
         );
     }
     if traced.next().is_some() {
-        return refused(
-            "one trace can be recorded at a time, and there is another event of this kind",
-        );
+        return refused("only one trace can be recorded at a time, and another event writes one");
     }
     if event.group().is_some() {
-        return refused("an event that writes a trace is not in a group");
+        return refused("an event that writes a trace cannot be in a group");
     }
     if options.overwrite {
-        return refused(
-            "a trace is written as it comes, and goes with no ring that is overwritten",
-        );
+        return refused("traces do not work with ring buffers that are overwritten");
     }
     if !matches!(options.target, Target::Command | Target::System) {
         return refused(
-            "a trace is recorded of a command, or of whole CPUs; of what runs already only by watching all of them",
+            "traces need a command or whole CPUs as target; to trace running processes, record \
+             the whole system",
         );
     }
     events[..=place].rotate_right(1);

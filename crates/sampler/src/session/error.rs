@@ -27,9 +27,7 @@ pub enum SessionError {
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// There is neither a command nor a target.
-    #[error(
-        "there is nothing to watch: name a command, processes, threads, a user, or the whole system"
-    )]
+    #[error("nothing to record: name a command, processes, threads, a user, or the whole system")]
     NoTarget,
     /// A control group cannot be watched.
     #[error(transparent)]
@@ -51,7 +49,7 @@ fn thread_limit(error: &io::Error) -> &'static str {
         Some(Errno::AGAIN) => {
             "; `ulimit -u`, or the limit of a control group (pids.max), is reached"
         }
-        Some(Errno::NOMEM) => "; there is no memory for them (`ulimit -v`?)",
+        Some(Errno::NOMEM) => "; out of memory (`ulimit -v`?)",
         _ => "",
     }
 }
