@@ -90,7 +90,7 @@ impl Modules {
                     module.children.insert(name.clone());
                     let folder = folder.join(&name);
                     match &item.content {
-                        Some((_, items)) => below.push((name, folder, Err(items.clone()))),
+                        Some((_, items)) => below.push((name, folder, Err(items.as_slice()))),
                         None => {
                             let file = path_attribute(&item.attrs)
                                 .map(|path| file.with_file_name(path))
@@ -117,7 +117,7 @@ impl Modules {
             let path = [path.clone(), vec![name]].concat();
             match content {
                 Ok(file) => self.add_file(&file, path, &folder),
-                Err(items) => self.add(file, path, &folder, &items),
+                Err(items) => self.add(file, path, &folder, items),
             }
         }
     }
