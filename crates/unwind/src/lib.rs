@@ -103,6 +103,7 @@
 
 mod arch;
 mod cache;
+mod call_edges;
 mod code;
 mod deep;
 mod error;

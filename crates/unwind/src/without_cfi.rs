@@ -18,10 +18,12 @@
 //! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it. In the first frame
 //!    of x86-64 only if the code ahead shows that the frame was made, or if nothing speaks against it: in a
 //!    prologue it is the caller's, which would be skipped. See [`first_frame_pointer`](Context::first_frame_pointer).
+//!    The call before the return address has to lead to this frame: see [`CallEdges`].
 //! 6. In code of no image that can be read, what 4. does, as the last resort.
 //!
 //! Nothing is scanned for: a stack is full of stale return addresses.
 
+use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
 use crate::runtimes::{beam, guile, luajit, sbcl};
@@ -70,6 +72,8 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) module: Option<Module<'a>>,
     /// True if the frame did not make a call: it was sampled, or interrupted.
     pub(crate) exact: bool,
+    /// Address by which the frame is looked up.
+    pub(crate) address: u64,
     /// Evidence by which the frame was found.
     pub(crate) found_by: FoundBy,
     /// Mask of the bits of a return address that are address.
@@ -78,6 +82,8 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) blobs: &'a BlobCache,
     /// Simulations of before.
     pub(crate) simulations: &'a SimulationCache,
+    /// Callers and callees that fit, and those that do not.
+    pub(crate) edges: &'a CallEdges,
     /// Return address that was found to end a process of Erlang.
     pub(crate) process_end: Cell<Option<u64>>,
 }
@@ -107,7 +113,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             *registers = interrupted;
             return Outcome::Caller(caller, FoundBy::SignalContext);
         }
-        if let Some(root) = self.root(registers) {
+        if let Some(root) = self.root_at(registers.ip()) {
             return Outcome::Root(root);
         }
         if self.module.is_some_and(|module| module.table.is_none()) {
@@ -186,7 +192,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
             FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
             FramePointerUse::HandedFrame => self.handed_frame(registers),
-            FramePointerUse::OwnFrame => match self.frame_pointer(registers) {
+            FramePointerUse::OwnFrame => match self.follow_frame_pointer(registers) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 outcome => outcome,
             },
@@ -288,15 +294,15 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         signal_context::interrupted(arch, sp, self.memory, self.modules)
     }
 
-    fn root(&self, registers: &Registers) -> Option<Root> {
-        let ip = registers.ip();
+    /// Returns why the frame at `ip` is the outermost one, if its code shows that it is.
+    pub(crate) fn root_at(&self, ip: u64) -> Option<Root> {
         if let Some(module) = self.module
             && let Some(table) = module.table
             && table.is_entry_code(ip.wrapping_sub(module.bias))
         {
             return Some(Root::EntryPoint);
         }
-        if self.exact || registers.arch() != Arch::X86_64 {
+        if self.exact || self.mask != u64::MAX {
             return None;
         }
         let around = self.around(ip, |avma, into| {
@@ -338,7 +344,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             }
             Arch::X86_64 => self.return_on_top(registers, prologue)?,
         };
-        if !self.is_return(address) {
+        if !self.is_caller(address) {
             return None;
         }
         registers.keep(arch.callee_saved());
@@ -366,7 +372,35 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
+    /// Returns the caller by the frame pointer, unless it is the frame of a caller, which would be skipped: the call before the
+    /// return address cannot have led here, and the code ahead does not show that the frame is its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
+        let mut callers = registers.clone();
+        let outcome = self.follow_frame_pointer(&mut callers);
+        if let Outcome::Caller(caller, _) = &outcome
+            && !self.is_possible_caller(caller.return_address)
+            && simulate::frame_pointer_use(registers.ip(), self) != FramePointerUse::OwnFrame
+        {
+            return Outcome::Nothing;
+        }
+        *registers = callers;
+        outcome
+    }
+
+    /// Returns true if this can be a return address, and the call before it can have led to this frame.
+    pub(crate) fn is_caller(&self, address: u64) -> bool {
+        self.is_return(address) && self.is_possible_caller(Some(address))
+    }
+
+    /// Returns false if the call before a return address cannot have led to this frame.
+    fn is_possible_caller(&self, return_address: Option<u64>) -> bool {
+        let Some(address) = return_address.filter(|_| self.mask == u64::MAX) else {
+            return true;
+        };
+        self.edges.is_possible(address, self.address, self.modules)
+    }
+
+    fn follow_frame_pointer(&self, registers: &mut Registers) -> Outcome {
         let Some(fp) = registers.frame_pointer() else {
             return Outcome::Nothing;
         };
@@ -457,6 +491,29 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'
 
     fn is_return_address(&self, avma: u64) -> bool {
         self.is_return(avma)
+    }
+}
+
+/// The rest of a function that call frame information describes: jumps within it do not leave it.
+pub(crate) struct DescribedCode<'a, 'c, M: ?Sized, P: ?Sized> {
+    pub(crate) context: &'a Context<'c, M, P>,
+    pub(crate) table: &'a UnwindTable,
+    pub(crate) bias: u64,
+    /// SVMA of the start of the function.
+    pub(crate) start: u64,
+}
+
+impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for DescribedCode<'_, '_, M, P> {
+    fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.context.modules.code(avma, into)
+    }
+
+    fn is_described(&self, avma: u64) -> bool {
+        self.table.function_start(avma.wrapping_sub(self.bias)) != Some(self.start)
+    }
+
+    fn is_return_address(&self, avma: u64) -> bool {
+        self.context.is_caller(avma)
     }
 }
 

@@ -42,7 +42,7 @@ pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// Length in bytes of the code at the entry point, if it is not described.
+    /// Length in bytes of the function at the entry point.
     entry_len: u64,
     base: u64,
     segments: Segments,
@@ -115,12 +115,16 @@ impl UnwindTable {
             }
             _ => Box::default(),
         };
+        let described_entry = described
+            .iter()
+            .find(|&&(start, end)| start <= elf.entry && elf.entry < end)
+            .map(|&(_, end)| end - elf.entry);
         let undescribed = UndescribedCode::new(bytes, &elf.segments, described);
+        let entry_len = described_entry
+            .or_else(|| Some(entry::len(elf.arch, undescribed.at(elf.entry)?)))
+            .filter(|_| elf.entry != 0);
         Ok(Self {
-            entry_len: match undescribed.at(elf.entry) {
-                Some(code) if elf.entry != 0 => entry::len(elf.arch, code),
-                _ => 0,
-            },
+            entry_len: entry_len.unwrap_or(0),
             undescribed,
             has_too_long: elf.has_too_long,
             arch: elf.arch,
@@ -302,8 +306,8 @@ impl UnwindTable {
         last
     }
 
-    /// Returns true if this address lies in the code at the image's entry point, which is called by nobody.
-    /// True only where there is no call frame information, as that would say so itself.
+    /// Returns true if this SVMA lies in the function at the image's entry point, which has no caller. In shared
+    /// libraries the entry point may be that of an ordinary function, which has.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)
@@ -343,6 +347,13 @@ impl UnwindTable {
     /// Code without description, from this SVMA on.
     pub(crate) fn undescribed_code(&self, svma: u64) -> Option<&[u8]> {
         self.undescribed.at(svma)
+    }
+
+    /// Returns true if no described function lies between two SVMAs without description. Also true where their code was not kept.
+    pub(crate) fn is_one_gap(&self, one: u64, other: u64) -> bool {
+        let (low, high) = (one.min(other), one.max(other));
+        let rest = self.undescribed.at(low);
+        rest.is_none_or(|rest| high - low < rest.len() as u64)
     }
 
     /// Returns true if this SVMA is in a procedure linkage table.
