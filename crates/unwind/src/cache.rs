@@ -86,7 +86,7 @@ impl PlainRule {
         let own = cfa.wrapping_sub(16);
         let has_frame = self.is_go && registers.frame_pointer() == Some(own);
         registers.set(arch.sp(), cfa);
-        registers.keep(arch.callee_saved());
+        registers.return_to_caller(arch.callee_saved());
         if has_frame {
             match memory.read_u64(own) {
                 Some(saved) => registers.set(arch.fp(), saved),

@@ -3,14 +3,30 @@
 
 pub(crate) const LEN: usize = 16;
 
-/// Returns true if the code before a return address ends with a call.
+/// Length in bytes of the longest call instruction without prefixes.
+pub(crate) const LONGEST_CALL: usize = 7;
+
+/// Returns true if the bytes before a return address, of which `code` are the last, end with a call.
 pub(crate) fn ends_with_call(code: &[u8]) -> bool {
-    let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
-    // call rel32
-    if at(5) == Some(&0xe8) {
-        return true;
+    ends_with_direct_call(code).is_some() || ends_with_indirect_call(code)
+}
+
+/// Returns the distance from a return address to the function that the call before it calls. `None` if the call is, or may be,
+/// one through a register or through memory.
+pub(crate) fn direct_call(code: &[u8]) -> Option<i32> {
+    ends_with_direct_call(code).filter(|_| !ends_with_indirect_call(code))
+}
+
+fn ends_with_direct_call(code: &[u8]) -> Option<i32> {
+    match code.last_chunk::<5>()? {
+        [0xe8, distance @ ..] => Some(i32::from_le_bytes(*distance)),
+        _ => None,
     }
-    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits give the length.
+}
+
+fn ends_with_indirect_call(code: &[u8]) -> bool {
+    let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
+    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits tell the length.
     [
         (2, &[3_u8, 0][..]),
         (3, &[1, 0]),
@@ -118,6 +134,17 @@ mod tests {
         assert!(!ends_with_call(&[0xff, 0xe0]), "jmp rax");
         assert!(!ends_with_call(&[0x90; 7]));
         assert!(!ends_with_call(&[]));
+    }
+
+    #[test]
+    fn direct_calls_have_a_distance() {
+        assert_eq!(direct_call(&[0, 0, 0xe8, 1, 0, 0, 0]), Some(1));
+        assert_eq!(direct_call(&[0xe8, 0xff, 0xff, 0xff, 0xff]), Some(-1));
+        // call rax, whose bytes may also be the end of a direct call.
+        assert_eq!(direct_call(&[0, 0, 0xe8, 1, 2, 0xff, 0xd0]), None);
+        // call [rax+rbp*8+x]
+        assert_eq!(direct_call(&[0xff, 0x94, 0xe8, 1, 2, 3, 4]), None);
+        assert_eq!(direct_call(&[0xe8]), None);
     }
 
     #[test]

@@ -101,6 +101,7 @@
 
 mod arch;
 mod cache;
+mod call_edges;
 mod code;
 mod deep;
 mod error;

@@ -10,6 +10,9 @@ pub struct Registers {
     arch: Arch,
     ip: u64,
     valid: u64,
+    /// Registers that calls may change, with the value of a callee: no rule restores them. Assembly may rely on a callee
+    /// that leaves them alone.
+    unrestored: u64,
     values: [u64; COUNT],
 }
 
@@ -30,6 +33,7 @@ impl Registers {
             arch,
             ip,
             valid: 1 << arch.sp(),
+            unrestored: 0,
             values,
         }
     }
@@ -109,6 +113,7 @@ impl Registers {
         if let Some(slot) = self.values.get_mut(usize::from(register)) {
             *slot = value;
             self.valid |= 1 << register;
+            self.unrestored &= !(1 << register);
         }
     }
 
@@ -117,12 +122,31 @@ impl Registers {
     pub fn forget(&mut self, register: u8) {
         if usize::from(register) < COUNT {
             self.valid &= !(1 << register);
+            self.unrestored &= !(1 << register);
         }
     }
 
     #[inline]
     pub(crate) fn keep(&mut self, mask: u64) {
         self.valid &= mask;
+        self.unrestored = 0;
+    }
+
+    /// Goes from a callee to its caller: of the registers outside of `mask` the value before the call is unknown. The
+    /// callee's values remain for [`restore_all`](Self::restore_all).
+    #[inline]
+    pub(crate) fn return_to_caller(&mut self, mask: u64) {
+        self.unrestored |= self.valid & !mask;
+        self.valid &= mask;
+    }
+
+    /// Returns registers of which those that no rule has restored have the value of the callee; `None` if there are none.
+    pub(crate) fn restore_all(&self) -> Option<Self> {
+        (self.unrestored != 0).then_some(Self {
+            valid: self.valid | self.unrestored,
+            unrestored: 0,
+            ..*self
+        })
     }
 
     /// Returns rbp or x29, if known. The code may use it for other values.

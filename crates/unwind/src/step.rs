@@ -80,7 +80,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     let mut caller = *registers;
     caller.set(arch.sp(), caller_sp(arch, cfa, slot));
     if !rule.rule.signal {
-        caller.keep(arch.callee_saved());
+        caller.return_to_caller(arch.callee_saved());
     }
     for saved in rule.saved() {
         // An unknown register is an error only if a later rule needs it.

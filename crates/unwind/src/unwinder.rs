@@ -4,10 +4,10 @@ use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::BlobCache;
 use crate::runtimes::{go, sbcl};
-use crate::simulate::{SimulationCache, SimulationCacheStats};
+use crate::simulate::{self, Exit, SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
 use crate::table::Found;
-use crate::without_cfi::{Context, Outcome};
+use crate::without_cfi::{Context, DescribedCode, Outcome};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
     TruncationReason, UnwindOutcome, UnwindTable, signal_context,
@@ -193,6 +193,9 @@ impl Unwinder {
             let (caller, by) = match stepped {
                 Ok(found) => found,
                 Err(end) => {
+                    if let Some(root) = self.root_of(frame, memory, modules, blobs) {
+                        return UnwindOutcome::Complete(root);
+                    }
                     return beyond_copy(end, (memory, modules, &self.calls), limit, frames);
                 }
             };
@@ -220,6 +223,7 @@ impl Unwinder {
                 }
                 switches -= 1;
             }
+            let callee = frame;
             frame = Frame {
                 address,
                 sp,
@@ -229,7 +233,9 @@ impl Unwinder {
             };
             code = code_at(frame.lookup_address(), cache);
             if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
-                return UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
+                let root = self.root_of(callee, memory, modules, blobs);
+                let not_mapped = UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
+                return root.map_or(not_mapped, UnwindOutcome::Complete);
             }
             if frames.len() >= limit {
                 return UnwindOutcome::Truncated(TruncationReason::TooDeep);
@@ -239,7 +245,26 @@ impl Unwinder {
         }
     }
 
-    /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
+    /// Returns why a frame is the outermost one, if its code shows that it is. Asked where its rule leads nowhere: compilers
+    /// describe `_start`, and what a new thread begins with, as they describe other functions.
+    #[cold]
+    fn root_of<M, P>(
+        &self,
+        frame: Frame,
+        memory: &M,
+        modules: &P,
+        blobs: &BlobCache,
+    ) -> Option<Root>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let module = modules.find(frame.lookup_address())?;
+        let context = self.context(frame, Some(module), memory, modules, blobs);
+        context.root_at(frame.address)
+    }
+
+    /// Returns the rule for a lookup address, where it is one that holds whatever kind of frame is there.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -297,10 +322,12 @@ impl Unwinder {
             modules,
             module,
             exact: frame.kind != FrameKind::Caller,
+            address: frame.lookup_address(),
             found_by: frame.found_by,
             mask: self.mask,
             blobs,
             simulations: &self.simulations,
+            edges: &self.calls.edges,
             process_end: Cell::new(None),
         }
     }
@@ -324,6 +351,13 @@ impl Unwinder {
             && let Some(table) = module.table
         {
             let by_table = self.by_table(frame, table, module.bias, registers, memory, modules);
+            if let Some(Err(_)) = &by_table {
+                let context = self.context(frame, Some(module), memory, modules, blobs);
+                let found = self.where_rules_fail(&context, table, module.bias, registers);
+                if let Some(found) = found {
+                    return Ok(found);
+                }
+            }
             if let Some(outcome) = by_table {
                 return outcome;
             }
@@ -357,7 +391,64 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller by call frame information, if the table covers the frame.
+    /// Returns the caller of a frame whose rule needs a register or a word that was not recorded, where it can be checked: the call
+    /// before the return address must lead to the frame.
+    ///
+    /// - Assembly keeps the canonical frame address in a register that calls may change, if its callees leave it alone
+    ///   (AES-GCM of OpenSSL). Registers without a rule keep their value, as in other unwinders.
+    /// - The rule reads the red zone below the stack pointer, of which there is no copy (SHA-512 of OpenSSL). The code ahead
+    ///   shows the way out.
+    #[cold]
+    fn where_rules_fail<M, P>(
+        &self,
+        context: &Context<'_, M, P>,
+        table: &UnwindTable,
+        bias: u64,
+        registers: &mut Registers,
+    ) -> Option<(Caller, FoundBy)>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        if self.arch != Arch::X86_64 {
+            return None;
+        }
+        let svma = context.address.wrapping_sub(bias);
+        let Found::Rule(rule) = table.find(svma) else {
+            return None;
+        };
+        if !context.exact {
+            let mut all = registers.restore_all()?;
+            let caller = step::apply(rule, &mut all, context.memory).ok()?;
+            let is_caller = caller
+                .return_address
+                .is_some_and(|at| context.is_caller(at));
+            return (is_caller && all.sp() > registers.sp()).then(|| {
+                *registers = all;
+                (caller, FoundBy::Cfi)
+            });
+        }
+        let code = DescribedCode {
+            context,
+            table,
+            bias,
+            start: table.function_start(svma)?,
+        };
+        let cache = (&self.simulations, context.modules.generation());
+        match simulate::simulate_to_return(registers, context.memory, &code, cache) {
+            Exit::Return { address, slot } => {
+                let caller = Caller {
+                    return_address: Some(address),
+                    slot,
+                    interrupted: false,
+                };
+                Some((caller, FoundBy::Code))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the caller by call frame information. `None` where the table has nothing for the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,

@@ -17,8 +17,27 @@
 //!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
 //! 6. Step 4 for all other code. On x86-64 only if the code is readable.
 //!
-//! The stack is never scanned for return addresses: it is full of stale ones.
+//! 1. A signal frame, which is told by its contents.
+//! 2. The root: code at the entry point, or code that exits behind the call.
+//!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
+//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; Erlang's code that called C ends
+//!    the stack of a scheduler, and code of SBCL that has made its callee's frame has its own beyond that.
+//! 3. The way out that the code itself shows, where its bytes are known (the table keeps
+//!    those of most images, for the rest [`Modules::code`] is asked).
+//!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
+//! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
+//!    its other functions: nothing was pushed yet, and the return address is where a call
+//!    puts it. Such images have frame pointers rarely, and the frame pointer there is
+//!    often the caller's, which would be skipped.
+//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it. In the first frame
+//!    of x86-64 only if the code ahead shows that the frame was made, or if nothing speaks against it: in a
+//!    prologue it is the caller's, which would be skipped. See [`first_frame_pointer`](Context::first_frame_pointer).
+//!    The call before the return address has to lead to this frame: see [`CallEdges`].
+//! 6. In code of no image that can be read, what 4. does, as the last resort.
+//!
+//! Nothing is scanned for: a stack is full of stale return addresses.
 
+use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
 use crate::runtimes::{beam, guile, luajit, sbcl};
@@ -62,12 +81,17 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) module: Option<Module<'a>>,
     /// True if the frame was sampled or interrupted.
     pub(crate) exact: bool,
+    /// Address by which the frame is looked up.
+    pub(crate) address: u64,
+    /// Evidence by which the frame was found.
     pub(crate) found_by: FoundBy,
     /// Address bits of a return address.
     pub(crate) mask: u64,
     pub(crate) blobs: &'a BlobCache,
     pub(crate) simulations: &'a SimulationCache,
-    /// Return address that ends an Erlang process.
+    /// Callers and callees that fit, and those that do not.
+    pub(crate) edges: &'a CallEdges,
+    /// Return address that was found to end a process of Erlang.
     pub(crate) process_end: Cell<Option<u64>>,
 }
 
@@ -96,7 +120,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             *registers = interrupted;
             return Outcome::Caller(caller, FoundBy::SignalContext);
         }
-        if let Some(root) = self.root(registers) {
+        if let Some(root) = self.root_at(registers.ip()) {
             return Outcome::Root(root);
         }
         if self.module.is_some_and(|module| module.table.is_none()) {
@@ -174,7 +198,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
             FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
             FramePointerUse::HandedFrame => self.handed_frame(registers),
-            FramePointerUse::OwnFrame => match self.frame_pointer(registers) {
+            FramePointerUse::OwnFrame => match self.follow_frame_pointer(registers) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 outcome => outcome,
             },
@@ -275,15 +299,15 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         signal_context::interrupted(arch, sp, self.memory, self.modules)
     }
 
-    fn root(&self, registers: &Registers) -> Option<Root> {
-        let ip = registers.ip();
+    /// Returns why the frame at `ip` is the outermost one, if its code shows that it is.
+    pub(crate) fn root_at(&self, ip: u64) -> Option<Root> {
         if let Some(module) = self.module
             && let Some(table) = module.table
             && table.is_entry_code(ip.wrapping_sub(module.bias))
         {
             return Some(Root::EntryPoint);
         }
-        if self.exact || registers.arch() != Arch::X86_64 {
+        if self.exact || self.mask != u64::MAX {
             return None;
         }
         let around = self.around(ip, |avma, into| {
@@ -326,7 +350,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             }
             Arch::X86_64 => self.return_on_top(registers, prologue)?,
         };
-        if !self.is_return(address) {
+        if !self.is_caller(address) {
             return None;
         }
         registers.keep(arch.callee_saved());
@@ -354,7 +378,35 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
+    /// Returns the caller by the frame pointer, unless it is the frame of a caller, which would be skipped: the call before the
+    /// return address cannot have led here, and the code ahead does not show that the frame is its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
+        let mut callers = registers.clone();
+        let outcome = self.follow_frame_pointer(&mut callers);
+        if let Outcome::Caller(caller, _) = &outcome
+            && !self.is_possible_caller(caller.return_address)
+            && simulate::frame_pointer_use(registers.ip(), self) != FramePointerUse::OwnFrame
+        {
+            return Outcome::Nothing;
+        }
+        *registers = callers;
+        outcome
+    }
+
+    /// Returns true if this can be a return address, and the call before it can have led to this frame.
+    pub(crate) fn is_caller(&self, address: u64) -> bool {
+        self.is_return(address) && self.is_possible_caller(Some(address))
+    }
+
+    /// Returns false if the call before a return address cannot have led to this frame.
+    fn is_possible_caller(&self, return_address: Option<u64>) -> bool {
+        let Some(address) = return_address.filter(|_| self.mask == u64::MAX) else {
+            return true;
+        };
+        self.edges.is_possible(address, self.address, self.modules)
+    }
+
+    fn follow_frame_pointer(&self, registers: &mut Registers) -> Outcome {
         let Some(fp) = registers.frame_pointer() else {
             return Outcome::Nothing;
         };
@@ -443,6 +495,29 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'
 
     fn is_return_address(&self, avma: u64) -> bool {
         self.is_return(avma)
+    }
+}
+
+/// The rest of a function that call frame information describes: jumps within it do not leave it.
+pub(crate) struct DescribedCode<'a, 'c, M: ?Sized, P: ?Sized> {
+    pub(crate) context: &'a Context<'c, M, P>,
+    pub(crate) table: &'a UnwindTable,
+    pub(crate) bias: u64,
+    /// SVMA of the start of the function.
+    pub(crate) start: u64,
+}
+
+impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for DescribedCode<'_, '_, M, P> {
+    fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.context.modules.code(avma, into)
+    }
+
+    fn is_described(&self, avma: u64) -> bool {
+        self.table.function_start(avma.wrapping_sub(self.bias)) != Some(self.start)
+    }
+
+    fn is_return_address(&self, avma: u64) -> bool {
+        self.context.is_caller(avma)
     }
 }
 

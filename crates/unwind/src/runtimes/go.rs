@@ -13,6 +13,7 @@
 //!   and the stack pointer's distance from the end of its stack.
 
 use crate::arch::x86_64::{RBP, RSP};
+use crate::call_edges::{CallEdges, call_target};
 use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
 use crate::table::{Cfa, Found, Site, Switch, UnwindTable, Value};
@@ -30,46 +31,21 @@ const MAX_FUNCTION: u64 = 1 << 20;
 
 const MAX_KNOWN: usize = 1 << 14;
 
-/// Caches of checked calls, by state of the mappings ([`Modules::generation`]): reading code and
-/// finding function starts is slow.
+/// Callers that were found, each with the state of the mappings ([`Modules::generation`]): reading code, and finding the
+/// start of a function, takes longer than all else here.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownCalls {
-    /// Results by return address and an address in the function below.
-    calls: RefCell<FxHashMap<[u64; 3], bool>>,
-    /// Caller's addresses by the addresses of a frame, its callee and its caller's caller.
+    pub(crate) edges: CallEdges,
+    /// By the addresses of a frame, its callee and its caller's caller, the address of its caller.
     direct: RefCell<FxHashMap<[u64; 4], u64>>,
 }
 
 impl KnownCalls {
     pub(crate) const fn new() -> Self {
         Self {
-            calls: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
+            edges: CallEdges::new(),
             direct: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
         }
-    }
-
-    /// Returns false if the call before `address` certainly targets another function than the one
-    /// at `below`.
-    fn may_call<P: Modules + ?Sized>(&self, address: u64, below: u64, modules: &P) -> bool {
-        let key = modules
-            .generation()
-            .map(|generation| [generation, address, below]);
-        let known = key.and_then(|key| self.calls.borrow().get(&key).copied());
-        if let Some(known) = known {
-            return known;
-        }
-        let Some(target) = call_target(address, modules) else {
-            return true;
-        };
-        let function = target.and_then(|_| function_of(below, modules));
-        let may = match (target, function) {
-            (Some(target), Some(function)) => target == function || jumps(target, modules),
-            _ => true,
-        };
-        if let Some(key) = key {
-            remember(&self.calls, key, may);
-        }
-        may
     }
 }
 
@@ -295,7 +271,7 @@ fn follow<P: Modules + ?Sized>(
         let module = modules.find(frame.lookup_address())?;
         let table = module.table?;
         let below = frames.last()?;
-        if !known.may_call(address, below.lookup_address(), modules) {
+        if !(known.edges).is_possible(address, below.lookup_address(), modules) {
             return None;
         }
         frames.push(frame);
@@ -365,26 +341,7 @@ fn ends_process<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     code::exits(code.get(..len).unwrap_or(&[]))
 }
 
-/// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
-/// if it is unreadable.
-fn call_target<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<Option<u64>> {
-    let mut call = [0; 5];
-    let known = modules.code(address.checked_sub(5)?, &mut call) == call.len();
-    known.then(|| match call {
-        [0xe8, offset @ ..] => Some(super::relative(address, offset)),
-        _ => None,
-    })
-}
-
-/// Returns true if a function starts with a jump to another one, or is unreadable.
-fn jumps<P: Modules + ?Sized>(function: u64, modules: &P) -> bool {
-    let mut code = [0; 8];
-    let len = modules.code(function, &mut code);
-    let code = code.get(..len).unwrap_or(&[]);
-    let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
-    matches!(code, [] | [0xe9 | 0xeb, ..] | [0xff, 0x25, ..])
-}
-
+/// Returns the start of the function that has this address.
 fn function_of<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
     let module = modules.find(address)?;
     let start = (module.table?).function_start(address.wrapping_sub(module.bias))?;

@@ -5,7 +5,9 @@ use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-const MAX_WRITTEN: usize = 64;
+/// Maximum number of words written along a path that are remembered. A path that writes more reads no word of the stack that it
+/// has not written.
+const MAX_WRITTEN: usize = 256;
 
 pub(super) const MAX_BRANCHES: usize = 64;
 
@@ -139,6 +141,7 @@ impl PathState {
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
+            None if self.written.len() >= MAX_WRITTEN => None,
             None => memory.read_u64(avma),
         }
     }
@@ -182,8 +185,11 @@ impl PathState {
     }
 
     fn write(&mut self, avma: u64, value: Option<u64>) {
-        if self.written.len() < MAX_WRITTEN {
-            self.written.push((avma, value));
+        let has_room = self.written.len() < MAX_WRITTEN;
+        match self.written.iter_mut().rev().find(|(at, _)| *at == avma) {
+            Some((_, known)) => *known = value,
+            None if has_room => self.written.push((avma, value)),
+            None => {}
         }
     }
 

@@ -8,8 +8,11 @@ use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+/// Maximum number of instructions that are decoded for one frame, from the first branch on.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Initial capacity. Few searches visit more instructions.
+/// Maximum number before the first branch. Assembly of codecs is straight code of 20 kB; each path is decoded once.
+const MAX_STRAIGHT: usize = 16_000;
+/// Instructions that there is room for at first; few searches see more.
 const SEEN: usize = 112;
 
 /// Simulates the code up to the return. Replaces the registers by the caller's. With a
@@ -48,13 +51,17 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
     let mut waiting = vec![PathState::new(registers)];
     let mut unreadable = None;
     let mut left = MAX_INSTRUCTIONS;
+    let mut straight = MAX_STRAIGHT;
     while let Some(mut path) = waiting.pop() {
         loop {
             if left == 0 || !seen.insert(path.ip) {
                 log.ends_path();
                 break;
             }
-            left -= 1;
+            match straight {
+                0 => left -= 1,
+                _ => straight -= 1,
+            }
             let bytes = window.at(path.ip, MAX_INSTRUCTION, text);
             let mut decoder = Decoder::with_ip(64, bytes, path.ip, DecoderOptions::NONE);
             let instruction = decoder.decode();
@@ -79,6 +86,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     continue;
                 }
                 FlowControl::ConditionalBranch => {
+                    straight = 0;
                     if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
                         waiting.push(PathState {
                             ip: target,

@@ -40,7 +40,7 @@ pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// Length in bytes of the entry function, if no FDE covers it.
+    /// Length in bytes of the function at the entry point.
     entry_len: u64,
     base: u64,
     segments: Segments,
@@ -110,12 +110,16 @@ impl UnwindTable {
             }
             _ => Box::default(),
         };
+        let described_entry = described
+            .iter()
+            .find(|&&(start, end)| start <= elf.entry && elf.entry < end)
+            .map(|&(_, end)| end - elf.entry);
         let undescribed = UndescribedCode::new(bytes, &elf.segments, described);
+        let entry_len = described_entry
+            .or_else(|| Some(entry::len(elf.arch, undescribed.at(elf.entry)?)))
+            .filter(|_| elf.entry != 0);
         Ok(Self {
-            entry_len: match undescribed.at(elf.entry) {
-                Some(code) if elf.entry != 0 => entry::len(elf.arch, code),
-                _ => 0,
-            },
+            entry_len: entry_len.unwrap_or(0),
             undescribed,
             has_too_long: elf.has_too_long,
             arch: elf.arch,
@@ -290,7 +294,8 @@ impl UnwindTable {
         last
     }
 
-    /// Returns true for code at the entry point without call frame information. It has no caller.
+    /// Returns true if this SVMA lies in the function at the image's entry point, which has no caller. In shared
+    /// libraries the entry point may be that of an ordinary function, which has.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)
@@ -330,6 +335,14 @@ impl UnwindTable {
         self.undescribed.at(svma)
     }
 
+    /// Returns true if no described function lies between two SVMAs without description. Also true where their code was not kept.
+    pub(crate) fn is_one_gap(&self, one: u64, other: u64) -> bool {
+        let (low, high) = (one.min(other), one.max(other));
+        let rest = self.undescribed.at(low);
+        rest.is_none_or(|rest| high - low < rest.len() as u64)
+    }
+
+    /// Returns true if this SVMA is in a procedure linkage table.
     pub(crate) fn is_plt(&self, svma: u64) -> bool {
         self.plts
             .iter()
