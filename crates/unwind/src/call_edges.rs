@@ -1,10 +1,11 @@
-//! [`CallEdges`]: whether the call before a return address can have led to the function of the frame below it.
+//! [`CallEdges`]: checks whether the call before a return address can have led to the frame below it.
 //!
-//! A frame pointer that leads up the stack to a return address proves little: in code that has not made a frame of its own
-//! it is the caller's, and following it skips that caller. The call decides. A direct call names its target, and the frame below
-//! must lie in the target, or in a function that the target jumps to. An edge that fails is not possible.
+//! A frame pointer that points up the stack to a return address proves little. In code without a
+//! frame of its own, the register belongs to the caller, and following it skips that caller. The call
+//! decides: a direct call names its target, and the frame below must lie in the target, or in a
+//! function that the target jumps to.
 //!
-//! For x86-64. Calls through registers and memory, procedure linkage tables and code without an image decide nothing.
+//! For x86-64. Indirect calls, procedure linkage tables and code without an image pass the check.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const MAX_INSTRUCTION: usize = 15;
 /// Maximum distance in bytes to the target of the call with which a retpoline begins.
 const MAX_RETPOLINE: u64 = 32;
 
-/// Edges from callers to callees, with a cache. An entry holds for one state of the mappings ([`Modules::generation`]).
+/// Checks of calls, cached by state of the mappings ([`Modules::generation`]).
 #[derive(Debug, Clone)]
 pub(crate) struct CallEdges {
     /// By generation, return address and address below.
@@ -41,7 +42,7 @@ pub(crate) struct CallEdges {
     exits: RefCell<FxHashMap<[u64; 2], Arc<Exits>>>,
 }
 
-/// Jumps that leave a function.
+/// Jumps out of a function.
 #[derive(Debug, Default)]
 struct Exits {
     targets: Vec<u64>,
@@ -141,8 +142,8 @@ fn insert<const N: usize, T>(cache: &RefCell<FxHashMap<[u64; N], T>>, key: [u64;
     cache.insert(key, value);
 }
 
-/// Returns true if two SVMAs belong to one function. Without call frame information the limits of functions are
-/// unknown, and all code between two described functions counts as one.
+/// Returns true if two SVMAs belong to one function. Without call frame information the bounds of
+/// functions are unknown: all code between two described functions counts as one.
 fn is_same_function(table: &UnwindTable, one: u64, other: u64) -> bool {
     match (table.function_start(one), table.function_start(other)) {
         (Some(one), Some(other)) => one == other,
@@ -151,8 +152,8 @@ fn is_same_function(table: &UnwindTable, one: u64, other: u64) -> bool {
     }
 }
 
-/// Returns the target of the direct call before a return address. `None` if the code cannot be read, `Some(None)` if the call
-/// is an indirect one, or may be.
+/// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
+/// if it is unreadable.
 pub(crate) fn call_target<P: Modules + ?Sized>(
     return_address: u64,
     modules: &P,
@@ -166,7 +167,7 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     })
 }
 
-/// Follows all paths through a function, and collects the jumps that leave it.
+/// Collects the jumps out of a function, on all paths from its start.
 fn find_exits<P: Modules + ?Sized>(
     function: u64,
     modules: &P,
@@ -174,7 +175,7 @@ fn find_exits<P: Modules + ?Sized>(
 ) -> Exits {
     let mut exits = Exits::default();
     let mut seen = FxHashSet::default();
-    // With the bytes that the function has pushed.
+    // Each with the size of the frame in bytes.
     let mut waiting = vec![(function, 0_i64)];
     let mut piece = Piece::default();
     while let Some((mut ip, mut pushed)) = waiting.pop() {
@@ -205,7 +206,7 @@ fn find_exits<P: Modules + ?Sized>(
                         waiting.push((target, pushed));
                     }
                 }
-                // With a frame on the stack it is a jump table.
+                // With a frame on the stack it goes through a jump table.
                 FlowControl::IndirectBranch => {
                     exits.is_open |= pushed <= 0 || instruction.is_ip_rel_memory_operand();
                 }
@@ -228,7 +229,7 @@ fn find_exits<P: Modules + ?Sized>(
     exits
 }
 
-/// Returns the number of bytes that a function has pushed after an instruction, if there were `pushed` before it.
+/// Returns the size in bytes of the frame after an instruction; `pushed` is the size before it.
 fn pushed_after(instruction: &Instruction, pushed: i64) -> i64 {
     let is_stack_pointer = instruction.op_count() > 0
         && instruction.op0_kind() == OpKind::Register

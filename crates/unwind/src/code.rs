@@ -6,13 +6,13 @@ pub(crate) const LEN: usize = 16;
 /// Length in bytes of the longest call instruction without prefixes.
 pub(crate) const LONGEST_CALL: usize = 7;
 
-/// Returns true if the bytes before a return address, of which `code` are the last, end with a call.
+/// Returns true if the code before a return address ends with a call.
 pub(crate) fn ends_with_call(code: &[u8]) -> bool {
     ends_with_direct_call(code).is_some() || ends_with_indirect_call(code)
 }
 
-/// Returns the distance from a return address to the function that the call before it calls. `None` if the call is, or may be,
-/// one through a register or through memory.
+/// Returns the distance from a return address to the target of the direct call before it. `None` for
+/// calls through a register or memory, and for bytes that may be either.
 pub(crate) fn direct_call(code: &[u8]) -> Option<i32> {
     ends_with_direct_call(code).filter(|_| !ends_with_indirect_call(code))
 }
@@ -26,7 +26,7 @@ fn ends_with_direct_call(code: &[u8]) -> Option<i32> {
 
 fn ends_with_indirect_call(code: &[u8]) -> bool {
     let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
-    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits tell the length.
+    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits give the length.
     [
         (2, &[3_u8, 0][..]),
         (3, &[1, 0]),

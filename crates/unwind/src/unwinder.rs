@@ -193,9 +193,6 @@ impl Unwinder {
             let (caller, by) = match stepped {
                 Ok(found) => found,
                 Err(end) => {
-                    if let Some(root) = self.root_of(frame, memory, modules, blobs) {
-                        return UnwindOutcome::Complete(root);
-                    }
                     return beyond_copy(end, (memory, modules, &self.calls), limit, frames);
                 }
             };
@@ -245,8 +242,8 @@ impl Unwinder {
         }
     }
 
-    /// Returns why a frame is the outermost one, if its code shows that it is. Asked where its rule leads nowhere: compilers
-    /// describe `_start`, and what a new thread begins with, as they describe other functions.
+    /// Returns the evidence in a frame's code that it has no caller. For frames whose rule leads to
+    /// unmapped memory: compilers describe `_start` and the first function of a thread like others.
     #[cold]
     fn root_of<M, P>(
         &self,
@@ -264,7 +261,7 @@ impl Unwinder {
         context.root_at(frame.address)
     }
 
-    /// Returns the rule for a lookup address, where it is one that holds whatever kind of frame is there.
+    /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -391,13 +388,14 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller of a frame whose rule needs a register or a word that was not recorded, where it can be checked: the call
-    /// before the return address must lead to the frame.
+    /// Returns the caller of a frame whose rule needs a register or a word that was not recorded. The
+    /// call before the return address must lead to the frame.
     ///
-    /// - Assembly keeps the canonical frame address in a register that calls may change, if its callees leave it alone
-    ///   (AES-GCM of OpenSSL). Registers without a rule keep their value, as in other unwinders.
-    /// - The rule reads the red zone below the stack pointer, of which there is no copy (SHA-512 of OpenSSL). The code ahead
-    ///   shows the way out.
+    /// - Assembly may keep the canonical frame address in a caller-saved register that its callees do
+    ///   not change (AES-GCM in OpenSSL). As in other unwinders, registers without a rule then keep
+    ///   their value.
+    /// - The rule may read the red zone below the stack pointer, which is not copied (SHA-512 in
+    ///   OpenSSL). The rest of the code is simulated instead.
     #[cold]
     fn where_rules_fail<M, P>(
         &self,
@@ -448,7 +446,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller by call frame information. `None` where the table has nothing for the frame.
+    /// Returns the caller by call frame information, if the table covers the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,

@@ -16,26 +16,10 @@
 //!    In sampled x86-64 frames only if the code ahead does not contradict it: in a prologue the
 //!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
 //! 6. Step 4 for all other code. On x86-64 only if the code is readable.
+//! Frame pointers and return addresses on top of the stack are accepted only if the call before the
+//! return address can have led to the frame: see [`CallEdges`].
 //!
-//! 1. A signal frame, which is told by its contents.
-//! 2. The root: code at the entry point, or code that exits behind the call.
-//!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
-//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; Erlang's code that called C ends
-//!    the stack of a scheduler, and code of SBCL that has made its callee's frame has its own beyond that.
-//! 3. The way out that the code itself shows, where its bytes are known (the table keeps
-//!    those of most images, for the rest [`Modules::code`] is asked).
-//!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
-//! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
-//!    its other functions: nothing was pushed yet, and the return address is where a call
-//!    puts it. Such images have frame pointers rarely, and the frame pointer there is
-//!    often the caller's, which would be skipped.
-//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it. In the first frame
-//!    of x86-64 only if the code ahead shows that the frame was made, or if nothing speaks against it: in a
-//!    prologue it is the caller's, which would be skipped. See [`first_frame_pointer`](Context::first_frame_pointer).
-//!    The call before the return address has to lead to this frame: see [`CallEdges`].
-//! 6. In code of no image that can be read, what 4. does, as the last resort.
-//!
-//! Nothing is scanned for: a stack is full of stale return addresses.
+//! The stack is never scanned for return addresses: it is full of stale ones.
 
 use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
@@ -81,7 +65,7 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) module: Option<Module<'a>>,
     /// True if the frame was sampled or interrupted.
     pub(crate) exact: bool,
-    /// Address by which the frame is looked up.
+    /// Lookup address of the frame.
     pub(crate) address: u64,
     /// Evidence by which the frame was found.
     pub(crate) found_by: FoundBy,
@@ -89,9 +73,9 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) mask: u64,
     pub(crate) blobs: &'a BlobCache,
     pub(crate) simulations: &'a SimulationCache,
-    /// Callers and callees that fit, and those that do not.
+    /// Checks of callers.
     pub(crate) edges: &'a CallEdges,
-    /// Return address that was found to end a process of Erlang.
+    /// Return address that ends an Erlang process.
     pub(crate) process_end: Cell<Option<u64>>,
 }
 
@@ -299,7 +283,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         signal_context::interrupted(arch, sp, self.memory, self.modules)
     }
 
-    /// Returns why the frame at `ip` is the outermost one, if its code shows that it is.
+    /// Returns the evidence in the code that the frame at `ip` has no caller.
     pub(crate) fn root_at(&self, ip: u64) -> Option<Root> {
         if let Some(module) = self.module
             && let Some(table) = module.table
@@ -378,8 +362,9 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
-    /// Returns the caller by the frame pointer, unless it is the frame of a caller, which would be skipped: the call before the
-    /// return address cannot have led here, and the code ahead does not show that the frame is its own.
+    /// Returns the caller by the frame pointer. `Nothing` if the register still belongs to the caller, which
+    /// would be skipped: the call before the return address cannot have led here, and the code ahead
+    /// does not use the register as its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
         let mut callers = registers.clone();
         let outcome = self.follow_frame_pointer(&mut callers);
@@ -393,7 +378,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         outcome
     }
 
-    /// Returns true if this can be a return address, and the call before it can have led to this frame.
+    /// Returns true for a possible return address whose call can have led to this frame.
     pub(crate) fn is_caller(&self, address: u64) -> bool {
         self.is_return(address) && self.is_possible_caller(Some(address))
     }
@@ -498,12 +483,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'
     }
 }
 
-/// The rest of a function that call frame information describes: jumps within it do not leave it.
+/// The code of a function with call frame information. Jumps within the function do not leave it.
 pub(crate) struct DescribedCode<'a, 'c, M: ?Sized, P: ?Sized> {
     pub(crate) context: &'a Context<'c, M, P>,
     pub(crate) table: &'a UnwindTable,
     pub(crate) bias: u64,
-    /// SVMA of the start of the function.
+    /// SVMA at which the function starts.
     pub(crate) start: u64,
 }
 

@@ -31,12 +31,12 @@ const MAX_FUNCTION: u64 = 1 << 20;
 
 const MAX_KNOWN: usize = 1 << 14;
 
-/// Callers that were found, each with the state of the mappings ([`Modules::generation`]): reading code, and finding the
-/// start of a function, takes longer than all else here.
+/// Caches by state of the mappings ([`Modules::generation`]): reading code and finding function starts
+/// is slow.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownCalls {
     pub(crate) edges: CallEdges,
-    /// By the addresses of a frame, its callee and its caller's caller, the address of its caller.
+    /// Caller's addresses by the addresses of a frame, its callee and its caller's caller.
     direct: RefCell<FxHashMap<[u64; 4], u64>>,
 }
 

@@ -5,8 +5,8 @@ use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-/// Maximum number of words written along a path that are remembered. A path that writes more reads no word of the stack that it
-/// has not written.
+/// Maximum number of stack words written along a path. After that, a path reads only words that it
+/// has written.
 const MAX_WRITTEN: usize = 256;
 
 pub(super) const MAX_BRANCHES: usize = 64;

@@ -8,11 +8,11 @@ use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// Maximum number of instructions that are decoded for one frame, from the first branch on.
+/// Maximum number of instructions per frame, from the first branch on.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Maximum number before the first branch. Assembly of codecs is straight code of 20 kB; each path is decoded once.
+/// Maximum number of instructions before the first branch. Codecs have 20 kB of straight assembly.
 const MAX_STRAIGHT: usize = 16_000;
-/// Instructions that there is room for at first; few searches see more.
+/// Initial capacity. Few searches visit more instructions.
 const SEEN: usize = 112;
 
 /// Simulates the code up to the return. Replaces the registers by the caller's. With a

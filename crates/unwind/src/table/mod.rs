@@ -40,7 +40,7 @@ pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// Length in bytes of the function at the entry point.
+    /// Length in bytes of the entry function; 0 if there is none.
     entry_len: u64,
     base: u64,
     segments: Segments,
@@ -294,8 +294,8 @@ impl UnwindTable {
         last
     }
 
-    /// Returns true if this SVMA lies in the function at the image's entry point, which has no caller. In shared
-    /// libraries the entry point may be that of an ordinary function, which has.
+    /// Returns true for code of the function at the entry point. It has no caller, except in shared
+    /// libraries whose entry point is an ordinary function.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)
@@ -335,7 +335,7 @@ impl UnwindTable {
         self.undescribed.at(svma)
     }
 
-    /// Returns true if no described function lies between two SVMAs without description. Also true where their code was not kept.
+    /// Returns true if no FDE lies between two SVMAs without FDE, or if their code was not copied.
     pub(crate) fn is_one_gap(&self, one: u64, other: u64) -> bool {
         let (low, high) = (one.min(other), one.max(other));
         let rest = self.undescribed.at(low);
