@@ -2,8 +2,10 @@
 
 mod aarch64;
 mod agreement_with_perf;
+mod assembly;
 mod deep_stacks;
 mod go;
+mod paths;
 mod runtimes;
 mod short_copies;
 mod true_stacks;

@@ -1,46 +1,8 @@
 //! Copies of stacks that end early though the stack is not deep: at a page that was never touched, and at the end of a
 //! handler's own stack. What lies beyond is had from the process's memory, and never wrong.
 
-use crate::support::{Here, Need, c_with, check, folded, has, measured, needs, truth_seconds};
-
-/// Complete stacks with the right callers, with wrong ones, and those cut short.
-#[derive(Debug, Default)]
-struct Counts {
-    right: u64,
-    wrong: u64,
-    short: u64,
-}
-
-impl Counts {
-    /// Most are complete: at a new place, some come before anybody could look.
-    fn mostly_right(&self) -> Result<(), String> {
-        check(self.right > self.short * 10, || format!("{self:?}"))
-    }
-}
-
-/// Counts stacks with a function `LEAF_PATH`; `expected` returns the names of all functions below `main` for a path, and
-/// `is_own` tells these from others.
-fn count(
-    here: &Here,
-    leaf: &str,
-    is_own: impl Fn(&str) -> bool,
-    expected: impl Fn(&str) -> Vec<String>,
-) -> Counts {
-    let mut counts = Counts::default();
-    for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
-        let frames: Vec<&str> = stack.split(';').collect();
-        let Some(path) = frames.iter().find_map(|name| name.strip_prefix(leaf)) else {
-            continue;
-        };
-        let own = frames.iter().copied().filter(|name| is_own(name));
-        match frames.contains(&"main") || frames.contains(&"run") {
-            false => counts.short += samples,
-            true if own.eq(expected(path)) => counts.right += samples,
-            true => counts.wrong += samples,
-        }
-    }
-    counts
-}
+use super::paths::{Counts, count};
+use crate::support::{Here, Need, c_with, check, has, measured, needs, truth_seconds};
 
 /// Records `fixtures/holes.c`.
 fn holes(program: &std::path::Path, options: &str, args: &str) -> Counts {

@@ -1,0 +1,63 @@
+//! Functions of assembly, and programs without a C library.
+
+use super::paths::{Counts, count};
+use crate::support::{Here, c_with, check, measured, needs};
+
+const PARTS: [&str; 3] = ["outer_", "middle_", "leaf_"];
+
+/// Records `fixtures/assembly.c`, and counts the stacks of one shape.
+fn shape(here: &Here, shape: &str) -> Counts {
+    count(
+        here,
+        &format!("leaf_{shape}"),
+        |name| PARTS.iter().any(|part| name.starts_with(part)),
+        |_| PARTS.iter().map(|part| format!("{part}{shape}")).collect(),
+    )
+}
+
+/// A frame pointer that leads up the stack is no evidence: the register is that of the caller, which would be skipped.
+#[test]
+fn callers_of_assembly_are_not_skipped() {
+    needs!(PerfEvents, X86_64);
+    for flags in [
+        &["-O2", "-fno-omit-frame-pointer"],
+        &["-O2", "-fomit-frame-pointer"],
+        &["-O0", "-fno-omit-frame-pointer"],
+    ] {
+        let program = c_with("assembly.c", flags);
+        measured(|| {
+            let here = Here::new();
+            here.record("-e cpu-clock:u -F 1999 -g", &program, "2");
+            for name in ["straight", "pushes", "later", "tail", "register", "redzone"] {
+                let counts = shape(&here, name);
+                println!("{flags:?}, {name}: {counts:?}");
+                assert_eq!(counts.wrong, 0, "{flags:?} {name}");
+                check(counts.right > 50, || format!("{name}: {counts:?}"))?;
+                counts
+                    .mostly_right()
+                    .map_err(|error| format!("{name}: {error}"))?;
+            }
+            // Nothing shows the way out.
+            let counts = shape(&here, "computed");
+            println!("{flags:?}, computed: {counts:?}");
+            assert_eq!(counts.wrong, 0, "{flags:?} computed");
+            check(counts.right + counts.short > 50, || format!("{counts:?}"))
+        });
+    }
+}
+
+#[test]
+fn start_of_a_program_without_c_library_is_the_root() {
+    needs!(PerfEvents, X86_64);
+    for flags in [
+        &["-O2", "-nostdlib", "-static"],
+        &["-O0", "-nostdlib", "-static"],
+    ] {
+        let here = Here::new();
+        here.record("-e cpu-clock:u -F 999 -g", &c_with("nolibc.c", flags), "");
+        let stacks = here.report("").quality["stacks"].clone();
+        let (total, complete) = (&stacks["total"], &stacks["complete"]);
+        assert!(total.as_u64() > Some(50), "{stacks}");
+        assert_eq!(total, complete, "{flags:?}: {stacks}");
+    }
+}
