@@ -213,7 +213,7 @@ fn untrusted_perf_maps_are_refused_while_recording() {
         ("sparse", "it has 10737418240 bytes"),
         ("fifo", "it is not a regular file"),
         ("foreign", "it belongs to user 12345"),
-        ("link", "it has 2 names"),
+        ("link", "it has 2 hard links"),
     ] {
         let here = Here::new();
         let record = here.rprof("record -F 999 -e cpu-clock --").arg(c("jit.c"));
@@ -245,7 +245,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
         ("mkfifo $0", "it is not a regular file"),
         ("mkdir $0", "it is not a regular file"),
         ("chown 12345 $0", "it belongs to user 12345"),
-        ("ln $0 $0.other", "it has 2 names"),
+        ("ln $0 $0.other", "it has 2 hard links"),
     ] {
         let is_new = make.starts_with("mk");
         here.sh(&format!(

@@ -18,7 +18,8 @@ pub enum EventError {
     },
     /// A letter behind the colon is no modifier.
     #[error(
-        "`{modifier}` in `{event}` is not a modifier; there are u (user), k (kernel), h (hypervisor), \
+        "unknown modifier `{modifier}` in `{event}`; valid modifiers: u (user), k (kernel), h \
+         (hypervisor), \
          G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the group), D (pinned), \
          e (exclusive), W (weak group) and b (BPF)"
     )]
@@ -29,7 +30,7 @@ pub enum EventError {
         modifier: String,
     },
     /// A modifier stands twice, or `p` more than three times.
-    #[error("the modifier `{modifier}` in `{event}` stands too often")]
+    #[error("modifier `{modifier}` is repeated in `{event}`")]
     ModifierRepeated {
         /// Whole text of the event.
         event: String,
@@ -45,7 +46,7 @@ pub enum EventError {
         why: &'static str,
     },
     /// An event of the perf tool that the kernel cannot sample.
-    #[error("`{name}` is something that perf stat counts by itself; it cannot be sampled")]
+    #[error("`{name}` exists in perf stat only and cannot be sampled")]
     CountedOnly {
         /// Name as typed.
         name: String,

@@ -293,7 +293,7 @@ mod tests {
         };
         let text = failure(Errno::OPNOTSUPP, &branches);
         assert!(
-            text.contains("To record branches takes a processor")
+            text.contains("Recording branches needs a processor")
                 && text.ends_with("Without -b and -j it may be recorded"),
             "{text}"
         );

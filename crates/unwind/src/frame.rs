@@ -152,7 +152,7 @@ pub enum TruncationReason {
         address: u64,
     },
     /// A rule needs a register whose value is not known.
-    #[error("the value of register {register} is not known at {address:#x}")]
+    #[error("the value of register {register} is unknown at {address:#x}")]
     MissingRegister {
         /// The frame that could not be unwound.
         address: u64,
@@ -175,7 +175,7 @@ pub enum TruncationReason {
         missing: MissingWord,
     },
     /// The return address is not one: nothing executable is mapped there.
-    #[error("return address {address:#x} is not in any code")]
+    #[error("return address {address:#x} is outside all code")]
     NotMapped {
         /// The return address.
         address: u64,

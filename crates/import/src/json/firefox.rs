@@ -76,7 +76,10 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
             })?;
         }
     }
-    out.warn("the Firefox Profiler's format does not tell why functions lack names, nor whether stacks are complete");
+    out.warn(
+        "the Firefox Profiler's format records neither why functions are unnamed nor whether \
+              stacks are complete",
+    );
     Ok(())
 }
 
