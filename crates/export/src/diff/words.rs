@@ -91,11 +91,11 @@ pub fn headline(diff: &ProfileDiff) -> String {
         let Some(first) = rows.first() else {
             return match cause(diff, verdict) {
                 Some(row) => format!(
-                    "no function alone is sure to {} {what}, but {}",
+                    "no single function is certain to {} {what}, but {}",
                     plural(more),
                     with_callees(diff, row)
                 ),
-                None => format!("the program {more} {what}, and no function alone is sure to"),
+                None => format!("the program {more} {what}, but no single function certainly does"),
             };
         };
         let most = format!("{}: {}", name(first), amounts(diff, &first.own));
@@ -120,8 +120,8 @@ pub fn headline(diff: &ProfileDiff) -> String {
             let relative = diff.whole.relative().unwrap_or(0.0);
             let more = if relative > 0.0 { "more" } else { less(diff) };
             format!(
-                "EVERYTHING takes {more} {what} ({}), and no function stands out: another machine, frequency or load \
-                 does that",
+                "EVERYTHING takes {more} {what} ({}), and no function stands out: a different \
+                 machine, CPU frequency or load has this effect",
                 percent(relative)
             )
         }
@@ -159,7 +159,7 @@ pub fn headline(diff: &ProfileDiff) -> String {
                 .or_else(|| cause(diff, Verdict::Moved));
             let first = first.map(name).unwrap_or_default();
             format!(
-                "MOVED: {what} went from some functions to others under the same callers ({first} above all)"
+                "MOVED: {what} moved between functions with the same callers (most of all {first})"
             )
         }
         Outcome::BelowThreshold => {
@@ -217,7 +217,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
             )
         }
         Verdict::MayExceed => format!(
-            "{}, INCONCLUSIVE ABOUT {reached}: {}; whether by {reached} or more is not sure{}",
+            "{}, INCONCLUSIVE ABOUT {reached}: {}; {reached} or more is not certain{}",
             more.to_uppercase(),
             program_takes(diff),
             match is_beyond(diff, whole) {
@@ -233,7 +233,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
         ),
         _ => match undecided(diff) {
             Some(text) => format!("INCONCLUSIVE: {text}"),
-            None => "INCONCLUSIVE: whatever changed is within the noise".into(),
+            None => "INCONCLUSIVE: all changes are within the noise".into(),
         },
     }
 }
@@ -372,8 +372,7 @@ fn why_suspected(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
         _ if diff.is_certain() => {
-            "; it is new or gone, and that what it lies in changed along with it may be chance"
-                .into()
+            "; it is new or gone, and the change around it may be chance".into()
         }
         _ => "; see why the sides hardly compare".into(),
     }
@@ -463,7 +462,7 @@ fn noise(diff: &ProfileDiff) -> String {
         },
         Noise::Given(_) => format!("{deviation:.1} % of noise between runs, as given"),
         Noise::Assumed(_) => {
-            format!("noise between runs is unknown of one run a side, {deviation:.0} % are assumed")
+            format!("one run a side does not show the noise between runs: {deviation:.0} % assumed")
         }
     }
 }
