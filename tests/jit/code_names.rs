@@ -264,7 +264,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     }
     // The good one is a copy by now.
     let late = here.rprof("report --format json").ok();
-    late.prints("it was made after the recording");
+    late.prints("it is newer than the recording");
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
     // It was only ever that.

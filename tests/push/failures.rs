@@ -123,7 +123,7 @@ fn what_a_collector_rejects_is_lost_and_said() {
     here.rprof("push --to otlp")
         .arg(&server.url)
         .exits(1)
-        .says("taken in part: no room");
+        .says("accepted in part: no room");
     // Words without a loss are said, and no failure.
     let remark = b"\x0a\x09\x12\x07be brief".to_vec();
     let server = Server::start(&[Reply::Status(200, "", remark)]);

@@ -369,7 +369,7 @@ impl<'o> Collector<'o> {
         }
         if self.surplus > 0 {
             self.warnings.push(format!(
-                "{} samples were left out: the input has more than {MOST_EVENTS} events",
+                "{} samples were dropped: the input has more than {MOST_EVENTS} events",
                 self.surplus
             ));
         }

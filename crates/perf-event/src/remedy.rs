@@ -131,8 +131,8 @@ impl fmt::Display for Remedy {
                 "Every event needs a file descriptor on every CPU; raise the limit with `ulimit -n`"
             }
             Remedy::CountersHeld => {
-                "The hardware counters are held exclusively (by the NMI watchdog or another \
-                 profiler); stop the holder, or sample `cpu-clock`"
+                "The NMI watchdog or another profiler holds the hardware counters exclusively; \
+                 stop it, or sample `cpu-clock`"
             }
             Remedy::CountersTaken => {
                 "All hardware counters of this kind are in use; record fewer events at once"

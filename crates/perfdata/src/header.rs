@@ -207,8 +207,7 @@ fn read_attrs(
         }
         if ids.len() / 8 > ids_left {
             warnings.push(format!(
-                "event {i} shares its ids with other events; its ids were left \
-                                   out"
+                "event {i} shares its ids with other events; its ids were dropped"
             ));
             ids = &[];
         }

@@ -64,9 +64,9 @@ impl Runtime {
     /// Returns the reason for which stacks of such programs are cut, where that is the runtime's own.
     pub fn cuts_stacks(self) -> Option<&'static str> {
         match self {
-            Runtime::Erlang => Some("Erlang's code keeps no frame pointers unless it is told to"),
+            Runtime::Erlang => Some("Erlang code keeps no frame pointers by default"),
             Runtime::Haskell => {
-                Some("Haskell's callers are on a stack in the heap, of which no sample has a copy")
+                Some("Haskell keeps its call stack in the heap, which samples do not copy")
             }
             _ => None,
         }

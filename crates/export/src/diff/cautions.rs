@@ -40,8 +40,7 @@ pub fn caution(caution: &Caution) -> String {
             }
         ),
         Caution::WithoutInlined(which) => format!(
-            "the {} side has no inlined calls (no debug information?): both sides are shown \
-             without them",
+            "the {} side has no inlined calls (no debug information?): both sides omit them",
             side(which)
         ),
         Caution::Reservation(text) => clean(text).into_owned(),

@@ -77,7 +77,7 @@ fn what_functions_call_is_named_where_none_changed_by_itself() {
     assert!(
         first.starts_with(
             "# REGRESSED: no single function is certain to take more CPU time, but \
-                           eval with what it calls: 1.20 s → 1.56 s"
+                           eval with its callees: 1.20 s → 1.56 s"
         ),
         "{text}"
     );

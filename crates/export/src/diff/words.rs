@@ -198,7 +198,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
         let visible = whole.visible.map(|visible| {
             let rise = percent(visible);
             format!(
-                "; a rise of {} would have been seen",
+                "; a rise of {} would have been detected",
                 rise.trim_start_matches('+')
             )
         });
@@ -267,7 +267,7 @@ pub fn undecided(diff: &ProfileDiff) -> Option<String> {
     let row = rows.next()?;
     let (of, which) = match row.own.verdict {
         Verdict::MayExceed => (&row.own, ""),
-        _ => (&row.total, " with what it calls"),
+        _ => (&row.total, " with its callees"),
     };
     let others = match rows.count() {
         0 => String::new(),
@@ -347,7 +347,7 @@ fn cause(diff: &ProfileDiff, verdict: Verdict) -> Option<&FunctionDiff> {
 /// of the program)`.
 fn with_callees(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     format!(
-        "{} with what it calls: {}",
+        "{} with its callees: {}",
         name(row),
         amounts(diff, &row.total)
     )
@@ -507,8 +507,8 @@ fn seen(rows: &[&FunctionDiff]) -> Option<String> {
     });
     let [from, to] = [low, high].map(percent);
     match low <= high {
-        true if from == to => Some(format!(" (could have seen {from})")),
-        true => Some(format!(" (could have seen {from} to {to})")),
+        true if from == to => Some(format!(" (could have detected {from})")),
+        true => Some(format!(" (could have detected {from} to {to})")),
         false => None,
     }
 }
@@ -567,7 +567,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     };
     let visible = match diff.whole.visible {
         Some(visible) => format!(
-            "a rise of the program of {} would have been seen; ",
+            "a rise of the program of {} would have been detected; ",
             percent(visible).trim_start_matches('+')
         ),
         None => String::new(),

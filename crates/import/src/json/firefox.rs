@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn tables_that_lead_in_a_circle_or_nowhere_are_errors() {
         let circle = document("", TABLES, r#""prefix":[1,0]"#);
-        assert!(profile(&circle).unwrap_err().contains("circle"));
+        assert!(profile(&circle).unwrap_err().contains("contains a cycle"));
         let nowhere = document(
             "",
             &TABLES.replace("\"func\":[0,1]", "\"func\":[0,9]"),

@@ -134,7 +134,7 @@ fn what_cannot_be_read_is_told_with_its_line() {
     assert_eq!(stacks(&profile), expected([("cycles/w;f@/w", 2)]));
     assert_eq!(
         profile.quality.warnings[0],
-        "2 lines were left out, the first: line 3 follows a sample but is not a frame"
+        "2 lines were skipped, the first: line 3 follows a sample but is not a frame"
     );
     for (text, wanted) in [
         (
@@ -170,7 +170,7 @@ fn events_beyond_the_limit_are_left_out_and_told() {
             .quality
             .warnings
             .iter()
-            .any(|w| w.starts_with("200 samples were left out")),
+            .any(|w| w.starts_with("200 samples were dropped")),
         "{:?}",
         profile.quality.warnings
     );

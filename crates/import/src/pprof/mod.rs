@@ -154,7 +154,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
     }
     if negative > 0 {
         out.warn(format!(
-            "{negative} negative values were left out; is this a difference of two profiles?"
+            "{negative} negative values were dropped; is this a difference of two profiles?"
         ));
     }
     out.warn("pprof records neither times of samples nor whether stacks are complete");

@@ -48,7 +48,7 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
             Ok(contents) => files.push((name, contents)),
             // A thread that had nothing to write.
             Err(Error::Empty { .. }) => {}
-            Err(error) => warnings.push(format!("{name} was left out: {error}")),
+            Err(error) => warnings.push(format!("{name} was skipped: {error}")),
         }
     }
     Ok((files, warnings))

@@ -194,7 +194,7 @@ pub enum CompareError {
         other: String,
     },
     /// Nothing is known to divide by.
-    #[error("{} does not tell its amount of work", path.display())]
+    #[error("{} does not state its amount of work", path.display())]
     NoWork {
         /// File of the profile.
         path: PathBuf,
