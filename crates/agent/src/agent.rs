@@ -314,8 +314,8 @@ impl Agent {
         let rate = self.budget.rate();
         self.log.say(&match step {
             Step::Halved(usage) => format!(
-                "used {:.2} % of a core and {} MiB of memory, two windows in a row over the \
-                 budget ({} %, {} MiB): continuing at {rate} Hz",
+                "used {:.2} % of a core and {} MiB of memory, two windows in a row over the budget \
+                 ({} %, {} MiB): continuing at {rate} Hz",
                 usage.cpu_percent,
                 usage.memory >> 20,
                 self.config.budget.cpu_percent,

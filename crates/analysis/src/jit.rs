@@ -162,8 +162,7 @@ impl<'a> Runtimes<'a> {
             let taken = self.unwinding_budget.fetch_update(ordering, ordering, take);
             if taken.is_err() {
                 self.warn(
-                    "jitdumps have more unwinding information than the limit; the rest was \
-                           skipped"
+                    "jitdumps have more unwinding information than the limit; the rest was skipped"
                         .into(),
                 );
                 return None;
@@ -377,7 +376,7 @@ impl<'a> Runtimes<'a> {
             {
                 self.warn(format!(
                     "{} was skipped: it is newer than the recording, so another process with this \
-                     pid may have written it; if it is the same process, run `touch {}`",
+                     pid may have written it; if it is the same process, run `touch {}` first",
                     path.display(),
                     self.recording.display()
                 ));
@@ -426,9 +425,7 @@ impl<'a> Runtimes<'a> {
         }
         if map.left_out() > 0 {
             let n = map.left_out();
-            self.warn(format!(
-                "{path}: the last {n} entries were skipped: too many"
-            ));
+            self.warn(format!("{path}: {n} entries beyond the limit were skipped"));
         }
         map
     }
@@ -453,7 +450,7 @@ impl<'a> Runtimes<'a> {
         if dump.left_out() > 0 {
             let n = dump.left_out();
             self.warn(format!(
-                "{path}: the last {n} functions were skipped: too many"
+                "{path}: {n} functions beyond the limit were skipped"
             ));
         }
         if !self.is_monotonic {

@@ -73,8 +73,8 @@ impl fmt::Display for Notice {
             ),
             Notice::NotInherited { event } => write!(
                 f,
-                "event `{event}`: threads and processes that are started later are not counted, \
-                 as they do not inherit probes named by file; use -a to count all"
+                "event `{event}`: threads and processes that are started later are not counted, as \
+                 they do not inherit probes named by file; use -a to count all"
             ),
             Notice::RunInPasses { passes } => write!(
                 f,
@@ -82,8 +82,8 @@ impl fmt::Display for Notice {
                  all these events at once"
             ),
             Notice::ThreadsKeptComing => f.write_str(
-                "threads started faster than they could be attached; some may be counted twice, \
-                 or not at all",
+                "threads started faster than they could be attached; some may be counted twice, or \
+                 not at all",
             ),
         }
     }

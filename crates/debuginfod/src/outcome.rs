@@ -114,8 +114,7 @@ pub enum Failure {
     #[error("you stopped the downloads; complete files stay in the cache")]
     Cancelled,
     /// The cache cannot be written.
-    #[error("cannot write {}: {error}; set DEBUGINFOD_CACHE_PATH to a writable \
-             folder", path.display())]
+    #[error("cannot write {}: {error}; set DEBUGINFOD_CACHE_PATH to a writable folder", path.display())]
     Cache {
         /// The file or folder.
         path: PathBuf,

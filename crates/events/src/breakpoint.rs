@@ -54,8 +54,8 @@ pub(crate) fn parse<'a>(
         Some((address, length)) => (address, Some(length)),
         None => (at, None),
     };
-    const FORM: &str = "write a breakpoint as mem:ADDRESS[/LENGTH][:ACCESS]; ACCESS is r, w, rw \
-                        or x, and numbers are decimal or hexadecimal with 0x";
+    const FORM: &str = "write a breakpoint as mem:ADDRESS[/LENGTH][:ACCESS]; ACCESS is r, w, rw or \
+                        x, and numbers are decimal or hexadecimal with 0x";
     let address = number(address).ok_or_else(|| wrong(FORM))?;
     let length = match length {
         Some(length) => number(length).ok_or_else(|| wrong(FORM))?,

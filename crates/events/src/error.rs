@@ -19,9 +19,8 @@ pub enum EventError {
     /// A letter behind the colon is no modifier.
     #[error(
         "unknown modifier `{modifier}` in `{event}`; valid modifiers: u (user), k (kernel), h \
-         (hypervisor), \
-         G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the group), D (pinned), \
-         e (exclusive), W (weak group) and b (BPF)"
+         (hypervisor), G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the \
+         group), D (pinned), e (exclusive), W (weak group) and b (BPF)"
     )]
     Modifier {
         /// Whole text of the event.
@@ -79,9 +78,9 @@ pub enum EventError {
     },
     /// The PMU, or the event, has no such term.
     #[error(
-        "`{term}` is no term of {of}{}; {}",
+        "unknown term `{term}` of {of}{}; {}",
         suggest::suggest_near(near),
-        listed(terms, "there are")
+        listed(terms, "valid terms:")
     )]
     UnknownTerm {
         /// Owner of the terms: a PMU, as ``the PMU `cpu` ``, or an event.
@@ -94,7 +93,7 @@ pub enum EventError {
         terms: Vec<String>,
     },
     /// A term's value cannot be used.
-    #[error("`{value}` is no value for `{term}`: {why}")]
+    #[error("`{value}` is not valid for `{term}`: {why}")]
     TermValue {
         /// Term as typed.
         term: String,
@@ -141,7 +140,7 @@ pub enum EventError {
         why: String,
     },
     /// The list has too many events, such as by several patterns of all tracepoints.
-    #[error("the list of events is too long: more than {most}")]
+    #[error("too many events: the limit is {most}")]
     TooMany {
         /// Limit on the number of events.
         most: usize,

@@ -13,7 +13,7 @@ const KIND_TEXTS = [
   "kernel code (a bar on the left)",
   "code generated at run time (a line on top)",
   "code without a name",
-  "reasons of waits: no code ran",
+  "why threads waited: no code ran",
   "idle threads, which waited in one place the whole time; drawn narrower than their weight: click the block to open it",
   "threads that were ready to run but waited for a CPU: no code ran",
 ];

@@ -255,8 +255,8 @@ impl fmt::Display for PartObstacle {
                 f.write_str("failed: this kernel does not provide all of these registers")
             }
             PartObstacle::SoftwareOnly => f.write_str(
-                "works with software events and tracepoints only; monotonic and monotonic_raw \
-                 work with all events",
+                "works with software events and tracepoints only; monotonic and monotonic_raw work \
+                 with all events",
             ),
         }
     }

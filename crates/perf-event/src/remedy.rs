@@ -157,7 +157,8 @@ impl fmt::Display for Remedy {
                  the call"
             }
             Remedy::TargetEnded => "The process ended before it could be recorded",
-            Remedy::NotACgroup => "The cgroup does not belong to the perf_event hierarchy",
+            Remedy::NotACgroup => "It is neither a cgroup of cgroup v2 nor one of the perf_event \
+                                   hierarchy",
             Remedy::KernelMemory => {
                 "The kernel is out of memory; free some, or record fewer events"
             }
@@ -167,9 +168,8 @@ impl fmt::Display for Remedy {
                 return write!(
                     f,
                     "The limit on locked memory is {kib} KiB per CPU and user, shared by all your \
-                     recordings; end others, or raise it with `sysctl \
-                     kernel.perf_event_mlock_kb`, `ulimit -l` or CAP_IPC_LOCK (CAP_PERFMON does \
-                     not lift it)"
+                     recordings; end others, or raise it with `sysctl kernel.perf_event_mlock_kb`, \
+                     `ulimit -l` or CAP_IPC_LOCK (CAP_PERFMON does not lift it)"
                 );
             }
             Remedy::LockedMemory { mlock_kib: None } => {

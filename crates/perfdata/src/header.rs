@@ -129,8 +129,8 @@ impl FileHeader {
         };
         if unfinished && data_start < file_len {
             warnings.push(
-                "the recorder did not finish this file: data about the machine is missing, and \
-                 the last records may be missing"
+                "the recorder did not finish this file: data about the machine is missing, and the \
+                 last records may be missing"
                     .into(),
             );
         }

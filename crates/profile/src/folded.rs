@@ -33,8 +33,7 @@ pub enum FoldedError {
         source: io::Error,
     },
     /// Nothing in it is a folded stack.
-    #[error("{} has no folded stack: line {line} {damage}; the format is `FRAME;FRAME \
-             COUNT`", path.display())]
+    #[error("{} has no folded stack: line {line} {damage}; the format is `FRAME;FRAME COUNT`", path.display())]
     NoStack {
         /// The file.
         path: PathBuf,

@@ -75,8 +75,7 @@ pub struct Reading {
 #[non_exhaustive]
 pub enum OverLimit {
     /// The tables exceed the memory budget.
-    #[error("it takes more than {} MiB of memory; export less, or allow more with \
-             --memory", most >> 20)]
+    #[error("it takes more than {} MiB of memory; export less, or allow more with --memory", most >> 20)]
     Memory {
         /// Bytes of the budget.
         most: u64,

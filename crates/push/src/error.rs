@@ -12,8 +12,8 @@ pub enum PushError {
     NotHttp(String),
     /// The address holds a user name or a password.
     #[error(
-        "the address contains credentials, which other users can see in the process list; put \
-         them into a file"
+        "the address contains credentials, which other users can see in the process list; put them \
+         into a file"
     )]
     CredentialsInAddress,
     /// Credentials would go over the network as they are.

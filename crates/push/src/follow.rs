@@ -73,8 +73,7 @@ pub enum JournalError {
         source: OutputError,
     },
     /// It is that of another server.
-    #[error("{} lists files sent to {address}; name another file for this server with \
-             --state", path.display())]
+    #[error("{} lists files sent to {address}; name another file for this server with --state", path.display())]
     OtherServer {
         /// The journal.
         path: PathBuf,

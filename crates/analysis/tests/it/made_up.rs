@@ -197,10 +197,11 @@ fn events_are_told_apart_by_id_and_an_unknown_id_is_told() {
         .map(|e| (e.samples, e.weight))
         .collect();
     assert_eq!(counts, [(3, 30), (2, 20), (0, 0)]);
-    assert!(profile.quality.warnings.iter().any(|w| w.starts_with(
-        "1 samples were skipped: the file does not describe their \
-                                    event"
-    )));
+    assert!(
+        profile.quality.warnings.iter().any(
+            |w| w.starts_with("1 samples were skipped: the file does not describe their event")
+        )
+    );
     let only = Filter {
         events: vec!["page-faults".into()],
         ..Filter::default()

@@ -43,12 +43,8 @@ pub(super) fn parse(
                 failed("functions cannot be looked up here; give a file offset".to_owned())
             })?;
             let start = resolver.file_offset(path, function).map_err(failed)?;
-            (start.checked_add(more)).ok_or_else(|| {
-                wrong(
-                    "the offset exceeds the maximum file \
-                                                           size",
-                )
-            })?
+            (start.checked_add(more))
+                .ok_or_else(|| wrong("the offset exceeds the maximum file size"))?
         }
     };
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong(FORM))?;

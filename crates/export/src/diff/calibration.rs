@@ -37,8 +37,8 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     )?;
     writeln!(
         out,
-        "# {} runs against {} others{}, {} times: {} raised a false alarm ({:.1} %), {} would \
-         have failed; {} alarms for more and {} for less",
+        "# {} runs against {} others{}, {} times: {} raised a false alarm ({:.1} %), {} would have \
+         failed; {} alarms for more and {} for less",
         found.runs,
         found.runs,
         match diff.design {

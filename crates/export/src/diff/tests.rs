@@ -76,8 +76,8 @@ fn what_functions_call_is_named_where_none_changed_by_itself() {
     let first = text.lines().next().unwrap();
     assert!(
         first.starts_with(
-            "# REGRESSED: no single function is certain to take more CPU time, but \
-                           eval with its callees: 1.20 s → 1.56 s"
+            "# REGRESSED: no single function is certain to take more CPU time, but eval with its \
+             callees: 1.20 s → 1.56 s"
         ),
         "{text}"
     );

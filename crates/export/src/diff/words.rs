@@ -343,7 +343,7 @@ fn cause(diff: &ProfileDiff, verdict: Verdict) -> Option<&FunctionDiff> {
         })
 }
 
-/// Words a change of a function's total: `parse with what it calls: 1.92 s → 2.31 s, +20 % (+3.1 pp
+/// Words a change of a function's total: `parse with its callees: 1.92 s → 2.31 s, +20 % (+3.1 pp
 /// of the program)`.
 fn with_callees(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     format!(
@@ -478,7 +478,7 @@ pub fn renames(diff: &ProfileDiff) -> Vec<String> {
 }
 
 /// Counts the functions by verdict on self: `2 regressed, 41 unchanged, 7 inconclusive (could have
-/// seen +11 % to +38 %), 143 too small (0.31 s)`.
+/// detected +11 % to +38 %), 143 too small (0.31 s)`.
 pub fn tally(diff: &ProfileDiff) -> String {
     let of = |verdict: Verdict| {
         let rows: Vec<&FunctionDiff> = (diff.functions.iter())
@@ -514,9 +514,9 @@ fn seen(rows: &[&FunctionDiff]) -> Option<String> {
 }
 
 /// Describes the detectable rise, and the runs needed for the wanted rise: `a rise of the program
-/// of 6.2 % would have been seen; one of 10 % needs 4 runs a side for the program; 5 runs a side
-/// for functions from 12.0 % of the program on, 20 from 4.0 % on`. Returns `None` if the noise is
-/// unknown.
+/// of 6.2 % would have been detected; one of 10 % needs 4 runs a side for the program; 5 runs a
+/// side for functions from 12.0 % of the program on, 20 from 4.0 % on`. Returns `None` if the noise
+/// is unknown.
 pub fn plan(diff: &ProfileDiff) -> Option<String> {
     if matches!(diff.noise, Noise::Assumed(_)) || diff.work == Work::Share {
         return None;

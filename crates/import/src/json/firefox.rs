@@ -78,7 +78,7 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
     }
     out.warn(
         "the Firefox Profiler's format records neither why functions are unnamed nor whether \
-              stacks are complete",
+         stacks are complete",
     );
     Ok(())
 }

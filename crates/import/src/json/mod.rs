@@ -68,7 +68,7 @@ fn unknown(document: &Document) -> &'static str {
     } else if !document.trace_events.0.is_empty() {
         "it is a Chrome trace, which has events but no stack samples"
     } else {
-        "it is neither a Firefox Profiler profile (meta.preprocessedProfileVersion, threads) nor \
-         a speedscope profile ($schema, shared.frames, profiles)"
+        "it is neither a Firefox Profiler profile (meta.preprocessedProfileVersion, threads) nor a \
+         speedscope profile ($schema, shared.frames, profiles)"
     }
 }

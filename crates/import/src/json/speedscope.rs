@@ -67,8 +67,8 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
         }
     }
     out.warn(
-        "speedscope's format records neither why functions are unnamed nor whether stacks \
-              are complete",
+        "speedscope's format records neither why functions are unnamed nor whether stacks are \
+         complete",
     );
     Ok(())
 }

@@ -429,7 +429,7 @@ pub(crate) fn read(
     }
     out.warn(
         "perf script text records neither why functions are unnamed nor whether stacks are \
-              complete",
+         complete",
     );
     Ok(out.finish()?)
 }

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 pub enum VmlinuxError {
     /// The file cannot be opened, or is no ELF file.
     #[error(
-        "{}: {reason}; give an uncompressed vmlinux, such as the one in the kernel's debug \
-         package", path.display()
+        "{}: {reason}; give an uncompressed vmlinux, such as the one in the kernel's debug package", path.display()
     )]
     Unusable {
         /// The file.
@@ -23,8 +22,7 @@ pub enum VmlinuxError {
         reason: Reason,
     },
     /// The file belongs to another kernel.
-    #[error("{} was not used: its build-id is {found}, the recorded kernel's \
-             {expected}", path.display())]
+    #[error("{} was not used: its build-id is {found}, the recorded kernel's {expected}", path.display())]
     Another {
         /// The file.
         path: PathBuf,
