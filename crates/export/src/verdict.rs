@@ -131,13 +131,10 @@ impl Finding {
                 let cut = runtime.and_then(Runtime::cuts_stacks);
                 let others = match (lacks_frame_pointers, cut) {
                     _ if *on_other_stack >= 1.0 => format!(
-                        "; {on_other_stack:.1}% end where the program went to another stack (Go's runtime, a \
-                         signal's handler), and the file has no copy of the one before"
+                        "; {on_other_stack:.1}% end at a switch to another stack (Go's runtime, a \
+                         signal handler): the previous stack was not copied"
                     ),
-                    (true, _) => {
-                        "; the others break off where code was built without frame pointers"
-                            .to_owned()
-                    }
+                    (true, _) => "; the others end in code built without frame pointers".to_owned(),
                     (false, Some(cut)) => format!("; {cut}"),
                     (false, None) => String::new(),
                 };
@@ -156,13 +153,13 @@ impl Finding {
                 ..
             } => match (*own >= 0.1, *share >= 0.1) {
                 (true, true) => format!(
-                    "  {own:.1}% of self is without a name in {object} ({share:.1}% of frames): {reason}"
+                    "  {own:.1}% of self is unnamed in {object} ({share:.1}% of frames): {reason}"
                 ),
                 (true, false) => {
-                    format!("  {own:.1}% of self is without a name in {object}: {reason}")
+                    format!("  {own:.1}% of self is unnamed in {object}: {reason}")
                 }
                 (false, _) => {
-                    format!("  {share:.1}% of frames are without a name in {object}: {reason}")
+                    format!("  {share:.1}% of frames are unnamed in {object}: {reason}")
                 }
             },
             Finding::Interpreter {
@@ -170,15 +167,15 @@ impl Finding {
                 function,
                 object,
             } => format!(
-                "interpreted: {share:.1}% is in {function} of {object}, and the functions that it \
-                 runs are not shown"
+                "interpreted: {share:.1}% is in {function} of {object}, which hides the functions \
+                 that it runs"
             ),
             Finding::HidesInlined { share, function } => {
                 format!("inlined calls are hidden in {function}, {share:.0}% of self")
             }
             Finding::ClockArtefact { share, functions } => format!(
-                "clock: {share:.1}% of self is in {}, where the kernel lets interrupts in again: the \
-                 time passed before, with interrupts off",
+                "clock: {share:.1}% of self in {} is skew: the time passed in earlier kernel code, \
+                 which the clock cannot interrupt",
                 functions.join(" and ")
             ),
             Finding::Lost { lost, all } => format!(
@@ -195,13 +192,13 @@ impl Finding {
             } => {
                 let cause = match longer_than_tasks {
                     Some(period) => format!(
-                        "most threads end before they have run for {} ms, the time between two samples",
+                        "most threads end within {} ms, the time between two samples",
                         milliseconds(*period)
                     ),
-                    None => "the clock's interrupts came late, as they do on a machine that others keep busy".to_owned(),
+                    None => "the clock's interrupts came late, as on an overloaded host".to_owned(),
                 };
                 format!(
-                    "samples stand for {} of {} s of CPU time: {cause}",
+                    "samples cover {} of {} s of CPU time: {cause}",
                     seconds(*sampled),
                     seconds(*used)
                 )
@@ -518,7 +515,7 @@ mod tests {
     fn many_short_processes_are_the_cause_that_is_named() {
         let found = words(time(70, 1300, 1400, 2000));
         assert!(
-            found[0].starts_with("samples stand for 0.070 of 1.30 s of CPU time: most threads end"),
+            found[0].starts_with("samples cover 0.070 of 1.30 s of CPU time: most threads end"),
             "{found:?}"
         );
         assert_eq!(found.len(), 1);

@@ -133,7 +133,7 @@ impl Reason {
             ),
             Self::Unidentified => (
                 "unidentified",
-                "no build-id in the recording, which may come from another machine",
+                "recorded without a build-id, perhaps on another machine",
                 Some("Report on the recorded machine, or record with build-ids."),
             ),
             Self::Stripped => (

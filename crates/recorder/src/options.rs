@@ -35,16 +35,16 @@ pub enum RecordError {
         remains: Remains,
     },
     /// The formats of the tracepoints could not be read.
-    #[error("cannot read what the tracepoints' payloads hold: {0}")]
+    #[error("cannot read the format of the tracepoints: {0}")]
     TracingData(#[source] io::Error),
     /// The additional counters could not be opened. No file was written.
-    #[error("cannot count beside the samples: {0}")]
+    #[error("cannot count events while recording: {0}")]
     Counts(#[source] rprof_counting::CountError),
     /// Waiting for the command failed.
     #[error("cannot wait for the command: {0}")]
     Wait(#[source] io::Error),
     /// The writer thread could not be started, or panicked.
-    #[error("the thread that writes the file failed: {0}")]
+    #[error("the writer thread failed: {0}")]
     Thread(#[source] io::Error),
 }
 
@@ -73,7 +73,7 @@ impl Remains {
     fn clause(self) -> &'static str {
         match self {
             Remains::Nothing => "; nothing was recorded",
-            Remains::File => "; what was recorded before is in the file and can be read",
+            Remains::File => "; the file holds the data up to then and can be read",
             Remains::Handed => "",
         }
     }

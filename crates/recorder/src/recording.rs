@@ -164,7 +164,7 @@ impl Recording {
         let has_wakeups = (session.events().iter()).any(|event| event.role == Role::Wakeups);
         if has_wakeups && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
             session.add_degradation(Degradation::NoWakers {
-                cause: "this kernel describes sched:sched_waking in another way".to_owned(),
+                cause: "unsupported format of sched:sched_waking in this kernel".to_owned(),
             });
         }
         let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));

@@ -49,7 +49,7 @@ const OF_ALL: Rate = Rate {
 const GROWN: u64 = 4;
 const SHORT: u64 = 64 << 10;
 
-const HOLES: &str = "it consists of holes, nearly";
+const HOLES: &str = "nearly all of it is holes";
 
 /// Processes that may generate code.
 #[derive(Debug, Default)]
