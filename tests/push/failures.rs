@@ -24,7 +24,7 @@ fn nothing_is_lost_while_a_server_is_troubled() {
             .arg(&server.url)
             .ok();
         run.says("status 429").says("status 503").is_clean();
-        run.says("after 4 further tries");
+        run.says("after 4 retries");
         let sent: Vec<Sent> = server.taken().iter().map(read).collect();
         assert_eq!(
             sent.iter().map(|sent| sent.samples).sum::<u64>(),
