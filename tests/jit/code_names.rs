@@ -219,7 +219,7 @@ fn untrusted_perf_maps_are_refused_while_recording() {
         let record = here.rprof("record -F 999 -e cpu-clock --").arg(c("jit.c"));
         let run = record.words(&format!("{kind} 0.3")).ok();
         run.says("perf-").says(".map is not embedded: ").says(why);
-        let told = run.err().matches(".map is not kept").count();
+        let told = run.err().matches(".map is not embedded").count();
         assert_eq!(told, 1, "{run}");
         let report = here.report("");
         assert_eq!(shares(&report), (0.0, 0.0), "{kind}");

@@ -195,7 +195,7 @@ fn what_no_software_event_has_is_refused_by_its_flag() {
         let run = record.words("-- true").run();
         run.exits(1)
             .says("Recording branches needs a processor")
-            .says("Without -b and -j");
+            .says("without -b and -j");
         assert!(!here.path("perf.data").exists(), "{run}");
     }
     // A value that there is not is wrong usage, and a question has an answer.

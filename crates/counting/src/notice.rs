@@ -73,8 +73,8 @@ impl fmt::Display for Notice {
             ),
             Notice::NotInherited { event } => write!(
                 f,
-                "event `{event}`: threads and processes that are started later are not counted, as \
-                 they do not inherit probes named by file; use -a to count all"
+                "event `{event}`: threads and processes that start later are not counted, as they \
+                 do not inherit probes named by file; use -a to count all"
             ),
             Notice::RunInPasses { passes } => write!(
                 f,
