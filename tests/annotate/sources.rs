@@ -39,7 +39,7 @@ fn a_program_that_names_a_secret_as_its_source_does_not_get_it_shown() {
     here.record("-F 999 -e cpu-clock:u", &program, "0.3");
     let refused = run("");
     assert!(!refused.out().contains("the secret"), "{refused}");
-    refused.prints("its name is not one of source code");
+    refused.prints("its name does not look like source code");
     let named = run(&format!("--source-path {}", here.path(".").display()));
     named.prints("the secret");
 }

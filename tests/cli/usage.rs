@@ -308,7 +308,10 @@ fn a_mistyped_event_gets_a_suggestion() {
 fn contradicting_options_are_refused_before_the_command_runs() {
     let here = Here::new();
     for (wrong, said) in [
-        ("flamegraph --colors octarine", "no palette \"octarine\""),
+        (
+            "flamegraph --colors octarine",
+            "unknown palette \"octarine\"",
+        ),
         ("flamegraph --width 0", "--width"),
         ("flamegraph --min-width nan", "from 0 to 100"),
         ("flamegraph -i some.data", "cannot be used with"),

@@ -56,7 +56,7 @@ fn the_search_takes_names_as_they_are_shown() {
         assert_eq!(search(&browser, &here, "x.svg", term), said, "{term}");
     }
     let refused = search(&browser, &here, "x.svg", "/a(/");
-    assert_eq!(refused, "/a(/ is no regular expression");
+    assert_eq!(refused, "/a(/ is not a regular expression");
     assert!(
         browser.complaints().is_empty(),
         "an expression that is none"

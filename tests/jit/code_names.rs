@@ -213,13 +213,13 @@ fn untrusted_perf_maps_are_refused_while_recording() {
         ("sparse", "it has 10737418240 bytes"),
         ("fifo", "it is not a regular file"),
         ("foreign", "it belongs to user 12345"),
-        ("link", "it has 2 names"),
+        ("link", "it has 2 hard links"),
     ] {
         let here = Here::new();
         let record = here.rprof("record -F 999 -e cpu-clock --").arg(c("jit.c"));
         let run = record.words(&format!("{kind} 0.3")).ok();
         run.says("perf-").says(".map is not embedded: ").says(why);
-        let told = run.err().matches(".map is not kept").count();
+        let told = run.err().matches(".map is not embedded").count();
         assert_eq!(told, 1, "{run}");
         let report = here.report("");
         assert_eq!(shares(&report), (0.0, 0.0), "{kind}");
@@ -245,7 +245,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
         ("mkfifo $0", "it is not a regular file"),
         ("mkdir $0", "it is not a regular file"),
         ("chown 12345 $0", "it belongs to user 12345"),
-        ("ln $0 $0.other", "it has 2 names"),
+        ("ln $0 $0.other", "it has 2 hard links"),
     ] {
         let is_new = make.starts_with("mk");
         here.sh(&format!(
@@ -264,7 +264,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     }
     // The good one is a copy by now.
     let late = here.rprof("report --format json").ok();
-    late.prints("it was made after the recording");
+    late.prints("it is newer than the recording");
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
     // It was only ever that.

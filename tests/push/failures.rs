@@ -24,7 +24,7 @@ fn nothing_is_lost_while_a_server_is_troubled() {
             .arg(&server.url)
             .ok();
         run.says("status 429").says("status 503").is_clean();
-        run.says("after 4 further tries");
+        run.says("after 4 retries");
         let sent: Vec<Sent> = server.taken().iter().map(read).collect();
         assert_eq!(
             sent.iter().map(|sent| sent.samples).sum::<u64>(),
@@ -123,7 +123,7 @@ fn what_a_collector_rejects_is_lost_and_said() {
     here.rprof("push --to otlp")
         .arg(&server.url)
         .exits(1)
-        .says("taken in part: no room");
+        .says("accepted in part: no room");
     // Words without a loss are said, and no failure.
     let remark = b"\x0a\x09\x12\x07be brief".to_vec();
     let server = Server::start(&[Reply::Status(200, "", remark)]);

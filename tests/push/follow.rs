@@ -124,7 +124,7 @@ fn refused_and_damaged_files_do_not_stop_the_others() {
         .exits(1)
         .says(&format!("{each} samples lost: status 400"))
         .says("rec.data.2026112300000002")
-        .says("1 not readable");
+        .says("1 unreadable");
     assert_eq!(samples(&server), each);
     // What was refused is not sent again.
     let tried = server.requests().len();

@@ -157,7 +157,7 @@ fn what_is_too_large_is_sent_in_parts() {
         let server = Server::start(&[]);
         let push = here.rprof("push --max-bytes 1K --to").words(kind);
         let run = push.arg(&server.url).arg("y.folded").exits(1);
-        run.says("1,000 samples lost: a stack makes");
+        run.says("1,000 samples lost: one stack needs");
         let sent = server.taken();
         let taken: u64 = sent.iter().map(|request| read(request).samples).sum();
         assert_eq!(taken, all, "{run}");
@@ -220,7 +220,7 @@ fn credentials_come_from_files_and_go_to_no_stranger() {
     // An address that nobody has (RFC 5737): nothing is sent there without encryption.
     here.rprof("push --to otlp --token-file token http://192.0.2.1:1")
         .exits(2)
-        .says("without encryption");
+        .says("unencrypted");
     let run = here
         .rprof("push --to otlp http://me:s3cret@localhost/")
         .exits(2);
@@ -235,7 +235,7 @@ fn credentials_come_from_files_and_go_to_no_stranger() {
         .says("not an http");
     here.rprof("push --to otlp --label __name__=x http://x")
         .exits(2)
-        .says("the server's own");
+        .says("reserved for the server");
 }
 
 #[test]

@@ -57,5 +57,5 @@ fn certificates_are_checked_and_own_authorities_are_taken() {
     here.rprof("push --to pyroscope --ca-file token")
         .arg(&url)
         .exits(2)
-        .says("no certificate in PEM form");
+        .says("no certificate in PEM format");
 }

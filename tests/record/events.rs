@@ -475,7 +475,7 @@ fn a_wrong_event_is_refused_before_the_command_runs() {
     let here = Here::new();
     for (event, said) in [
         ("cpu-clok", "cpu-clock"),
-        ("cpu-clock:x", "not a modifier"),
+        ("cpu-clock:x", "unknown modifier"),
         ("nothing/event=1/", "no PMU"),
         ("{cpu-clock", "not closed"),
         ("cpu-clock/frq=1/", "freq"),

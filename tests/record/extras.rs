@@ -123,14 +123,14 @@ fn branches_of_one_event_are_asked_for_as_by_perf() {
             .arg(format!("cpu-clock/branch_type={term}/"));
         ours.words("-- true")
             .exits(1)
-            .says("To record branches takes a processor");
+            .says("Recording branches needs a processor");
     }
     let none = here.rprof("record -q -j any -e cpu-clock/branch_type=no/ -o none.data -- true");
     none.ok();
     let unknown = here
         .rprof("record -e cpu-clock/branch_type=all/ -- true")
         .exits(2);
-    unknown.says("there is no branch filter `all`");
+    unknown.says("unknown branch filter `all`");
 }
 
 #[test]
@@ -194,17 +194,17 @@ fn what_no_software_event_has_is_refused_by_its_flag() {
             .words(flags);
         let run = record.words("-- true").run();
         run.exits(1)
-            .says("To record branches takes a processor")
-            .says("Without -b and -j");
+            .says("Recording branches needs a processor")
+            .says("without -b and -j");
         assert!(!here.path("perf.data").exists(), "{run}");
     }
     // A value that there is not is wrong usage, and a question has an answer.
     for (flags, said) in [
-        ("-j anything", "there is no branch filter `anything`"),
-        ("-k thread", "the clocks are monotonic"),
+        ("-j anything", "unknown branch filter `anything`"),
+        ("-k thread", "valid clocks: monotonic"),
         ("-I?", "available registers: "),
         ("--user-regs=?", "available registers: "),
-        ("--intr-regs=nix", "there is no register `nix`"),
+        ("--intr-regs=nix", "unknown register `nix`"),
         ("-e cpu-clock --filter x==1", "--filter is for tracepoints"),
         ("--filter x==1", "has no event"),
     ] {
@@ -231,11 +231,11 @@ fn rights_that_are_missing_are_told_with_the_flag() {
     for (flag, what) in [
         (
             "--phys-data",
-            "To record physical addresses takes root or CAP_PERFMON",
+            "Recording physical addresses needs root or CAP_PERFMON",
         ),
         (
             "--namespaces",
-            "To record records of namespaces takes root or CAP_PERFMON",
+            "Recording namespace records needs root or CAP_PERFMON",
         ),
     ] {
         let shell = here

@@ -46,7 +46,7 @@ fn a_run_that_fails_is_the_last_and_is_not_kept() {
         .rprof("record --runs 2 -o killed -- sh -c")
         .arg("kill -KILL $$")
         .exits(137);
-    run.says("run 1 of 2 is not kept");
+    run.says("stopped at run 1 of 2, which is not kept");
     assert!(!here.path("killed.1").exists());
 }
 

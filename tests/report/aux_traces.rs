@@ -55,7 +55,7 @@ fn recording(here: &Here, flags: &[u64]) {
 fn a_truncated_trace_is_told_by_report_and_header() {
     let here = Here::new();
     recording(&here, &[0, 1, 0]);
-    let said = "1 of 3 pieces of the AUX trace end early, as its buffer was full";
+    let said = "1 of 3 pieces of the AUX trace end early: its buffer was full";
     let run = here.rprof("report").ok();
     assert!(
         format!("{}{}", run.out(), run.err()).contains(said),

@@ -228,7 +228,7 @@ fn wrong_lines_are_told_and_the_others_kept() {
     let here = with_text("main;a 1\nno count\nmain;b 2\nmain;c x\n");
     let run = here.rprof("collapse -i x.folded").ok();
     assert_eq!(run.out(), "main;a 1\nmain;b 2\n");
-    run.says("2 lines (the first is line 2) of x.folded left out");
+    run.says("2 lines (the first is line 2) of x.folded skipped");
     let report = Report::parse(&here.rprof("report -i x.folded --format json").ok());
     assert_eq!(report.quality["warnings"].as_array().unwrap().len(), 1);
     // What is neither is told as that.
@@ -236,11 +236,11 @@ fn wrong_lines_are_told_and_the_others_kept() {
         .rprof("report -i x.folded")
         .exits(1);
     run.says("x.folded is not a perf.data file")
-        .says("and neither folded stacks");
+        .says("nor folded stacks");
     let run = Here::new()
         .rprof("report -i -")
         .stdin(b"main;work\n")
         .exits(1);
     run.says("standard input is not a perf.data file")
-        .says("and neither folded stacks");
+        .says("nor folded stacks");
 }

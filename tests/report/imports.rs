@@ -119,7 +119,10 @@ fn what_a_format_does_not_have_is_told() {
         .says("x.pb.gz is pprof, without the header");
     let run = here.rprof("report -i x.pb.gz").ok();
     let all = run.out() + &run.err();
-    assert!(all.contains("pprof has no times of samples"), "{run}");
+    assert!(
+        all.contains("pprof records neither times of samples"),
+        "{run}"
+    );
     let whole = std::fs::read(here.path("x.pb.gz")).expect("it is there");
     std::fs::write(here.path("cut.pb.gz"), &whole[..whole.len() / 2]).expect("it can be written");
     here.rprof("report -i cut.pb.gz")

@@ -329,7 +329,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ),
         (
             "           w    17 \n           w    17 \n",
-            "neither times, events nor frames",
+            "without times, events or frames",
         ),
         (
             "Copyright 2026\nAll rights reserved\nby nobody\n",

@@ -85,7 +85,7 @@ fn records_of_unknown_types_are_told_by_every_command() {
         is_told(
             &here,
             "x.data",
-            &format!("1 records are of unknown types ({kind}) and are left out"),
+            &format!("1 records of unknown types ({kind}) were skipped"),
         );
     }
 }
@@ -132,7 +132,7 @@ fn sections_of_unknown_kinds_are_told_by_every_command() {
     is_told(
         &here,
         "x.data",
-        "1 sections of the header are of unknown kinds (99)",
+        "1 header sections of unknown types (99) were skipped",
     );
 }
 
@@ -157,8 +157,8 @@ fn samples_without_fields_are_told() {
         "collapse",
     ] {
         let run = here.rprof(command).words("-i x.data").ok();
-        run.says("have no fields at all, so that nothing tells what ran");
+        run.says("have no fields at all: their code is unknown");
     }
     let run = here.rprof("report -i x.data").ok();
-    run.prints("have no fields at all, so that nothing tells what ran");
+    run.prints("have no fields at all: their code is unknown");
 }

@@ -64,10 +64,10 @@ fn fifos_without_a_reader_end_the_command_at_once() {
     default.says("is a named pipe");
     let typed = here.rprof("flamegraph -i x.folded -o pipe").exits(1);
     typed
-        .says("a named pipe that nobody reads")
+        .says("a named pipe without a reader")
         .says("reader first");
     let collapse = here.rprof("collapse -i x.folded -o pipe").exits(1);
-    collapse.says("a named pipe that nobody reads");
+    collapse.says("a named pipe without a reader");
     for output in ["perf.data", "pipe"] {
         let record = here.rprof("record -o").arg(output).words("-- touch begun");
         record.exits(1).says("is a named pipe");

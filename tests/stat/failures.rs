@@ -42,7 +42,7 @@ fn an_event_that_is_not_there_is_told_and_the_rest_is_counted() {
         .rprof("stat -e 99999:1,page-faults:u -- sh -c")
         .arg("exit 7")
         .exits(7);
-    run.says("not here: 99999:1").says("page-faults:u");
+    run.says("not available: 99999:1").says("page-faults:u");
     let run = here.rprof("stat -e 99999:1 -- true").ok();
     run.says("no event could be counted").says("wall");
 }

@@ -200,7 +200,7 @@ fn debuginfod_files_of_another_build_id_are_refused() {
     });
     let report = asking(&here, here.rprof("report --debuginfod"), &url).ok();
     report
-        .says("not the one of this build-id")
+        .says("a file with another build-id")
         .prints("stripped, no symbol table");
     let find = here.sh("find cache -name debuginfo -o -name 'debuginfo.*' -o -name 'executable*'");
     assert_eq!(find.ok().out(), "", "nothing of it is kept");

@@ -218,9 +218,8 @@ impl Agent {
                     Err(error) if is_first => return Err(error.into()),
                     Err(error) => {
                         if !std::mem::replace(&mut reported_failure, true) {
-                            self.log.say(&format!(
-                                "cannot record, and try again each window: {error}"
-                            ));
+                            self.log
+                                .say(&format!("cannot record; trying again each window: {error}"));
                         }
                     }
                 }
@@ -315,13 +314,14 @@ impl Agent {
         let rate = self.budget.rate();
         self.log.say(&match step {
             Step::Halved(usage) => format!(
-                "took {:.2} % of a core and {} MiB of memory, two windows in a row over the budget ({} %, {} MiB): goes on at {rate} Hz",
+                "used {:.2} % of a core and {} MiB of memory, two windows in a row over the budget \
+                 ({} %, {} MiB): continuing at {rate} Hz",
                 usage.cpu_percent,
                 usage.memory >> 20,
                 self.config.budget.cpu_percent,
                 self.config.budget.memory_mib,
             ),
-            Step::Raised => format!("ten windows within the budget: goes on at {rate} Hz"),
+            Step::Raised => format!("ten windows within the budget: continuing at {rate} Hz"),
         });
         Some(step)
     }
@@ -355,7 +355,7 @@ impl Agent {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.log
-                    .say("a window is lost: those before it are still being analysed");
+                    .say("a window was lost: earlier windows are still being analysed");
                 for uploader in &self.uploaders {
                     uploader.with_spool(|spool| spool.lose(start));
                 }
@@ -421,7 +421,7 @@ impl Keeper {
         let start = ended.window.start;
         let root = &self.config.spool.folder;
         let lose = |why: String| {
-            self.log.say(&format!("a window is lost: {why}"));
+            self.log.say(&format!("a window was lost: {why}"));
             for uploader in &self.uploaders {
                 uploader.with_spool(|spool| spool.lose(start));
             }
@@ -434,7 +434,8 @@ impl Keeper {
         let least = self.config.spool.min_free_percent;
         if free < least {
             return lose(format!(
-                "{free:.1} % of the disk of {} are free, and spool.min-free-percent is {least}",
+                "only {free:.1} % of the disk of {} is free, below spool.min-free-percent \
+                 ({least})",
                 root.display()
             ));
         }
@@ -484,7 +485,7 @@ impl Keeper {
             };
             if let Err(why) = kept {
                 self.log
-                    .say(&format!("{}: a window is lost: {why}", uploader.name()));
+                    .say(&format!("{}: a window was lost: {why}", uploader.name()));
                 uploader.with_spool(|spool| spool.lose(start));
             }
         }
@@ -518,7 +519,7 @@ impl Keeper {
             }
             match largest.with_spool(Spool::drop_oldest) {
                 Ok(true) => self.log.say(&format!(
-                    "{}: the spool is full ({} MiB): the oldest was dropped, and is counted",
+                    "{}: the spool is full ({} MiB): the oldest window was dropped and counted",
                     largest.name(),
                     self.config.spool.max_mib
                 )),

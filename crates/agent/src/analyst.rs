@@ -27,7 +27,7 @@ use crate::spool::Item;
 #[non_exhaustive]
 pub enum AnalysisError {
     /// The records could not be written to a temporary file.
-    #[error("cannot keep a window's records for a moment: {0}")]
+    #[error("cannot store a window's records temporarily: {0}")]
     Temporary(#[from] io::Error),
     /// They could not be read again.
     #[error("cannot read a window's records: {0}")]

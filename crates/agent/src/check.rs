@@ -39,7 +39,7 @@ pub fn check(config: &Config) -> Vec<Finding> {
             Ok(session) => Ok(format!("{} CPUs", session.cpus().len())),
             Err(error) => Err(format!(
                 "{error}; run it as root, or with the capabilities CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYSLOG (kernel.perf_event_paranoid is {})",
-                Limits::read().paranoid.map_or("not known".to_owned(), |level| level.to_string())
+                Limits::read().paranoid.map_or("unknown".to_owned(), |level| level.to_string())
             )),
         },
     });
@@ -61,19 +61,18 @@ pub fn check(config: &Config) -> Vec<Finding> {
 fn check_spool(config: &Config) -> Result<String, String> {
     let folder = &config.spool.folder;
     let existing = folder.ancestors().find(|path| path.exists());
-    let existing = existing.ok_or("no part of the path is there")?;
+    let existing = existing.ok_or("no part of the path exists")?;
     rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)
-        .map_err(|error| format!("{} may not be written to: {error}", existing.display()))?;
+        .map_err(|error| format!("{} is not writable: {error}", existing.display()))?;
     let free = crate::spool::free_percent(existing).unwrap_or(100.0);
     if free < config.spool.min_free_percent {
         return Err(format!(
-            "{free:.1} % of the disk are free, and spool.min-free-percent is {}: nothing would be kept",
+            "only {free:.1} % of the disk is free, below spool.min-free-percent ({}): no window \
+             would be stored",
             config.spool.min_free_percent
         ));
     }
-    Ok(format!(
-        "may be written to; {free:.0} % of the disk are free"
-    ))
+    Ok(format!("writable; {free:.0} % of the disk is free"))
 }
 
 /// Returns the workloads of the processes that run now, as their samples would be named, but for versions that are build-ids.

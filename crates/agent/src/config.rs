@@ -273,7 +273,8 @@ impl Config {
         let sample = &self.sample;
         if !(1..=100).contains(&sample.rate) {
             return Err(format!(
-                "sample.rate = {}: give 1 to 100 samples a second; `rprof record -F` takes more for a short time",
+                "sample.rate = {}: give 1 to 100 samples a second; for short recordings at a \
+                 higher rate use `rprof record -F`",
                 sample.rate
             ));
         }
@@ -324,7 +325,7 @@ impl Config {
             to.check().map_err(|why| format!("to {}: {why}", nth + 1))?;
             if self.to[..nth].iter().any(|other| other.name() == to.name()) {
                 return Err(format!(
-                    "to {}: another one is named `{}` as well; give it a name of its own",
+                    "to {}: another destination is also named `{}`; give each its own name",
                     nth + 1,
                     to.name()
                 ));
@@ -382,7 +383,7 @@ impl To {
             }
         }
         if self.path.as_ref().is_some_and(|path| !path.is_absolute()) {
-            return Err("path: give an absolute one".to_owned());
+            return Err("path: give an absolute path".to_owned());
         }
         if self.timeout_seconds == Some(0) {
             return Err("timeout-seconds: give 1 or more".to_owned());
@@ -459,7 +460,7 @@ mod tests {
             ),
             (
                 "[[to]]\nkind = \"folder\"\npath = \"/a\"\n[[to]]\nkind = \"folder\"\npath = \"/b\"",
-                "to 2: another one",
+                "to 2: another destination",
             ),
         ] {
             let error = Config::parse(to).unwrap_err();

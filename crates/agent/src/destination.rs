@@ -108,13 +108,13 @@ impl Destination {
             Destination::Folder(path) => match std::fs::metadata(path) {
                 Ok(meta) if meta.is_dir() => {
                     match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
-                        Ok(()) => Ok("may be written to".to_owned()),
+                        Ok(()) => Ok("writable".to_owned()),
                         Err(error) => Err(format!("{}: {error}", path.display())),
                     }
                 }
-                Ok(_) => Err(format!("{} is no folder", path.display())),
+                Ok(_) => Err(format!("{} is not a folder", path.display())),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    Ok("is not there yet, and will be made".to_owned())
+                    Ok("does not exist yet and will be created".to_owned())
                 }
                 Err(error) => Err(format!("{}: {error}", path.display())),
             },

@@ -36,7 +36,7 @@ pub enum AgentError {
         pid: String,
     },
     /// A thread or a socket could not be made.
-    #[error("cannot make a thread or a socket: {0}")]
+    #[error("cannot create a thread or a socket: {0}")]
     System(io::Error),
     /// The recording could not be started, or ended.
     #[error(transparent)]
@@ -51,7 +51,8 @@ pub enum AgentError {
     },
     /// There is no status file.
     #[error(
-        "{} is not there: no agent has run with this configuration; `rprof agent --config` starts one", path.display()
+        "{} does not exist: no agent has run with this configuration; start one with `rprof agent \
+         --config`", path.display()
     )]
     NoStatus {
         /// The status file.

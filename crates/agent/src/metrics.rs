@@ -50,7 +50,7 @@ pub fn text(status: &Status) -> String {
     add(
         "recording",
         "gauge",
-        "1 while samples are taken.",
+        "1 while sampling.",
         &one(is_recording),
     );
     add(
@@ -74,7 +74,7 @@ pub fn text(status: &Status) -> String {
     add(
         "samples_total",
         "counter",
-        "Samples in them.",
+        "Samples in ended windows.",
         &one(status.samples as f64),
     );
     add(
@@ -98,45 +98,48 @@ pub fn text(status: &Status) -> String {
     add(
         "spool_bytes",
         "gauge",
-        "Bytes that wait.",
+        "Bytes in the spool.",
         &one(status.spool_bytes as f64),
     );
     type Get = fn(&crate::status::DestinationStatus) -> f64;
     let of_destinations: [(&str, &str, &str, Get); 7] = [
-        ("queued_windows", "gauge", "Windows that wait.", |to| {
-            to.queued_windows as f64
-        }),
         (
-            "lost_windows_total",
-            "counter",
-            "Windows that were lost.",
-            |to| to.lost_windows as f64,
+            "queued_windows",
+            "gauge",
+            "Windows waiting to be sent.",
+            |to| to.queued_windows as f64,
         ),
+        ("lost_windows_total", "counter", "Windows lost.", |to| {
+            to.lost_windows as f64
+        }),
         (
             "sent_files_total",
             "counter",
-            "Files that were taken.",
+            "Files accepted by the destination.",
             |to| to.sent.files as f64,
         ),
-        ("sent_bytes_total", "counter", "Bytes of them.", |to| {
-            to.sent.bytes as f64
-        }),
+        (
+            "sent_bytes_total",
+            "counter",
+            "Bytes accepted by the destination.",
+            |to| to.sent.bytes as f64,
+        ),
         (
             "failed_tries_total",
             "counter",
-            "Tries that failed.",
+            "Failed attempts to send.",
             |to| to.sent.failures as f64,
         ),
         (
             "refused_files_total",
             "counter",
-            "Files that were refused.",
+            "Files refused by the destination.",
             |to| to.sent.refused as f64,
         ),
         (
             "last_success_timestamp_seconds",
             "gauge",
-            "Time at which a file was taken.",
+            "Time when the last file was accepted.",
             |to| to.sent.last_success.unwrap_or(0) as f64,
         ),
     ];

@@ -125,7 +125,7 @@ impl Status {
         // Writing to a String does not fail.
         let _ = writeln!(
             text,
-            "agent {} on {}: {state}, process {}, last heard of {} s ago",
+            "agent {} on {}: {state}, process {}, last status {} s ago",
             self.version,
             self.host,
             self.pid,
@@ -134,7 +134,7 @@ impl Status {
         let rate = match self.rate_hz == self.wanted_rate_hz {
             true => format!("{} Hz", self.rate_hz),
             false => format!(
-                "{} Hz instead of {}, as it took more than its budget",
+                "{} Hz instead of {}, as it exceeded its budget",
                 self.rate_hz, self.wanted_rate_hz
             ),
         };
@@ -146,7 +146,7 @@ impl Status {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let _ = writeln!(
             text,
-            "takes     {:.2} % of a core, {:.0} MiB of memory; spool {:.1} of {:.0} MiB",
+            "uses      {:.2} % of a core, {:.0} MiB of memory; spool {:.1} of {:.0} MiB",
             self.cpu_percent,
             mib(self.memory_bytes),
             mib(self.spool_bytes),

@@ -229,7 +229,8 @@ impl Shared {
                 state.sent.last_success = Some(unix_micros() / 1_000_000);
                 state.sent.last_error = None;
                 if recovered {
-                    self.log.say(&format!("{}: takes windows again", self.name));
+                    self.log
+                        .say(&format!("{}: accepts windows again", self.name));
                 }
                 // A window that was dropped meanwhile is no error.
                 done.is_ok() || state.spool.windows().is_ok()
@@ -241,7 +242,7 @@ impl Shared {
             }
             Outcome::Refused(why) => {
                 self.log.say(&format!(
-                    "{}: refused {} ({why}); it is in quarantine, and not sent again",
+                    "{}: refused {} ({why}); it is in quarantine and not sent again",
                     self.name, item.name
                 ));
                 state.sent.refused += 1;
@@ -261,7 +262,7 @@ impl Shared {
         state.not_before = Instant::now() + wait;
         if state.sent.last_error.as_deref() != Some(why) {
             self.log.say(&format!(
-                "{}: not taken ({why}); tried again later, with longer and longer pauses",
+                "{}: not accepted ({why}); trying again later, with growing pauses",
                 self.name
             ));
         }

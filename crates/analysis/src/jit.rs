@@ -161,7 +161,10 @@ impl<'a> Runtimes<'a> {
             let ordering = Ordering::Relaxed;
             let taken = self.unwinding_budget.fetch_update(ordering, ordering, take);
             if taken.is_err() {
-                self.warn("jitdumps have more unwinding information than is used".into());
+                self.warn(
+                    "jitdumps have more unwinding information than the limit; the rest was skipped"
+                        .into(),
+                );
                 return None;
             }
             Some(Arc::new(known.table(arch)))
@@ -268,7 +271,7 @@ impl<'a> Runtimes<'a> {
         let path = || String::from_utf8_lossy(&file.path);
         let Some(lease) = self.memory.take(file.len) else {
             self.warn(format!(
-                "{}, as embedded in the recording, is not used: files would take more than {} MiB of \
+                "{}, embedded in the recording, was skipped: files would need more than {} MiB of \
                  memory",
                 path(),
                 self.memory.most() >> 20
@@ -277,10 +280,7 @@ impl<'a> Runtimes<'a> {
         };
         let contents = file.contents();
         if contents.is_none() {
-            self.warn(format!(
-                "{}, as embedded in the recording, is damaged",
-                path()
-            ));
+            self.warn(format!("{}, embedded in the recording, is damaged", path()));
         }
         Some((contents?, lease))
     }
@@ -375,8 +375,8 @@ impl<'a> Runtimes<'a> {
                 && file.is_younger_than(end)
             {
                 self.warn(format!(
-                    "{} is not used: it was made after the recording, perhaps by another process of this \
-                     number; if it is of the same process, `touch {}` makes the recording the younger one",
+                    "{} was skipped: it is newer than the recording, so another process with this \
+                     pid may have written it; if it is the same process, run `touch {}` first",
                     path.display(),
                     self.recording.display()
                 ));
@@ -403,7 +403,7 @@ impl<'a> Runtimes<'a> {
             Some(lease) => lease.keep(),
             None => {
                 self.warn(format!(
-                    "{} is not read: files would take more than {} MiB of memory",
+                    "{} was skipped: files would need more than {} MiB of memory",
                     file.path().display(),
                     self.memory.most() >> 20
                 ));
@@ -421,11 +421,11 @@ impl<'a> Runtimes<'a> {
         let map = PerfMap::parse(bytes);
         if map.bad_lines() > 0 {
             let n = map.bad_lines();
-            self.warn(format!("{path}: {n} lines are no entries and are left out"));
+            self.warn(format!("{path}: {n} malformed lines were skipped"));
         }
         if map.left_out() > 0 {
             let n = map.left_out();
-            self.warn(format!("{path}: the last {n} entries are left out"));
+            self.warn(format!("{path}: {n} entries beyond the limit were skipped"));
         }
         map
     }
@@ -440,26 +440,28 @@ impl<'a> Runtimes<'a> {
         };
         if let Some(at) = dump.cut_at() {
             self.warn(format!(
-                "{path} is cut off or damaged at byte {at}; what stands before is used"
+                "{path} is truncated or damaged at byte {at}; only the part before is used"
             ));
         }
         if dump.bad_records() > 0 {
             let n = dump.bad_records();
-            self.warn(format!("{path}: {n} records are damaged and left out"));
+            self.warn(format!("{path}: {n} damaged records were skipped"));
         }
         if dump.left_out() > 0 {
             let n = dump.left_out();
-            self.warn(format!("{path}: the last {n} functions are left out"));
+            self.warn(format!(
+                "{path}: {n} functions beyond the limit were skipped"
+            ));
         }
         if !self.is_monotonic {
             self.warn(format!(
-                "{path} tells when code was where, but the recording's clock is another one: \
-                 names are those of the end (perf record needs -k mono)"
+                "{path} times its functions with another clock than the recording: names are from \
+                 the end of the run (perf record needs -k mono)"
             ));
         } else if dump.has_other_clock() {
             self.warn(format!(
-                "{path} has times of the processor's counter, which say nothing here: names are \
-                 those of the end"
+                "{path} has times of the processor's counter, which cannot be converted here: \
+                 names are from the end of the run"
             ));
         }
         Some(dump)

@@ -103,7 +103,8 @@ impl fmt::Display for UnknownRecords {
         let types: Vec<String> = self.types.iter().map(u32::to_string).collect();
         write!(
             f,
-            "{} records are of unknown types ({}) and are left out: a newer recorder wrote them, or they are damaged samples",
+            "{} records of unknown types ({}) were skipped: a newer recorder wrote them, or they \
+             are damaged samples",
             self.count,
             types.join(", ")
         )

@@ -20,7 +20,7 @@ pub(crate) fn warnings(
     let mut warnings = index.data.warnings().to_vec();
     if let Some(damage) = &index.damage {
         warnings.push(format!(
-            "{} is {damage}; what stands before is shown",
+            "{} is {damage}; only the part before is shown",
             index.data.path().display()
         ));
     }
@@ -31,17 +31,17 @@ pub(crate) fn warnings(
     };
     count(
         index.samples_of_unknown_events,
-        "samples belong to no event that the file describes and are left out",
+        "samples were skipped: the file does not describe their event",
     );
-    count(index.unreadable, "records are damaged and left out");
-    count(faults.unreadable, "samples are damaged and left out");
+    count(index.unreadable, "damaged records were skipped");
+    count(faults.unreadable, "damaged samples were skipped");
     count(
         faults.inconsistent,
         "samples have fields that contradict their size: they are counted, and their stacks may be wrong",
     );
     count(
         symbolizer.memory().refused(),
-        "files, or parts of them, are not read, as they would take too much memory or time",
+        "files, or parts of files, were skipped: they would take too much memory or time",
     );
     if index.unknown.count > 0 {
         warnings.push(index.unknown.to_string());
@@ -53,7 +53,7 @@ pub(crate) fn warnings(
     }
     warnings.extend(index.runtimes.warnings());
     for comm in unknown_comms(filter, &index.timeline) {
-        warnings.push(format!("no thread of the recording is called {comm:?}"));
+        warnings.push(format!("the recording has no thread named {comm:?}"));
     }
     warnings
 }
@@ -71,7 +71,7 @@ fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
             false => "no address",
         };
         format!(
-            "{} samples of {} have {fields}, so that nothing tells what ran",
+            "{} samples of {} have {fields}: their code is unknown",
             tally.samples, event.name
         )
     })
@@ -89,7 +89,7 @@ fn unknown_sections(data: &PerfData) -> Option<String> {
     match unknown().count() {
         0 => None,
         n => Some(format!(
-            "{n} sections of the header are of unknown kinds ({}) and are not read: a newer recorder wrote them",
+            "{n} header sections of unknown types ({}) were skipped: a newer recorder wrote them",
             numbers.join(", ")
         )),
     }

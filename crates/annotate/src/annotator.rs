@@ -41,16 +41,16 @@ pub enum AnnotateError {
     #[error("the input has no addresses")]
     NoAddresses,
     /// The image is missing or differs from the recorded one.
-    #[error("its code is not here: {0}")]
+    #[error("its code is unavailable: {0}")]
     NoImage(Reason),
     /// The code is JIT-compiled, and no jitdump has it.
-    #[error("its code was made while the program ran, and there is no jitdump with it")]
+    #[error("its code was generated at run time, and no jitdump contains it")]
     NoJitCode,
     /// No disassembler supports the processor.
-    #[error("instructions of its processor (ELF machine {0}) are not known")]
+    #[error("its processor (ELF machine {0}) is not supported")]
     UnknownProcessor(u16),
     /// The function bounds are unknown for all of its addresses.
-    #[error("where it begins and ends is not known")]
+    #[error("its function bounds are unknown")]
     NoBounds,
 }
 
@@ -183,8 +183,7 @@ impl Annotator<'_> {
             }
         }
         if code.is_as_built {
-            let note =
-                "instructions are those of the vmlinux; the kernel changes some while it runs";
+            let note = "instructions come from vmlinux; the running kernel may have changed some";
             if !notes.iter().any(|known| known == note) {
                 notes.push(note.to_owned());
             }
@@ -266,14 +265,12 @@ impl Image<'_> {
                 }
                 if bounds.len() > MOST_PARTS {
                     let more = bounds.len() - MOST_PARTS;
-                    notes.push(format!("{more} more pieces of code are left out"));
+                    notes.push(format!("{more} more pieces of code were skipped"));
                 }
                 let mut pieces = Vec::new();
                 for (start, (size, name)) in bounds.into_iter().take(MOST_PARTS) {
                     if size > MOST_CODE {
-                        notes.push(
-                            "the code is long: what is beyond its first MiB is left out".into(),
-                        );
+                        notes.push("the code is long: only its first MiB is shown".into());
                     }
                     let end = start.saturating_add(size.min(MOST_CODE));
                     let code = self.code(start..end)?;

@@ -6,13 +6,15 @@ use rprof_profile::WeightUnit;
 /// precision (`precise_ip`).
 pub fn sentence(unit: &WeightUnit, precision: u8) -> &'static str {
     match (unit, precision) {
-        (_, 1..) => "samples are at the instruction itself: the event is precise",
+        (_, 1..) => "samples are at the exact instruction: the event is precise",
         (WeightUnit::Nanoseconds, _) => {
-            "a clock took the samples: each is at the instruction that came next when its interrupt got through, \
-             often just behind the slow one; in the kernel, behind what lets interrupts in again"
+            "a clock took the samples: each is at the next instruction after the interrupt, often \
+             just behind the slow one; in kernel code, behind the point that enables interrupts \
+             again"
         }
         _ => {
-            "samples may be some instructions late: the event is not precise (`:pp` asks for that, where the processor can)"
+            "samples may be some instructions late: the event is not precise (add `:pp` if the \
+             processor supports it)"
         }
     }
 }

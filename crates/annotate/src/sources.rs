@@ -67,10 +67,10 @@ pub struct SourceText {
 #[non_exhaustive]
 pub enum SourceRefusal {
     /// No such file.
-    #[error("no such file here; --source-path says where sources are")]
+    #[error("no such file here; --source-path DIR names the folder of the sources")]
     NoSuchFile,
     /// The file has no source code suffix.
-    #[error("its name is not one of source code; --source-path DIR allows it")]
+    #[error("its name does not look like source code; --source-path DIR allows it")]
     NotNamedLikeSource,
     /// A path component begins with a dot, outside of package registries.
     #[error("it is in a hidden folder; --source-path DIR allows it")]
@@ -82,10 +82,10 @@ pub enum SourceRefusal {
     #[error("{0}")]
     NotOpened(OpenError),
     /// The file exceeds 8 MiB.
-    #[error("it has more than 8 MiB")]
+    #[error("it is larger than 8 MiB")]
     TooLong,
     /// The file contains a NUL.
-    #[error("it is no text")]
+    #[error("it is not text")]
     NotText,
     /// The limit on the number of files is reached.
     #[error("too many files")]

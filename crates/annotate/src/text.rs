@@ -121,7 +121,7 @@ impl Page<'_> {
         let name = clean(&a.name).into_owned();
         let object = a.object.rsplit('/').next().unwrap_or(&a.object);
         let inlined = if a.is_inlined {
-            ", which is inlined wherever it is called"
+            ", inlined at every call"
         } else {
             ""
         };
@@ -186,7 +186,8 @@ impl Page<'_> {
     fn listing(&mut self) -> io::Result<()> {
         let lines = self.annotation.lines(self.options.inlined);
         if lines.is_empty() {
-            return self.line("# no lines are known: debug information has none (compile with -g)");
+            return self
+                .line("# no source lines: the debug information has none (compile with -g)");
         }
         for of_file in lines.chunk_by(|a, b| a.0.file == b.0.file) {
             let Some((first, _)) = of_file.first() else {

@@ -14,8 +14,8 @@ pub enum CountError {
     Open(Arc<OpenEventError>),
     /// A requested group does not fit the counters.
     #[error(
-        "the group with `{event}` cannot be counted together: {}. Ask for fewer events in it, or let it be split \
-         (`{{…}}:W`)", ErrnoText(*errno)
+        "the group with `{event}` cannot be counted together: {}. Use fewer events in the group, \
+         or allow splitting it (`{{…}}:W`)", ErrnoText(*errno)
     )]
     GroupTooLarge {
         /// First event that did not fit.

@@ -68,20 +68,22 @@ impl fmt::Display for Notice {
             }
             Notice::GroupSplit { event } => write!(
                 f,
-                "the group does not fit on the counters of this processor; `{event}` and what follows are counted \
-                 apart from it"
+                "the group does not fit on this processor's counters; `{event}` and later events \
+                 are counted separately"
             ),
             Notice::NotInherited { event } => write!(
                 f,
-                "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
-                 probe that is named by its file; -a has all"
+                "event `{event}`: threads and processes that start later are not counted, as they \
+                 do not inherit probes named by file; use -a to count all"
             ),
             Notice::RunInPasses { passes } => write!(
                 f,
-                "the command is run {passes} times for each result, as the processor counts so few of these events at once"
+                "the command runs {passes} times for each result, as the processor cannot count \
+                 all these events at once"
             ),
             Notice::ThreadsKeptComing => f.write_str(
-                "threads were started faster than they could be attached to; some may be counted twice, or not at all",
+                "threads started faster than they could be attached; some may be counted twice, or \
+                 not at all",
             ),
         }
     }

@@ -113,7 +113,7 @@ impl Client {
             if given_up.load(Ordering::Relaxed) {
                 failure = Some(Failure::Server {
                     url: url.clone(),
-                    error: "it failed before and is not asked again".into(),
+                    error: "it failed before; not asked again".into(),
                 });
                 continue;
             }

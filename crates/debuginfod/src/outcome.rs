@@ -41,7 +41,7 @@ pub enum FetchResult {
 #[non_exhaustive]
 pub enum Failure {
     /// The server cannot be reached, or breaks the protocol.
-    #[error("{url}: {error}; is it the right address, and the network there?")]
+    #[error("{url}: {error}; check the address and the network")]
     Server {
         /// The server.
         url: String,
@@ -57,7 +57,7 @@ pub enum Failure {
         error: rprof_proxy::ProxyError,
     },
     /// The server answered with an error.
-    #[error("{url} answers with HTTP status {status}; try again later")]
+    #[error("{url} answered with HTTP status {status}; try again later")]
     Status {
         /// The server.
         url: String,
@@ -66,7 +66,8 @@ pub enum Failure {
     },
     /// The server sent the request on to another one.
     #[error(
-        "{url} sends on to {to}, another server, which is not asked; name it in DEBUGINFOD_URLS if you trust it"
+        "{url} redirects to another server, {to}, which was not asked; add it to DEBUGINFOD_URLS \
+         if you trust it"
     )]
     Redirect {
         /// The server.
@@ -76,7 +77,7 @@ pub enum Failure {
     },
     /// The server was too slow.
     #[error(
-        "{url} sends too little in {} s; a larger DEBUGINFOD_TIMEOUT waits longer",
+        "{url} sent too little within {} s; raise DEBUGINFOD_TIMEOUT to wait longer",
         patience.as_secs_f32()
     )]
     Slow {
@@ -86,7 +87,7 @@ pub enum Failure {
         patience: Duration,
     },
     /// The file is larger than the limit.
-    #[error("{url} sends more than {max} bytes; a larger DEBUGINFOD_MAXSIZE takes more")]
+    #[error("{url} sends more than {max} bytes; raise DEBUGINFOD_MAXSIZE to accept more")]
     TooLarge {
         /// The server.
         url: String,
@@ -94,14 +95,14 @@ pub enum Failure {
         max: u64,
     },
     /// The server sent another file.
-    #[error("{url} sent a file that is not the one of this build-id; it was thrown away")]
+    #[error("{url} sent a file with another build-id; it was discarded")]
     WrongFile {
         /// The server.
         url: String,
     },
     /// The time for all downloads is over.
     #[error(
-        "the time for downloads, {} s, is over; what came is kept, so ask again, or set \
+        "downloads reached their time limit of {} s; run again to continue, or raise \
          DEBUGINFOD_MAXTIME",
         total.as_secs_f32()
     )]
@@ -110,10 +111,10 @@ pub enum Failure {
         total: Duration,
     },
     /// The user cancelled.
-    #[error("stopped by you; what came is kept")]
+    #[error("you stopped the downloads; complete files stay in the cache")]
     Cancelled,
     /// The cache cannot be written.
-    #[error("cannot write {}: {error}; set DEBUGINFOD_CACHE_PATH to a folder that can be", path.display())]
+    #[error("cannot write {}: {error}; set DEBUGINFOD_CACHE_PATH to a writable folder", path.display())]
     Cache {
         /// The file or folder.
         path: PathBuf,

@@ -14,12 +14,12 @@ pub enum SettingsError {
     )]
     NoServers,
     /// An entry of `DEBUGINFOD_URLS` is no address of a server.
-    #[error("DEBUGINFOD_URLS has {0:?}, which is not an http:// or https:// address")]
+    #[error("DEBUGINFOD_URLS contains {0:?}, which is not an http:// or https:// address")]
     NotHttp(String),
     /// `DEBUGINFOD_URLS` requires signature checks, which are not implemented here.
     #[error(
-        "DEBUGINFOD_URLS has ima:enforcing, and rprof checks no IMA signatures; \
-         name servers that need none"
+        "DEBUGINFOD_URLS contains ima:enforcing, but rprof does not check IMA signatures; name \
+         servers without it"
     )]
     Signatures,
     /// A variable that must be a number is none.
@@ -31,9 +31,7 @@ pub enum SettingsError {
         value: String,
     },
     /// Neither `XDG_CACHE_HOME` nor `HOME` is set.
-    #[error(
-        "there is no place for downloaded files; set DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME or HOME"
-    )]
+    #[error("no folder for downloaded files; set DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME or HOME")]
     NoCache,
 }
 

@@ -211,7 +211,8 @@ impl Job {
                 error: error.into(),
             })
         };
-        let mut uri: Uri = (self.whole.parse()).map_err(|_| server_error("it is no address"))?;
+        let mut uri: Uri =
+            (self.whole.parse()).map_err(|_| server_error("it is not an address"))?;
         for _ in 0..=MAX_REDIRECTS {
             let has_credentials = (uri.authority()).is_some_and(|it| it.as_str().contains('@'));
             let proxy = proxy_for(&uri, has_credentials).map_err(|error| {
@@ -228,7 +229,7 @@ impl Job {
             let location = response.headers().get(LOCATION);
             let location = location.and_then(|text| text.to_str().ok()).unwrap_or("");
             uri = follow(&uri, location).map_err(|refused| match refused {
-                Refused::NoAddress => server_error("its redirect leads to no address"),
+                Refused::NoAddress => server_error("its redirect has no valid address"),
                 Refused::Elsewhere(to) => Some(Failure::Redirect {
                     url: self.server.clone(),
                     to,

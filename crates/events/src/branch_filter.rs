@@ -32,7 +32,7 @@ const MODES: BranchSampleType = BranchSampleType::USER
 
 /// A part of a filter that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no branch filter `{part}`; there are {}", branch_filter_names().join(", "))]
+#[error("unknown branch filter `{part}`; valid filters: {}", branch_filter_names().join(", "))]
 pub struct BranchFilterError {
     /// The part.
     pub part: String,

@@ -40,22 +40,22 @@ pub(crate) fn parse<'a>(
         (_, Some(bp_type), letters) => (bp_type, letters),
         (Some(word), None, _) if is_data_and_execution(word) => {
             return Err(wrong(
-                "one breakpoint watches either data (r, w, rw) or execution (x); give two events, \
-                 such as mem:ADDRESS:rw,mem:ADDRESS:x",
+                "a breakpoint watches either data (r, w, rw) or execution (x), not both; give two \
+                 events, such as mem:ADDRESS:rw,mem:ADDRESS:x",
             ));
         }
         // Without an access, modifiers may follow at once.
         (letters, None, None) => (abi::HW_BREAKPOINT_RW, letters),
         (_, None, Some(_)) => {
-            return Err(wrong("a breakpoint's access is one of r, w, rw and x"));
+            return Err(wrong("a breakpoint's access must be r, w, rw or x"));
         }
     };
     let (address, length) = match at.split_once('/') {
         Some((address, length)) => (address, Some(length)),
         None => (at, None),
     };
-    const FORM: &str = "a breakpoint is written mem:ADDRESS[/LENGTH][:ACCESS], ACCESS being r, w, rw or x, \
-                        and numbers decimal or hexadecimal after 0x";
+    const FORM: &str = "write a breakpoint as mem:ADDRESS[/LENGTH][:ACCESS]; ACCESS is r, w, rw or \
+                        x, and numbers are decimal or hexadecimal with 0x";
     let address = number(address).ok_or_else(|| wrong(FORM))?;
     let length = match length {
         Some(length) => number(length).ok_or_else(|| wrong(FORM))?,

@@ -18,9 +18,9 @@ pub enum EventError {
     },
     /// A letter behind the colon is no modifier.
     #[error(
-        "`{modifier}` in `{event}` is not a modifier; there are u (user), k (kernel), h (hypervisor), \
-         G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the group), D (pinned), \
-         e (exclusive), W (weak group) and b (BPF)"
+        "unknown modifier `{modifier}` in `{event}`; valid modifiers: u (user), k (kernel), h \
+         (hypervisor), G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the \
+         group), D (pinned), e (exclusive), W (weak group) and b (BPF)"
     )]
     Modifier {
         /// Whole text of the event.
@@ -29,7 +29,7 @@ pub enum EventError {
         modifier: String,
     },
     /// A modifier stands twice, or `p` more than three times.
-    #[error("the modifier `{modifier}` in `{event}` stands too often")]
+    #[error("modifier `{modifier}` is repeated in `{event}`")]
     ModifierRepeated {
         /// Whole text of the event.
         event: String,
@@ -45,7 +45,7 @@ pub enum EventError {
         why: &'static str,
     },
     /// An event of the perf tool that the kernel cannot sample.
-    #[error("`{name}` is something that perf stat counts by itself; it cannot be sampled")]
+    #[error("`{name}` exists in perf stat only and cannot be sampled")]
     CountedOnly {
         /// Name as typed.
         name: String,
@@ -78,9 +78,9 @@ pub enum EventError {
     },
     /// The PMU, or the event, has no such term.
     #[error(
-        "`{term}` is no term of {of}{}; {}",
+        "unknown term `{term}` of {of}{}; {}",
         suggest::suggest_near(near),
-        listed(terms, "there are")
+        listed(terms, "valid terms:")
     )]
     UnknownTerm {
         /// Owner of the terms: a PMU, as ``the PMU `cpu` ``, or an event.
@@ -93,7 +93,7 @@ pub enum EventError {
         terms: Vec<String>,
     },
     /// A term's value cannot be used.
-    #[error("`{value}` is no value for `{term}`: {why}")]
+    #[error("`{value}` is not valid for `{term}`: {why}")]
     TermValue {
         /// Term as typed.
         term: String,
@@ -140,7 +140,7 @@ pub enum EventError {
         why: String,
     },
     /// The list has too many events, such as by several patterns of all tracepoints.
-    #[error("the list of events is too long: more than {most}")]
+    #[error("too many events: the limit is {most}")]
     TooMany {
         /// Limit on the number of events.
         most: usize,

@@ -21,13 +21,13 @@ impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Ignored::BpfCounters => {
-                "the modifier `b` has no effect: it makes perf stat count by BPF programs"
+                "the modifier `b` has no effect: it is for perf stat (counting with BPF programs)"
             }
             Ignored::PerCore => {
-                "the term `percore` has no effect: it makes perf stat add up the counts of a core"
+                "the term `percore` has no effect: it is for perf stat (counts summed per core)"
             }
             Ignored::NoTime => {
-                "the term `time=0` has no effect: every sample has its time, by which it is put in order"
+                "the term `time=0` has no effect: samples always have times, for ordering"
             }
         })
     }

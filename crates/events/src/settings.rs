@@ -90,7 +90,7 @@ impl Term<'_> {
         match self.value {
             None => Ok(1),
             Some(text) => number(text).ok_or_else(|| {
-                self.bad("a number of at most 64 bits is wanted, decimal or after 0x hexadecimal")
+                self.bad("give a number of at most 64 bits, decimal or hexadecimal with 0x")
             }),
         }
     }
@@ -100,15 +100,15 @@ impl Term<'_> {
         match self.number()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(self.bad("0 or 1 is wanted")),
+            _ => Err(self.bad("give 0 or 1")),
         }
     }
 
     fn number_up_to<T: TryFrom<u64>>(&self, most: &str) -> Result<T, EventError> {
         if self.value.is_none() {
-            return Err(self.bad("a number is wanted"));
+            return Err(self.bad("give a number"));
         }
-        T::try_from(self.number()?).map_err(|_| self.bad(format!("more than {most}")))
+        T::try_from(self.number()?).map_err(|_| self.bad(format!("the maximum is {most}")))
     }
 }
 
@@ -134,7 +134,7 @@ impl Settings {
         match term.name {
             "name" => match term.value {
                 Some(name) if !name.is_empty() => self.name = Some(name.to_owned()),
-                _ => return Err(term.bad("a name is wanted")),
+                _ => return Err(term.bad("give a name")),
             },
             "period" => self.rate = Some(Rate::Period(rate(term)?)),
             "freq" => self.rate = Some(Rate::Frequency(rate(term)?)),
@@ -147,16 +147,16 @@ impl Settings {
             "percore" => self.percore = term.switch()?,
             "no-overwrite" if term.number()? != 0 => {}
             "overwrite" | "no-overwrite" => {
-                return Err(term.bad("rings that overwrite themselves are not supported"));
+                return Err(term.bad("overwriting ring buffers are not supported"));
             }
             "aux-output" | "aux-sample-size" => {
-                return Err(term.bad("AUX areas are not recorded"));
+                return Err(term.bad("AUX areas are not supported"));
             }
             "branch_type" => {
                 let filter = parse_branch_filter_term(term.value.unwrap_or_default());
                 self.branches = Some(filter.map_err(|error| term.bad(error.to_string()))?);
             }
-            "nr" => return Err(term.bad("a number of events is a setting of perf trace")),
+            "nr" => return Err(term.bad("the term `nr` is for perf trace")),
             _ => return Ok(false),
         }
         Ok(true)
@@ -165,8 +165,8 @@ impl Settings {
 
 fn rate(term: &Term<'_>) -> Result<u64, EventError> {
     match (term.value, term.number()?) {
-        (None, _) => Err(term.bad("a number is wanted")),
-        (Some(_), 0) => Err(term.bad("at least 1 is wanted")),
+        (None, _) => Err(term.bad("give a number")),
+        (Some(_), 0) => Err(term.bad("give at least 1")),
         (Some(_), rate) => Ok(rate),
     }
 }
@@ -177,6 +177,6 @@ fn stacks(term: &Term<'_>) -> Result<EventStacks, EventError> {
         "fp" => Ok(EventStacks::FramePointers),
         "dwarf" => Ok(EventStacks::Dwarf),
         "lbr" => Ok(EventStacks::Lbr),
-        _ => Err(term.bad("there are no, fp, dwarf and lbr")),
+        _ => Err(term.bad("valid values: no, fp, dwarf, lbr")),
     }
 }

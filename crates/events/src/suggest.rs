@@ -54,7 +54,7 @@ pub(crate) fn suggest_near(near: &[String]) -> String {
 /// Returns the part of an error message that suggests names; common ones if none is near.
 pub(crate) fn suggest_or_common(near: &[String]) -> String {
     match near {
-        [] => "; `cycles`, `cpu-clock` and `page-faults` are common ones".to_owned(),
+        [] => "; common ones: `cycles`, `cpu-clock`, `page-faults`".to_owned(),
         [one] => format!("; did you mean `{one}`?"),
         many => format!("; did you mean one of {}?", many.join(", ")),
     }

@@ -22,13 +22,14 @@ const OLD: &str = "/sys/kernel/debug/tracing";
 pub enum TracefsError {
     /// tracefs is not mounted.
     #[error(
-        "tracepoints are listed in tracefs, which is not mounted; as root: mount -t tracefs tracefs {USUAL}"
+        "tracefs, which lists tracepoints, is not mounted; as root: mount -t tracefs tracefs \
+         {USUAL}"
     )]
     NotMounted,
     /// This user may not read it.
     #[error(
-        "tracepoints are listed in {}, which this user may not read; run as root, or let a group \
-         read it; as root: mount -o remount,gid=GROUP,mode=750 {}",
+        "no permission to read {}, which lists tracepoints; run as root, or give a group access \
+         (as root: mount -o remount,gid=GROUP,mode=750 {})",
         path.display(), root.display()
     )]
     Denied {
@@ -109,7 +110,7 @@ impl Tracefs {
                 Ok(id) => Ok(Some(id)),
                 Err(_) => Err(TracefsError::Read {
                     path: self.event_folder(system, name).join("id"),
-                    why: "it holds no number".to_owned(),
+                    why: "it does not contain a number".to_owned(),
                 }),
             },
         }

@@ -33,10 +33,10 @@ export function showBar(page) {
       "inverted",
       state.inverted,
       () => page.change({ inverted: !state.inverted, zoom: [] }),
-      "Leaves first: the functions in which samples were taken, and next to each what called it (i)",
+      "Leaves first: the sampled functions, each with its callers (i)",
     ),
     ...(profile.processes.length > 1
-      ? [flip("processes", !state.noProcesses, () => page.change({ noProcesses: !state.noProcesses, zoom: [] }), "Draw the stacks of each process apart")]
+      ? [flip("processes", !state.noProcesses, () => page.change({ noProcesses: !state.noProcesses, zoom: [] }), "Draw the stacks of each process separately")]
       : []),
     flip("roots at the bottom", state.flames, () => page.change({ flames: !state.flames }), "Draw stacks from the bottom up, as flames (f)"),
     selectOf("colour by", colors, page.color(), (color) => page.change({ color }, false)),
@@ -90,7 +90,7 @@ export function showBar(page) {
         (lanes) => page.change({ lanes }, false),
       ),
       ...timeInputs(page),
-      el("span", { class: "hint" }, "drag over the time line to choose a time, with Ctrl a time to compare with; click on a name to see it alone"),
+      el("span", { class: "hint" }, "drag over the time line to select a range, Ctrl+drag for a range to compare with; click a name to show it alone"),
     );
   }
 }
@@ -131,13 +131,13 @@ export function showTools(page) {
   const add = (/** @type {any} */ op) => () => page.change({ transforms: [...state.transforms, { op, id: 0 }], zoom: [] });
   const item = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ click) => el("button", { type: "button", title, click }, text);
   const parts = [
-    item("fold recursion", "Make one frame of a function that calls itself, however deep", add("fold")),
-    item("without runtime", "Leave out the frames in front of main, or of a thread's own first function", add("start")),
-    item("copy…", "Copy the stack, folded stacks, the table or a link to what is shown (c)", () => copy(page)),
+    item("fold recursion", "Merge recursive calls of a function into one frame", add("fold")),
+    item("without runtime", "Remove the frames before main, or before a thread's first own function", add("start")),
+    item("copy…", "Copy the stack, folded stacks, the table or a link to this view (c)", () => copy(page)),
   ];
-  if (graphsOf(page).length) parts.push(item("save as SVG", "Save the graph as it is now as a picture (p)", () => savePicture(page)));
+  if (graphsOf(page).length) parts.push(item("save as SVG", "Save the graph as a picture (p)", () => savePicture(page)));
   const isChanged = stateText({ ...state, view: "flame", lanes: "thread", fn: -1 }) !== "";
-  if (isChanged) parts.push(item("reset", "Take back all filters, zooms and changes", () => page.change({ ...firstState(), view: state.view, fn: state.fn, lanes: state.lanes })));
+  if (isChanged) parts.push(item("reset", "Remove all filters, zooms and changes", () => page.change({ ...firstState(), view: state.view, fn: state.fn, lanes: state.lanes })));
   page.tools.replaceChildren(...parts);
 }
 

@@ -34,7 +34,7 @@ export function codeOf(page, at) {
  * @returns {Node[]}
  */
 function tablesOf({ weight_total: whole, skid, functions }) {
-  const parts = [el("p", { class: "hint" }, `Of the whole recording, whatever the filters are. ${skid}`)];
+  const parts = [el("p", { class: "hint" }, `Figures of the whole recording, without filters. ${skid}`)];
   for (const code of functions) {
     for (const note of code.notes) parts.push(el("p", { class: "hint" }, note));
     const lines = code.lines.filter((line) => line.total > 0 || line.text !== undefined);

@@ -38,11 +38,11 @@ export async function inflate(deflated, length) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (filled + value.length > length) throw new Error("a section is longer than it says");
+    if (filled + value.length > length) throw new Error("a section is longer than its stated length");
     bytes.set(value, filled);
     filled += value.length;
   }
-  if (filled !== length) throw new Error("a section is shorter than it says");
+  if (filled !== length) throw new Error("a section is shorter than its stated length");
   return bytes;
 }
 

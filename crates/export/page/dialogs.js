@@ -8,13 +8,13 @@ import { nodeAt } from "./tree.js";
 
 const KEYS = [
   ["1 … 6", "views: flame graph, in order of time, functions, callers and callees, tree, lines"],
-  ["arrows", "in the flame graph: to callers, callees and neighbours; on the time line: move the choice (Shift: make it longer)"],
+  ["arrows", "in the flame graph: to callers, callees and neighbours; on the time line: move the selection (Shift: extend it)"],
   ["Enter", "zoom to the frame, or open the row"],
   ["Escape", "one step out: zoom, then search, then time"],
   ["s", "callers and callees of the frame"],
-  ["i", "turn stacks round (inverted): leaves first"],
+  ["i", "invert stacks: leaves first"],
   ["f", "roots at the bottom, or at the top"],
-  ["/", "search; Enter the next that matches, Shift+Enter the one before, Alt+Enter only stacks that match"],
+  ["/", "search; Enter: next match, Shift+Enter: previous match, Alt+Enter: only matching stacks"],
   ["c", "copy"],
   ["p", "save the graph as a picture (SVG)"],
   ["t", "dark or light"],

@@ -18,11 +18,11 @@ export const FILTER_NAMES = new Map([
   ["comm", "thread name"],
   ["process", "process name"],
   ["cpu", "CPU"],
-  ["leaf", "taken in"],
-  ["dso", "taken in object"],
-  ["kind", "taken in"],
+  ["leaf", "sampled in"],
+  ["dso", "sampled in object"],
+  ["kind", "sampled in"],
   ["has", "has"],
-  ["not", "has not"],
+  ["not", "without"],
 ]);
 
 /**

@@ -7,15 +7,15 @@ import { KIND_IDLE, KIND_WAITING, KIND_WAITING_FOR_CPU, KINDS } from "./tree.js"
 
 /** Descriptions of the kinds. */
 const KIND_TEXTS = [
-  "threads and other frames that are no function",
+  "threads and other frames that are not functions",
   "code of programs and libraries",
-  "calls that the compiler inlined: no call was made when the program ran (dashed below)",
-  "code of the kernel (a bar on the left)",
-  "code that was made while the program ran (a line on top)",
+  "inlined calls: the compiler merged the function into its caller (dashed below)",
+  "kernel code (a bar on the left)",
+  "code generated at run time (a line on top)",
   "code without a name",
-  "what threads waited for: no code ran",
-  "threads that waited in one place all the while, drawn narrower than they weigh: a click in the graph opens the block",
-  "threads that could run, while others had the CPU: no code ran",
+  "why threads waited: no code ran",
+  "idle threads, which waited in one place the whole time; drawn narrower than their weight: click the block to open it",
+  "threads that were ready to run but waited for a CPU: no code ran",
 ];
 
 /** Kinds in legend order. The waits are adjacent. */
@@ -55,7 +55,7 @@ export function legendOf(page, color) {
       {
         type: "button",
         class: "key",
-        title: `${title}: keep only the samples taken in it`,
+        title: `${title}: keep only samples taken in it`,
         "aria-pressed": String(isOn),
         click: () => page.change({ filters: isOn ? others : [...others, { kind, id }] }),
       },

@@ -107,7 +107,7 @@ export class Page {
       type: "search",
       id: "search",
       placeholder: "search functions",
-      title: "Words or a regular expression; case matters if there is a capital (/)",
+      title: "Words or a regular expression; a capital letter makes it case-sensitive (/)",
       "aria-label": "Search functions by regular expression",
       input: () => this.typed(),
       keydown: (/** @type {KeyboardEvent} */ event) => this.searchKey(event),
@@ -127,7 +127,7 @@ export class Page {
       this.bar,
       el("div", { class: "bar" }, el("span", { role: "search", class: "choice" }, this.search, this.found), this.pills, this.tools),
       el("div", { class: "work" }, this.main, this.aside),
-      el("footer", {}, `rprof ${meta.version}. This page asks nobody for anything: all of it is in this file.`),
+      el("footer", {}, `rprof ${meta.version}. This page makes no network requests: everything is in this file.`),
     );
     document.body.append(el("div", { id: "app" }, ...parts));
     const fixed = document.getElementById("static");
@@ -278,7 +278,7 @@ export class Page {
     this.node = node;
     const fn = this.grown && (this.state.view === "flame" || this.state.view === "time") ? this.grown.tree.fn[node] : -1;
     if (fn < 0) {
-      this.told.replaceChildren(el("p", { class: "hint" }, this.state.view === "flame" ? "Click a frame to zoom, again on one above to go back; double click for its callers and callees." : ""));
+      this.told.replaceChildren(el("p", { class: "hint" }, this.state.view === "flame" ? "Click a frame to zoom in, or a frame above it to zoom out; double click for its callers and callees." : ""));
       return;
     }
     const [name, ...lines] = linesIn(this, this.flame, node);

@@ -11,7 +11,7 @@ export class Sections {
   constructor(textOf) {
     this.textOf = textOf;
     const index = JSON.parse(textOf("index") ?? "{}");
-    if (index.version !== 1) throw new Error("this page's data is of another version than its script");
+    if (index.version !== 1) throw new Error("the versions of this page's data and script differ");
     /** @type {Map<string, import("./decode.js").SectionEntry>} */
     this.entries = new Map(index.sections.map((/** @type {any} */ entry) => [entry.name, entry]));
   }

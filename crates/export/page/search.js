@@ -10,7 +10,7 @@ export function patternOf(text) {
   try {
     return new RegExp(text, /\p{Lu}/u.test(text.replace(/\\./g, "")) ? "" : "i");
   } catch (error) {
-    return error instanceof Error ? error.message : "no regular expression";
+    return error instanceof Error ? error.message : "invalid regular expression";
   }
 }
 

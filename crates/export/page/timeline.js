@@ -189,7 +189,7 @@ export class Timeline {
           {
             type: "button",
             "aria-pressed": String(chosen(lane)),
-            title: `${lane.name}: click to see it alone, with Ctrl beside others`,
+            title: `${lane.name}: click to show it alone, Ctrl+click to add it`,
             click: (/** @type {MouseEvent} */ event) => this.events.lane(lane.filters, event.ctrlKey || event.shiftKey || event.metaKey),
           },
           el("span", { class: "lane-name" }, lane.name),
@@ -208,7 +208,7 @@ export class Timeline {
       this.names.replaceChildren(...buttons);
     } else {
       this.lines = 5;
-      this.names.replaceChildren(el("p", { class: "hint" }, `a column is ${this.heat().seconds} s, from top to bottom`));
+      this.names.replaceChildren(el("p", { class: "hint" }, `each column is ${this.heat().seconds} s, from top to bottom`));
     }
     this.space.setAttribute("height", String(this.lines * LANE + AXIS));
     this.draw();
@@ -281,7 +281,7 @@ export class Timeline {
     if (this.shown.time) parts.push(`chosen: ${text(this.shown.time)}`);
     if (this.shown.base) parts.push(`compared with: ${text(this.shown.base)}`);
     this.said.textContent = parts.join(" · ");
-    this.canvas.setAttribute("aria-label", `Time line, ${parts.join(", ")}. Arrows move the choice, with Shift they make it longer, Escape ends it.`);
+    this.canvas.setAttribute("aria-label", `Time line, ${parts.join(", ")}. Arrows move the selection, Shift+arrows extend it, Escape clears it.`);
   }
 
   /**

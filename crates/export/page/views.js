@@ -77,8 +77,8 @@ export function showChronicle(page) {
   const made = figures.chronicle(columns);
   const base = null;
   page.grown = { tree: made.tree, own: made.own, total: made.size, baseOwn: base, baseTotal: base };
-  const name = `${profile.taskName(made.task)}${made.others > 0 ? `, the heaviest of ${countText(made.others + 1)} threads; choose others on the time line` : ""}`;
-  page.note.textContent = `${name}. From left to right: time, from ${profile.seconds(state.time?.[0] ?? 0).toFixed(3)} s on. Choose a shorter time above to see more.`;
+  const name = `${profile.taskName(made.task)}${made.others > 0 ? `, the heaviest of ${countText(made.others + 1)} threads; select others on the time line` : ""}`;
+  page.note.textContent = `${name}. From left to right: time, from ${profile.seconds(state.time?.[0] ?? 0).toFixed(3)} s on. Select a shorter range above to see more.`;
   const color = page.color() === "diff" || page.color() === "own" ? "kind" : page.color();
   page.legend.replaceChildren(...legendOf(page, color));
   put(page, page.note, page.legend, page.flame.root);
@@ -136,7 +136,7 @@ export function nameButton(page, fn, isShort = false) {
 export function showSandwich(page) {
   const { figures, profile, state } = page;
   if (state.fn < 0 || state.fn >= figures.count) {
-    page.main.replaceChildren(el("p", { class: "hint" }, "Choose a function: in the table beside, or with s or a double click in the flame graph."));
+    page.main.replaceChildren(el("p", { class: "hint" }, "Select a function in the table beside, or in the flame graph with s or a double click."));
     return;
   }
   const { callers, callees } = figures.sandwich();
@@ -322,8 +322,8 @@ export function actions(page, fn) {
   const groups = [
     group(
       "show",
-      button("callers and callees", { view: "sandwich", fn }, "Everything that called it above, everything that it called below (s)"),
-      button("lines", { view: "lines", fn }, "Its lines of source, and its instructions if they are in the page"),
+      button("callers and callees", { view: "sandwich", fn }, "Its callers above, its callees below (s)"),
+      button("lines", { view: "lines", fn }, "Its source lines, and its instructions if the page has them"),
     ),
   ];
   if (isFunction) {
@@ -336,11 +336,11 @@ export function actions(page, fn) {
     groups.push(group("keep only", ...keep));
   }
   const change = [
-    button("remove it", transform("drop", fn), "Take its frames away; their weight stays with their callers"),
-    button("hide what it calls", transform("cut", fn), "Make all that it calls its own weight"),
-    button("begin at it", transform("root", fn), "Let stacks that have it begin with it"),
+    button("remove it", transform("drop", fn), "Remove its frames; their weight goes to their callers"),
+    button("hide what it calls", transform("cut", fn), "Count everything it calls as its own weight"),
+    button("begin at it", transform("root", fn), "Start stacks that contain it at this function"),
   ];
-  if (isFunction && file) change.push(button(`make ${file} one frame`, transform("object", object), `Put neighbouring frames of ${file} together`));
+  if (isFunction && file) change.push(button(`make ${file} one frame`, transform("object", object), `Merge neighbouring frames of ${file}`));
   groups.push(group("change frames", ...change));
   return el("div", { class: "groups" }, ...groups);
 }

@@ -237,7 +237,7 @@ fn idle_threads_are_one_block_that_leaves_room() {
     // Both threads are below one block, which takes a tenth of the width and reports that.
     let drawn = frames(&svg);
     assert!(frame(&drawn, "pool").y > drawn.iter().map(|d| d.y).min().unwrap() + 16);
-    let block = "99.00%; drawn narrower than that";
+    let block = "99.00%; drawn narrower than its share";
     let widths = [
         width(&|frame| frame.starts_with("[idle]") && frame.contains(block)),
         width(&|frame| frame.starts_with("pool")),

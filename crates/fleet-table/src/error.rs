@@ -11,14 +11,15 @@ pub enum TableError {
     #[error("cannot encode rows as Parquet: {0}")]
     Encode(#[from] ParquetError),
     /// A time that no calendar has.
-    #[error("{0} seconds after 1970 is no time that a partition could be named by")]
+    #[error("{0} seconds after 1970 is outside the range of partition names")]
     Time(i64),
     /// A profile whose samples have no times.
     #[error("the profile has no times of samples, and so no windows")]
     NoTimes,
     /// A profile whose times are not those of a calendar.
     #[error(
-        "the recording does not tell the time of day; `perf record -k CLOCK_MONOTONIC` and `rprof record` do"
+        "the recording has no time of day; record with `rprof record` or `perf record -k \
+         CLOCK_MONOTONIC`"
     )]
     NoTimeOfDay,
     /// A file could not be put in its place.

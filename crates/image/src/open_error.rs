@@ -13,7 +13,7 @@ pub enum OpenError {
     #[error("permission denied")]
     PermissionDenied,
     /// A symbolic link that is not followed: its creator would choose the file.
-    #[error("it is a symbolic link")]
+    #[error("a symbolic link, which is not followed")]
     SymbolicLink,
     /// A directory, device, FIFO or socket, which are never read.
     #[error("not a regular file")]
@@ -22,10 +22,10 @@ pub enum OpenError {
     #[error("not an ELF program or library")]
     Empty,
     /// The file exceeds a length limit.
-    #[error("too long for a file of another user")]
+    #[error("file of another user exceeds the size limit")]
     TooLong,
     /// The process or the system has too many open files.
-    #[error("too many open files (`ulimit -n`)")]
+    #[error("too many open files; raise the limit with `ulimit -n`")]
     TooManyFiles,
     /// Another failure, such as an I/O error.
     #[error("could not be read")]

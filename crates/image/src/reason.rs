@@ -124,17 +124,17 @@ impl Reason {
             Self::BuildIdMismatch => (
                 "build_id_mismatch",
                 "build-id differs",
-                Some("Restore the build that was recorded, or record again."),
+                Some("Restore the recorded build, or record again."),
             ),
             Self::FileChanged => (
                 "file_changed",
                 "file replaced since",
-                Some("Record again, with the file left as it is."),
+                Some("Record again without replacing the file."),
             ),
             Self::Unidentified => (
                 "unidentified",
                 "recorded without a build-id, perhaps on another machine",
-                Some("Report on the machine that was recorded, or record with build-ids."),
+                Some("Report on the recorded machine, or record with build-ids."),
             ),
             Self::Stripped => (
                 "stripped",
@@ -142,11 +142,7 @@ impl Reason {
                 Some("Install the debug symbols of its package, or build it without stripping."),
             ),
             Self::NoSymbolAtAddress => ("no_symbol_at_address", "no symbol at this address", None),
-            Self::DebugFileTooLong => (
-                "debug_file_too_long",
-                "debug information too long to be read",
-                None,
-            ),
+            Self::DebugFileTooLong => ("debug_file_too_long", "debug information too large", None),
             Self::OutsideImage => ("outside_image", "outside the image", None),
             Self::AnonymousMemory => (
                 "anonymous_memory",
@@ -173,14 +169,14 @@ impl Reason {
                 "foreign_kernel",
                 "another kernel",
                 Some(
-                    "Report on the machine that was recorded, while the same kernel runs; or \
-                     have its vmlinux here.",
+                    "Report on the recorded machine while the same kernel runs, or give its \
+                     vmlinux.",
                 ),
             ),
             Self::ForeignModule => (
                 "foreign_module",
                 "kernel module not loaded or another build",
-                Some("Report on the machine that was recorded, with the module loaded."),
+                Some("Report on the recorded machine with the module loaded."),
             ),
             Self::ForeignVdso => (
                 "foreign_vdso",
@@ -193,7 +189,7 @@ impl Reason {
                 Some("Record inside the guest."),
             ),
             Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
-            Self::NotInInput => ("not_in_input", "no name in the file that was read", None),
+            Self::NotInInput => ("not_in_input", "unnamed in the imported file", None),
         }
     }
 }

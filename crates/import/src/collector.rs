@@ -369,7 +369,7 @@ impl<'o> Collector<'o> {
         }
         if self.surplus > 0 {
             self.warnings.push(format!(
-                "{} samples of further events are left out: {MOST_EVENTS} events are read of an input at most",
+                "{} samples were dropped: the input has more than {MOST_EVENTS} events",
                 self.surplus
             ));
         }

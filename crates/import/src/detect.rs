@@ -27,29 +27,33 @@ pub(crate) const MOST_START: usize = 1 << 20;
 const REFUSED: [(&[u8], &str); 8] = [
     (
         b"\xfd7zXZ\0",
-        "is compressed by xz; unpack it first (xz -d)",
+        "is compressed with xz; unpack it first (xz -d)",
     ),
-    (b"BZh", "is compressed by bzip2; unpack it first (bzip2 -d)"),
+    (
+        b"BZh",
+        "is compressed with bzip2; unpack it first (bzip2 -d)",
+    ),
     (
         b"\x04\x22\x4d\x18",
-        "is compressed by lz4; unpack it first (lz4 -d)",
+        "is compressed with lz4; unpack it first (lz4 -d)",
     ),
     (b"PK\x03\x04", "is a ZIP archive; unpack it first"),
     (
         b"heap profile:",
-        "is a heap profile of gperftools; `go tool pprof -proto` makes a profile of it that is read",
+        "is a heap profile of gperftools; convert it first with `go tool pprof -proto`",
     ),
     (
         b"--- heapz 1 ---",
-        "is a heap profile of gperftools; `go tool pprof -proto` makes a profile of it that is read",
+        "is a heap profile of gperftools; convert it first with `go tool pprof -proto`",
     ),
     (
         b"goroutine profile:",
-        "is text for people; leave out `debug=1`, so that pprof's own format is written",
+        "is a readable goroutine dump; fetch it without `debug=1` to get pprof's format",
     ),
     (
         b"FLR\0",
-        "is a recording of Java Flight Recorder, which is not read; `rprof record -- java` records names of Java as well",
+        "is a Java Flight Recorder recording, an unsupported format; `rprof record -- java` \
+         profiles Java with names",
     ),
 ];
 
@@ -73,7 +77,8 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     match text.first() {
         Some(b'{') => return Some(Detected::Profile(Format::Json)),
         Some(b'[') if is_trace(text) => {
-            let why = "is a Chrome trace, whose events are not samples of stacks; have the profiler write speedscope's format";
+            let why = "is a Chrome trace, which has events but no stack samples; export \
+                       speedscope's format instead";
             return Some(Detected::Refused(why));
         }
         _ => {}
@@ -131,8 +136,8 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
     }
     let mut written = texts().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     if stacks > 0 && written.all(is_padded_thread) {
-        let why = "is text of perf script that has neither times, events nor frames; have it print them: \
-                   perf script -F comm,tid,time,event,ip,sym,dso";
+        let why = "is perf script text without times, events or frames; print them with perf \
+                   script -F comm,tid,time,event,ip,sym,dso";
         return Some(Detected::Refused(why));
     }
     if end == 0 && is_all {
@@ -192,7 +197,7 @@ mod tests {
             (b"heap profile: 1: 2 [ 3: 4] @ heapprofile", "go tool pprof"),
             (
                 b"           w    17 \n           w    17 \n",
-                "neither times",
+                "without times",
             ),
         ] {
             let Detected::Refused(why) = of(text) else {

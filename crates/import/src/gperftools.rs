@@ -157,7 +157,8 @@ fn of_words(bytes: &[u8], words: Words, mut out: Collector<'_>) -> Result<Profil
         })?;
     }
     out.warn(
-        "gperftools' profiles have addresses and no names: `go tool pprof -proto PROGRAM FILE > NAMED.pb.gz` adds them",
+        "gperftools profiles have addresses but no names; add them with `go tool pprof -proto \
+         PROGRAM FILE > NAMED.pb.gz`",
     );
     out.finish()
 }

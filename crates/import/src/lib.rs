@@ -71,9 +71,9 @@ impl Format {
         match self {
             Format::Folded => "folded stacks",
             Format::Pprof => "pprof",
-            Format::PerfScript => "the text of perf script",
-            Format::Json => "a profile in JSON",
-            Format::Gperftools => "a CPU profile of gperftools",
+            Format::PerfScript => "perf script text",
+            Format::Json => "a JSON profile",
+            Format::Gperftools => "a gperftools CPU profile",
         }
     }
 }

@@ -87,8 +87,8 @@ impl Refused {
     pub(crate) fn told(&self) -> Option<String> {
         let first = self.first()?;
         Some(match self.count {
-            1 => format!("1 line is left out: {first}"),
-            count => format!("{count} lines are left out: the first, {first}"),
+            1 => format!("1 line was skipped: {first}"),
+            count => format!("{count} lines were skipped, the first: {first}"),
         })
     }
 }

@@ -160,7 +160,7 @@ impl Read for Unpacked {
 
 /// A few bytes would expand to more than are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it expands to more than {} MiB, {} times its size; unpack it first, or export less of it", MOST_EXPANDED >> 20, MOST_RATIO)]
+#[error("it expands to more than {} MiB and {} times its size; unpack it first, or export less", MOST_EXPANDED >> 20, MOST_RATIO)]
 pub struct TooLarge;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(crate) struct Fields<'a> {
 }
 
 /// Damage of a message.
-pub(crate) const CUT: &str = "a message is cut short, or is none";
+pub(crate) const CUT: &str = "a message is truncated or malformed";
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(message: &'a [u8]) -> Fields<'a> {

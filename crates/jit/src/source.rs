@@ -24,13 +24,13 @@ pub enum Refusal {
     #[error("it is not a regular file")]
     NotARegularFile,
     /// Another user could forge names for the process.
-    #[error("it belongs to user {0}, who is neither that of the process, nor root, nor us")]
+    #[error("it belongs to user {0}, not to the process's user, root or you")]
     ForeignOwner(u32),
     /// Hard links: a private file may have been linked to this name.
-    #[error("it has {0} names (hard links)")]
+    #[error("it has {0} hard links")]
     SeveralNames(u64),
     /// Longer than [`MAX_BYTES`], holes included.
-    #[error("it has {0} bytes, and at most {MAX_BYTES} are read")]
+    #[error("it has {0} bytes; the limit is {MAX_BYTES}")]
     TooLong(u64),
     /// The process or this program may not open it.
     #[error("it cannot be opened: {0}")]
@@ -203,7 +203,7 @@ mod tests {
             ("/tmp/dangling", "it is a symbolic link"),
             ("/tmp/folder", "it is not a regular file"),
             ("/tmp/fifo", "it is not a regular file"),
-            ("/tmp/one", "it has 2 names (hard links)"),
+            ("/tmp/one", "it has 2 hard links"),
         ] {
             assert_eq!(why(root, path), expected, "{path}");
         }

@@ -10,7 +10,7 @@ use crate::kind::Kind;
 #[non_exhaustive]
 pub enum OutputError {
     /// A special file or directory is at the path.
-    #[error("{} is a {kind}, which is not written over", path.display())]
+    #[error("{} is a {kind} and was not overwritten", path.display())]
     InTheWay {
         /// The path.
         path: PathBuf,
@@ -18,7 +18,7 @@ pub enum OutputError {
         kind: Kind,
     },
     /// A link points to a special file or directory.
-    #[error("{} is a link to a {kind}, which is not written over", path.display())]
+    #[error("{} is a link to a {kind} and was not overwritten", path.display())]
     LinkToDevice {
         /// The link.
         path: PathBuf,
@@ -26,7 +26,7 @@ pub enum OutputError {
         kind: Kind,
     },
     /// A link is in, or points into, a kernel file system.
-    #[error("{} is a link into {}, and not the name of a file", path.display(), into.display())]
+    #[error("{} is a link into {} instead of a file name", path.display(), into.display())]
     LinkIntoSystem {
         /// The link.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum OutputError {
         into: PathBuf,
     },
     /// The FIFO has no reader, so opening it would block.
-    #[error("{} is a named pipe that nobody reads", path.display())]
+    #[error("{} is a named pipe without a reader", path.display())]
     NoReader {
         /// The FIFO.
         path: PathBuf,

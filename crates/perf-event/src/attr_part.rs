@@ -209,30 +209,30 @@ fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
 impl fmt::Display for AttrPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            AttrPart::BranchCallStacks => "stacks from the processor's record of branches",
+            AttrPart::BranchCallStacks => "branch call stacks (LBR)",
             AttrPart::Branches => "branches",
             AttrPart::PhysicalAddresses => "physical addresses",
-            AttrPart::InterruptRegisters => "registers at the moment of the sample",
-            AttrPart::UserRegisters => "registers of user mode",
-            AttrPart::SplitWeights => "weights of three values",
-            AttrPart::DataPageSizes => "page sizes of data",
-            AttrPart::CodePageSizes => "page sizes of code",
-            AttrPart::Cgroups => "control groups of samples",
-            AttrPart::Namespaces => "records of namespaces",
-            AttrPart::ContextSwitches => "records of context switches",
-            AttrPart::Clock => "the clock that was asked for",
-            AttrPart::Payloads => "payloads of tracepoints",
-            AttrPart::KernelBranches => "branches of the kernel",
-            AttrPart::InheritThread => "inheritance by threads alone",
-            AttrPart::RemoveOnExec => "the end of an event at an exec",
-            AttrPart::Sigtrap => "a signal at each overflow",
+            AttrPart::InterruptRegisters => "registers at the sample's interrupt",
+            AttrPart::UserRegisters => "user-mode registers",
+            AttrPart::SplitWeights => "three-part weights",
+            AttrPart::DataPageSizes => "data page sizes",
+            AttrPart::CodePageSizes => "code page sizes",
+            AttrPart::Cgroups => "cgroups of samples",
+            AttrPart::Namespaces => "namespace records",
+            AttrPart::ContextSwitches => "context switch records",
+            AttrPart::Clock => "with the requested clock",
+            AttrPart::Payloads => "tracepoint payloads",
+            AttrPart::KernelBranches => "kernel branches",
+            AttrPart::InheritThread => "with inheritance by threads only",
+            AttrPart::RemoveOnExec => "with removal at exec",
+            AttrPart::Sigtrap => "with a signal at each overflow",
             AttrPart::BuildIds => "build-ids of mappings",
-            AttrPart::TextPokes => "records of changed kernel code",
-            AttrPart::KernelSymbols => "records of kernel symbols and BPF programs",
-            AttrPart::AuxOutput => "records into the AUX area of a group's leader",
-            AttrPart::AuxSamples => "pieces of a trace in samples",
-            AttrPart::WriteBackward => "a ring that is written backward",
-            AttrPart::MoreConfig => "so many words of the event",
+            AttrPart::TextPokes => "kernel text poke records",
+            AttrPart::KernelSymbols => "kernel symbol and BPF program records",
+            AttrPart::AuxOutput => "with output into a group leader's AUX area",
+            AttrPart::AuxSamples => "AUX data in samples",
+            AttrPart::WriteBackward => "into a backward-written ring buffer",
+            AttrPart::MoreConfig => "with this many configuration words",
         })
     }
 }
@@ -241,21 +241,22 @@ impl fmt::Display for PartObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PartObstacle::NoHardware => f.write_str(
-                "takes a processor that has it, and counters that can be seen here, which virtual machines \
-                 often hide",
+                "needs a processor with this feature and access to its hardware counters, which \
+                 virtual machines often hide",
             ),
             PartObstacle::Rights { paranoid } => {
                 let setting = paranoid_text(*paranoid);
-                write!(f, "takes root or CAP_PERFMON, as {setting}")
+                write!(f, "needs root or CAP_PERFMON: {setting}")
             }
             PartObstacle::Since(major, minor) => {
-                write!(f, "takes Linux {major}.{minor} or newer")
+                write!(f, "needs Linux {major}.{minor} or newer")
             }
             PartObstacle::UnknownRegisters => {
-                f.write_str("is refused: the kernel does not give all of these registers here")
+                f.write_str("failed: this kernel does not provide all of these registers")
             }
             PartObstacle::SoftwareOnly => f.write_str(
-                "goes with software events and tracepoints only; monotonic and monotonic_raw go with all",
+                "works with software events and tracepoints only; monotonic and monotonic_raw work \
+                 with all events",
             ),
         }
     }

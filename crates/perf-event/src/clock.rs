@@ -92,7 +92,7 @@ impl Default for Clock {
 
 /// A text that names no clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the clocks are monotonic, monotonic_raw, realtime, boottime and tai")]
+#[error("valid clocks: monotonic, monotonic_raw, realtime, boottime, tai")]
 pub struct UnknownClock;
 
 impl FromStr for Clock {

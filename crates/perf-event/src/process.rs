@@ -22,7 +22,7 @@ pub struct ProcessCounter {
 #[non_exhaustive]
 pub enum ProcessError {
     /// There is no such process, or it has ended.
-    #[error("there is no process {pid}, or it has ended")]
+    #[error("process {pid} does not exist or has ended")]
     NoSuchProcess {
         /// Id of the process.
         pid: u32,

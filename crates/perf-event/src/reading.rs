@@ -103,13 +103,13 @@ pub enum ReadError {
     #[error("the event is pinned, and the kernel could not keep it on a counter")]
     PinnedWithoutCounter,
     /// The answer is shorter than the read format says.
-    #[error("the kernel's answer of {got} bytes is shorter than the read format says")]
+    #[error("the kernel returned {got} bytes, fewer than the read format requires")]
     Truncated {
         /// Bytes that came.
         got: usize,
     },
     /// The event's id is not among the members of the group that was read.
-    #[error("event id {id} is not among the members of the group that was read")]
+    #[error("event id {id} is not in the group that was read")]
     NotInGroup {
         /// Id of the event.
         id: u64,

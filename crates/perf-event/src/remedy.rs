@@ -83,30 +83,30 @@ impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Remedy::SeccompFilter => {
-                "A seccomp filter is in force for this process, and perf_event_paranoid would allow \
-                 the call, so the filter forbids it. In a container: `--cap-add PERFMON`, or a \
-                 profile that allows perf_event_open (`--security-opt seccomp=FILE`)"
+                "A seccomp filter forbids the call; perf_event_paranoid would allow it. In a \
+                 container, use `--cap-add PERFMON`, or a profile that allows perf_event_open \
+                 (`--security-opt seccomp=FILE`)"
             }
             Remedy::WholeCpus { paranoid } => {
                 let level = paranoid_text(*paranoid);
                 return write!(
                     f,
-                    "Watching whole CPUs shows what all users run, and {level}. Allow it with `sysctl \
-                     kernel.perf_event_paranoid=0` (-1 with tracepoints), or give the program \
-                     CAP_PERFMON (`setcap cap_perfmon+ep`; in a container `--cap-add PERFMON`); one's \
-                     own processes take neither"
+                    "Recording whole CPUs is restricted, as it shows all users' processes: \
+                     {level}. Allow it with `sysctl kernel.perf_event_paranoid=0` (-1 with \
+                     tracepoints), or give the program CAP_PERFMON (`setcap cap_perfmon+ep`; in a \
+                     container `--cap-add PERFMON`). Recording your own processes needs neither"
                 );
             }
             Remedy::Permission { paranoid } => return permission(*paranoid, f),
             Remedy::ForeignProcess { seccomp } => {
                 let seccomp = match seccomp {
-                    true => " A seccomp filter is in force here as well",
+                    true => ". A seccomp filter is active here as well",
                     false => "",
                 };
                 return write!(
                     f,
-                    "It belongs to another user or has raised its privileges (setuid, file capabilities, \
-                     PR_SET_DUMPABLE), and such processes are for root, or with CAP_PERFMON (`setcap \
+                    "It belongs to another user or has raised its privileges (setuid, file \
+                     capabilities, PR_SET_DUMPABLE). Run as root, or with CAP_PERFMON (`setcap \
                      cap_perfmon+ep`; in a container `--cap-add PERFMON`){seccomp}"
                 );
             }
@@ -118,60 +118,62 @@ impl fmt::Display for Remedy {
                 );
             }
             Remedy::Part { part, obstacle } => {
-                return write!(f, "To record {part} {obstacle}");
+                return write!(f, "Recording {part} {obstacle}");
             }
             Remedy::OpenFiles { limit: Some(limit) } => {
                 return write!(
                     f,
-                    "Every event takes a file descriptor on every CPU, and {limit} may be open; raise \
-                     it with `ulimit -n`"
+                    "Every event needs a file descriptor on every CPU, and the limit is {limit}; \
+                     raise it with `ulimit -n`"
                 );
             }
             Remedy::OpenFiles { limit: None } => {
-                "Every event takes a file descriptor on every CPU; raise the limit with `ulimit -n`"
+                "Every event needs a file descriptor on every CPU; raise the limit with `ulimit -n`"
             }
             Remedy::CountersHeld => {
-                "Another user of the hardware counters holds them exclusively (the NMI watchdog, or a \
-                 tool such as this); end it, or sample `cpu-clock`"
+                "The NMI watchdog or another profiler holds the hardware counters exclusively; \
+                 stop it, or sample `cpu-clock`"
             }
             Remedy::CountersTaken => {
-                "All hardware counters of that kind are taken; ask for fewer events at once"
+                "All hardware counters of this kind are in use; record fewer events at once"
             }
             Remedy::Settings { event } => {
                 return write!(
                     f,
-                    "The kernel does not take these settings for `{event}`: another modifier, a lower \
-                     frequency or an event that can be sampled may help"
+                    "The kernel rejects these settings for `{event}`; try another modifier, a \
+                     lower frequency or another event"
                 );
             }
             Remedy::KernelTooOld => {
-                "The running kernel is too old for an attribute that was asked for; ask for less, or \
-                 use a newer kernel"
+                "The running kernel is too old for a requested attribute; request less, or use a \
+                 newer kernel"
             }
             Remedy::CallchainDepth => {
-                "The callchain is deeper than kernel.perf_event_max_stack; ask for less depth"
+                "The requested callchain depth exceeds kernel.perf_event_max_stack; request less \
+                 depth"
             }
             Remedy::NoPerfEvents => {
                 "The kernel was built without perf events (CONFIG_PERF_EVENTS), or a sandbox forbids \
                  the call"
             }
-            Remedy::TargetEnded => "The process has ended before it could be watched",
-            Remedy::NotACgroup => "It is no control group of a hierarchy that can be watched",
+            Remedy::TargetEnded => "The process ended before it could be recorded",
+            Remedy::NotACgroup => "It is neither a cgroup of cgroup v2 nor one of the perf_event \
+                                   hierarchy",
             Remedy::KernelMemory => {
-                "The kernel is out of memory; free some, or watch fewer events"
+                "The kernel is out of memory; free some, or record fewer events"
             }
             Remedy::LockedMemory {
                 mlock_kib: Some(kib),
             } => {
                 return write!(
                     f,
-                    "A user may lock {kib} KiB for each CPU, and other recordings of yours count too; \
-                     end them, or allow more with `sysctl kernel.perf_event_mlock_kb`, `ulimit -l` or \
-                     CAP_IPC_LOCK (CAP_PERFMON does not lift this limit)"
+                    "The limit on locked memory is {kib} KiB per CPU and user, shared by all your \
+                     recordings; end others, or raise it with `sysctl kernel.perf_event_mlock_kb`, \
+                     `ulimit -l` or CAP_IPC_LOCK (CAP_PERFMON does not lift it)"
                 );
             }
             Remedy::LockedMemory { mlock_kib: None } => {
-                "The allowance for locked memory is used up; raise `ulimit -l`"
+                "The limit on locked memory is reached; raise it with `ulimit -l`"
             }
             Remedy::Memory => "Memory is short; free some",
             Remedy::ManualErrors => "See perf_event_open(2), section ERRORS",
@@ -185,27 +187,27 @@ fn permission(paranoid: Option<i32>, f: &mut fmt::Formatter<'_>) -> fmt::Result 
     match paranoid {
         Some(level) if level > 2 => write!(
             f,
-            "kernel.perf_event_paranoid is {level}, which on many distributions shuts out all users without \
-             privileges. Allow it with `sysctl kernel.perf_event_paranoid=2` (user side) or `=1` (kernel \
-             as well), or run with CAP_PERFMON (in a container, `--cap-add PERFMON`, which also lifts \
-             the usual seccomp filter)"
+            "kernel.perf_event_paranoid is {level}, which on many distributions bars all \
+             unprivileged users. Allow recording with `sysctl kernel.perf_event_paranoid=2` (user \
+             mode) or `=1` (kernel as well), or run with CAP_PERFMON (in a container, `--cap-add \
+             PERFMON`, which also lifts the usual seccomp filter)"
         ),
         Some(level) if level > 1 => write!(
             f,
-            "kernel.perf_event_paranoid is {level}, which leaves users without privileges the user side of \
-             their own processes. Ask for less (`:u`), or allow more with `sysctl \
-             kernel.perf_event_paranoid=1` or CAP_PERFMON. If it is no more than that, a sandbox \
-             (seccomp; in a container, `--cap-add PERFMON`) is in the way"
+            "kernel.perf_event_paranoid is {level}: unprivileged users may record only user-mode \
+             code of their own processes. Add `:u` to the event, or allow more with `sysctl \
+             kernel.perf_event_paranoid=1` or CAP_PERFMON. If that does not help, a sandbox \
+             (seccomp; in a container, `--cap-add PERFMON`) forbids the call"
         ),
         Some(level) => write!(
             f,
-            "kernel.perf_event_paranoid is {level} and would allow it, so something else forbids it: the \
-             process belongs to another user or raised its privileges, or a sandbox (seccomp; in a \
-             container, `--cap-add PERFMON`) is in the way"
+            "kernel.perf_event_paranoid is {level} and would allow it. Either the process belongs \
+             to another user or raised its privileges, or a sandbox (seccomp; in a container, \
+             `--cap-add PERFMON`) forbids the call"
         ),
         None => f.write_str(
-            "The call is forbidden here: a sandbox (seccomp; in a container, `--cap-add PERFMON`) is in \
-             the way, or CAP_PERFMON is missing",
+            "The call is forbidden here: CAP_PERFMON is missing, or a sandbox (seccomp; in a \
+             container, `--cap-add PERFMON`) forbids it",
         ),
     }
 }

@@ -79,7 +79,7 @@ pub enum SampleError {
     },
     /// Several events share the ring, and this one's records cannot be told from others.
     #[error(
-        "event `{event}` has no IDENTIFIER in its samples, which events that share a ring need"
+        "event `{event}` lacks IDENTIFIER in its samples; events that share a ring buffer need it"
     )]
     NotIdentified {
         /// The event, as the caller calls it.
@@ -90,7 +90,7 @@ pub enum SampleError {
     #[error("the event is pinned, and the kernel could not keep it on a counter")]
     PinnedWithoutCounter,
     /// The ring held what is no record; so many bytes were thrown away.
-    #[error("the ring held {bytes} bytes that are no records")]
+    #[error("the ring buffer held {bytes} bytes that are not records")]
     Damaged {
         /// Bytes that were thrown away.
         bytes: usize,

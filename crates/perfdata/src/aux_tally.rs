@@ -65,12 +65,12 @@ impl AuxTally {
 }
 
 impl fmt::Display for AuxTally {
-    /// Writes what is missing, as `3 of 10 pieces of the AUX trace end early, as its buffer was full`.
+    /// Writes what is missing, as `3 of 10 pieces of the AUX trace end early: its buffer was full`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = [
-            (self.truncated, "end early, as its buffer was full"),
+            (self.truncated, "end early: its buffer was full"),
             (self.partial, "have gaps"),
-            (self.collided, "lack samples that the unit dropped"),
+            (self.collided, "lack samples: the tracing unit dropped them"),
         ];
         let mut clauses = Vec::new();
         for (count, what) in found.into_iter().filter(|(count, _)| *count > 0) {
@@ -115,8 +115,8 @@ mod tests {
         assert!(tally.has_gaps());
         assert_eq!(
             tally.to_string(),
-            "2 of 4 pieces of the AUX trace end early, as its buffer was full; 1 have gaps; 1 lack samples \
-             that the unit dropped"
+            "2 of 4 pieces of the AUX trace end early: its buffer was full; 1 have gaps; 1 lack \
+             samples: the tracing unit dropped them"
         );
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// A stream is too long for memory, and no file could take it.
-    #[error("cannot keep {} in a temporary file: {source}; set TMPDIR to a folder with enough room", path.display())]
+    #[error("cannot copy {} to a temporary file: {source}; set TMPDIR to a folder with enough room", path.display())]
     Spool {
         /// Name of the stream.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum Error {
         what: String,
     },
     /// No event is described, so no sample can be read.
-    #[error("{} describes no event, so its samples cannot be read; was its beginning cut off?", path.display())]
+    #[error("{} describes no event, so its samples cannot be read; is its beginning missing?", path.display())]
     NoEvents {
         /// The file.
         path: PathBuf,

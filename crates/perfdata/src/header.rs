@@ -129,14 +129,14 @@ impl FileHeader {
         };
         if unfinished && data_start < file_len {
             warnings.push(
-                "the recorder did not finish this file: what it would have said of the machine \
-                 is missing, and what was recorded last may be"
+                "the recorder did not finish this file: data about the machine is missing, and the \
+                 last records may be missing"
                     .into(),
             );
         }
         if (data_end - data_start) as u64 != data_len && !killed {
             warnings.push(format!(
-                "the file ends at byte {file_len}, {} bytes before its data does",
+                "the file ends at byte {file_len}: the last {} bytes of its records are missing",
                 data_len - (data_end - data_start) as u64
             ));
         }
@@ -152,9 +152,8 @@ impl FileHeader {
         // rprof's own files say so themselves.
         if (features.rprof_notes().unwrap_or_default().iter()).any(|(key, _)| key == UNFINISHED) {
             warnings.push(
-                "the recorder did not finish this file: what it would have said in the end, \
-                 such as the build-ids of the images, is missing, and what was recorded in the \
-                 last moment may be"
+                "the recorder did not finish this file: final data such as build-ids is missing, \
+                 and the last records may be missing"
                     .into(),
             );
         }
@@ -188,7 +187,7 @@ fn read_attrs(
     let stride = usize::try_from(attr_size)
         .ok()
         .filter(|s| (80..=LONGEST_STRIDE).contains(s))
-        .ok_or_else(|| (16, format!("an attribute size of {attr_size} bytes")))?;
+        .ok_or_else(|| (16, format!("invalid attribute size of {attr_size} bytes")))?;
     let attrs_range = clip(bytes, attrs_at, attrs_len);
     if attrs_range.len() as u64 != attrs_len {
         let what = "the attributes reach past the end of the file";
@@ -207,7 +206,9 @@ fn read_attrs(
             warnings.push(format!("the ids of event {i} reach past the file's end"));
         }
         if ids.len() / 8 > ids_left {
-            warnings.push(format!("event {i} shares its ids with others; left out"));
+            warnings.push(format!(
+                "event {i} shares its ids with other events; its ids were dropped"
+            ));
             ids = &[];
         }
         ids_left -= ids.len() / 8;

@@ -124,13 +124,13 @@ pub struct TimeConv {
 #[non_exhaustive]
 pub enum UserRecordError {
     /// It is a record of the kernel.
-    #[error("a {kind} record is the kernel's, not the recorder's")]
+    #[error("a {kind} record comes from the kernel, not from the recorder")]
     OfTheKernel {
         /// Type of the record.
         kind: RecordType,
     },
     /// It ends before its fields do, or counts more than it holds.
-    #[error("a {kind} record of {size} bytes is too short for what it says it holds")]
+    #[error("a {kind} record of {size} bytes is too short for its contents")]
     TooShort {
         /// Type of the record.
         kind: RecordType,

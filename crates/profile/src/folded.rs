@@ -33,7 +33,7 @@ pub enum FoldedError {
         source: io::Error,
     },
     /// No line is a folded stack.
-    #[error("{} has no folded stack: line {line} {damage}; `FRAME;FRAME COUNT` is wanted", path.display())]
+    #[error("{} has no folded stack: line {line} {damage}; the format is `FRAME;FRAME COUNT`", path.display())]
     NoStack {
         /// The file.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum FoldedError {
         source: OverLimit,
     },
     /// The file has only comments and blank lines.
-    #[error("{} has no folded stack: it has no line but blank ones and comments", path.display())]
+    #[error("{} has no folded stack: all lines are blank or comments", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum FoldedError {
 #[non_exhaustive]
 pub enum Damage {
     /// No number follows the last space.
-    #[error("has no count behind its last space")]
+    #[error("has no count after its last space")]
     NoCount,
     /// The line is not UTF-8.
     #[error("is not UTF-8")]
@@ -72,7 +72,7 @@ pub enum Damage {
     #[error("is longer than {} MiB", LONGEST_LINE >> 20)]
     TooLong,
     /// The sum of all counts overflows 64 bits.
-    #[error("has a count that brings the sum beyond 64 bits")]
+    #[error("has a count that overflows the 64-bit sum")]
     TooMany,
 }
 
@@ -277,7 +277,7 @@ pub fn read_within(
             });
         }
         Some(damage) => warnings.push(format!(
-            "{} of {file} left out as no folded stack: line {} {damage}; `FRAME;FRAME COUNT` is wanted",
+            "{} of {file} skipped: line {} {damage}; the format is `FRAME;FRAME COUNT`",
             wrong.subject(),
             wrong.first
         )),
@@ -289,7 +289,7 @@ pub fn read_within(
     }
     if two.count > 0 {
         warnings.push(format!(
-            "{} of {file} with two counts, as differential stacks have them: the last one counts",
+            "{} of {file} with two counts, as in differential stacks: the last count is used",
             two.subject(),
         ));
     }
@@ -413,13 +413,15 @@ impl<'f> Stacks<'f> {
         if self.fractions.count > 0 {
             let factor = 10u64.pow(self.digits);
             warnings.push(format!(
-                "{} of {file} with a fraction of a count: all counts are multiplied by {factor}, so that they are whole",
+                "{} of {file} with a fractional count: all counts were multiplied by {factor} to \
+                 make them whole",
                 self.fractions.subject(),
             ));
         }
         if self.cut.count > 0 {
             warnings.push(format!(
-                "{} of {file} with a fraction of a count, of which digits are cut off: {MOST_DIGITS} are kept at most",
+                "{} of {file} with a fractional count: only the first {MOST_DIGITS} decimals were \
+                 used",
                 self.cut.subject(),
             ));
         }
@@ -442,9 +444,9 @@ const KNOWN_BYTES: u64 = 64;
 /// Warning about stacks with more than [`MOST_FRAMES`] frames.
 pub fn cut_stacks(count: u64) -> String {
     match count {
-        1 => format!("a stack has more than {MOST_FRAMES} frames, and its callers are left out"),
+        1 => format!("a stack has more than {MOST_FRAMES} frames: its outer callers were dropped"),
         _ => format!(
-            "{count} stacks have more than {MOST_FRAMES} frames, and their callers are left out"
+            "{count} stacks have more than {MOST_FRAMES} frames: their outer callers were dropped"
         ),
     }
 }
@@ -564,7 +566,7 @@ mod tests {
             (
                 "a;b 18446744073709551610\na;c 1.5\n",
                 [("a;b", u64::MAX - 5), ("a;c", 1)],
-                "digits are cut off",
+                "only the first 6 decimals",
             ),
         ] {
             let profile = profile(text.as_bytes()).unwrap();
@@ -628,8 +630,8 @@ mod tests {
         assert_eq!(
             warnings[..],
             [
-                "5 lines (the first is line 2) of x.folded left out as no folded stack: line 2 has no \
-                 count behind its last space; `FRAME;FRAME COUNT` is wanted"
+                "5 lines (the first is line 2) of x.folded skipped: line 2 has no count after its \
+                 last space; the format is `FRAME;FRAME COUNT`"
             ]
         );
     }
@@ -642,7 +644,7 @@ mod tests {
             (b"main;work .5", "line 1 has no count"),
             (b"7", "line 1 has no count"),
             (b"main;\xff 3", "line 1 is not UTF-8"),
-            (b"# only\n\n", "no line but blank ones and comments"),
+            (b"# only\n\n", "all lines are blank or comments"),
             (
                 &vec![b'x'; LONGEST_LINE + 1],
                 "line 1 is longer than 16 MiB",

@@ -75,13 +75,14 @@ pub struct Reading {
 #[non_exhaustive]
 pub enum OverLimit {
     /// The tables exceed the memory budget.
-    #[error("it takes more than {} MiB of memory; export less of it, or allow more by --memory", most >> 20)]
+    #[error("it takes more than {} MiB of memory; export less, or allow more with --memory", most >> 20)]
     Memory {
         /// Bytes of the budget.
         most: u64,
     },
     /// The input refers to long names too often.
-    #[error("it refers to the same long names for more than {} MiB; export less of it, or allow more by --memory", most >> 20)]
+    #[error("its repeated long names expand to more than {} MiB; export less, or allow more with \
+             --memory", most >> 20)]
     Work {
         /// Limit in bytes.
         most: u64,

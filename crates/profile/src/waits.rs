@@ -44,7 +44,7 @@ pub enum WallError {
     #[error("the recording has no waits")]
     NoWaits,
     /// On-CPU samples do not measure time, so they cannot be added to waits.
-    #[error("samples are of {}, which is no time and cannot be added to that of waits", .0)]
+    #[error("samples of {} do not measure time and cannot be added to waits", .0)]
     NotTime(String),
 }
 

@@ -26,7 +26,8 @@ use ureq::{Proxy, ProxyProtocol};
 pub enum ProxyError {
     /// The proxy would see credentials.
     #[error(
-        "credentials would go without encryption through the proxy in {variable}; give an https:// address, or add {host} to NO_PROXY"
+        "credentials would go unencrypted through the proxy in {variable}; give an https:// \
+         address, or add {host} to NO_PROXY"
     )]
     Unencrypted {
         /// Environment variable that names the proxy.

@@ -171,7 +171,7 @@ impl Client {
             // Answers beyond any measure, which will not be shorter later.
             ureq::Error::BodyExceedsLimit(_) | ureq::Error::LargeResponseHeader(..) => {
                 Answer::Misconfigured {
-                    why: "the answer is none of such a server".to_owned(),
+                    why: "unexpected answer; is this the right kind of server?".to_owned(),
                 }
             }
             error => later(error.to_string()),
@@ -213,7 +213,7 @@ pub fn http_agent(
             }
         }
         if certificates.is_empty() {
-            return Err(bad("it has no certificate in PEM form"));
+            return Err(bad("it has no certificate in PEM format"));
         }
         let tls = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates));
         config = config.tls_config(tls.build());

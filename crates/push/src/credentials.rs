@@ -57,7 +57,7 @@ impl Credentials {
         let text = self.text(path)?;
         let line = text.trim_end_matches(['\r', '\n']);
         if !line.contains(':') || line.contains('\n') {
-            return Err(bad(path, "it is to hold one line, USER:PASSWORD"));
+            return Err(bad(path, "it must contain one line, USER:PASSWORD"));
         }
         let encoded = STANDARD.encode(line);
         self.add(AUTHORIZATION, &format!("Basic {encoded}"), path)
@@ -72,9 +72,9 @@ impl Credentials {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let (name, value) = line
                 .split_once(':')
-                .ok_or_else(|| bad(path, "a line is to be NAME: VALUE"))?;
+                .ok_or_else(|| bad(path, "each line must be NAME: VALUE"))?;
             let name = HeaderName::from_bytes(name.trim().as_bytes())
-                .map_err(|_| bad(path, "a name is none of a header"))?;
+                .map_err(|_| bad(path, "a name is not a valid header name"))?;
             self.add(name, value.trim(), path)?;
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Credentials {
             return Err(bad(path, "it is empty"));
         }
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| bad(path, "it has characters that no header may have"))?;
+            .map_err(|_| bad(path, "it has characters that are invalid in a header"))?;
         value.set_sensitive(true);
         self.headers.push(SecretHeader {
             name,
@@ -100,7 +100,7 @@ impl Credentials {
         if mode & 0o077 != 0 && !self.open.iter().any(|open| open == path) {
             self.open.push(path.to_owned());
         }
-        String::from_utf8(bytes).map_err(|_| bad(path, "it is no text"))
+        String::from_utf8(bytes).map_err(|_| bad(path, "it is not text"))
     }
 
     /// Returns whether there are none.

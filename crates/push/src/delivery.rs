@@ -101,7 +101,7 @@ impl<'e> Delivery<'e> {
             };
             if part.is_too_large {
                 let why = format!(
-                    "a stack makes {} bytes, and the server takes fewer",
+                    "one stack needs {} bytes, more than the server accepts",
                     part.bytes
                 );
                 self.lose(&part, why);
@@ -161,7 +161,7 @@ impl<'e> Delivery<'e> {
 
     fn taken(&mut self, part: &Part, bytes: u64, rejected: u64, message: String) {
         if rejected > 0 {
-            self.lose(part, format!("taken in part: {message}"));
+            self.lose(part, format!("accepted in part: {message}"));
             return;
         }
         let report = &mut self.report;

@@ -12,13 +12,12 @@ pub enum PushError {
     NotHttp(String),
     /// The address holds a user name or a password.
     #[error(
-        "the address holds credentials, which others can see in the list of processes; put them into a file"
+        "the address contains credentials, which other users can see in the process list; put them \
+         into a file"
     )]
     CredentialsInAddress,
     /// Credentials would go over the network as they are.
-    #[error(
-        "credentials would go to {0} without encryption; give an https:// address, or --plain-http"
-    )]
+    #[error("credentials would go unencrypted to {0}; give an https:// address, or --plain-http")]
     Plain(String),
     /// The proxy in the environment cannot carry the requests.
     #[error(transparent)]
@@ -40,7 +39,7 @@ pub enum PushError {
         what: &'static str,
     },
     /// A label has no form that servers take.
-    #[error("{label:?} is no label: {what}")]
+    #[error("{label:?} is not a label: {what}")]
     BadLabel {
         /// The label as it was given.
         label: String,

@@ -73,7 +73,7 @@ pub enum JournalError {
         source: OutputError,
     },
     /// It is that of another server.
-    #[error("{} says what was sent to {address}; name another file for this server with --state", path.display())]
+    #[error("{} lists files sent to {address}; name another file for this server with --state", path.display())]
     OtherServer {
         /// The journal.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum JournalError {
         address: String,
     },
     /// It is no journal.
-    #[error("{} does not say what was sent; name another file with --state", path.display())]
+    #[error("{} is not a list of sent files; name another file with --state", path.display())]
     NoJournal {
         /// The file.
         path: PathBuf,

@@ -51,11 +51,13 @@ impl Label {
         let is_other = |c: char| is_first(c) || c.is_ascii_digit() || c == '.';
         if !name.starts_with(is_first) || !name.chars().all(is_other) {
             return Err(bad(
-                "a name has letters, digits, `_` and `.`, and begins with a letter",
+                "a name consists of letters, digits, `_` and `.`, and begins with a letter",
             ));
         }
         if name.starts_with("__") {
-            return Err(bad("names that begin with `__` are the server's own"));
+            return Err(bad(
+                "names that begin with `__` are reserved for the server",
+            ));
         }
         Ok(Label::new(name, value))
     }
@@ -108,16 +110,16 @@ pub fn complete(
         what,
     };
     if let Some(pair) = labels.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        return Err(bad(&pair[1], "there are two of this name"));
+        return Err(bad(&pair[1], "this name occurs twice"));
     }
     if let Some(label) = labels.get(limits.labels) {
-        return Err(bad(label, "the server takes fewer labels"));
+        return Err(bad(label, "the server accepts fewer labels"));
     }
     match labels
         .iter()
         .find(|label| label.value.len() > limits.label_value)
     {
-        Some(label) => Err(bad(label, "the server takes shorter values")),
+        Some(label) => Err(bad(label, "the server accepts shorter values only")),
         None => Ok(labels),
     }
 }
@@ -168,7 +170,7 @@ mod tests {
             [r#"k8s.pod="x""#, r#"service.name="unknown_service:app""#]
         );
         let twice = complete_of(Target::Parca, &["a.b=1", "a_b=2"]).unwrap_err();
-        assert!(twice.contains("two of this name"), "{twice}");
+        assert!(twice.contains("this name occurs twice"), "{twice}");
         let many: Vec<String> = (0..30).map(|n| format!("l{n}=x")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(complete_of(Target::Pyroscope, &many).is_err());

@@ -36,7 +36,7 @@ pub enum AttrError {
         got: usize,
     },
     /// The attr does not fit into the size asked for when encoding.
-    #[error("the event attribute needs {needed} bytes and was to be written in {size}")]
+    #[error("the event attribute needs {needed} bytes, but {size} were requested")]
     DoesNotFit {
         /// Smallest size that holds all fields that are set.
         needed: usize,

@@ -18,6 +18,6 @@ pub enum DecodeError {
         len: usize,
     },
     /// The record can only be read with its event's attr, and there is none.
-    #[error("a {0} record of an event that the input does not describe")]
+    #[error("a {0} record belongs to an event that the input does not describe")]
     NoLayout(RecordType),
 }

@@ -95,7 +95,7 @@ impl RegisterNames {
 
 /// A name that no register has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no register `{name}`")]
+#[error("unknown register `{name}`")]
 pub struct UnknownRegister {
     /// The name.
     pub name: String,

@@ -296,7 +296,7 @@ mod tests {
         };
         let text = failure(Errno::OPNOTSUPP, &branches);
         assert!(
-            text.contains("To record branches takes a processor")
+            text.contains("Recording branches needs a processor")
                 && text.ends_with("It may be recorded without -b and -j"),
             "{text}"
         );

@@ -90,8 +90,7 @@ fn summary_of_a_trace_tells_its_gaps() {
         text(&summary)
     };
     assert!(told(trace(0)).ends_with("10 pieces of an AUX trace, 123456 bytes"));
-    let gaps =
-        "2 of 10 pieces of the AUX trace end early, as its buffer was full; enlarge the buffer";
+    let gaps = "2 of 10 pieces of the AUX trace end early: its buffer was full; enlarge the buffer";
     assert!(told(trace(2)).contains(gaps));
     assert!(told(AuxTally::default()).contains("nothing was traced"));
 }

@@ -89,7 +89,7 @@ impl FieldList {
                 None => {
                     let names: Vec<&str> = KIND_NAMES.iter().map(|k| k.0).collect();
                     return Err(format!(
-                        "{kind:?} is no kind of event; there are {}",
+                        "unknown event type {kind:?}; valid types: {}",
                         names.join(", ")
                     ));
                 }
@@ -105,9 +105,7 @@ impl FieldList {
         let replaces = !items.first().is_some_and(is_change);
         if replaces && changing > 0 {
             return Err(
-                "+field and -field change the default set and cannot follow a field \
-                        that stands for itself"
-                    .into(),
+                "+field and -field change the default set and cannot follow a plain field".into(),
             );
         }
         let mut changes = Vec::new();
@@ -139,7 +137,7 @@ impl FieldList {
 fn field(name: &str) -> Result<Field, String> {
     Field::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = Field::names().collect();
-        format!("there is no field {name:?}; there are {}", names.join(", "))
+        format!("unknown field {name:?}; valid fields: {}", names.join(", "))
     })
 }
 

@@ -6,14 +6,14 @@
 pub enum CompareError {
     /// Too few runs to estimate the noise, and no prior.
     #[error(
-        "too few runs ({runs}) to know how much runs differ by themselves; give each side two at least"
+        "{runs} runs are too few to measure the noise between runs; give each side at least two"
     )]
     TooFewRuns {
         /// Number of runs.
         runs: usize,
     },
     /// Paired sides have different numbers of runs.
-    #[error("{base} runs of one side and {new} of the other are no pairs")]
+    #[error("{base} runs of one side and {new} of the other do not form pairs")]
     NotInPairs {
         /// Runs of the base.
         base: usize,
@@ -21,7 +21,7 @@ pub enum CompareError {
         new: usize,
     },
     /// A value is infinite or NaN.
-    #[error("{value} is no value that can be compared")]
+    #[error("{value} cannot be compared")]
     NotFinite {
         /// The value.
         value: f64,

@@ -170,12 +170,13 @@ pub static KEYS: &[Binding] = &[
     ),
     row(
         "Enter",
-        "open or close a branch; zoom into a frame; callers and callees of a function; filter by a thread; mark a time",
+        "open or close a branch; zoom into a frame; show a function's callers and callees; filter \
+         by a thread; mark a time",
         &[(Enter, Action::Open)],
     ),
     row(
         "+ e E C",
-        "open one level, all below, everything above the limit; close everything",
+        "open one level, everything below, everything above the limit; close everything",
         &[
             (Char('+'), Action::OpenLevel),
             (Char('e'), Action::OpenEntry),
@@ -185,7 +186,8 @@ pub static KEYS: &[Binding] = &[
     ),
     row(
         "i",
-        "tree and flame graph from the root, or inverted: from what ran to its callers",
+        "turn tree and flame graph: from the root, or inverted, from the running function to its \
+         callers",
         &[(Char('i'), Action::Invert)],
     ),
     row_of(
@@ -198,7 +200,7 @@ pub static KEYS: &[Binding] = &[
     ),
     row(
         "t p c d u",
-        "only this thread, process, name of threads, object, CPU; once more: all again",
+        "show only this thread, process, thread name, object, CPU; again: show all",
         &[
             (Char('t'), Action::Thread),
             (Char('p'), Action::Process),
@@ -209,7 +211,8 @@ pub static KEYS: &[Binding] = &[
     ),
     row(
         "/",
-        "search functions by a regular expression, as you type; capitals count where there are some",
+        "search functions by a regular expression, as you type; a capital letter makes it \
+         case-sensitive",
         &[(Char('/'), Action::Search)],
     ),
     row(
@@ -223,12 +226,14 @@ pub static KEYS: &[Binding] = &[
     ),
     row(
         "f x",
-        "keep only stacks with a match (without a search: with this function); leave them out",
+        "keep only stacks with a match, or remove them (without a search: stacks with this \
+         function)",
         &[(Char('f'), Action::Keep), (Char('x'), Action::LeaveOut)],
     ),
     row(
         "X",
-        "take frames of a match out of stacks (without a search: of this function); their callers get what they used",
+        "remove matching frames from stacks (without a search: this function); their callers get \
+         their weight",
         &[(Char('X'), Action::Remove)],
     ),
     row(
@@ -243,22 +248,22 @@ pub static KEYS: &[Binding] = &[
     ),
     row(
         "F %",
-        "percent of everything or of what the filters leave; percent or weight",
+        "percent of everything or of the filtered samples; percent or weight",
         &[(Char('F'), Action::PercentOf), (Char('%'), Action::Unit)],
     ),
     row(
         "v",
-        "the next event, of a recording that has several",
+        "show the next event of a recording with several",
         &[(Char('v'), Action::NextEvent)],
     ),
     row(
         "L",
-        "least share of branches in trees, in percent",
+        "minimum share of branches in trees, in percent",
         &[(Char('L'), Action::Limit)],
     ),
     row(
         "o V",
-        "show objects or not; names in full or shortened",
+        "show or hide objects; full or shortened names",
         &[(Char('o'), Action::Objects), (Char('V'), Action::FullNames)],
     ),
     row(
@@ -270,19 +275,23 @@ pub static KEYS: &[Binding] = &[
         Where::Live,
         row(
             "Space",
-            "pause: what is shown stands still, recording goes on",
+            "pause the display; recording goes on",
             &[(Char(' '), Action::Pause)],
         ),
     ),
     row_of(
         Where::Live,
-        row("z", "begin again from zero", &[(Char('z'), Action::Zero)]),
+        row(
+            "z",
+            "reset the figures to zero",
+            &[(Char('z'), Action::Zero)],
+        ),
     ),
     row_of(
         Where::Live,
         row(
             "w",
-            "the last seconds, or everything since the start",
+            "show the last seconds, or everything since the start",
             &[(Char('w'), Action::Window)],
         ),
     ),
@@ -290,13 +299,13 @@ pub static KEYS: &[Binding] = &[
         Where::Live,
         row(
             "W",
-            "write what is kept as perf.data",
+            "write the kept samples to a perf.data file",
             &[(Char('W'), Action::Write)],
         ),
     ),
     row(
         "Ctrl-L Ctrl-Z",
-        "draw everything anew; to the shell, and back by `fg`",
+        "redraw the screen; suspend to the shell, and resume with `fg`",
         &[(Ctrl('l'), Action::Redraw), (Ctrl('z'), Action::Suspend)],
     ),
     row(

@@ -243,7 +243,7 @@ impl State {
             },
             PromptKind::Limit => match limit(&prompt.text) {
                 Some(_) => None,
-                None => Some("a share in percent is wanted, such as 0.5".to_owned()),
+                None => Some("give a share in percent, such as 0.5".to_owned()),
             },
         };
         // A search without a match keeps the selection. No message hides the share.
@@ -307,7 +307,7 @@ impl State {
             FilterKind::Time | FilterKind::Stacks => return,
         };
         match shares.is_empty() {
-            true => self.message = Some(format!("no {heading} are known of these samples")),
+            true => self.message = Some(format!("these samples have no {heading}")),
             false => {
                 self.popup = Some(Popup::Pick {
                     heading,
@@ -380,7 +380,7 @@ impl State {
             return;
         };
         let name = self.model.name(function);
-        self.message = Some(format!("copied, where the terminal allows it: {name}"));
+        self.message = Some(format!("copied, if the terminal allows it: {name}"));
         effects.push(Effect::Copy(name));
     }
 

@@ -10,10 +10,10 @@ pub enum TableError {
     #[error("not an ELF file")]
     NotAnElf,
     /// A 32-bit or big-endian ELF file.
-    #[error("an ELF file of another class than 64 bits, little endian")]
+    #[error("not a 64-bit little-endian ELF file")]
     WrongClass,
     /// An ELF file for an unsupported processor (see [`Arch`](crate::Arch)).
-    #[error("an ELF file for a processor (e_machine {0}) whose stacks are not unwound")]
+    #[error("unsupported processor for unwinding (ELF machine {0})")]
     WrongMachine(u16),
     /// The program headers lie outside the file.
     #[error("the ELF file's program headers are damaged")]

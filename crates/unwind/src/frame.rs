@@ -149,7 +149,7 @@ pub enum TruncationReason {
         address: u64,
     },
     /// A rule needs an unknown register.
-    #[error("the value of register {register} is not known at {address:#x}")]
+    #[error("the value of register {register} is unknown at {address:#x}")]
     MissingRegister {
         /// Address in the frame.
         address: u64,
@@ -172,7 +172,7 @@ pub enum TruncationReason {
         missing: MissingWord,
     },
     /// No code is mapped at the return address.
-    #[error("return address {address:#x} is not in any code")]
+    #[error("return address {address:#x} is outside all code")]
     NotMapped {
         /// The return address.
         address: u64,

@@ -153,7 +153,7 @@ fn a_server_that_sends_garbage_is_told() {
     let server = Server::new(|_, stream| reply(stream, "200 OK", &[b'x'; 5000]));
     Late::new().stays_nameless(
         &server,
-        "sent a file that is not the one of this build-id; it was thrown away",
+        "sent a file with another build-id; it was discarded",
     );
 }
 
@@ -161,7 +161,7 @@ fn a_server_that_sends_garbage_is_told() {
 fn a_server_that_fails_is_told() {
     needs!(Tool("gcc"), Tool("objcopy"), Tool("readelf"), Tool("nm"));
     let server = Server::new(|_, stream| reply(stream, "500 Oh no", b""));
-    Late::new().stays_nameless(&server, "answers with HTTP status 500");
+    Late::new().stays_nameless(&server, "answered with HTTP status 500");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_server_that_hangs_is_told_and_another_one_is_asked() {
         // Until the client goes.
         std::io::copy(stream, &mut std::io::sink()).map(drop)
     });
-    late.stays_nameless(&hanging, "sends too little in 1 s");
+    late.stays_nameless(&hanging, "sent too little within 1 s");
     let whole = Server::new(with_files(&late.files));
     let told = late.symbolize(&[&hanging, &whole]);
     assert!(told.contains("3 of 3 addresses named"), "{told}");

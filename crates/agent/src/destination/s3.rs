@@ -140,7 +140,7 @@ impl Bucket {
         match self.agent.head(url.as_str()).call() {
             Ok(response) => match response.status().as_u16() {
                 200..300 => Ok("the bucket answers".to_owned()),
-                403 => Err("status 403: these credentials may not look at the bucket".to_owned()),
+                403 => Err("status 403: these credentials may not read the bucket".to_owned()),
                 404 => Err("status 404: there is no such bucket".to_owned()),
                 status => Err(format!("status {status}")),
             },
@@ -151,7 +151,7 @@ impl Bucket {
 
 fn without_address(error: &ureq::Error) -> String {
     match error {
-        ureq::Error::BadUri(_) => "the address is none".to_owned(),
+        ureq::Error::BadUri(_) => "the address is invalid".to_owned(),
         error => error.to_string(),
     }
 }

@@ -263,7 +263,7 @@ impl RecordWriter for LiveWriter {
             true => Ok(()),
             false => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the last record is cut off, or its length is wrong",
+                "the last record is truncated, or its length is wrong",
             )),
         }
     }

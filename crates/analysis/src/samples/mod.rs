@@ -97,8 +97,7 @@ impl<'a> Samples<'a> {
         let mut warnings = warnings(&index, symbolizer, resolved.faults, filter);
         if index.flood_from.is_some() {
             warnings.push(
-                "the recording has more samples than its length allows for: those at its end are \
-                 left out"
+                "the recording has more samples than its length allows: the last ones were skipped"
                     .to_owned(),
             );
         }

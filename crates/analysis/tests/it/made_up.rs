@@ -198,11 +198,9 @@ fn events_are_told_apart_by_id_and_an_unknown_id_is_told() {
         .collect();
     assert_eq!(counts, [(3, 30), (2, 20), (0, 0)]);
     assert!(
-        profile
-            .quality
-            .warnings
-            .iter()
-            .any(|w| w.starts_with("1 samples belong to no event"))
+        profile.quality.warnings.iter().any(
+            |w| w.starts_with("1 samples were skipped: the file does not describe their event")
+        )
     );
     let only = Filter {
         events: vec!["page-faults".into()],
@@ -487,8 +485,8 @@ fn records_of_unknown_types_are_told() {
     assert_eq!(
         warnings,
         [
-            "6 records are of unknown types (0, 63, 87, 255) and are left out: a newer recorder wrote them, or they are \
-             damaged samples"
+            "6 records of unknown types (0, 63, 87, 255) were skipped: a newer recorder wrote \
+             them, or they are damaged samples"
         ]
     );
 }
@@ -580,8 +578,7 @@ fn samples_without_fields_are_told() {
             ..attr(0)
         };
         let warnings = warnings_on(&attr, &made.records, FeatureSections::default());
-        let expected =
-            format!("1 samples of cpu-clock have {told}, so that nothing tells what ran");
+        let expected = format!("1 samples of cpu-clock have {told}: their code is unknown");
         assert!(warnings.contains(&expected), "{warnings:?}");
     }
 }
@@ -596,8 +593,6 @@ fn sections_of_unknown_kinds_are_told() {
     }
     assert_eq!(
         warnings_on(&attr(0), &made.records, features),
-        [
-            "2 sections of the header are of unknown kinds (40, 99) and are not read: a newer recorder wrote them"
-        ]
+        ["2 header sections of unknown types (40, 99) were skipped: a newer recorder wrote them"]
     );
 }

@@ -39,10 +39,12 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
         (letters, rest) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
         let letters = letters.trim();
         if !letters.is_empty() {
-            let letters = letters.strip_prefix(':').ok_or_else(|| EventError::Syntax {
-                event: text.to_owned(),
-                why: "behind the brace that closes a group, only a colon and modifiers can follow",
-            })?;
+            let letters = letters
+                .strip_prefix(':')
+                .ok_or_else(|| EventError::Syntax {
+                    event: text.to_owned(),
+                    why: "only a colon and modifiers may follow a group's closing brace",
+                })?;
             for part in &mut parts[first..] {
                 part.group_letters = Some(letters);
             }
@@ -81,7 +83,7 @@ fn split_group<'a>(
             };
         }
         if rest.starts_with('{') {
-            return Err(wrong("a group cannot hold another"));
+            return Err(wrong("a group cannot contain another group"));
         }
         let event;
         (event, rest) = split_event(rest, true)?;
@@ -119,7 +121,7 @@ fn split_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
             '{' | '}' if !plain => {
                 return Err(EventError::Syntax {
                     event: text.to_owned(),
-                    why: "a brace stands where no group is",
+                    why: "this brace belongs to no group",
                 });
             }
             _ => {}
@@ -128,7 +130,7 @@ fn split_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
     if in_terms {
         return Err(EventError::Syntax {
             event: text.to_owned(),
-            why: "the terms of a PMU or event stand between two slashes, and the second is missing",
+            why: "the second slash is missing: terms stand between two slashes",
         });
     }
     Ok((text[..end].trim(), &text[end..]))

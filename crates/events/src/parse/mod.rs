@@ -106,7 +106,7 @@ impl<'a> EventParser<'a> {
             }),
             (Some(_), false) => Err(EventError::Syntax {
                 event: text.to_owned(),
-                why: "it stands for several events, where one is wanted",
+                why: "it matches several events; give one",
             }),
         }
     }

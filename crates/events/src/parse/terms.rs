@@ -67,7 +67,7 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
                         .any(|t| t.name == part.name && t.value.is_some())
                     {
                         let given = format!("{}=?", part.name);
-                        return Err(term.bad(format!("{given} must be given with it")));
+                        return Err(term.bad(format!("this event also needs {given}")));
                     }
                     continue;
                 }
@@ -117,7 +117,7 @@ impl TermValues {
             let encoded = format.encode(term.number()?).ok_or_else(|| {
                 let most = u64::MAX >> (64 - format.width().clamp(1, 64));
                 term.bad(format!(
-                    "it has {} bits in the PMU `{}`, for up to {most:#x}",
+                    "it has {} bits in PMU `{}`, at most {most:#x}",
                     format.width(),
                     pmu.name()
                 ))

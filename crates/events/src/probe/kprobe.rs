@@ -19,8 +19,8 @@ pub(super) fn parse(text: &str, place: &str) -> Result<(Option<CString>, u64), E
         Some((function, offset)) => Ok((Some(function), offset)),
         None => Err(EventError::Syntax {
             event: text.to_owned(),
-            why: "a probe on the kernel is written kprobe:function, kprobe:function+offset, or \
-                  kprobe:0x and an address",
+            why: "write a kernel probe as kprobe:FUNCTION, kprobe:FUNCTION+OFFSET or \
+                  kprobe:0xADDRESS",
         }),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventErr
         .iter()
         .find_map(|(start, pmu, on_return)| Some((text.strip_prefix(start)?, *pmu, *on_return)))
     else {
-        return Err(wrong("it is no probe"));
+        return Err(wrong("it is not a probe"));
     };
     let pmu = Pmu::open(&sources.pmus, pmu_name).ok_or_else(|| EventError::NoProbes {
         event: text.to_owned(),

@@ -26,8 +26,8 @@ pub(super) fn parse(
         event: text.to_owned(),
         why,
     };
-    const FORM: &str = "a probe on a program is written uprobe:/path/to/program:function, \
-                        …:function+offset, or …:0x and a file offset";
+    const FORM: &str = "write a program probe as uprobe:/path/to/program:FUNCTION, \
+                        …:FUNCTION+OFFSET or …:0xFILE_OFFSET";
     // A path may hold colons, and function names of C++ do: the path ends at the first colon
     // behind which a file stops being named.
     let (path, location) = split_path(place).ok_or_else(|| wrong(FORM))?;
@@ -43,7 +43,8 @@ pub(super) fn parse(
                 failed("functions cannot be looked up here; give a file offset".to_owned())
             })?;
             let start = resolver.file_offset(path, function).map_err(failed)?;
-            (start.checked_add(more)).ok_or_else(|| wrong("the offset is beyond any file"))?
+            (start.checked_add(more))
+                .ok_or_else(|| wrong("the offset exceeds the maximum file size"))?
         }
     };
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong(FORM))?;

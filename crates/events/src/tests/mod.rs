@@ -139,7 +139,7 @@ fn errors_suggest_similar_names() {
     ));
     let twice = Event::parse("cycles:uku").unwrap_err().to_string();
     assert!(
-        twice.contains("`u`") && twice.contains("too often"),
+        twice.contains("`u`") && twice.contains("is repeated"),
         "{twice}"
     );
 }

@@ -51,7 +51,7 @@ fn a_breakpoint_watches_data_or_execution() {
     let shown = machine.error("mem:0x1000:rw/8").to_string();
     assert!(!shown.contains("execution"), "{shown}");
     let shown = machine.error("mem:0x1000:q:u").to_string();
-    assert!(shown.contains("r, w, rw and x"), "{shown}");
+    assert!(shown.contains("r, w, rw or x"), "{shown}");
 }
 
 /// Knows four functions of one program.

@@ -25,7 +25,8 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     let shown = |of: fn(&Summary) -> f64| amount(diff, summary.as_ref().map_or(0.0, of));
     writeln!(
         out,
-        "# program: {} of {} a run, {} runs differ by {:.1} % ({} to {}); single functions by {:.1} % more than sampling explains",
+        "# program: {} of {} per run; {} runs differ by {:.1} % ({} to {}), single functions by \
+         {:.1} % more than sampling explains",
         shown(|summary| summary.mean),
         noun(diff),
         found.whole.len(),
@@ -36,8 +37,8 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     )?;
     writeln!(
         out,
-        "# {} runs against {} others of them{}, {} times: {} named something ({:.1} %), {} would have failed; of what was named {} \
-         took more and {} less",
+        "# {} runs against {} others{}, {} times: {} raised a false alarm ({:.1} %), {} would have \
+         failed; {} alarms for more and {} for less",
         found.runs,
         found.runs,
         match diff.design {
@@ -56,7 +57,7 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     }
     for (name, times) in found.named.iter().take(3) {
         let name = clean(name);
-        writeln!(out, "# named without reason: {name}, {times} times")?;
+        writeln!(out, "# false alarms: {name}, {times} times")?;
     }
     writeln!(out, "#")?;
     writeln!(
@@ -172,7 +173,8 @@ pub fn headline(found: &Calibration) -> String {
     let visible = found.diff.whole.visible.map(percent).unwrap_or_default();
     match found.is_steady() {
         false => format!(
-            "UNSTEADY: equal runs raise false alarms in {:.1} % of comparisons; make the machine quieter, or raise --fail-above",
+            "UNSTEADY: {:.1} % of comparisons of equal runs raise false alarms; make the machine \
+             quieter, or raise --fail-above",
             100.0 * found.alarm_share()
         ),
         true => format!(

@@ -31,7 +31,7 @@ pub fn caution(caution: &Caution) -> String {
             new * 100.0
         ),
         Caution::Unmatched { share } => format!(
-            "only {:.1} % of one side is in functions that the other has too{}",
+            "only {:.1} % of one side is in functions that both sides have{}",
             (share * 1000.0).floor() / 10.0,
             if caution.withholds() {
                 "; no verdict"
@@ -40,7 +40,7 @@ pub fn caution(caution: &Caution) -> String {
             }
         ),
         Caution::WithoutInlined(which) => format!(
-            "the {} side has no inlined calls (no debug information?): both are shown without",
+            "the {} side has no inlined calls (no debug information?): both sides omit them",
             side(which)
         ),
         Caution::Reservation(text) => clean(text).into_owned(),

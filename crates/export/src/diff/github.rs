@@ -62,7 +62,7 @@ pub fn annotations(
 pub(super) fn about(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     let (of, which) = match row.own.verdict.is_marked() {
         true => (&row.own, ""),
-        false => (&row.total, ", with what it calls,"),
+        false => (&row.total, ", with its callees,"),
     };
     format!(
         "{}{which} takes more {}: {} → {}, {}{}",

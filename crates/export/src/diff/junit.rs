@@ -89,7 +89,7 @@ fn unknown(change: &Change) -> Option<String> {
     let interval = interval(change).map(|interval| format!(" {interval}"));
     let visible = change
         .visible
-        .map(|visible| format!("; could have seen {}", percent(visible)));
+        .map(|visible| format!("; could have detected {}", percent(visible)));
     Some(format!(
         "{word}: {}{}{}",
         change_of(change),

@@ -73,7 +73,7 @@ pub fn write(
         min_width: options.min_width,
     });
     let mut about = format!(
-        "{} {} → {}{}; the width is the new side's",
+        "{} {} → {}{}; widths show the new side",
         noun(diff),
         amount(diff, root.amounts[0]),
         amount(diff, root.amounts[1]),

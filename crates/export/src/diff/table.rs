@@ -39,7 +39,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         if chosen.none_marked && !chosen.rows.is_empty() && !options.all {
             writeln!(
                 out,
-                "# no function surely changed by {} or more; the largest differences:",
+                "# no function certainly changed by {} or more; the largest differences:",
                 limit(diff.threshold)
             )?;
         }

@@ -75,7 +75,10 @@ fn what_functions_call_is_named_where_none_changed_by_itself() {
     let text = text_of(&diff(&old, &new), "text", &DiffOptions::default());
     let first = text.lines().next().unwrap();
     assert!(
-        first.starts_with("# REGRESSED: no function alone is sure to take more CPU time, but eval with what it calls: 1.20 s → 1.56 s"),
+        first.starts_with(
+            "# REGRESSED: no single function is certain to take more CPU time, but eval with its \
+             callees: 1.20 s → 1.56 s"
+        ),
         "{text}"
     );
     assert!(row_of(&text, "eval").contains('·'), "{text}");

@@ -91,11 +91,11 @@ pub fn headline(diff: &ProfileDiff) -> String {
         let Some(first) = rows.first() else {
             return match cause(diff, verdict) {
                 Some(row) => format!(
-                    "no function alone is sure to {} {what}, but {}",
+                    "no single function is certain to {} {what}, but {}",
                     plural(more),
                     with_callees(diff, row)
                 ),
-                None => format!("the program {more} {what}, and no function alone is sure to"),
+                None => format!("the program {more} {what}, but no single function certainly does"),
             };
         };
         let most = format!("{}: {}", name(first), amounts(diff, &first.own));
@@ -120,8 +120,8 @@ pub fn headline(diff: &ProfileDiff) -> String {
             let relative = diff.whole.relative().unwrap_or(0.0);
             let more = if relative > 0.0 { "more" } else { less(diff) };
             format!(
-                "EVERYTHING takes {more} {what} ({}), and no function stands out: another machine, frequency or load \
-                 does that",
+                "EVERYTHING takes {more} {what} ({}), and no function stands out: a different \
+                 machine, CPU frequency or load has this effect",
                 percent(relative)
             )
         }
@@ -159,7 +159,7 @@ pub fn headline(diff: &ProfileDiff) -> String {
                 .or_else(|| cause(diff, Verdict::Moved));
             let first = first.map(name).unwrap_or_default();
             format!(
-                "MOVED: {what} went from some functions to others under the same callers ({first} above all)"
+                "MOVED: {what} moved between functions with the same callers (most of all {first})"
             )
         }
         Outcome::BelowThreshold => {
@@ -198,7 +198,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
         let visible = whole.visible.map(|visible| {
             let rise = percent(visible);
             format!(
-                "; a rise of {} would have been seen",
+                "; a rise of {} would have been detected",
                 rise.trim_start_matches('+')
             )
         });
@@ -217,7 +217,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
             )
         }
         Verdict::MayExceed => format!(
-            "{}, INCONCLUSIVE ABOUT {reached}: {}; whether by {reached} or more is not sure{}",
+            "{}, INCONCLUSIVE ABOUT {reached}: {}; {reached} or more is not certain{}",
             more.to_uppercase(),
             program_takes(diff),
             match is_beyond(diff, whole) {
@@ -233,7 +233,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
         ),
         _ => match undecided(diff) {
             Some(text) => format!("INCONCLUSIVE: {text}"),
-            None => "INCONCLUSIVE: whatever changed is within the noise".into(),
+            None => "INCONCLUSIVE: all changes are within the noise".into(),
         },
     }
 }
@@ -267,7 +267,7 @@ pub fn undecided(diff: &ProfileDiff) -> Option<String> {
     let row = rows.next()?;
     let (of, which) = match row.own.verdict {
         Verdict::MayExceed => (&row.own, ""),
-        _ => (&row.total, " with what it calls"),
+        _ => (&row.total, " with its callees"),
     };
     let others = match rows.count() {
         0 => String::new(),
@@ -343,11 +343,11 @@ fn cause(diff: &ProfileDiff, verdict: Verdict) -> Option<&FunctionDiff> {
         })
 }
 
-/// Words a change of a function's total: `parse with what it calls: 1.92 s → 2.31 s, +20 % (+3.1 pp
+/// Words a change of a function's total: `parse with its callees: 1.92 s → 2.31 s, +20 % (+3.1 pp
 /// of the program)`.
 fn with_callees(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     format!(
-        "{} with what it calls: {}",
+        "{} with its callees: {}",
         name(row),
         amounts(diff, &row.total)
     )
@@ -372,8 +372,7 @@ fn why_suspected(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
         _ if diff.is_certain() => {
-            "; it is new or gone, and that what it lies in changed along with it may be chance"
-                .into()
+            "; it is new or gone, and the change around it may be chance".into()
         }
         _ => "; see why the sides hardly compare".into(),
     }
@@ -463,7 +462,7 @@ fn noise(diff: &ProfileDiff) -> String {
         },
         Noise::Given(_) => format!("{deviation:.1} % of noise between runs, as given"),
         Noise::Assumed(_) => {
-            format!("noise between runs is unknown of one run a side, {deviation:.0} % are assumed")
+            format!("one run a side does not show the noise between runs: {deviation:.0} % assumed")
         }
     }
 }
@@ -479,7 +478,7 @@ pub fn renames(diff: &ProfileDiff) -> Vec<String> {
 }
 
 /// Counts the functions by verdict on self: `2 regressed, 41 unchanged, 7 inconclusive (could have
-/// seen +11 % to +38 %), 143 too small (0.31 s)`.
+/// detected +11 % to +38 %), 143 too small (0.31 s)`.
 pub fn tally(diff: &ProfileDiff) -> String {
     let of = |verdict: Verdict| {
         let rows: Vec<&FunctionDiff> = (diff.functions.iter())
@@ -508,16 +507,16 @@ fn seen(rows: &[&FunctionDiff]) -> Option<String> {
     });
     let [from, to] = [low, high].map(percent);
     match low <= high {
-        true if from == to => Some(format!(" (could have seen {from})")),
-        true => Some(format!(" (could have seen {from} to {to})")),
+        true if from == to => Some(format!(" (could have detected {from})")),
+        true => Some(format!(" (could have detected {from} to {to})")),
         false => None,
     }
 }
 
 /// Describes the detectable rise, and the runs needed for the wanted rise: `a rise of the program
-/// of 6.2 % would have been seen; one of 10 % needs 4 runs a side for the program; 5 runs a side
-/// for functions from 12.0 % of the program on, 20 from 4.0 % on`. Returns `None` if the noise is
-/// unknown.
+/// of 6.2 % would have been detected; one of 10 % needs 4 runs a side for the program; 5 runs a
+/// side for functions from 12.0 % of the program on, 20 from 4.0 % on`. Returns `None` if the noise
+/// is unknown.
 pub fn plan(diff: &ProfileDiff) -> Option<String> {
     if matches!(diff.noise, Noise::Assumed(_)) || diff.work == Work::Share {
         return None;
@@ -568,7 +567,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     };
     let visible = match diff.whole.visible {
         Some(visible) => format!(
-            "a rise of the program of {} would have been seen; ",
+            "a rise of the program of {} would have been detected; ",
             percent(visible).trim_start_matches('+')
         ),
         None => String::new(),

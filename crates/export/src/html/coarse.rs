@@ -69,20 +69,20 @@ const WITHOUT_TIMES: Coarseness = Coarseness {
 /// All steps, finest first. Each includes the previous ones.
 pub(super) const STEPS: [Coarseness; 10] = [
     FINEST,
-    LESS_CODE.tells(Loss::Code, "a quarter of the functions is annotated"),
+    LESS_CODE.tells(Loss::Code, "only a quarter of the functions are annotated"),
     Coarseness {
         tick: 1_000_000,
         ..LESS_CODE
     }
-    .tells(Loss::Times, "times are kept by millisecond"),
-    BY_10_MS.tells(Loss::Times, "times are kept by 10 milliseconds"),
-    WITHOUT_LINES.tells(Loss::Detail, "source lines are left out"),
-    WITHOUT_CODE.tells(Loss::Code, "no function is annotated"),
+    .tells(Loss::Times, "times are rounded to 1 ms"),
+    BY_10_MS.tells(Loss::Times, "times are rounded to 10 ms"),
+    WITHOUT_LINES.tells(Loss::Detail, "source lines were dropped"),
+    WITHOUT_CODE.tells(Loss::Code, "annotated code was dropped"),
     Coarseness {
         smallest: Some(0.0001),
         ..WITHOUT_CODE
     }
-    .tells(Loss::Detail, "frames below 0.01 % are put together"),
+    .tells(Loss::Detail, "frames below 0.01 % were merged"),
     Coarseness {
         tick: 100_000_000,
         smallest: Some(0.001),
@@ -90,12 +90,12 @@ pub(super) const STEPS: [Coarseness; 10] = [
     }
     .tells(
         Loss::Detail,
-        "frames below 0.1 % are put together, and times kept by 100 milliseconds",
+        "frames below 0.1 % were merged, and times rounded to 100 ms",
     ),
-    WITHOUT_TIMES.tells(Loss::Times, "times are left out"),
+    WITHOUT_TIMES.tells(Loss::Times, "times were dropped"),
     Coarseness {
         smallest: Some(0.01),
         ..WITHOUT_TIMES
     }
-    .tells(Loss::Detail, "frames below 1 % are put together"),
+    .tells(Loss::Detail, "frames below 1 % were merged"),
 ];

@@ -120,8 +120,8 @@ fn static_part(profile: &Profile, options: &HtmlOptions, page: &mut String) {
     };
     element(
         "p",
-        "This page draws flame graphs, a time line and more with JavaScript, which is off here or forbidden. Save the file and \
-         open it in a browser, or read the hottest functions:",
+        "This page draws flame graphs, a time line and more with JavaScript, which is disabled \
+         here. Save the file and open it in a browser, or read the hottest functions:",
     );
     let own = rows(
         profile,

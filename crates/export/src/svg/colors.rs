@@ -22,7 +22,8 @@ impl Colors {
 /// Error for an unknown palette name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no palette {name:?}; try kind, hot, mem, io, java, js, perl, python, rust, wakeup, red, green, blue, aqua, yellow, purple or orange"
+    "unknown palette {name:?}; valid palettes: kind, hot, mem, io, java, js, perl, python, rust, \
+     wakeup, red, green, blue, aqua, yellow, purple or orange"
 )]
 pub struct UnknownPalette {
     /// The unknown name.

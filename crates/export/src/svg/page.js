@@ -64,7 +64,7 @@ function search(term) {
     try {
         finds = finder_of(term);
     } catch (error) {
-        return show_found(term, term + " is no regular expression");
+        return show_found(term, term + " is not a regular expression");
     }
     for (var i = 0; i < frames.children.length; i++) {
         var y = parseFloat(find_child(frames.children[i], "rect").attributes.y.value);

@@ -224,7 +224,7 @@ impl Drawing<'_> {
                 let percent = 100.0 * frame.weight as f64 / self.layout.weight as f64;
                 let is_block = frame.depth == 1 && frame.kind == FrameKind::Idle;
                 let note = match is_block && self.layout.squeezed.is_some() {
-                    true => "; drawn narrower than that",
+                    true => "; drawn narrower than its share",
                     false => "",
                 };
                 let narrow = self.narrow(frame);

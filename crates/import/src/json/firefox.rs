@@ -76,7 +76,10 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
             })?;
         }
     }
-    out.warn("the Firefox Profiler's format does not tell why functions lack names, nor whether stacks are complete");
+    out.warn(
+        "the Firefox Profiler's format records neither why functions are unnamed nor whether \
+         stacks are complete",
+    );
     Ok(())
 }
 
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn tables_that_lead_in_a_circle_or_nowhere_are_errors() {
         let circle = document("", TABLES, r#""prefix":[1,0]"#);
-        assert!(profile(&circle).unwrap_err().contains("circle"));
+        assert!(profile(&circle).unwrap_err().contains("contains a cycle"));
         let nowhere = document(
             "",
             &TABLES.replace("\"func\":[0,1]", "\"func\":[0,9]"),

@@ -61,13 +61,14 @@ fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, S
 /// Tells what else a document is.
 fn unknown(document: &Document) -> &'static str {
     if document.meta.version.is_some() {
-        "it is Firefox's own form; load it in profiler.firefox.com and save it from there"
+        "it is Firefox's unprocessed format; load it in profiler.firefox.com and save it from there"
     } else if !document.nodes.0.is_empty() {
-        "it is a profile of V8 (.cpuprofile), which is not read; speedscope.app opens it, and saves a form that is"
+        "it is a V8 profile (.cpuprofile), an unsupported format; open it in speedscope.app and \
+         export it from there"
     } else if !document.trace_events.0.is_empty() {
-        "it is a Chrome trace, whose events are not samples of stacks"
+        "it is a Chrome trace, which has events but no stack samples"
     } else {
-        "it is neither a profile of the Firefox Profiler (meta.preprocessedProfileVersion and threads) nor one of speedscope \
-         ($schema, shared.frames and profiles)"
+        "it is neither a Firefox Profiler profile (meta.preprocessedProfileVersion, threads) nor a \
+         speedscope profile ($schema, shared.frames, profiles)"
     }
 }

@@ -17,7 +17,7 @@ fn unit_of(unit: &str) -> Result<Option<f64>, String> {
         "milliseconds" => 1e6,
         "seconds" => 1e9,
         "none" | "" | "bytes" => return Ok(None),
-        other => return Err(format!("there is no unit {other:?}")),
+        other => return Err(format!("unknown unit {other:?}")),
     }))
 }
 
@@ -63,10 +63,13 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
         match &*profile.kind {
             "evented" => reader.read_events(profile, &mut table, out)?,
             "sampled" | "" => reader.read_samples(profile, &mut table, out)?,
-            other => return Err(format!("there is no kind {other:?} of profiles")),
+            other => return Err(format!("unknown profile type {other:?}")),
         }
     }
-    out.warn("speedscope's format does not tell why functions lack names, nor whether stacks are complete");
+    out.warn(
+        "speedscope's format records neither why functions are unnamed nor whether stacks are \
+         complete",
+    );
     Ok(())
 }
 
@@ -289,13 +292,11 @@ impl Reader {
                 }
                 "C" => {
                     return Err(format!(
-                        "event {nth} ends frame {frame}, which is not the innermost one"
+                        "event {nth} closes frame {frame}, which is not the innermost one"
                     ));
                 }
                 other => {
-                    return Err(format!(
-                        "event {nth} is of kind {other:?}, and neither O nor C"
-                    ));
+                    return Err(format!("event {nth} has type {other:?} instead of O or C"));
                 }
             };
         }
@@ -411,8 +412,8 @@ mod tests {
             ])
         );
         for (events, wanted) in [
-            (event("C", 0, 1.0), "event 0 ends frame 0"),
-            (event("X", 0, 1.0), "neither O nor C"),
+            (event("C", 0, 1.0), "event 0 closes frame 0"),
+            (event("X", 0, 1.0), "instead of O or C"),
             (
                 event("O", 0, 3.0) + "," + &event("C", 0, 1.0),
                 "event 1 is earlier",
@@ -447,7 +448,7 @@ mod tests {
         assert!(
             read(&document(&of("parsecs")))
                 .unwrap_err()
-                .contains("no unit")
+                .contains("unknown unit")
         );
     }
 
@@ -471,14 +472,11 @@ mod tests {
                 document(r#"{"type":"sampled","samples":[[3]],"weights":[1]}"#),
                 "no frame 3",
             ),
-            (document(r#"{"type":"other"}"#), "no kind"),
-            (
-                "{\"a\":1}".to_owned(),
-                "neither a profile of the Firefox Profiler",
-            ),
+            (document(r#"{"type":"other"}"#), "unknown profile type"),
+            ("{\"a\":1}".to_owned(), "neither a Firefox Profiler profile"),
             (
                 r#"{"meta":{"version":30},"threads":[]}"#.to_owned(),
-                "Firefox's own form",
+                "Firefox's unprocessed format",
             ),
             (
                 r#"{"nodes":[{"id":1}],"samples":[1]}"#.to_owned(),

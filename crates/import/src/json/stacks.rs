@@ -138,7 +138,8 @@ impl<'d> Stacks<'d> {
             );
             if numbers.len() > MOST_FRAMES {
                 return Err(format!(
-                    "a stack has more than {MOST_FRAMES} frames, or its table leads in a circle"
+                    "a stack has more than {MOST_FRAMES} frames, or the stack table contains a \
+                     cycle"
                 ));
             }
             next = match &self.stack_table.prefix_offset {

@@ -422,7 +422,7 @@ impl<R: Read> Limited<R> {
                 (false, b'[' | b'{') => {
                     self.depth += 1;
                     if self.depth > MOST_NESTED {
-                        return Err(io::Error::other("its lists are nested without end"));
+                        return Err(io::Error::other("it is nested too deeply"));
                     }
                 }
                 (false, b']' | b'}') => self.depth = self.depth.saturating_sub(1),

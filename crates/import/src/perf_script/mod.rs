@@ -261,15 +261,13 @@ impl Reader<'_, '_> {
                     Some(frame) => self.frames.push(frame),
                     None => self
                         .refused
-                        .add(number, "is no frame, but stands below a sample"),
+                        .add(number, "follows a sample but is not a frame"),
                 }
             }
             return Ok(());
         }
         match parsed {
-            None => self
-                .refused
-                .add(number, "is neither a sample nor a frame of one"),
+            None => self.refused.add(number, "is neither a sample nor a frame"),
             Some(Line::Record) => self.end_sample()?,
             // Samples without callchains have no blank line between them.
             Some(Line::Sample(head)) => {
@@ -290,7 +288,7 @@ impl Reader<'_, '_> {
             self.frames.extend(line);
         }
         if self.frames.is_empty() && !sample.is_certain {
-            let why = "has no thread id with a time or an event, and no frames";
+            let why = "has no frames, and no thread id with a time or an event";
             self.refused.add(sample.line, why);
             return Ok(());
         }
@@ -429,7 +427,10 @@ pub(crate) fn read(
     if let Some(told) = refused.told() {
         out.warn(told);
     }
-    out.warn("perf script's text does not tell why functions lack names, nor whether stacks are complete");
+    out.warn(
+        "perf script text records neither why functions are unnamed nor whether stacks are \
+         complete",
+    );
     Ok(out.finish()?)
 }
 

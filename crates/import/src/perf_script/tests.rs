@@ -134,12 +134,12 @@ fn what_cannot_be_read_is_told_with_its_line() {
     assert_eq!(stacks(&profile), expected([("cycles/w;f@/w", 2)]));
     assert_eq!(
         profile.quality.warnings[0],
-        "2 lines are left out: the first, line 3 is no frame, but stands below a sample"
+        "2 lines were skipped, the first: line 3 follows a sample but is not a frame"
     );
     for (text, wanted) in [
         (
             "prose\n\nmore of it\n",
-            "it has no sample: line 1 has no thread id",
+            "it has no sample: line 1 has no frames, and no thread id",
         ),
         (
             "\t 10 f (/w)\n",
@@ -170,7 +170,7 @@ fn events_beyond_the_limit_are_left_out_and_told() {
             .quality
             .warnings
             .iter()
-            .any(|w| w.starts_with("200 samples of further events")),
+            .any(|w| w.starts_with("200 samples were dropped")),
         "{:?}",
         profile.quality.warnings
     );

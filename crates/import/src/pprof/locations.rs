@@ -101,7 +101,7 @@ pub(super) fn locations(
             let [_, function, line, column] = numbers(line)?;
             let of = functions.get(&function);
             let of = of.ok_or_else(|| {
-                format!("a location names function {function}, which there is not")
+                format!("a location refers to function {function}, which does not exist")
             })?;
             let key = (of.name, object);
             let function = match known.get(&key) {
@@ -162,7 +162,7 @@ pub(super) fn locations(
                 .push(frame(FrameAddress::ReturnAddress(in_file.wrapping_add(1)))?);
         }
         if id == 0 || locations.insert(id, location).is_some() {
-            return Err(format!("two locations have the id {id}, or one has none"));
+            return Err(format!("location id {id} is zero or used twice"));
         }
     }
     Ok(locations)

@@ -103,7 +103,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
         for (nth, id) in ids.iter().enumerate() {
             let location = locations.get(id);
             let location = location
-                .ok_or_else(|| format!("a sample names location {id}, which there is not"))?;
+                .ok_or_else(|| format!("a sample refers to location {id}, which does not exist"))?;
             let of_location = match nth {
                 0 => &location.leaf,
                 _ => &location.caller,
@@ -154,10 +154,10 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
     }
     if negative > 0 {
         out.warn(format!(
-            "{negative} negative values are left out, as a difference of two profiles has them"
+            "{negative} negative values were dropped; is this a difference of two profiles?"
         ));
     }
-    out.warn("pprof has no times of samples, and does not tell whether stacks are complete");
+    out.warn("pprof records neither times of samples nor whether stacks are complete");
     if parts.time > 0 {
         out.wall_time(parts.time, parts.time.saturating_add(parts.duration));
     }

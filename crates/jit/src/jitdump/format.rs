@@ -8,7 +8,7 @@ pub(super) const MAX_CODES: usize = 1 << 20;
 #[non_exhaustive]
 pub enum DumpError {
     /// Wrong magic number.
-    #[error("it is no jitdump: its first 4 bytes are not `JiTD`")]
+    #[error("it is not a jitdump: its first 4 bytes are not `JiTD`")]
     NotAJitDump,
     /// Header truncated or damaged.
     #[error("its header is cut off or damaged")]

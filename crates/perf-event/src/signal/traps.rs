@@ -45,7 +45,7 @@ pub struct Traps {
 #[non_exhaustive]
 pub enum TrapsError {
     /// There is a receiver already.
-    #[error("SIGTRAP has a receiver already; there is one for a process")]
+    #[error("SIGTRAP already has a receiver in this process; only one is allowed")]
     Taken,
     /// The handler was refused.
     #[error("cannot handle SIGTRAP: {}", ErrnoText(*_0))]

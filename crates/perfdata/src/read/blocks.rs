@@ -133,7 +133,7 @@ impl<'a> Blocks<'a> {
         self.expanded += bytes.len() as u64;
         if self.expanded > EXPANDED_FREE + self.compressed.saturating_mul(EXPANDED_PER_BYTE) {
             let what = format!(
-                "{} bytes of compressed records expand to more than {} times as many",
+                "{} bytes of compressed records expand more than {}-fold",
                 self.compressed, EXPANDED_PER_BYTE
             );
             self.fail(Damage { offset, what });
@@ -152,7 +152,7 @@ impl<'a> Blocks<'a> {
         let damage = |what| Damage { offset, what };
         let Some(input) = compressed_bytes(record, kind, self.endian) else {
             return self.fail(damage(
-                "a COMPRESSED2 record says more bytes than it has".into(),
+                "a COMPRESSED2 record is shorter than its length field says".into(),
             ));
         };
         self.compressed += input.len() as u64;

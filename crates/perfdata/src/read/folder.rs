@@ -35,7 +35,7 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
     numbers.sort_unstable();
     if numbers.len() > MOST_FILES {
         warnings.push(format!(
-            "the folder has {} files of records; those from {} on are not read",
+            "the folder has {} record files, too many: {} and later files are not read",
             numbers.len(),
             file_name(numbers[MOST_FILES])
         ));
@@ -48,7 +48,7 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
             Ok(contents) => files.push((name, contents)),
             // A thread that had nothing to write.
             Err(Error::Empty { .. }) => {}
-            Err(error) => warnings.push(format!("{name} is left out: {error}")),
+            Err(error) => warnings.push(format!("{name} was skipped: {error}")),
         }
     }
     Ok((files, warnings))

@@ -68,7 +68,7 @@ impl<'a> Inflate<'a> {
             let result = self.decoder.run(&mut input, &mut output);
             filled = output.pos();
             if let Err(e) = result {
-                failure = Some(format!("compressed records do not decompress: {e}"));
+                failure = Some(format!("cannot decompress records: {e}"));
                 break;
             }
             // All input taken and room left: everything is out.

@@ -125,7 +125,8 @@ impl PerfData {
         }
         if events.are_indistinct() {
             warnings.push(format!(
-                "the samples of {} events cannot be told apart; all are counted for the first",
+                "the samples of {} events carry no usable event id: all are counted for the first \
+                 event",
                 events.list().len()
             ));
         }

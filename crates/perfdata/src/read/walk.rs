@@ -153,7 +153,7 @@ impl<'a> Iterator for Walk<'a> {
         }
         if size < Header::SIZE {
             return self.fail(format!(
-                "a {} record says that it is {size} bytes long, less than its header",
+                "a {} record has a size of {size} bytes, less than its header",
                 header.kind
             ));
         }

@@ -197,7 +197,7 @@ pub enum CompareError {
         other: String,
     },
     /// A run has no divisor.
-    #[error("{} does not tell its amount of work", path.display())]
+    #[error("{} does not state its amount of work", path.display())]
     NoWork {
         /// File of the profile.
         path: PathBuf,

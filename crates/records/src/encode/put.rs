@@ -13,7 +13,7 @@ use crate::sample_id::SampleId;
 #[non_exhaustive]
 pub enum EncodeError {
     /// The size field of a header has 16 bits.
-    #[error("a {kind} record of {size} bytes is longer than the 65,535 that its header can say")]
+    #[error("a {kind} record of {size} bytes exceeds the 65,535-byte limit of its header")]
     TooLong {
         /// Type of the record.
         kind: RecordType,
@@ -21,7 +21,7 @@ pub enum EncodeError {
         size: usize,
     },
     /// An MMAP2 record has room for 20 bytes.
-    #[error("build-id {0} is longer than the 20 bytes that an MMAP2 record can carry")]
+    #[error("build-id {0} exceeds the 20 bytes that fit into an MMAP2 record")]
     LongBuildId(BuildId),
 }
 

@@ -306,7 +306,11 @@ mod tests {
         assert!(listed.starts_with("available registers: "), "{listed}");
         let names = listed.rsplit_once(": ").unwrap().1.replace(' ', ",");
         assert_eq!(registers(&names.to_lowercase()), all);
-        assert!(registers("xyz").unwrap_err().contains("no register `xyz`"));
+        assert!(
+            registers("xyz")
+                .unwrap_err()
+                .contains("unknown register `xyz`")
+        );
     }
 
     #[test]

@@ -306,7 +306,7 @@ fn too_few_descriptors_are_told_with_figures() {
         Err(SessionError::Open(error @ OpenError::TooManyFiles { .. })) => {
             let told = error.to_string();
             assert!(
-                told.contains("4 threads") && told.contains("70 may be"),
+                told.contains("4 threads") && told.contains("limit is 70"),
                 "{told}"
             );
         }

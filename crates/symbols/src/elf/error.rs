@@ -8,7 +8,7 @@ pub enum ElfError {
     #[error("not an ELF file")]
     NotElf,
     /// An object file or core dump: its addresses do not refer to mapped code.
-    #[error("ELF file of type {0}, which is neither a program nor a library")]
+    #[error("ELF file of type {0}, neither a program nor a library")]
     NotLoadable(u16),
     /// The headers contradict the length of the file.
     #[error("damaged ELF file: {0}")]

@@ -22,7 +22,7 @@ pub enum FindError {
     #[error("it has no function of this name")]
     NotFound,
     /// Several functions have this name.
-    #[error("several functions are called this, at file offsets {}", offsets(.0))]
+    #[error("several functions have this name, at file offsets {}", offsets(.0))]
     Ambiguous(Vec<u64>),
 }
 

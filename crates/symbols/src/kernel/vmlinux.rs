@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub enum VmlinuxError {
     /// The file cannot be opened, or is no ELF file.
     #[error(
-        "{}: {reason}; an uncompressed vmlinux is wanted, as the kernel's debug package has it", path.display()
+        "{}: {reason}; give an uncompressed vmlinux, such as the one in the kernel's debug package", path.display()
     )]
     Unusable {
         /// The file.
@@ -22,7 +22,7 @@ pub enum VmlinuxError {
         reason: Reason,
     },
     /// The file belongs to another kernel.
-    #[error("{} has build-id {found}, but the kernel that was recorded has {expected}: it is not used", path.display())]
+    #[error("{} was not used: its build-id is {found}, the recorded kernel's {expected}", path.display())]
     Another {
         /// The file.
         path: PathBuf,
@@ -32,15 +32,15 @@ pub enum VmlinuxError {
         expected: BuildId,
     },
     /// The recording does not identify its kernel.
-    #[error("{} is not used: the recording has no build-id of its kernel to compare", path.display())]
+    #[error("{} was not used: the recording has no kernel build-id to compare", path.display())]
     Unidentified {
         /// The file.
         path: PathBuf,
     },
     /// The recording lacks the kernel's start address (KASLR).
     #[error(
-        "{} is not used: where the kernel was loaded is not known, as its addresses were hidden \
-         while recording; record as root, or with kernel.kptr_restrict=0", path.display()
+        "{} was not used: kernel addresses were hidden while recording, so its load address is \
+         unknown; record as root, or with kernel.kptr_restrict=0", path.display()
     )]
     NoStart {
         /// The file.

@@ -14,8 +14,8 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     };
     if let Some(row) = state.screen.heading() {
         let text = match state.look.is_inverted {
-            true => " what ran on top, its callers below",
-            false => " the root on top, what it called below",
+            true => " leaf functions on top, their callers below",
+            false => " the root on top, its callees below",
         };
         put(
             buffer,

@@ -149,7 +149,7 @@ fn status(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
         let error = error.unwrap_or_default();
         let text = match prompt.kind {
             PromptKind::Search => found(&format!("{}_", prompt.text)),
-            PromptKind::Limit => format!("least share in percent: {}_", prompt.text),
+            PromptKind::Limit => format!("minimum share in percent: {}_", prompt.text),
         };
         put(
             buffer,

@@ -42,8 +42,8 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     }
     if len == 0 {
         let text = match state.look.view {
-            View::Verdict => "nothing is known of its quality",
-            View::Threads => "threads are not told apart here",
+            View::Verdict => "no data about the recording's quality",
+            View::Threads => "this profile does not separate threads",
             _ => "no samples",
         };
         put(buffer, (1, top), width, text, theme.told());
@@ -73,7 +73,10 @@ fn heading(state: &State) -> String {
             mark(Sort::Name),
         ),
         View::Tree if state.look.is_inverted => {
-            format!("{:>8}   what ran, and its callers", format!("total{unit}"))
+            format!(
+                "{:>8}   leaf functions, and their callers",
+                format!("total{unit}")
+            )
         }
         View::Tree => format!(
             "{:>8} {:>8}   calls",

@@ -12,7 +12,7 @@ const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '
 pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     let (top, height) = state.screen.body();
     let Some(histogram) = &state.histogram else {
-        let text = "these samples have no times one by one: several files, or folded stacks";
+        let text = "no times of single samples: the input is several files, or folded stacks";
         put(
             buffer,
             (1, top),
