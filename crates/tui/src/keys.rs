@@ -271,7 +271,7 @@ pub static KEYS: &[Binding] = &[
         Where::Live,
         row(
             "Space",
-            "pause: what is shown stands still, recording goes on",
+            "pause: freeze the screen, recording continues",
             &[(Char(' '), Action::Pause)],
         ),
     ),
@@ -291,7 +291,7 @@ pub static KEYS: &[Binding] = &[
         Where::Live,
         row(
             "W",
-            "write what is kept as perf.data",
+            "write the window as perf.data",
             &[(Char('W'), Action::Write)],
         ),
     ),
@@ -343,7 +343,7 @@ pub(crate) fn help_lines(is_live: bool, width: usize) -> Vec<String> {
 
 /// Returns the keys of recordings as a table in Markdown, or those that live profiles alone have, for the documentation.
 pub fn markdown(is_live: bool) -> String {
-    let mut text = String::from("| keys | what they do |\n|---|---|\n");
+    let mut text = String::from("| keys | action |\n|---|---|\n");
     let of_live = |binding: &&Binding| !is_live || binding.place == Where::Live;
     for binding in bindings(is_live).filter(of_live) {
         let keys: Vec<String> = (binding.shown.split(' '))
