@@ -445,7 +445,10 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
         }
         // One at a time, and nothing that cannot run.
         for (wrong, said) in [
-            (format!("-p {pid} --tid {pid}"), "-p and -t are two targets"),
+            (
+                format!("-p {pid} --tid {pid}"),
+                "-p and -t cannot be combined",
+            ),
             ("--pid 0".to_owned(), "no running process"),
             ("-t=-1".to_owned(), "no running process"),
             (format!("--pid {pid} -G some"), "cannot be used with"),
@@ -497,6 +500,6 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
     // What selects processes to record means nothing for a file.
     here.rprof("flamegraph -o out -i ./perf.data --pid 1 --with-children")
         .exits(2)
-        .says("--with-children says how to record, and ./perf.data is read");
+        .says("--with-children is for recording, but ./perf.data is read");
     drop(running);
 }

@@ -167,7 +167,7 @@ fn a_program_that_is_not_there_is_told() {
         .run()
         .exits(1)
         .says("mismatched types")
-        .says("the build has failed");
+        .says("the build failed");
     cargo("record --offline --bin a --example b")
         .run()
         .exits(2)

@@ -21,7 +21,7 @@ fn show_shares() -> Result<(), String> {
     // `     40%   40.12%  hash_blocks`, below a heading.
     let below = out
         .lines()
-        .skip_while(|line| !line.starts_with("# made to spend"))
+        .skip_while(|line| !line.starts_with("# expected, and measured"))
         .skip(1);
     let shares: Vec<(f64, f64, &str)> = below
         .filter_map(|line| {

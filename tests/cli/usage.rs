@@ -382,5 +382,5 @@ fn a_process_of_another_user_is_refused_by_name() {
     };
     run.says("0 samples")
         .says("./private")
-        .says("the kernel ends the recording");
+        .says("the kernel then stops recording it");
 }

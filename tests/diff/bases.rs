@@ -54,14 +54,14 @@ fn a_base_of_another_machine_is_not_compared() {
     machine["cpu"] = "Z80 @ 4 MHz".into();
     std::fs::write(&note, machine.to_string()).unwrap();
     let run = gate(&here, "--base base", PLAIN).exits(2);
-    run.says("not to be compared")
+    run.says("cannot compare")
         .says("processor Z80 @ 4 MHz, here");
     // Nothing was run for it.
     assert!(!run.err().contains("run 1 of 1"), "{run}");
     // A damaged note says nothing of the machine, which is not to say that it is this one.
     std::fs::write(&note, "{\"cpu\":").unwrap();
     let run = gate(&here, "--base base", PLAIN).exits(2);
-    run.says("base/machine.json does not say which machine");
+    run.says("base/machine.json does not describe a machine");
     assert!(!run.err().contains("run 1 of 1"), "{run}");
 }
 
@@ -70,7 +70,7 @@ fn each_machine_has_a_base_of_its_own() {
     needs!(PerfEvents);
     let here = Here::new();
     let first = gate(&here, "--baseline-dir all", PLAIN).ok();
-    first.says("had no base of this machine");
+    first.says("had no base for this machine");
     let folders: Vec<_> = std::fs::read_dir(here.path("all")).unwrap().collect();
     assert_eq!(folders.len(), 1);
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
@@ -78,7 +78,7 @@ fn each_machine_has_a_base_of_its_own() {
     // What has failed does not become the base, and nothing else does but on request.
     gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
     let renewed = gate(&here, "--baseline-dir all --renew --strict", "0.4 0.1 0.1").ok();
-    renewed.says("are the base of this machine now");
+    renewed.says("are now the base for this machine");
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{run}");
     // A gate that had nothing to compare with has not passed.
@@ -113,7 +113,7 @@ fn equal_runs_are_calibrated() {
         ),
         (
             "gate --calibrate --format csv -- true",
-            "shown as text or json",
+            "only --format text and json",
         ),
     ] {
         here.rprof(arguments).exits(2).says(message);
@@ -157,7 +157,7 @@ fn a_command_that_fails_each_third_run_is_never_judged() {
         .rprof("gate --save base --runs 5 -- sh -c")
         .arg(script)
         .exits(1);
-    run.says("nothing is judged: sh ended with exit status 1");
+    run.says("no verdict: sh ended with exit status 1");
     assert!(!run.err().contains("run 4 of 5"), "{run}");
     // Of the two that had passed nothing is kept.
     let kept: Vec<_> = std::fs::read_dir(here.path("base")).unwrap().collect();

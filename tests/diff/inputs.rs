@@ -114,11 +114,7 @@ fn a_folder_stands_for_the_recordings_in_it() {
     }
     std::fs::create_dir(here.path("none")).unwrap();
     let run = here.rprof("diff before none").exits(1);
-    assert!(
-        run.err().contains("there is no recording in none"),
-        "{}",
-        run.err()
-    );
+    assert!(run.err().contains("no recordings in none"), "{}", run.err());
 }
 
 #[test]
@@ -130,7 +126,11 @@ fn what_does_not_compare_is_told_with_status_2() {
         ("diff --base old", 2, "--new"),
         ("diff old --base old --new new", 2, "cannot be used with"),
         ("diff old new --per second", 2, "--per N"),
-        ("diff --base old --new new new --paired", 2, "as many runs"),
+        (
+            "diff --base old --new new new --paired",
+            2,
+            "the same number of runs",
+        ),
         ("diff old new --fail-above x", 2, "percentage"),
         (
             "diff old new --focus nowhere",

@@ -40,7 +40,7 @@ fn runs_are_compared_with_those_that_were_kept() {
         .words("0.1 0.1 0.1")
         .ok();
     assert!(
-        saved.err().contains("2 runs are in base"),
+        saved.err().contains("saved 2 runs in base"),
         "{}",
         saved.err()
     );
@@ -60,7 +60,7 @@ fn a_run_that_fails_is_never_judged() {
         .exits(1);
     assert!(
         run.err()
-            .contains("nothing is judged: sh ended with exit status 7"),
+            .contains("no verdict: sh ended with exit status 7"),
         "{}",
         run.err()
     );
@@ -92,11 +92,11 @@ fn what_is_missing_is_told() {
             1,
             "Choose another file with --markdown",
         ),
-        ("gate --base empty -- true", 1, "no recording in empty"),
+        ("gate --base empty -- true", 1, "no recordings in empty"),
         (
             "gate --base empty -- true ::: true",
             1,
-            "no recording in empty",
+            "no recordings in empty",
         ),
     ] {
         let run = here.rprof(arguments).exits(status);

@@ -45,7 +45,7 @@ fn a_signal_ends_the_command_and_leaves_nothing() {
         let (gate, command) = gate(&here, "--save base", "");
         gate.signal(signal);
         let run = gate.end();
-        run.exits(128 + number).says("nothing is judged: a signal");
+        run.exits(128 + number).says("no verdict: a signal");
         assert!(has_ended(command), "the command is left by\n{run}");
         assert_eq!(entries(&here.path("base")), [""; 0], "{run}");
         assert_eq!(entries(&here.path("tmp")), [""; 0], "{run}");
@@ -99,7 +99,7 @@ fn what_a_killed_gate_left_is_removed_by_the_next() {
     assert_eq!(entries(&here.path("base")).len(), 1);
     let next = here.rprof("gate --save base --runs 1 --").arg(c("knob.c"));
     let run = next.words("0.1 0.1 0.1").ok();
-    run.says("which a gate that was killed had left");
+    run.says("left by a killed gate");
     let mut names = entries(&here.path("base"));
     names.sort();
     assert_eq!(names, ["1.data", "machine.json"]);

@@ -355,7 +355,7 @@ fn code_of_the_hottest_functions_is_in_the_page_and_its_source_only_if_that_is_a
             .ok()
             .err();
         assert_eq!(
-            told.contains("threads.c are in the page"),
+            told.contains("the page embeds source lines of"),
             with_source,
             "{told}"
         );

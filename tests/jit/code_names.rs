@@ -218,7 +218,7 @@ fn untrusted_perf_maps_are_refused_while_recording() {
         let here = Here::new();
         let record = here.rprof("record -F 999 -e cpu-clock --").arg(c("jit.c"));
         let run = record.words(&format!("{kind} 0.3")).ok();
-        run.says("perf-").says(".map is not kept: ").says(why);
+        run.says("perf-").says(".map is not embedded: ").says(why);
         let told = run.err().matches(".map is not kept").count();
         assert_eq!(told, 1, "{run}");
         let report = here.report("");
@@ -284,7 +284,7 @@ fn bad_lines_of_a_perf_map_cost_only_themselves() {
             .rprof("record -F 999 -e cpu-clock:u --")
             .arg(c("jit.c"));
         let record = record.words("control 0.4").ok();
-        record.says("3 lines are no entries and are left out");
+        record.says("3 invalid lines were skipped");
         let report = here.report("");
         let (_, two) = shares(&report);
         let evil = "evil \u{fffd}[2J\u{fffd};<script>\u{fffd} one";

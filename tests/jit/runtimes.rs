@@ -76,7 +76,7 @@ fn node_is_made_to_write_names() {
         let record = here.rprof("record --runtimes -F 999 -g -e cpu-clock -- node hot.js");
         let run = record.ok();
         run.says("NODE_OPTIONS=--perf-basic-prof --interpreted-frames-native-stack");
-        run.says("runtimes have written /tmp/perf-");
+        run.says("runtimes wrote /tmp/perf-");
         // It is Node.js that leaves this here.
         run.says("-v8.log");
         assert!(remove_maps(&run.err()) > 0, "{run}");
@@ -123,7 +123,7 @@ fn a_flame_graph_has_the_names_of_runtimes() {
     remove_maps(&run.err());
     here.rprof("flamegraph --runtimes")
         .exits(2)
-        .says("--runtimes says how to record");
+        .says("--runtimes is for recording");
 }
 
 #[test]
@@ -209,14 +209,14 @@ fn advice_on_generated_code_is_about_the_process_that_made_it() {
         here.rprof("report -i").arg(name).ok()
     };
     let alone = record("jit.data", &format!("{jit} map 0.5"));
-    assert!(!alone.out().contains("Have Node.js"), "{alone}");
+    assert!(!alone.out().contains("Make Node.js"), "{alone}");
     let beside = record("both.data", &format!("{jit} map 1 & node hot.js; wait"));
     let out = beside.out();
     let advice = advice(&out);
     let [first, second] = advice[..] else {
         panic!("one line for each process: {beside}");
     };
-    let is_node = |line: &str| line.contains("Have Node.js");
+    let is_node = |line: &str| line.contains("Make Node.js");
     assert_ne!(is_node(first), is_node(second), "{beside}");
 }
 
@@ -231,7 +231,7 @@ fn node_that_runs_already_is_reported_as_too_late() {
     let pid = node.pid().as_raw_nonzero().to_string();
     let record = here.rprof("record --runtimes -d 0.1 -e cpu-clock -p");
     let run = record.arg(&pid).ok();
-    run.says(&format!("Node.js process {pid} runs already"));
+    run.says(&format!("Node.js process {pid} writes no symbols"));
     run.says("--perf-basic-prof");
 }
 

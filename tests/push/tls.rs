@@ -47,7 +47,7 @@ fn certificates_are_checked_and_own_authorities_are_taken() {
         .arg(&url)
         .exits(1);
     run.says("not sent").says("certificate");
-    assert!(!run.err().contains("again in"), "{run}");
+    assert!(!run.err().contains("retrying in"), "{run}");
     here.rprof("push --to pyroscope --token-file token --ca-file certificate.pem")
         .arg(&url)
         .ok();

@@ -1,5 +1,5 @@
-//! CPU time that was used, beside that which samples stand for, and waiting. Where the kernel's side cannot be sampled, nothing is
-//! said of the time that samples stand for.
+//! CPU time that was used, beside that which samples cover, and waiting. Where the kernel's side cannot be sampled, nothing is
+//! said of the time that samples cover.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
         "{used} {sampled} {wall}\n{run}"
     );
     run.says(" s waiting for a CPU").says(" s asleep");
-    assert!(!run.err().contains("samples stand for"), "{run}");
+    assert!(!run.err().contains("samples cover"), "{run}");
     here.rprof("report").ok().prints(" s asleep");
 }
 
@@ -76,7 +76,7 @@ fn many_short_processes_are_told_of_with_what_helps() {
         "{used} of {truth} s\n{run}"
     );
     assert!(sampled < 0.9 * used, "{sampled} of {used} s\n{run}");
-    run.says("samples stand for").says("`-F 20000`");
+    run.says("samples cover").says("`-F 20000`");
     // Which does help.
     let (run, _) = record(&here, "-F 20000 --call-graph none", script);
     let [used, more, _] = figures(&here);
@@ -125,7 +125,7 @@ fn a_program_that_sleeps_hears_that_it_slept() {
     // One that runs for less than a period is told of a higher frequency, if it did not wait for a CPU for most of the time.
     let record = here.rprof("record -F 1 -e cpu-clock --");
     let run = record.arg(c("shares.c")).words("0.1").ok();
-    run.says("no sample was taken");
+    run.says("no samples:");
     if noted_as(&here, "duration.ns") < 900_000_000 {
         run.says("try a higher -F");
     }

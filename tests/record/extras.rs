@@ -206,7 +206,7 @@ fn what_no_software_event_has_is_refused_by_its_flag() {
         ("--user-regs=?", "available registers: "),
         ("--intr-regs=nix", "there is no register `nix`"),
         ("-e cpu-clock --filter x==1", "--filter is for tracepoints"),
-        ("--filter x==1", "without an event"),
+        ("--filter x==1", "has no event"),
     ] {
         let run = here.rprof("record").words(flags).words("-- true").run();
         run.exits(2).says(said);
@@ -252,7 +252,7 @@ fn rights_that_are_missing_are_told_with_the_flag() {
             ));
             continue;
         }
-        run.exits(1).says(what).says(&format!("Without {flag}"));
+        run.exits(1).says(what).says(&format!("without {flag}"));
     }
 }
 
@@ -565,7 +565,6 @@ fn hits_that_a_filter_excludes_are_not_recorded() {
     let (of_777, of_778, _) = of(&others);
     assert_eq!((of_777, of_778), (5, 5));
     let run = record(&format!("{event} --filter nosuchfield==1"));
-    run.exits(1).says(
-        "the kernel does not take the filter `nosuchfield==1` for `syscalls:sys_enter_close`",
-    );
+    run.exits(1)
+        .says("the kernel refused the filter `nosuchfield==1` for `syscalls:sys_enter_close`");
 }

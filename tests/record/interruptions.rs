@@ -83,7 +83,7 @@ fn processes_that_outlive_the_command_are_named() {
     let pid = std::fs::read_to_string(here.path("pid")).unwrap();
     end(&pid);
     let line = format!(
-        "1 process that the command started still runs, and is not recorded any more: {}",
+        "1 process started by the command still runs and is no longer recorded: {}",
         pid.trim()
     );
     run.says(&line);
@@ -287,7 +287,8 @@ fn duration_ends_the_recording_and_not_the_command() {
     wait_until("the file is finished", || here.is_finished());
     std::fs::write(here.path("go"), "").unwrap();
     let run = run.end();
-    run.exits(5).says("the time is over; the command goes on");
+    run.exits(5)
+        .says("the recording time is over; the command continues");
     assert!(samples_by_both(&here, "perf.data") > 0, "{run}");
 }
 

@@ -227,7 +227,7 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
         shell.words("record --off-cpu -- sleep 0.3").run()
     });
     run.exits(0)
-        .says("waits are timed without their stacks")
+        .says("waits have times but no stacks")
         .says("blocked");
     let report = here.rprof("report --off-cpu --format json -i");
     let report = Report::parse(&report.arg(programs.path("out/perf.data")).ok());
@@ -241,7 +241,7 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
     });
     run.exits(0)
         .says("of offcpu-time")
-        .says("who wakes threads is not recorded");
+        .says("wakers are not recorded");
     let stacks = here.rprof("collapse --off-cpu -q -i");
     let stacks = folded(&stacks.arg(programs.path("out/perf.data")).ok());
     let without = |(stack, _): &(&String, &u64)| stack.ends_with("[stack not taken]");

@@ -413,7 +413,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
         let pid = rprof.pid().as_raw_nonzero();
         rprof.line();
         rprof.signal(Signal::TERM);
-        let told = rprof.end().err().contains(" samples were left out: ");
+        let told = rprof.end().err().contains(" samples: duplicates ");
         let script = here.rprof(&format!("script --pid {pid} -F pid")).run();
         let count = script.out().lines().count();
         // None is told as a failure.

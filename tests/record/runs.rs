@@ -11,7 +11,7 @@ fn each_run_has_a_file_and_a_process_of_its_own() {
         .arg(c("knob.c"))
         .words("0.1 0.1 0.1")
         .ok();
-    run.says("3 runs are in perf.data.1 to perf.data.3");
+    run.says("saved 3 runs in perf.data.1 to perf.data.3");
     let mut pids = Vec::new();
     for number in 1..=3 {
         let script = here
@@ -39,7 +39,7 @@ fn a_run_that_fails_is_the_last_and_is_not_kept() {
     let script =
         "n=$(cat n 2>/dev/null || echo 0); n=$((n + 1)); echo $n >n; test $n -lt 3 || exit 7";
     let run = here.rprof("record --runs 5 -- sh -c").arg(script).exits(7);
-    run.says("run 3 of 5 is not kept, and was the last: it ended with status 7");
+    run.says("stopped at run 3 of 5, which is not kept: it ended with status 7");
     let exists = |number: u32| here.path(format!("perf.data.{number}")).exists();
     assert_eq!([1, 2, 3, 4].map(exists), [true, true, false, false]);
     let run = here
@@ -54,7 +54,7 @@ fn a_run_that_fails_is_the_last_and_is_not_kept() {
 fn several_runs_are_of_a_command_and_in_files() {
     let here = Here::new();
     for (arguments, message) in [
-        ("record --runs 2 -a", "--runs is for a COMMAND"),
+        ("record --runs 2 -a", "--runs needs a COMMAND"),
         ("record --runs 2 -o - -- true", "--runs makes several files"),
         (
             "record --runs 2 --switch-output -- true",

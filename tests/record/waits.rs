@@ -177,7 +177,7 @@ fn too_many_switches_are_recorded_in_windows_and_keep_their_shares() {
         let here = Here::new();
         let shell = here.rprof("record --off-cpu --off-cpu-budget 1 -e cpu-clock -g --");
         let run = shell.arg(c("pingpong.c")).words("2000 40").ok();
-        run.says("windows, which stand");
+        run.says("windows, extrapolated");
         let truth = figures(&run);
         let notes = [
             "windows",
@@ -309,7 +309,7 @@ fn time_without_a_cpu_is_that_of_the_scheduler() {
     let run = shell.words("sh -c").arg(script).run();
     beside.signal(rustix::process::Signal::KILL);
     beside.end();
-    run.exits(0).says("by the scheduler's account");
+    run.exits(0).says("scheduler statistics");
     let (told, delay) = (figures(&run)["waited"], noted_as(&here, "run-delay.ns"));
     // It went on for a moment, which may have been one without a CPU.
     assert!(
@@ -436,7 +436,7 @@ fn a_ring_that_is_too_small_makes_no_wait_longer_than_the_run() {
     let total = on + blocked + runnable + unknown;
     assert!(total <= 3 * duration, "{total} of 3 times {duration}");
     if noted(&here, "lost-switches") > 0 {
-        run.says("were lost");
+        run.says("context switches:");
     }
 }
 

@@ -235,10 +235,7 @@ fn other_programs_do_not_make_windows_of_a_quiet_one() {
     noise.end();
     assert!(!run.err().contains("windows"), "{run}");
     // A million of their wakeups are another matter.
-    if run
-        .err()
-        .contains("who wakes threads was not recorded any more")
-    {
+    if run.err().contains("wakers were not recorded to the end") {
         let waits = stacks(&here, "");
         assert!(
             waits.keys().any(|stack| stack.ends_with("[sleep]")),

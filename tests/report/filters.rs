@@ -54,7 +54,7 @@ fn times_are_shares_or_count_from_an_end() {
     assert!(here.report("--time ,+0.05s").samples() < all);
     here.rprof("report --time 60%,40%")
         .exits(2)
-        .says("ends before");
+        .says("TO is before FROM");
 }
 
 #[test]

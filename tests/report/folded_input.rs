@@ -162,14 +162,13 @@ fn flags_that_mean_nothing_for_folded_text_are_refused() {
                 .words(flag)
                 .exits(2);
             let name = flag.split(' ').next().unwrap();
-            run.says("x.folded has folded stacks")
-                .says(&format!("{name} means nothing"));
+            run.says("does not work with x.folded").says(name);
             assert!(run.bytes().is_empty(), "{run}");
         }
     }
     for key in ["comm", "pid,symbol", "tid", "srcline", "dso"] {
         let run = here.rprof("report -i x.folded --sort").words(key).exits(2);
-        run.says("--sort ").says(" means nothing");
+        run.says("--sort ").says(" does not work with");
     }
     here.rprof("report -i x.folded --sort symbol,dso").ok();
 }
@@ -179,7 +178,7 @@ fn folded_text_has_no_samples_and_no_header() {
     let here = with_text(TEXT);
     for command in ["script -i x.folded", "header -i x.folded"] {
         let run = here.rprof(command).exits(1);
-        run.says("x.folded has folded stacks, which have neither single samples nor a header");
+        run.says("x.folded has folded stacks, without single samples or a header");
     }
 }
 
@@ -189,7 +188,7 @@ fn commands_that_are_named_as_readers_of_folded_text_read_it() {
     let here = with_text(TEXT);
     let told = here.rprof("header -i x.folded").exits(1).err();
     let (_, named) = told
-        .split_once("this takes a recording; ")
+        .split_once("this command needs a recording; ")
         .expect("readers");
     let words = named.split('`').skip(1).step_by(2);
     let readers: Vec<&str> = words
@@ -221,7 +220,7 @@ fn commands_that_are_named_as_readers_of_folded_text_read_it() {
     }
     here.rprof("annotate x.folded")
         .exits(1)
-        .says("this takes a recording");
+        .says("this command needs a recording");
 }
 
 #[test]

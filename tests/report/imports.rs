@@ -113,10 +113,10 @@ fn what_a_format_does_not_have_is_told() {
     here.rprof("export -q -o x.pb.gz").ok();
     here.rprof("report -i x.pb.gz --cpu 0")
         .exits(2)
-        .says("x.pb.gz is pprof, which does not have what --cpu asks for");
+        .says("--cpu does not work with x.pb.gz: pprof lacks");
     here.rprof("script -i x.pb.gz")
         .exits(1)
-        .says("x.pb.gz is pprof, which has no header");
+        .says("x.pb.gz is pprof, without the header");
     let run = here.rprof("report -i x.pb.gz").ok();
     let all = run.out() + &run.err();
     assert!(all.contains("pprof has no times of samples"), "{run}");

@@ -38,7 +38,7 @@ fn several_recordings_are_merged() {
     here.rprof("script a.data").ok().prints("work_left");
     here.rprof("script a.data b.data")
         .exits(2)
-        .says("one recording at a time");
+        .says("one recording only");
     here.sh("echo 'main 1' > x.folded").ok();
     here.rprof("report a.data x.folded")
         .exits(2)
@@ -63,7 +63,7 @@ fn a_recording_given_as_command_is_not_run() {
     assert!(svg.contains(">Orders<"), "{svg}");
     // A shell would take it for a script.
     here.sh("chmod 755 a.data").ok();
-    here.rprof("record ./a.data").exits(2).says("no command");
+    here.rprof("record ./a.data").exits(2).says("not a command");
     // Any text may be a script, if it can be executed.
     here.sh("printf 'true 1\\n' > run && chmod 755 run").ok();
     here.rprof("record -q ./run").ok();

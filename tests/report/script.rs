@@ -123,8 +123,8 @@ fn script_refuses_what_has_no_meaning_for_it() {
     here.record("-F 999 -e cpu-clock", &c("shares.c"), "0.1");
     here.rprof("script --weight samples")
         .exits(2)
-        .says("leave --weight out");
+        .says("--weight does not apply");
     here.rprof("script --event cpu-clok")
         .exits(1)
-        .says("there is no event \"cpu-clok\"");
+        .says("no event \"cpu-clok\"");
 }

@@ -84,7 +84,7 @@ fn what_has_no_folder_or_no_tables_is_told() {
     let here = Here::new();
     let run = here.rprof("export --format parquet -o x.parquet").exits(2);
     let expected = match cfg!(feature = "parquet") {
-        true => "no folder's name",
+        true => "not a folder name",
         false => "--features parquet",
     };
     assert!(run.err().contains(expected), "{run}");

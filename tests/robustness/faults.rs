@@ -179,7 +179,7 @@ fn an_output_that_was_deleted_is_told() {
     rprof.signal(Signal::TERM);
     let run = rprof.end();
     run.exits(128 + 15)
-        .says("gone.data was deleted while it was written");
+        .says("gone.data was deleted during recording");
     assert!(!run.err().contains(", in gone.data"), "{run}");
 }
 

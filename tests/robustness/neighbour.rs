@@ -61,7 +61,7 @@ fn who_floods_loses_their_own_records_and_is_told() {
         .arg(c("flood.c"))
         .arg("2000000")
         .ok()
-        .says("records of processes that map files or rename threads all the time");
+        .says("mapping and name records of processes that flood them");
 }
 
 /// RPROF_NEIGHBOUR says for how many seconds; 5 otherwise.

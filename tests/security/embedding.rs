@@ -38,7 +38,7 @@ fn a_file_that_is_bound_over_a_perf_map_is_not_embedded() {
     let map = format!("/tmp/perf-{}.map", run.out().trim());
     std::fs::remove_file(&map).expect("the neighbour made it");
     run.says(&format!(
-        "{map} is not kept: it cannot be opened: permission denied"
+        "{map} is not embedded: it cannot be opened: permission denied"
     ));
     let header = here.rprof("header").ok();
     assert!(!header.out().contains(&map), "{header}");
@@ -62,7 +62,7 @@ fn a_perf_map_of_lines_that_are_none_is_not_embedded() {
     let run = record.arg(neighbour.path("mallory")).ok();
     let map = format!("/tmp/perf-{}.map", run.out().trim());
     std::fs::remove_file(&map).expect("the neighbour made it");
-    run.says(&format!("{map} is not kept: nothing in it reads as code"));
+    run.says(&format!("{map} is not embedded: it has no valid entries"));
     let header = here.rprof("header").ok();
     assert!(!header.out().contains("\nkept "), "{header}");
 }
@@ -76,7 +76,7 @@ fn memory_that_is_no_program_is_not_embedded() {
         .arg(c("mallory.c"));
     let run = record.words("memfd 0.3 password=made_up_secret").ok();
     // The program itself is.
-    run.says("kept in the recording:").says("mallory");
+    run.says("embedded in the recording:").says("mallory");
     let header = here.rprof("header").ok();
     header.prints("kept           image").prints("mallory");
     let out = header.out();

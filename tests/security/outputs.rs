@@ -165,7 +165,7 @@ fn flamegraph_keeps_the_recording_that_it_cannot_draw() {
     let shell = here.rprof("flamegraph -F 999 -o out/x.svg -- sh -c");
     let shell = shell.arg("\"$0\" 0.1; rmdir out").arg(c("shares.c"));
     let run = shell.env("TMPDIR", tmp.to_str().unwrap()).exits(1);
-    run.says("out/x.svg").says("the recording is kept in");
+    run.says("out/x.svg").says("the recording is saved in");
     let kept = std::fs::read_dir(&tmp).unwrap().next().expect("a folder");
     let kept = kept.unwrap().path().join("perf.data");
     run.says(kept.to_str().unwrap());

@@ -65,7 +65,7 @@ impl Drop for Fake {
 fn runtimes_of_a_process_without_a_handler_sends_no_signal() {
     needs!(PerfEvents);
     let fake = Fake::new("deaf", false);
-    fake.recorded().says("it takes no requests");
+    fake.recorded().says("it accepts no attach requests");
     let status = format!("/proc/{}/status", fake.pid());
     assert!(std::fs::read_to_string(status).is_ok_and(|text| !text.contains("State:\tZ")));
 }
@@ -75,7 +75,7 @@ fn runtimes_with_a_socket_of_another_process_sends_nothing() {
     needs!(PerfEvents);
     Fake::new("proxied", false)
         .recorded()
-        .says("another process has its socket");
+        .says("another process owns its socket");
 }
 
 #[test]
@@ -83,5 +83,5 @@ fn runtimes_as_root_of_a_stranger_run_no_program_of_theirs() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     Fake::new("refuses", true)
         .recorded()
-        .says("it does not know Compiler.perfmap");
+        .says("it has no Compiler.perfmap");
 }

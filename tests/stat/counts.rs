@@ -97,7 +97,7 @@ fn a_metric_brings_the_events_that_it_is_made_of() {
         .ok();
     both.says("page-faults").says("CPUs used");
     let wrong = here.rprof("stat -M speed -- true").exits(2);
-    wrong.says("there are cpus, ipc, clock");
+    wrong.says("available: cpus, ipc, clock");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_probe_by_path_stays_in_its_thread_and_does_no_harm() {
         .arg(&program)
         .arg("21")
         .ok();
-    run.says("threads and processes that are started later");
+    run.says("threads and processes that start later");
     assert_eq!(counts(&json(&run.out()), &probe)[0].1, 21);
     let run = here
         .rprof("record --call-graph none -e")
@@ -259,5 +259,5 @@ fn a_probe_by_path_stays_in_its_thread_and_does_no_harm() {
         .arg(&program)
         .arg("21")
         .ok();
-    run.says("threads and processes that are started later");
+    run.says("threads and processes that start later");
 }

@@ -41,7 +41,8 @@ fn a_process_in_namespaces_of_its_own_is_named() {
                 .arg(c("shares.c"))
                 .arg(c("jit.c"));
             let run = record.words("/mnt/bin/hidden 0.5").ok();
-            run.says("/mnt/bin/hidden").says("is kept in the recording");
+            run.says("/mnt/bin/hidden")
+                .says("is embedded in the recording");
             check_is_named(&here, options)
         });
     }
@@ -74,7 +75,7 @@ fn a_deleted_program_keeps_its_names() {
         let record = here.rprof("record -F 999 -g -e cpu-clock:u -- sh -c");
         let script = format!("./gone 0.6 & {IS_MAPPED}; rm gone; wait");
         let run = record.arg(script).ok();
-        run.says("gone cannot be found by path");
+        run.says("gone is embedded in the recording");
         check_is_named(&here, "a deleted program")
     });
 }

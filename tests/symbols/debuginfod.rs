@@ -166,7 +166,7 @@ fn debuginfod_failures_are_told_with_a_remedy() {
         .says("not an http:// or https:// address");
     let report = ask("http://127.0.0.1:1").ok();
     report
-        .says("debuginfod: nothing for")
+        .says("debuginfod: no files for")
         .says("http://127.0.0.1:1")
         .is_clean();
     report.prints("stripped, no symbol table");

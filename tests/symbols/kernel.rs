@@ -124,7 +124,7 @@ fn symbols_of_another_kernel_are_never_shown() {
     std::fs::write(&file, notes).unwrap();
     let (report, text) = report_with(&here, &file, "/sys/kernel/notes");
     assert_no_kernel_names(&report, "foreign_kernel");
-    assert!(text.contains("or name its vmlinux (-k)"), "{text}");
+    assert!(text.contains("or give its vmlinux (-k)"), "{text}");
 }
 
 /// Recorded where addresses were hidden, and reported after a boot: the same build may lie

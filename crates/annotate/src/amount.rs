@@ -1,17 +1,17 @@
-//! [`Amount`]: what samples add up to.
+//! [`Amount`]: sums of samples.
 
 use std::ops::AddAssign;
 
-/// Sums of samples: those taken at a place, and those that were there or in what it called.
+/// Self and total of a place in the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Weight of the samples taken there.
+    /// Weight of samples at this place.
     pub own: u64,
-    /// Weight of those, and of the samples taken in what was called from there; each counts once.
+    /// Weight of samples at this place or in its callees. Each sample counts once.
     pub total: u64,
-    /// Number of samples taken there.
+    /// Number of samples at this place.
     pub own_samples: u64,
-    /// Number of samples taken there or in what was called from there.
+    /// Number of samples at this place or in its callees.
     pub total_samples: u64,
 }
 
@@ -25,7 +25,6 @@ impl AddAssign for Amount {
 }
 
 impl Amount {
-    /// Returns samples that were in a place, taken there or not.
     pub(crate) fn of(weight: u64, samples: u64, is_leaf: bool) -> Amount {
         Amount {
             own: if is_leaf { weight } else { 0 },

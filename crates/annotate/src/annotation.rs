@@ -1,4 +1,4 @@
-//! [`Annotation`]: a function's instructions and lines, with the samples of each.
+//! [`Annotation`]: a function's instructions and lines with their samples.
 
 use rprof_profile::address_hits::AddressHit;
 use rprof_records::BuildId;
@@ -7,118 +7,118 @@ use rustc_hash::FxHashMap;
 use crate::amount::Amount;
 use crate::disassembly::Flow;
 
-/// Function with its code, and the samples of each instruction.
+/// Function with its code and samples.
 ///
-/// Names and paths are those of the image: they may hold any character.
+/// Names and paths come from the image, so they may contain any character.
 #[derive(Clone, Debug)]
 pub struct Annotation {
-    /// Name, or where code without one lies.
+    /// Name, or the location of unnamed code.
     pub name: String,
-    /// Object, by path or as `[kernel.kallsyms]`.
+    /// Object: a path, or `[kernel.kallsyms]`.
     pub object: String,
-    /// Build-id of the object, if the recording has it.
+    /// Build ID of the object, if recorded.
     pub build_id: Option<BuildId>,
-    /// True if it was seen only where it was inlined into others: instructions are those of these calls.
+    /// True if the function exists only as inlined calls, which have the instructions.
     pub is_inlined: bool,
     /// Samples of the function.
     pub amount: Amount,
-    /// Contiguous pieces of code, by address.
+    /// Contiguous pieces of code, sorted by address.
     pub parts: Vec<Part>,
-    /// Paths of the source files that [places](Place) name.
+    /// Source paths, for [`LineKey::file`].
     pub files: Vec<Box<str>>,
-    /// Names of the functions that [places](Place) name.
+    /// Function names, for [`Place::function`].
     pub functions: Vec<Box<str>>,
-    /// Sentences on what a reader should know of the code shown.
+    /// Notes for readers about the shown code.
     pub notes: Vec<String>,
-    /// Samples, by the lookup addresses that they were at.
+    /// Samples by lookup address.
     pub(crate) hits: Vec<AddressHit>,
 }
 
 /// Contiguous code of a function.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Name of the code, which is another than the function's for what a compiler split off, or inlined elsewhere.
+    /// Name of the code. Split-off parts and inlining functions have other names than the function.
     pub name: String,
-    /// Address of its first byte, as listings of the image have it: SVMA; of the kernel and of JIT code, AVMA.
+    /// Address of the first byte: SVMA, or AVMA for the kernel and JIT code.
     pub start: u64,
     /// Machine code.
     pub bytes: Vec<u8>,
-    /// Instructions by address. Of a function that was inlined into this code, its own alone.
+    /// Instructions by address. For an inlined function, only its own instructions.
     pub instructions: Vec<Instruction>,
-    /// Loops with samples, the hottest first.
+    /// Loops with samples, hottest first.
     pub loops: Vec<Loop>,
-    /// Samples in it.
+    /// Samples in this part.
     pub amount: Amount,
 }
 
-/// Loop: the code between the target of a jump backward and the jump.
+/// Loop: the code from the target of a backward jump to the jump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// Address of its first instruction.
+    /// Address of the first instruction.
     pub start: u64,
-    /// Address of the jump backward.
+    /// Address of the backward jump.
     pub end: u64,
     /// Number of instructions.
     pub instructions: usize,
-    /// Samples taken in it.
+    /// Samples in the loop.
     pub amount: Amount,
 }
 
 /// Instruction with its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
-    /// Address, as [`Part::start`].
+    /// Address, in the address space of [`Part::start`].
     pub address: u64,
-    /// Address as frames of the profile have it.
+    /// Address, in the address space of profile frames.
     pub lookup: u64,
     /// Length in bytes.
     pub len: usize,
     /// Mnemonic and operands.
     pub text: String,
-    /// Target of the instruction, if it is a jump or a call.
+    /// Control flow after the instruction.
     pub flow: Flow,
-    /// Address of a jump's or call's target.
+    /// Target address of a jump or call.
     pub target: Option<u64>,
-    /// Function at the target, and the distance from its start in bytes, where the target is outside of this code.
+    /// Function and offset in bytes at the target, if that is outside of this code.
     pub target_name: Option<(Box<str>, u64)>,
     /// Samples.
     pub amount: Amount,
-    /// Places in the source, outermost first: in the function, and in each call inlined into the one before. Never empty.
+    /// Source places, outermost first: the function, then each inlined call. Never empty.
     pub places: Vec<Place>,
-    /// Index in `places` of the annotated function, 0 unless it was inlined.
+    /// Index in `places` of the annotated function: 0 unless it was inlined.
     pub own_place: usize,
 }
 
-/// Place in the source.
+/// Place in the source: function and line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Function: an index into [`Annotation::functions`].
+    /// Index into [`Annotation::functions`].
     pub function: u32,
-    /// Line, if it is known.
+    /// Line, if known.
     pub line: Option<LineKey>,
 }
 
 /// Line of a source file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineKey {
-    /// File: an index into [`Annotation::files`].
+    /// Index into [`Annotation::files`].
     pub file: u32,
-    /// Line, from 1.
+    /// 1-based line number.
     pub line: u32,
 }
 
-/// Line that inlined code counts for.
+/// Attribution of inlined code to lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inlined {
-    /// The line of the function from which it was called.
+    /// To the line of the call in the annotated function.
     #[default]
     CallSite,
-    /// The line on which it is written.
+    /// To the line of the inlined code itself.
     Definition,
 }
 
 impl Instruction {
-    /// Returns the line that its samples count for.
+    /// Returns the line to which its samples count.
     pub fn line(&self, inlined: Inlined) -> Option<LineKey> {
         let place = match inlined {
             Inlined::CallSite => self.places.get(self.own_place),
@@ -127,7 +127,7 @@ impl Instruction {
         place?.line
     }
 
-    /// Returns the places of the calls inlined into the annotated function here, outermost first.
+    /// Returns the calls inlined into the annotated function here, outermost first.
     pub fn inlined(&self) -> &[Place] {
         self.places.get(self.own_place + 1..).unwrap_or_default()
     }
@@ -139,8 +139,7 @@ impl Annotation {
         self.parts.iter().flat_map(|part| &part.instructions)
     }
 
-    /// Returns the samples of each line, by file and line. A sample whose stack is in a line several times counts once for its
-    /// total.
+    /// Returns the samples per line, sorted. In the total, each sample counts once per line.
     pub fn lines(&self, inlined: Inlined) -> Vec<(LineKey, Amount)> {
         let by_lookup = Lookups::of(self);
         let mut sums: FxHashMap<LineKey, Amount> = FxHashMap::default();
@@ -157,7 +156,7 @@ impl Annotation {
                 *sums.entry(*line).or_default() += amount;
             }
         }
-        // Lines without samples are lines of the function too.
+        // Includes lines without samples.
         for instruction in self.instructions() {
             if let Some(line) = instruction.line(inlined) {
                 sums.entry(line).or_default();
@@ -168,20 +167,20 @@ impl Annotation {
         lines
     }
 
-    /// Returns the name of a function that a place names.
+    /// Returns the function name of a place.
     pub fn function(&self, place: &Place) -> &str {
         self.functions
             .get(place.function as usize)
             .map_or("", |name| name)
     }
 
-    /// Returns the path of a file that a line is of.
+    /// Returns the file path of a line.
     pub fn file(&self, line: LineKey) -> &str {
         self.files.get(line.file as usize).map_or("", |path| path)
     }
 }
 
-/// Instructions by the addresses that frames have.
+/// Instructions sorted by lookup address.
 pub(crate) struct Lookups<'a> {
     instructions: Vec<&'a Instruction>,
 }
@@ -193,7 +192,6 @@ impl<'a> Lookups<'a> {
         Lookups { instructions }
     }
 
-    /// Returns the instruction that covers a lookup address.
     fn find(&self, address: u64) -> Option<&'a Instruction> {
         let behind = self.instructions.partition_point(|i| i.lookup <= address);
         let found = self.instructions.get(behind.checked_sub(1)?)?;
@@ -201,7 +199,6 @@ impl<'a> Lookups<'a> {
     }
 }
 
-/// Adds samples to the instructions that they were at.
 pub(crate) fn weigh(instructions: &mut [Instruction], hits: &[AddressHit]) {
     let at = |instructions: &[Instruction], address: u64| {
         let behind = instructions.partition_point(|i| i.lookup <= address);

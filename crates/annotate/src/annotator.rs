@@ -1,4 +1,4 @@
-//! [`Annotator`]: code and samples of a function, put together.
+//! [`Annotator`]: combines code and samples of a function.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,45 +15,45 @@ use crate::flow::loops;
 use crate::names::Names;
 use crate::subject::Subject;
 
-/// Longest piece of code that is shown, in bytes; of a longer one the beginning.
+/// Maximum length of a part, in bytes. Longer code is truncated.
 const MOST_CODE: u64 = 1 << 20;
 
-/// Most pieces of code of one function: one that was inlined may be anywhere.
+/// Maximum number of parts per function. Inlined functions have many.
 const MOST_PARTS: usize = 64;
 
 /// Annotates functions of a profile [with addresses](rprof_analysis::Options::addresses).
 #[derive(Debug)]
 pub struct Annotator<'a> {
-    /// Symbolizer with lines: see [`SymbolizerBuilder::lines`](rprof_symbols::SymbolizerBuilder::lines).
+    /// Symbolizer with lines: see
+    /// [`SymbolizerBuilder::lines`](rprof_symbols::SymbolizerBuilder::lines).
     pub symbolizer: &'a Symbolizer,
-    /// Images of the recordings that the profile was made of.
+    /// Code images of the profile's recordings.
     pub images: &'a [CodeImages<'a>],
-    /// Notation of instructions.
+    /// Assembly syntax.
     pub syntax: Syntax,
 }
 
-/// Cause for which a function is not annotated.
+/// Reason why a function cannot be annotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnnotateError {
-    /// The profile was made without addresses.
+    /// The profile has no addresses.
     #[error("the input has no addresses")]
     NoAddresses,
-    /// The image is not here, or not the one that was recorded.
+    /// The image is missing or differs from the recorded one.
     #[error("its code is not here: {0}")]
     NoImage(Reason),
-    /// A runtime compiled it, and nobody kept the code.
+    /// The code is JIT-compiled, and no jitdump has it.
     #[error("its code was made while the program ran, and there is no jitdump with it")]
     NoJitCode,
-    /// Instructions of its processor are not known.
+    /// No disassembler supports the processor.
     #[error("instructions of its processor (ELF machine {0}) are not known")]
     UnknownProcessor(u16),
-    /// No range of code is known for any of its addresses.
+    /// The function bounds are unknown for all of its addresses.
     #[error("where it begins and ends is not known")]
     NoBounds,
 }
 
-/// Piece of code, before it is decoded.
 struct Piece {
     name: String,
     code: Code,
@@ -63,7 +63,7 @@ impl Annotator<'_> {
     /// Annotates a function.
     ///
     /// # Errors
-    /// [`AnnotateError`].
+    /// Fails with [`AnnotateError`].
     pub fn annotate(
         &self,
         profile: &Profile,
@@ -112,7 +112,6 @@ impl Annotator<'_> {
         })
     }
 
-    /// Returns where the code of a subject is, in the first recording that has it.
     fn code_of_object(
         &self,
         profile: &Profile,
@@ -201,7 +200,6 @@ impl Annotator<'_> {
     }
 }
 
-/// Returns the samples of a subject.
 fn hits(profile: &Profile, event: usize, weight: WeighBy, subject: &Subject) -> Vec<AddressHit> {
     address_hits(profile, event, weight, |frame| {
         (subject.is_inlined || frame.inline_depth == 0)
@@ -209,7 +207,6 @@ fn hits(profile: &Profile, event: usize, weight: WeighBy, subject: &Subject) -> 
     })
 }
 
-/// Returns the addresses of all samples, ascending, each once.
 fn distinct(hits: &[AddressHit]) -> Vec<u64> {
     let mut addresses: Vec<u64> = hits
         .iter()
@@ -221,7 +218,6 @@ fn distinct(hits: &[AddressHit]) -> Vec<u64> {
     addresses
 }
 
-/// Source of a subject's code, and the notes on it.
 struct Image<'a> {
     symbolizer: &'a Symbolizer,
     images: &'a CodeImages<'a>,
@@ -250,7 +246,6 @@ impl Image<'_> {
         code.map_err(AnnotateError::NoImage)
     }
 
-    /// Returns the pieces of code in which addresses lie.
     fn pieces(
         &self,
         subject: &Subject,
@@ -260,7 +255,7 @@ impl Image<'_> {
         let pieces = match &self.code {
             ObjectCode::Jit { pid } => self.jit_pieces(*pid, subject, addresses),
             _ => {
-                // By start, so that each function is read once.
+                // Keyed by start, so that each function is read once.
                 let mut bounds: BTreeMap<u64, (u64, String)> = BTreeMap::new();
                 for (address, lookup) in addresses.iter().zip(self.look_up(addresses)) {
                     let Ok(frames) = lookup else { continue };
@@ -321,8 +316,8 @@ impl Image<'_> {
         pieces
     }
 
-    /// Gives each instruction its places in the source: the calls that were inlined there by look-up, and the line of the
-    /// innermost by the rows of the line table.
+    /// Sets the source places of each instruction: inlined calls from the symbolizer, the innermost
+    /// line from the line table.
     fn put_places(
         &self,
         code: &Code,
@@ -366,7 +361,7 @@ impl Image<'_> {
         }
     }
 
-    /// Names the functions to which jumps and calls lead out of this code.
+    /// Looks up the targets of jumps and calls outside of this code.
     fn name_targets(&self, code: &Code, instructions: &mut [Instruction]) {
         let end = code.svma.saturating_add(code.bytes.len() as u64);
         let is_out = |instruction: &Instruction| {

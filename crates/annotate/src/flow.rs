@@ -1,4 +1,4 @@
-//! Jumps within a function: the lanes in which their arrows are drawn, and the loops that they make.
+//! Jumps within a function: lanes for their arrows, and loops.
 
 use rustc_hash::FxHashSet;
 
@@ -6,28 +6,28 @@ use crate::amount::Amount;
 use crate::annotation::{Instruction, Loop};
 use crate::disassembly::Flow;
 
-/// Most lanes beside the instructions; arrows beyond that are left out.
+/// Maximum number of lanes. Arrows that need more are omitted.
 pub const MOST_LANES: usize = 6;
 
-/// Most loops that are told of.
+/// Maximum number of reported loops.
 const MOST_LOOPS: usize = 1_000;
 
-/// Most jumps that get an arrow: functions that generators wrote have thousands.
+/// Maximum number of jumps with an arrow. Generated functions have thousands.
 const MOST_ARROWS: usize = 2_000;
 
-/// Arrow from all jumps of a function to one target.
+/// Arrow from all jumps with the same target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// Index of the instruction that it leads to.
+    /// Index of the target instruction.
     pub target: usize,
     /// Indices of the jumps, ascending.
     pub sources: Vec<usize>,
-    /// Lane, 0 for the one next to the instructions.
+    /// Lane; 0 is next to the instructions.
     pub lane: usize,
 }
 
 impl Arrow {
-    /// Returns the indices of the first and the last instruction that it touches.
+    /// Returns the indices of its first and last instruction.
     pub fn span(&self) -> (usize, usize) {
         let first = self
             .sources
@@ -41,7 +41,7 @@ impl Arrow {
     }
 }
 
-/// Jumps within a list of instructions, as pairs of indices. The instructions are in order of their addresses.
+/// Iterates over jumps as pairs of indices. The instructions must be sorted by address.
 fn jumps(instructions: &[Instruction]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let sources = instructions.iter().enumerate();
     sources.filter_map(|(source, instruction)| {
@@ -53,7 +53,7 @@ fn jumps(instructions: &[Instruction]) -> impl Iterator<Item = (usize, usize)> +
     })
 }
 
-/// Makes the arrows, the shortest in the lanes next to the instructions.
+/// Computes the arrows. The shortest are in the lanes next to the instructions.
 pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
     let mut arrows: Vec<Arrow> = Vec::new();
     let mut all: Vec<(usize, usize)> = jumps(instructions).map(|(from, to)| (to, from)).collect();
@@ -73,7 +73,7 @@ pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
         (last - first, first)
     });
     arrows.truncate(MOST_ARROWS);
-    // By lane, the spans that are taken.
+    // Occupied spans of each lane.
     let mut lanes: Vec<Vec<(usize, usize)>> = Vec::new();
     arrows.retain_mut(|arrow| {
         let span = arrow.span();
@@ -96,10 +96,10 @@ pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
     arrows
 }
 
-/// Returns the loops in which samples were taken, the hottest first. Of loops within each other, the innermost comes first as
-/// long as it has most of what the outer one has.
+/// Returns the loops with samples, hottest first. An exception: the smallest loop with most of the
+/// hottest loop's samples comes first.
 pub fn loops(instructions: &[Instruction]) -> Vec<Loop> {
-    // Sums up to each instruction, so that a loop is a difference.
+    // Prefix sums: the samples of a loop are a difference.
     let mut sums = vec![(0u64, 0u64)];
     for instruction in instructions {
         let (weight, samples) = sums.last().copied().unwrap_or_default();
@@ -131,7 +131,7 @@ pub fn loops(instructions: &[Instruction]) -> Vec<Loop> {
         .filter(|found| found.amount.own > 0)
         .collect();
     loops.sort_by_key(|found| (u64::MAX - found.amount.own, found.instructions));
-    // Several jumps back to one place make one loop, the longest.
+    // Several backward jumps to one target form one loop, the longest.
     let mut starts = FxHashSet::default();
     loops.retain(|found| starts.insert(found.start));
     loops.truncate(MOST_LOOPS);
@@ -147,14 +147,13 @@ pub fn loops(instructions: &[Instruction]) -> Vec<Loop> {
     loops
 }
 
-/// Share of an outer loop's samples from which an inner one is what matters.
+/// Minimum share of the hottest loop's samples to be listed first.
 const NEARLY_ALL: f64 = 0.8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Instructions of one byte, each with its own weight; jumps by address.
     fn code(weights: &[u64], jumps: &[(usize, u64)]) -> Vec<Instruction> {
         let instruction = |(at, own): (usize, &u64)| {
             let jump = jumps.iter().find(|(from, _)| *from == at);

@@ -1,4 +1,4 @@
-//! Annotations for machines. The form is stable: fields are only ever added.
+//! Annotations as JSON. The format is stable: releases only add fields.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::sources::Sources;
 /// Functions of one event, for [`write()`].
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// Name of the event, safe to show.
+    /// Clean name of the event.
     pub event: &'a str,
     /// Unit of the weights: `ns`, the event's generic name, `events`.
     pub unit: &'a str,
@@ -22,11 +22,11 @@ pub struct Report<'a> {
     pub whole: u64,
     /// Number of all samples.
     pub samples: u64,
-    /// Promise of the event about addresses: see [`skid`](crate::skid).
+    /// Address precision of the event: see [`skid`](crate::skid).
     pub skid: &'a str,
     /// Functions.
     pub functions: &'a [Annotation],
-    /// Line that inlined code counts for.
+    /// Attribution of inlined code.
     pub inlined: Inlined,
 }
 
@@ -87,7 +87,7 @@ struct JsonInstruction<'a> {
     target_symbol: Option<Cow<'a, str>>,
     #[serde(flatten)]
     amount: JsonAmount,
-    /// Outermost first: the function, and the calls inlined into each other.
+    /// The function, then the inlined calls, outermost first.
     places: Vec<JsonPlace<'a>>,
 }
 
@@ -106,7 +106,7 @@ struct JsonLine<'a> {
     line: u32,
     #[serde(flatten)]
     amount: JsonAmount,
-    /// Text of the line, where the file may be read and is here.
+    /// Source text, if the file exists and may be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }

@@ -1,19 +1,19 @@
-//! Source and instructions of functions, with the samples of each line and instruction.
+//! Annotates functions: source lines and instructions with their samples.
 //!
-//! A profile [with addresses](rprof_analysis::Options::addresses), the images that it was made of and a symbolizer with lines go
-//! in; rows come out, which whoever shows them draws: [`text`] for a terminal, [`json`] for machines.
+//! The input is a profile [with addresses](rprof_analysis::Options::addresses), its images, and a
+//! symbolizer with lines. [`text`] writes the result for a terminal, [`json`] for programs.
 //!
 //! | item | is |
 //! |---|---|
-//! | [`subject::hottest`], [`subject::named`] | the functions of a profile to be annotated: [`Subject`] |
-//! | [`Annotator`] | makes an [`Annotation`] of a subject |
-//! | [`Annotation`] | parts of code with their [`Instruction`]s and [`Loop`]s, samples of each, and the lines' by [`Annotation::lines`] |
-//! | [`Instruction`] | address, text, samples, where it leads, and its [`Place`]s in the source: in the function, and in each call that was inlined |
-//! | [`Amount`] | self and total, as weight and as samples |
+//! | [`subject::hottest`], [`subject::named`] | select functions of a profile: [`Subject`] |
+//! | [`Annotator`] | creates the [`Annotation`] of a subject |
+//! | [`Annotation`] | code with [`Instruction`]s, [`Loop`]s, samples; [`Annotation::lines`] |
+//! | [`Instruction`] | address, text, samples, control flow, and its [`Place`]s in the source |
+//! | [`Amount`] | self and total, as weight and as number of samples |
 //! | [`flow::arrows`] | arrows of jumps, in lanes |
-//! | [`Sources`] | texts of source files, as far as they may be read |
-//! | [`skid`] | what the event promises about addresses |
-//! | [`disassembly`] | machine code to instructions, for each kind of processor |
+//! | [`Sources`] | texts of source files that may be read |
+//! | [`skid`] | precision of an event's addresses |
+//! | [`disassembly`] | disassemblers by processor |
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -42,9 +42,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Names, paths and lines of source are as hostile as the programs that they come from: what is written here is made safe to
-//! show, and who draws by other means cleans them ([`rprof_export::clean`]). Code is decoded up to a MiB at a time; images, debug
-//! information and source files are opened by the rules of `rprof-image`, `rprof-symbols` and [`sources`].
+//! Names, paths and source lines are untrusted. The output of this crate is sanitized; other front
+//! ends must call [`rprof_export::clean`]. The decoder reads at most 1 MiB of code at a time.
+//! `rprof-image`, `rprof-symbols` and [`sources`] define which images, debug information and source
+//! files may be opened.
 
 mod amount;
 mod annotation;

@@ -1,11 +1,10 @@
-//! [`Names`]: functions and files of places, each kept once.
+//! [`Names`]: deduplicated functions and files of places.
 
 use rprof_symbols::SourceLine;
 use rustc_hash::FxHashMap;
 
 use crate::annotation::{LineKey, Place};
 
-/// Functions and files of the places of one annotation.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     functions: Vec<Box<str>>,
@@ -15,7 +14,6 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Makes a place of a function and a line of it.
     pub(crate) fn place(&mut self, function: &str, line: Option<&SourceLine>) -> Place {
         let intern = |all: &mut Vec<Box<str>>, known: &mut FxHashMap<Box<str>, u32>, text: &str| {
             if let Some(id) = known.get(text) {
@@ -35,12 +33,10 @@ impl Names {
         }
     }
 
-    /// Returns the name of a function.
     pub(crate) fn function(&self, id: u32) -> &str {
         self.functions.get(id as usize).map_or("", |name| name)
     }
 
-    /// Returns the files and the functions.
     pub(crate) fn into_parts(self) -> (Vec<Box<str>>, Vec<Box<str>>) {
         (self.files, self.functions)
     }

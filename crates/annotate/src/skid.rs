@@ -1,9 +1,9 @@
-//! Promises of events about the addresses of their samples, in words.
+//! Address precision of events, in words.
 
 use rprof_profile::WeightUnit;
 
-/// Returns a sentence on how far a sample's address may be from the instruction that it stands for: by the unit of the event and
-/// the precision that it asked for (`precise_ip`).
+/// Describes how far samples may be from their instruction, by the event's unit and its requested
+/// precision (`precise_ip`).
 pub fn sentence(unit: &WeightUnit, precision: u8) -> &'static str {
     match (unit, precision) {
         (_, 1..) => "samples are at the instruction itself: the event is precise",

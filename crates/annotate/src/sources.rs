@@ -1,17 +1,18 @@
-//! [`Sources`]: the source files that debug information names, as far as they may be read.
+//! [`Sources`]: reads the source files that debug information names, if that is safe.
 //!
-//! The builder of a program chose these names, and a stranger's program may name `/etc/shadow`. One rule holds for terminal, page
-//! and TUI. A file below a folder that the reader named ([`Sources::add_root`], [`Sources::add_mapping`]) is read. Any other
-//! file must
+//! These names are untrusted: a hostile program may name `/etc/shadow`. Files below a folder that
+//! the user named ([`Sources::add_root`], [`Sources::add_mapping`]) are readable. Any other file
+//! must
 //!
-//! - have the name of source code (`SUFFIXES`), or lie where systems keep it ([`SYSTEM`]);
-//! - have no component that begins with a dot, except in well-known registries of packages (`REGISTRIES`);
+//! - have a source code suffix (`SUFFIXES`), or be in a system source folder ([`SYSTEM`]);
+//! - have no hidden path component, except in package registries (`REGISTRIES`);
 //! - be readable for the user who runs this program, without capabilities;
-//! - belong to that user or to root, and not be writable for everyone.
+//! - belong to that user or to root, and not be world-writable.
 //!
-//! Such a file is looked for at its path, and below the current folder by the end of its path. In any case it is a regular file
-//! of at most 8 MiB of text, and no link at the end of its path is followed. What is nowhere here may be fetched
-//! [remotely](RemoteSources).
+//! Such a file is searched at its path, and below the current folder by the end of its path. Every
+//! file must be a regular file with at most 8 MiB of text. Its last path component must not be a
+//! symbolic link. [`RemoteSources`] may provide missing files. The rule applies to terminal, page
+//! and TUI.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -21,13 +22,11 @@ use rprof_image::{FileView, OpenError, RegularFile};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 
-/// Longest source file that is read, in bytes.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Most files that are read.
 const MOST_FILES: usize = 1_000;
 
-/// Folders in which systems keep source files: what lies there is for everybody, whatever it is called.
+/// System folders of source files. Any file there is public.
 pub const SYSTEM: [&str; 4] = [
     "/usr/include",
     "/usr/src",
@@ -35,7 +34,7 @@ pub const SYSTEM: [&str; 4] = [
     "/usr/local/include",
 ];
 
-/// Folders with a hidden component in which package managers keep source files.
+/// Folders of package managers with a hidden component.
 const REGISTRIES: [&str; 8] = [
     ".cargo/registry",
     ".cargo/git",
@@ -47,7 +46,6 @@ const REGISTRIES: [&str; 8] = [
     ".julia/packages",
 ];
 
-/// Ends of the names of source files.
 const SUFFIXES: &[&str] = &[
     "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "c++", "h++", "ipp", "inl", "inc", "tcc",
     "tpp", "def", "cu", "cuh", "m", "mm", "s", "asm", "rs", "go", "f", "for", "f77", "f90", "f95",
@@ -58,54 +56,54 @@ const SUFFIXES: &[&str] = &[
 /// Text of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
-    /// Lines, without their ends. May hold any character but NUL and a line feed.
+    /// Lines, without line ends, NUL and line feeds. Otherwise unsanitized.
     pub lines: Vec<String>,
-    /// File that was read; `None` if it came from a server.
+    /// Path of the file; `None` if it came from a server.
     pub path: Option<PathBuf>,
 }
 
-/// Cause for which a source file is not shown.
+/// Reason why a source file is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceRefusal {
-    /// It is nowhere.
+    /// No such file.
     #[error("no such file here; --source-path says where sources are")]
     NoSuchFile,
-    /// The file does not have the name of source code.
+    /// The file has no source code suffix.
     #[error("its name is not one of source code; --source-path DIR allows it")]
     NotNamedLikeSource,
-    /// A component of its path begins with a dot, outside of the registries of package managers.
+    /// A path component begins with a dot, outside of package registries.
     #[error("it is in a hidden folder; --source-path DIR allows it")]
     Hidden,
-    /// It belongs to neither root nor the user who runs this program, or everyone may write to it.
+    /// The owner is neither root nor the user, or the file is world-writable.
     #[error("it belongs to another user; --source-path DIR allows it")]
     NotOurs,
-    /// It cannot be opened.
+    /// Opening failed.
     #[error("{0}")]
     NotOpened(OpenError),
-    /// It is longer than 8 MiB.
+    /// The file exceeds 8 MiB.
     #[error("it has more than 8 MiB")]
     TooLong,
-    /// It has a NUL in it.
+    /// The file contains a NUL.
     #[error("it is no text")]
     NotText,
-    /// Enough files were read.
+    /// The limit on the number of files is reached.
     #[error("too many files")]
     TooMany,
 }
 
-/// Source of files that this machine lacks, by build-id of the program and path in its debug information.
+/// Provider of missing files, by build ID and path in the debug information.
 pub trait RemoteSources {
-    /// Gets a file; `None` if it cannot be had.
+    /// Returns a file, or `None` if it is unavailable.
     fn source(&self, build_id: &BuildId, path: &str) -> Option<Vec<u8>>;
 }
 
 type Found = Result<Arc<SourceText>, SourceRefusal>;
 
-/// Source files, each read once.
+/// Cache of source files.
 #[derive(Default)]
 pub struct Sources<'a> {
-    /// Prefixes of paths, each with the folder that stands for it.
+    /// Path prefixes, each with its replacement folder.
     mappings: Vec<(String, PathBuf)>,
     roots: Vec<PathBuf>,
     current: Option<PathBuf>,
@@ -114,7 +112,7 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Makes the search that looks below the current folder, and where programs name what may be read.
+    /// Creates a cache that also searches below the current folder.
     pub fn new() -> Sources<'a> {
         Sources {
             current: std::env::current_dir().ok(),
@@ -122,18 +120,18 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Adds a folder below which files may be read: by their whole path there, or by the end of it.
+    /// Adds a folder with readable files, which match by whole path or by the end of the path.
     pub fn add_root(&mut self, folder: impl Into<PathBuf>) {
         self.roots.push(folder.into());
     }
 
-    /// Adds a folder that stands for a prefix of paths in debug information.
+    /// Replaces a prefix of paths in debug information with a folder.
     pub fn add_mapping(&mut self, prefix: &str, folder: impl Into<PathBuf>) {
         let prefix = prefix.trim_end_matches('/').to_owned();
         self.mappings.push((prefix, folder.into()));
     }
 
-    /// Requests what is nowhere on this machine.
+    /// Sets the provider of files that are missing on this machine.
     pub fn set_remote(&mut self, remote: &'a dyn RemoteSources) {
         self.remote = Some(remote);
     }
@@ -141,7 +139,7 @@ impl<'a> Sources<'a> {
     /// Finds the text of a file that the debug information of a program names.
     ///
     /// # Errors
-    /// [`SourceRefusal`].
+    /// Fails with [`SourceRefusal`].
     pub fn find(&mut self, path: &str, build_id: Option<&BuildId>) -> Found {
         let key = (path.to_owned(), build_id.copied());
         if let Some(known) = self.known.get(&key) {
@@ -188,14 +186,14 @@ impl<'a> Sources<'a> {
             }
         }
         let mut why = SourceRefusal::NoSuchFile;
-        // A relative path says nothing about where it begins.
+        // The base of a relative path is unknown.
         if path.is_absolute() {
             match named_by_program(&path, self.current.as_deref()) {
                 Err(refusal) => why = refusal,
                 found => return found,
             }
         }
-        // Built elsewhere: the same tree may be here, under another name. A file name alone says too little.
+        // The build may come from another copy of this tree. A file name alone is too weak a match.
         if let Some(current) = &self.current {
             let here = ends(&path, 2).map(|end| current.join(end));
             let mut found = here.map(|path| named_by_program(&path, Some(current)));
@@ -207,12 +205,11 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Returns what was found, unless there is no such file.
 fn if_there(found: Found) -> Option<Found> {
     (found != Err(SourceRefusal::NoSuchFile)).then_some(found)
 }
 
-/// Reads a file that only the program names. What leads to the current folder may be hidden: the reader stands there.
+/// Reads a file that only the program names. Components of the current folder may be hidden.
 fn named_by_program(path: &Path, current: Option<&Path>) -> Found {
     let is_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
     let suffix = path
@@ -227,7 +224,7 @@ fn named_by_program(path: &Path, current: Option<&Path>) -> Found {
         () => None,
     };
     if let Some(refusal) = refusal {
-        // A missing file is missing, whatever its name is.
+        // Reports a missing file as missing, whatever its name.
         return Err(match path.symlink_metadata() {
             Ok(_) => refusal,
             Err(_) => SourceRefusal::NoSuchFile,
@@ -248,7 +245,7 @@ fn named_by_program(path: &Path, current: Option<&Path>) -> Found {
     result
 }
 
-/// Returns true if a component of a path begins with a dot, where the path does not lead through a registry of packages.
+/// Returns true if a component is hidden, outside of package registries.
 fn is_hidden(path: &Path) -> bool {
     let starts_with_dot = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
     let parts: Vec<&OsStr> = path.iter().collect();
@@ -271,7 +268,7 @@ fn is_hidden(path: &Path) -> bool {
     false
 }
 
-/// Reads a file by its path below a folder, which it does not leave.
+/// Reads a file below a folder. The path cannot leave the folder.
 fn below(folder: &Path, path: &Path) -> Found {
     let view = FileView::beneath(folder);
     let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
@@ -311,7 +308,7 @@ fn text(bytes: &[u8], path: Option<PathBuf>) -> Found {
     Ok(Arc::new(SourceText { lines, path }))
 }
 
-/// Iterates over the ends of a path, the longest first, down to `least` components.
+/// Iterates over the path's ends, longest first, down to `least` components.
 fn ends(path: &Path, least: usize) -> impl Iterator<Item = PathBuf> + '_ {
     let parts: Vec<&OsStr> = path
         .components()
@@ -324,7 +321,7 @@ fn ends(path: &Path, least: usize) -> impl Iterator<Item = PathBuf> + '_ {
     (0..count).map(move |from| parts[from..].iter().collect())
 }
 
-/// Takes `.` and `..` out of a path by its words, as compilers put them in.
+/// Resolves `.` and `..` lexically, as compilers do.
 fn without_dots(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -344,7 +341,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// Makes a folder whose name does not begin with a dot.
     fn visible_folder() -> tempfile::TempDir {
         let mut builder = tempfile::Builder::new();
         builder.prefix("sources").tempdir().unwrap()
@@ -403,7 +399,7 @@ mod tests {
         assert!(matches!(link, SourceRefusal::NotOpened(_)), "{link:?}");
         let secret = find(&mut sources, &path("src/secret")).unwrap_err();
         assert_eq!(secret, SourceRefusal::NotNamedLikeSource);
-        // A private folder of the user's own, such as root's registry in a container.
+        // A private folder of the user, such as root's registry in a container.
         assert_eq!(find(&mut sources, &path("src/a/main.c")), Ok(2));
         let mut named = Sources::default();
         named.add_root(folder.path().join("src"));

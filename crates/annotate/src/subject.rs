@@ -1,4 +1,4 @@
-//! [`Subject`]: which function is annotated.
+//! [`Subject`]: a function to annotate.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use rprof_profile::{Function, FunctionId, ObjectId, Profile, WeighBy};
 
 use crate::amount::Amount;
 
-/// Function to annotate, of one object, with the parts that a compiler split off.
+/// Function to annotate: one object's code with the parts that a compiler split off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Name; `None` for code without one. May hold any character.
+    /// Name; `None` for unnamed code. May contain any character.
     pub name: Option<Box<str>>,
-    /// Object that its code lies in.
+    /// Object that contains its code.
     pub object: ObjectId,
-    /// Functions of the profile: it, and parts of it that have names of their own.
+    /// Functions of the profile: this one and its split-off parts.
     pub functions: Vec<FunctionId>,
-    /// True if it was seen only where it was inlined into others.
+    /// True if the function exists only as inlined calls.
     pub is_inlined: bool,
-    /// Sum of the samples in it.
+    /// Samples of the function.
     pub amount: Amount,
 }
 
-/// Returns the functions in whose code most samples were taken, until they have a share of all, at most `most` of them. As
-/// functions of code: what was inlined into one is part of it.
+/// Returns the hottest functions by self until they reach `share` of all samples, at most `most`.
+/// Inlined calls belong to the containing function.
 pub fn hottest(
     profile: &Profile,
     event: usize,
@@ -47,8 +47,8 @@ pub fn hottest(
     subjects
 }
 
-/// Returns the functions with a name, or whose name matches it as a [pattern](rprof_profile::pattern), the one with the most samples
-/// first: of those with code of their own, or else of those that were inlined everywhere.
+/// Returns the functions that match a name or [pattern](rprof_profile::pattern), hottest first. If
+/// none has own code, returns functions that exist only as inlined calls.
 pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Vec<Subject> {
     let is_it = |function: &Function| {
         (function.name.as_deref())
@@ -61,7 +61,7 @@ pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Ve
     subjects(profile, event, weight, is_it, true)
 }
 
-/// Returns whether a name is that of a part that a compiler split off a function: `sort.cold`, `sort.part.0`.
+/// Returns true for a split-off part's name: `sort.cold`, `sort.part.0`.
 fn is_part(name: &str, whole: &str) -> bool {
     let Some(rest) = name.strip_prefix(whole) else {
         return false;
@@ -71,14 +71,13 @@ fn is_part(name: &str, whole: &str) -> bool {
         .any(|mark| rest.starts_with(mark))
 }
 
-/// Returns the function that a part was split off, by name.
+/// Returns the name without the suffix of a split-off part.
 fn whole_of(name: &str) -> &str {
     let marks = [".cold", ".part", " [clone .cold", " [clone .part"];
     let cut = marks.iter().filter_map(|mark| name.find(mark)).min();
     cut.filter(|at| *at > 0).map_or(name, |at| &name[..at])
 }
 
-/// Sums up the wanted functions by name and object, the one with the most self first.
 fn subjects(
     profile: &Profile,
     event: usize,
@@ -101,7 +100,7 @@ fn subjects(
         }
     }
     let mut amounts = vec![Amount::default(); by_name.len()];
-    // By subject, the number of the entry that it counted last.
+    // Number of the last entry that each subject counted.
     let mut counted = vec![0; by_name.len()];
     let entries = profile.aggregated.iter().filter(|e| e.event == event);
     for (entry, count) in entries.zip(1..) {

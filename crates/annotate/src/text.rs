@@ -1,4 +1,4 @@
-//! Annotations as text: for a terminal, fitted to its width and coloured, or for a pipe.
+//! Annotations as text: coloured and fitted to a terminal, or plain for a pipe.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,48 +13,48 @@ use crate::sources::{SourceText, Sources};
 use crate::text_arrows::Lanes;
 use crate::text_rows::{cut, legible, shown, shown_width};
 
-/// Parts of a function that are shown.
+/// Content of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// Lines of source.
+    /// Source lines.
     Source,
     /// Instructions.
     Asm,
-    /// Instructions below the lines that they were compiled from.
+    /// Source lines with their instructions below.
     #[default]
     Both,
 }
 
-/// Base of the shares.
+/// Base of percentages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Base {
     /// All samples of the event, as in a report.
     #[default]
     Global,
-    /// Samples of the function: its self for self, its total for total. perf annotate shows the first.
+    /// Self or total of the function. perf annotate shows the former.
     Local,
 }
 
 /// Options of the text.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// Parts that are shown.
+    /// Content of the listing.
     pub by: By,
-    /// Line that inlined code counts for.
+    /// Attribution of inlined code.
     pub inlined: Inlined,
-    /// Base of the shares.
+    /// Base of the percentages.
     pub base: Base,
-    /// Name of the event, safe to show.
+    /// Clean name of the event.
     pub event: String,
     /// Weight of all samples of the event.
     pub whole: u64,
-    /// Show all lines and instructions; else those without samples are left out, but for some next to those that have.
+    /// Show all lines and instructions, not only those with samples and their neighbours.
     pub all: bool,
     /// Show the bytes of instructions.
     pub bytes: bool,
     /// Colour the shares.
     pub color: bool,
-    /// Width of the terminal in characters; `None` shows lines in full.
+    /// Width of the terminal in characters; `None` never truncates.
     pub width: Option<usize>,
 }
 
@@ -89,7 +89,6 @@ pub fn write(
     page.hottest_lines()
 }
 
-/// Returns the weights of which self and total are shares.
 fn bases(annotation: &Annotation, options: &TextOptions) -> (u64, u64) {
     match options.base {
         Base::Global => (options.whole, options.whole),
@@ -101,7 +100,6 @@ struct Page<'a> {
     annotation: &'a Annotation,
     options: &'a TextOptions,
     bases: (u64, u64),
-    /// By file of the annotation, its text.
     texts: Vec<Option<Arc<SourceText>>>,
     out: &'a mut dyn Write,
 }
@@ -185,7 +183,6 @@ impl Page<'_> {
         text.lines.get(index).map(String::as_str)
     }
 
-    /// Writes the lines of source with their samples, file by file.
     fn listing(&mut self) -> io::Result<()> {
         let lines = self.annotation.lines(self.options.inlined);
         if lines.is_empty() {
@@ -219,7 +216,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Returns the lines of a file from the first to the last of the function, where its text is here, or those that are known.
+    /// Returns the file's lines from the first to the last of the function. Without the file's
+    /// text, returns only the known ones.
     fn rows_of_file(&self, lines: &[(LineKey, Amount)]) -> Vec<(LineKey, Amount)> {
         let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else {
             return Vec::new();
@@ -228,7 +226,7 @@ impl Page<'_> {
             .texts
             .get(first.file as usize)
             .is_some_and(Option::is_some);
-        // Inlined functions may lie far apart in one file.
+        // Inlined functions may be far apart in one file.
         if !is_here || last.line - first.line > MOST_LINES {
             return lines.to_vec();
         }
@@ -276,7 +274,7 @@ impl Page<'_> {
             let margin = format!("{:28}{}", "", lanes.before(index));
             let has_gap = gap > 0;
             self.gap(&mut gap, &margin)?;
-            // Of a function that was inlined, what lies between its pieces is another's.
+            // Between the pieces of an inlined function is other code.
             let is_next =
                 last.is_none_or(|last| last.address + last.len as u64 == instruction.address);
             if !is_next && !has_gap && self.annotation.is_inlined {
@@ -303,7 +301,6 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Writes the line of source that the instructions below were compiled from.
     fn source_line(
         &mut self,
         line: Option<LineKey>,
@@ -359,7 +356,6 @@ impl Page<'_> {
         self.line(&text)
     }
 
-    /// Returns what was inlined at an instruction: the innermost call, and the line where it is written.
     fn inlined_text(&self, instruction: &Instruction) -> Option<String> {
         let place = instruction.inlined().last()?;
         let name = shorten(&clean(self.annotation.function(place)), NAME).into_owned();
@@ -382,7 +378,6 @@ impl Page<'_> {
         }
     }
 
-    /// Writes the hottest lines, in one line.
     fn hottest_lines(&mut self) -> io::Result<()> {
         let mut lines = self.annotation.lines(self.options.inlined);
         lines.sort_by_key(|(_, amount)| u64::MAX - amount.own);
@@ -403,14 +398,12 @@ impl Page<'_> {
     }
 }
 
-/// Most lines between the first and the last of a function that are shown as one piece.
+/// Maximum range of lines that is shown without gaps.
 const MOST_LINES: u32 = 5_000;
 
-/// Characters of a function's name beside an instruction.
 const NAME: usize = 60;
 
-/// Column from which inlined calls are told.
+/// Column of inlined calls.
 const INLINED_AT: usize = 76;
 
-/// Number of lines that are named in the end.
 const HOTTEST_LINES: usize = 5;

@@ -2,28 +2,26 @@
 
 use crate::flow::Arrow;
 
-/// Margin of a listing: a column for each lane.
+/// Margin of a listing: one column per lane.
 pub(crate) struct Lanes {
-    /// By instruction, and by lane from the outermost: what stands there.
+    /// Cells by instruction, then by lane, outermost first.
     cells: Vec<Vec<Cell>>,
     width: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cell {
-    /// A line comes from above, or goes on below.
+    /// A line continues above or below.
     up: bool,
     down: bool,
     /// A line leads to the instruction.
     right: bool,
-    /// The line from an outer lane passes.
+    /// A line from an outer lane passes.
     across: bool,
-    /// The instruction is the target.
     is_target: bool,
 }
 
 impl Lanes {
-    /// Draws the arrows beside a number of instructions.
     pub(crate) fn new(arrows: &[Arrow], count: usize) -> Lanes {
         let width = arrows.iter().map(|arrow| arrow.lane + 1).max().unwrap_or(0);
         let mut cells = vec![vec![Cell::default(); width]; count];
@@ -59,7 +57,6 @@ impl Lanes {
         Lanes { cells, width }
     }
 
-    /// Returns the margin beside an instruction.
     pub(crate) fn at(&self, index: usize) -> String {
         let Some(row) = self.cells.get(index).filter(|_| self.width > 0) else {
             return String::new();
@@ -75,7 +72,6 @@ impl Lanes {
         text
     }
 
-    /// Returns the margin above an instruction: lines that pass.
     pub(crate) fn before(&self, index: usize) -> String {
         let row = self.cells.get(index).filter(|_| self.width > 0);
         row.map_or_else(String::new, |row| {

@@ -1,21 +1,20 @@
-//! Rows of an annotation on a terminal: which are shown, and how they are made to fit.
+//! Selection and width of rows on a terminal.
 
 use rprof_export::clean::clean;
 
-/// Rows without samples that are shown beside those that have some.
+/// Number of rows without samples to show around those with samples.
 const CONTEXT: usize = 4;
 
-/// Fewest rows that are left out at once: a line that says so takes one as well.
+/// Minimum gap: the line that replaces the rows takes a row as well.
 const LEAST_GAP: usize = 3;
 
-/// Returns for each row whether it is shown: those with samples, and their neighbours.
 pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
     let mut shown = vec![all; is_hot.len()];
     for (at, _) in is_hot.iter().enumerate().filter(|(_, hot)| **hot) {
         let end = (at + CONTEXT + 1).min(shown.len());
         shown[at.saturating_sub(CONTEXT)..end].fill(true);
     }
-    // A gap of one or two rows is no gain.
+    // Fills gaps that are too small.
     let mut at = 0;
     while at < shown.len() {
         let hidden = shown[at..].iter().take_while(|shown| !**shown).count();
@@ -27,7 +26,7 @@ pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
     shown
 }
 
-/// Returns a line of source that is safe to show, with blanks for tabs.
+/// Sanitizes a source line and expands its tabs.
 pub(crate) fn legible(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     for c in line.chars() {
@@ -42,13 +41,13 @@ pub(crate) fn legible(line: &str) -> String {
     clean(&text).into_owned()
 }
 
-/// Returns the number of characters that a text shows: colours take none.
+/// Returns the printed width of a text, without colour codes.
 pub(crate) fn shown_width(text: &str) -> usize {
     let mut width = 0;
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
-            // Styles alone, which end in `m`: names hold no escape any more.
+            // The only escape sequences are styles, which end in `m`.
             '\x1b' => drop(chars.find(|c| *c == 'm')),
             _ => width += 1,
         }
@@ -56,7 +55,7 @@ pub(crate) fn shown_width(text: &str) -> usize {
     width
 }
 
-/// Cuts a text to a width, of which `…` takes the last character.
+/// Truncates a text to a width. `…` is its last character.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let mut out = String::new();
     let (mut left, mut is_style) = (width.saturating_sub(1), false);

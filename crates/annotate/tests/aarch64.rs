@@ -1,4 +1,4 @@
-//! Instructions of AArch64 beside llvm-objdump's, word by word.
+//! Compares the AArch64 disassembler with llvm-objdump, word by word.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -9,13 +9,13 @@ use rprof_testing::needs;
 
 const EM_AARCH64: u16 = 183;
 
-/// The C library of Debian's cross compilers.
+/// C library of Debian's cross compilers.
 const LIBC: &str = "/usr/aarch64-linux-gnu/lib/libc.so.6";
 
-/// Further libraries to compare, separated by colons, for runs by hand.
+/// More libraries to compare, separated by colons, for manual runs.
 const MORE: &str = "RPROF_AARCH64_LIBRARIES";
 
-/// Mnemonic and operands in a form that both ways of writing have: lower case, without spaces, and all numbers as decimals.
+/// Normalizes mnemonic and operands: lower case, no spaces, decimal numbers.
 fn canonical(text: &str) -> String {
     let text = text.split(" <").next().unwrap_or_default();
     let text = text.split("//").next().unwrap_or_default().trim();
@@ -62,10 +62,10 @@ fn value(digits: &str) -> String {
     }
 }
 
-/// The canonical form of what was decoded here, with addresses as numbers.
+/// Normalizes our text, with addresses as numbers.
 fn ours(found: &Decoded, word: u32) -> String {
     let last = found.text.rsplit_once([' ', ',']);
-    // Of branches, adr and adrp, and of loads relative to the instruction.
+    // Branches, adr and adrp, and PC-relative loads.
     let is_load = word & 0x3b00_0000 == 0x1800_0000;
     let is_address = found.target.is_some() || found.text.starts_with("adr") || is_load;
     match last.filter(|_| is_address) {
@@ -74,14 +74,14 @@ fn ours(found: &Decoded, word: u32) -> String {
     }
 }
 
-/// Returns true if two canonical forms are two spellings of an instruction.
+/// Returns true if two normalized texts are spellings of the same instruction.
 fn are_spellings(ours: &str, theirs: &str, word: u32) -> bool {
     let (mnemonic, operands) = ours.split_once(' ').unwrap_or_default();
     let (their_mnemonic, their_operands) = theirs.split_once(' ').unwrap_or_default();
     match (mnemonic, their_mnemonic) {
-        // Neither knows it.
+        // Unknown to both.
         (".inst", "<unknown>") => true,
-        // Numbers of 32 bits, with or without their sign.
+        // 32-bit numbers, signed or unsigned.
         ("mov", "mov") => {
             let number = |text: &str| {
                 let (register, number) = text.split_once(',')?;
@@ -89,13 +89,13 @@ fn are_spellings(ours: &str, theirs: &str, word: u32) -> bool {
             };
             operands.starts_with('w') && number(operands) == number(their_operands)
         }
-        // A hint that has a name, and one by its number.
+        // A hint by name or by number.
         ("xpaclri", "hint") => word == 0xd503_20ff,
-        // Operations of the system by their fields, or by name: those of caches and of address translation.
+        // System operations by fields or by name: caches, address translation.
         ("sys", "dc" | "ic" | "at" | "tlbi") => true,
-        // Registers of the system by their fields, or by name.
+        // System registers by fields or by name.
         ("mrs" | "msr", "mrs" | "msr") => mnemonic == their_mnemonic && operands.contains("s3_"),
-        // Indices of bytes are not scaled, whether or not that is said.
+        // Byte indices are not scaled, with or without an explicit `#0`.
         _ => mnemonic == their_mnemonic && operands.replace("xtw0]", "xtw]") == their_operands,
     }
 }
@@ -128,7 +128,7 @@ fn assert_agree(library: &str) {
         all += 1;
         unknown += usize::from(found.text.starts_with(".inst"));
         let (ours, mut theirs) = (ours(&found, word), canonical(text));
-        // A distance; here it is an address.
+        // Converts a distance to an address.
         if let Some((register, distance)) = theirs
             .strip_prefix("adr ")
             .and_then(|it| it.split_once(','))
@@ -145,7 +145,7 @@ fn assert_agree(library: &str) {
     assert!(objdump.wait().expect("llvm-objdump ends").success());
     assert!(all > 1000, "{all}");
     assert!(different.is_empty(), "{library}: {different:#?}");
-    // Those of SVE, of which the C library has a few functions.
+    // SVE words, in a few functions of the C library.
     assert!(unknown * 1000 < all, "{unknown} of {all}");
 }
 

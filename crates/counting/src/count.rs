@@ -1,28 +1,27 @@
-//! [`Count`]: one event's count in one or many places.
+//! [`Count`]: the count of one event, in one or several places.
 
 use rprof_perf_event::{ReadError, Reading};
 
-/// Share of the time below which nothing is extrapolated: a count that was taken for less than a twentieth of the time
-/// says little of the rest.
+/// Minimum share of the enabled time with counting. Below 5 %, extrapolation is too unreliable.
 pub const LEAST_SHARE: f64 = 0.05;
 
 /// Count of one event, summed over threads or CPUs.
 ///
-/// When more events want hardware counters than there are, the kernel lets them take turns. What was counted is then
-/// extrapolated, place by place, each by its own times; such a count is an estimate ([`is_exact`](Self::is_exact)).
+/// The kernel multiplexes events if they need too many hardware counters. Each place's count is
+/// then extrapolated from its own times, and the sum is an estimate ([`is_exact`](Self::is_exact)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Sum of what was counted.
+    /// Sum of the raw counts.
     pub raw: u64,
-    /// Sum of what was counted, extrapolated to the whole time for which the event was enabled.
+    /// Sum of the counts, extrapolated to the enabled time.
     pub estimate: u64,
-    /// Nanoseconds for which the event was enabled, summed over the places.
+    /// Enabled time in nanoseconds, summed over the places.
     pub enabled: u64,
-    /// Nanoseconds for which the event was on a counter, summed over the places.
+    /// Time on a counter in nanoseconds, summed over the places.
     pub running: u64,
-    /// Places where the event was enabled and never counted.
+    /// Number of places where the event was enabled but never ran.
     pub never_ran: u32,
-    /// First failure to read it in a place, which is missing in the sum.
+    /// First read error. The sum lacks its place.
     pub failure: Option<ReadError>,
 }
 
@@ -40,7 +39,7 @@ impl Count {
         self.raw = self.raw.wrapping_add(reading.value);
         self.enabled = self.enabled.saturating_add(enabled);
         self.running = self.running.saturating_add(running);
-        // Never enabled, as for a thread that slept: that is a count of zero.
+        // Never enabled, as for a thread that slept: a count of zero.
         match reading.scaled() {
             None if enabled == 0 => {}
             None => self.never_ran += 1,
@@ -48,19 +47,19 @@ impl Count {
         }
     }
 
-    /// Takes away what is counted elsewhere as well.
+    /// Subtracts a part that is counted separately.
     pub(crate) fn subtract(&mut self, part: &Count) {
         self.raw = self.raw.saturating_sub(part.raw);
         self.estimate = self.estimate.saturating_sub(part.estimate);
         self.enabled = self.enabled.saturating_sub(part.enabled);
         self.running = self.running.saturating_sub(part.running).min(self.enabled);
-        // Two counters that count the same are not started at the very same moment.
+        // Equal counters do not start at exactly the same time.
         if part.is_exact() && self.enabled.saturating_sub(self.running) < 1_000_000 {
             self.running = self.enabled;
         }
     }
 
-    /// Returns the share of its time for which the event was counted, 0 to 1; 1 if it was never enabled.
+    /// Returns the counted share of the enabled time; 1 if it was never enabled.
     pub fn share(&self) -> f64 {
         match self.enabled {
             0 => 1.0,
@@ -68,13 +67,13 @@ impl Count {
         }
     }
 
-    /// Returns true if everything was counted, and nothing is extrapolated or missing.
+    /// Returns true if nothing is extrapolated or missing.
     pub fn is_exact(&self) -> bool {
         self.running >= self.enabled && self.never_ran == 0 && self.failure.is_none()
     }
 
-    /// Returns the count, extrapolated where it has to be; `None` if the event was counted for too small a share of
-    /// the time ([`LEAST_SHARE`]), or could not be read.
+    /// Returns the count, extrapolated if necessary; `None` after read errors, or if the counted
+    /// share is below [`LEAST_SHARE`].
     pub fn value(&self) -> Option<u64> {
         let is_enough = self.share() >= LEAST_SHARE && self.failure.is_none();
         is_enough.then_some(self.estimate)
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn each_place_is_scaled_by_its_own_times() {
-        // Scaled together it would be 110 * 20 / 12 = 183.
+        // Scaling the sums would give 110 * 20 / 12 = 183.
         let count = sum(&[reading(100, 10, 10), reading(10, 10, 2)]);
         assert_eq!((count.raw, count.value()), (110, Some(150)));
         assert!(!count.is_exact() && count.exact().is_none());
@@ -120,7 +119,7 @@ mod tests {
         assert_eq!((slept.value(), slept.exact()), (Some(0), Some(0)));
         let starved = sum(&[reading(0, 10, 0)]);
         assert_eq!((starved.value(), starved.never_ran), (None, 1));
-        // One twentieth is the least that is extrapolated from.
+        // One twentieth is the limit for extrapolation.
         assert_eq!(sum(&[reading(7, 100, 4)]).value(), None);
         assert_eq!(sum(&[reading(7, 100, 5)]).value(), Some(140));
     }

@@ -5,14 +5,14 @@ use rprof_launch::{CgroupError, ExecError, LaunchError};
 use rprof_perf_event::{Errno, ErrnoText, OpenEventError};
 use std::sync::Arc;
 
-/// Failure to count.
+/// Counting error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountError {
-    /// The kernel refused an event, for a cause that all others share.
+    /// The kernel refused an event, for a reason that applies to all events.
     #[error("{0}")]
     Open(Arc<OpenEventError>),
-    /// A group that was asked for does not fit.
+    /// A requested group does not fit the counters.
     #[error(
         "the group with `{event}` cannot be counted together: {}. Ask for fewer events in it, or let it be split \
          (`{{…}}:W`)", ErrnoText(*errno)
@@ -20,33 +20,33 @@ pub enum CountError {
     GroupTooLarge {
         /// First event that did not fit.
         event: String,
-        /// The kernel's error number.
+        /// errno of the kernel.
         errno: Errno,
     },
-    /// The target has ended, or was never there.
+    /// The target has ended, or never existed.
     #[error("there is no {what} to count")]
     NoTarget {
-        /// Target, as `process 7`.
+        /// Description of the target, such as `process 7`.
         what: String,
     },
-    /// The command could not be prepared.
+    /// Preparing the command failed.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The command could not be executed.
+    /// Executing the command failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// CPUs that were asked for are not there.
+    /// A requested CPU does not exist.
     #[error(transparent)]
     Cpus(#[from] CpuListError),
-    /// A control group cannot be watched.
+    /// A control group cannot be monitored.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// An event could not be started or stopped.
+    /// Starting or stopping an event failed.
     #[error("cannot start or stop counting `{event}`: {}", ErrnoText(*errno))]
     Control {
-        /// The event.
+        /// Name of the event.
         event: String,
-        /// The kernel's error number.
+        /// errno of the kernel.
         errno: Errno,
     },
 }

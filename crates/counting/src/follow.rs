@@ -1,22 +1,21 @@
-//! Threads of a command, one by one.
+//! Separate counters for the threads of a command.
 //!
-//! An inherited counter adds up all threads, and nothing tells which had how much of it (`inherit_stat` was to, and
-//! the kernel has not written its records since threads drop their context before their events on exit). So threads
-//! are looked for in /proc while the command runs, and each gets counters of its own when it is seen. What it did before
-//! is in the whole and not in its part; it is shown as the rest.
+//! An inherited counter sums up all threads and cannot be split. (`inherit_stat` was meant for
+//! this, but exiting threads drop their context before their events, so the kernel never writes
+//! these records.) Therefore the session polls /proc for new threads, and opens counters for each.
+//! Earlier activity appears only in the rest.
 
 use rprof_launch::TargetThread;
 use rprof_launch::procfs::Procfs;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Time between two looks.
+/// Polling interval.
 pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
-/// Largest number of threads that get counters of their own.
+/// Maximum number of threads with separate counters.
 const MOST_THREADS: usize = 4096;
 
-/// Threads of a command that were seen.
 #[derive(Debug)]
 pub(crate) struct Follower {
     command: u32,
@@ -25,7 +24,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Begins with the first thread of a command.
+    /// Creates a follower that knows only the first thread.
     pub(crate) fn new(command: u32) -> Follower {
         let first = TargetThread {
             pid: command,
@@ -38,7 +37,7 @@ impl Follower {
         }
     }
 
-    /// Returns the threads that are new since the last look: of the command, and of all processes below it.
+    /// Returns the new threads of the command and its descendants since the last call.
     pub(crate) fn look(&mut self) -> Vec<TargetThread> {
         let mut processes = vec![self.command];
         let mut new = Vec::new();

@@ -1,4 +1,4 @@
-//! Counting sessions: how often events happen in a command, in what runs already, or on whole CPUs.
+//! Counting sessions: count events in a command, in running processes, or on whole CPUs.
 //!
 //! ```text
 //!   events, target --plan--> groups that fit --open--> counters for each place (thread or CPU)
@@ -6,21 +6,21 @@
 //!                              Table by CPU, core, … <--count-- Snapshot <--read at any time
 //! ```
 //!
-//! Nothing is sampled, and nothing waits for rings: a session opens, lets run, and reads.
+//! A session opens counters and reads them. It does not sample and needs no ring buffers.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`session`] | [`CountingSession`], [`SessionOptions`] |
-//! | [`snapshot`] | [`Snapshot`]: all counters at one moment; the difference of two |
-//! | [`count`] | [`Count`]: one event's count, with the share of the time for which it was counted |
+//! | [`snapshot`] | [`Snapshot`]: readings of all counters at one time; differences of two |
+//! | [`count`] | [`Count`]: count of one event, with the share of time for which it was counted |
 //! | [`table`] | [`Table`]: counts by CPU, core, socket, node or thread |
-//! | [`per`] | [`Per`]: which of these |
+//! | [`per`] | [`Per`]: granularity of a table |
 //! | [`mod@metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
-//! | [`notice`] | [`Notice`], [`EventState`]: what could not be had, and why |
+//! | [`notice`] | [`Notice`], [`EventState`]: limitations and their reasons |
 //! | [`error`] | [`CountError`] |
-//! | `follow` | threads of a command, one by one |
-//! | `plan` | groups: those that were asked for, and those that are made |
-//! | `open` | counters of one place, with steps down |
+//! | `follow` | counters for the threads of a command |
+//! | `plan` | groups of events |
+//! | `open` | counters of one place, with fallbacks |
 //! | `place_counter` | counter of one event in one place |
 //! | `places` | threads and CPUs of a target |
 //! | [`topology`] | [`Topology`]: cores, sockets and nodes of CPUs |

@@ -1,4 +1,4 @@
-//! [`Metric`]: what counts say together.
+//! [`Metric`]: ratios of counts.
 
 use crate::count::Count;
 use rprof_events::{Event, Modifiers};
@@ -7,32 +7,29 @@ use std::time::Duration;
 /// Unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetricUnit {
-    /// A plain number.
+    /// Dimensionless number.
     Plain,
-    /// A share: 0.01 is 1 %.
+    /// Share: 0.01 is 1 %.
     Share,
-    /// Billions a second.
+    /// Billions per second.
     Gigahertz,
 }
 
-/// Figure made of several counts of the same time.
+/// Ratio of counts over the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// Name, such as `instructions per cycle`.
     pub name: String,
-    /// Value in its unit.
     pub value: f64,
-    /// Unit of the value.
     pub unit: MetricUnit,
-    /// True if a count in it is extrapolated.
+    /// True if it is based on an extrapolated count.
     pub is_estimate: bool,
 }
 
 /// Event, with its count in one part of a target.
 pub type Counted<'a> = (&'a Event, Option<Count>);
 
-/// Pairs of events whose quotient is the share of something that went wrong: names of the quotient, of what went
-/// wrong, and of all. Cache events follow a rule of their own.
+/// Shares of failures: name, failures, all attempts. Cache events follow another rule.
 const SHARES: [(&str, &str, &str); 2] = [
     ("branches mispredicted", "branch-misses", "branches"),
     (
@@ -42,8 +39,8 @@ const SHARES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Slots of the pipeline by what became of them (Yasin, *A Top-Down Method for Performance Analysis*, ISPASS 2014,
-/// level 1), as the events of Intel's PMUs are called.
+/// Categories of pipeline slots and the names of Intel's events (Yasin, *A Top-Down Method for
+/// Performance Analysis*, ISPASS 2014, level 1).
 const TOP_DOWN: [(&str, &str); 4] = [
     ("top-down: retiring", "topdown-retiring"),
     ("top-down: bad speculation", "topdown-bad-spec"),
@@ -51,17 +48,17 @@ const TOP_DOWN: [(&str, &str); 4] = [
     ("top-down: back end bound", "topdown-be-bound"),
 ];
 
-/// Metric that can be asked for by a short name.
+/// Metric with a short name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedMetric {
-    /// Name to ask for it by.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Events that it is made of, as a list to be parsed.
+    /// Required events, as an event list.
     pub events: &'static str,
 }
 
 impl NamedMetric {
-    /// All of them.
+    /// All named metrics.
     pub const ALL: &'static [NamedMetric] = &[
         NamedMetric::new("cpus", "task-clock"),
         NamedMetric::new("ipc", "cycles,instructions"),
@@ -79,20 +76,20 @@ impl NamedMetric {
         NamedMetric { name, events }
     }
 
-    /// Returns the metric of this name.
+    /// Finds a metric by its name.
     pub fn find(name: &str) -> Option<&'static NamedMetric> {
         NamedMetric::ALL.iter().find(|metric| metric.name == name)
     }
 }
 
-/// Events of top-down analysis, as Intel's PMUs have them. The first has to lead the group.
+/// Events of top-down analysis on Intel's PMUs. `slots` must lead the group.
 pub const TOP_DOWN_EVENTS: &str =
     "{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:W";
 
-/// Returns the metrics that these counts allow. `wall`: the time over which they were counted.
+/// Computes the possible metrics. `wall` is the measured wall time.
 ///
-/// Both sides of a quotient have the same modifiers, and on processors with several kinds of cores are of the same
-/// kind: anything else would divide what has nothing to do with each other.
+/// Both sides of a ratio have the same modifiers and the same kind of core. Otherwise the ratio
+/// would be meaningless.
 pub fn metrics(counts: &[Counted<'_>], wall: Option<Duration>) -> Vec<Metric> {
     let known: Vec<Known<'_>> = counts.iter().filter_map(Known::of).collect();
     let mut found = Vec::new();
@@ -114,7 +111,7 @@ pub fn metrics(counts: &[Counted<'_>], wall: Option<Duration>) -> Vec<Metric> {
             instructions,
             Some(cycles),
         ));
-        // The clock runs in both modes.
+        // The clock runs in user and kernel mode.
         if let (Some(clock), true) = (
             processor_time(&known),
             cycles.modifiers.is_empty() && cycles.kind.is_empty(),
@@ -144,12 +141,12 @@ pub fn metrics(counts: &[Counted<'_>], wall: Option<Duration>) -> Vec<Metric> {
     found
 }
 
-/// Returns what share an event is part of, and of which event.
+/// Returns the name of a share, and the event of the whole.
 fn share_of(name: &str) -> Option<(String, String)> {
     if let Some((share, _, all)) = SHARES.iter().find(|(_, missed, _)| *missed == name) {
         return Some(((*share).to_owned(), (*all).to_owned()));
     }
-    // L1-dcache-load-misses of L1-dcache-loads, and alike for stores and prefetches.
+    // L1-dcache-load-misses of L1-dcache-loads; similarly for stores and prefetches.
     let all = name.strip_suffix("-misses")?;
     let plural = match all.ends_with("-prefetch") {
         true => format!("{all}es"),
@@ -164,7 +161,7 @@ fn top_down(known: &[Known<'_>]) -> Vec<Metric> {
         .filter_map(|(name, event)| Some((*name, known.iter().find(|k| k.name == *event)?)))
         .collect();
     let total: f64 = parts.iter().map(|(_, part)| part.value).sum();
-    // One of four alone is no share.
+    // The shares need all four counts.
     if parts.len() < TOP_DOWN.len() || total <= 0.0 {
         return Vec::new();
     }
@@ -179,11 +176,10 @@ fn top_down(known: &[Known<'_>]) -> Vec<Metric> {
         .collect()
 }
 
-/// Event with a count.
 struct Known<'a> {
     /// Name without PMU and modifiers.
     name: &'a str,
-    /// Kind of cores, `cpu_atom`; empty where there is one.
+    /// Kind of core, such as `cpu_atom`; empty if there is only one.
     kind: &'a str,
     modifiers: Modifiers,
     value: f64,
@@ -208,7 +204,7 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// Returns another event of the same kind of cores and with the same modifiers.
+    /// Finds another event with the same kind of core and modifiers.
     fn beside<'k>(&self, known: &'k [Known<'a>], name: &str) -> Option<&'k Known<'a>> {
         let is_same = |other: &&Known<'_>| {
             other.name == name && other.kind == self.kind && other.modifiers == self.modifiers
@@ -217,7 +213,6 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the processor time in nanoseconds.
 fn processor_time<'k, 'a>(known: &'k [Known<'a>]) -> Option<&'k Known<'a>> {
     known.iter().find(|known| known.name == "task-clock")
 }
@@ -314,7 +309,7 @@ mod tests {
         assert_eq!(of("cycles:u,instructions", &[full, full]), []);
         let found = of("cycles:u,instructions:u,task-clock", &[full, full, full]);
         let names: Vec<&str> = found.iter().map(|(name, ..)| &name[..]).collect();
-        // No frequency: the clock runs in the kernel too.
+        // No frequency: the clock includes kernel mode.
         assert_eq!(names, ["CPUs used", "instructions per cycle:u"]);
     }
 

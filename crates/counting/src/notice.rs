@@ -1,4 +1,4 @@
-//! [`Notice`] and [`EventState`]: what could not be had, and why.
+//! [`Notice`] and [`EventState`]: limitations of a session and their reasons.
 
 use rprof_perf_event::OpenEventError;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 /// State of an event in a session.
 #[derive(Clone, Debug, Default)]
 pub enum EventState {
-    /// It is counted in some place at least.
+    /// Counted in at least one place.
     Counted,
-    /// No place has been opened where it can be counted, such as the CPUs of its PMU.
+    /// No opened place can count it, for example because its PMU belongs to other CPUs.
     #[default]
     NoPlace,
     /// The kernel refused it.
     Refused(Arc<OpenEventError>),
-    /// It happens in the kernel only, which this user may not watch.
+    /// Happens only in the kernel, which this user may not monitor.
     KernelOnly {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
@@ -28,31 +28,31 @@ impl EventState {
     }
 }
 
-/// Difference between what was asked for and what is counted.
+/// Difference between the request and the actual counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Events are counted in user mode only, as this user may not watch the kernel.
+    /// Counts exclude the kernel, because this user may not monitor it.
     UserModeOnly {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
-    /// A group that may be split did not fit as one.
+    /// A weak group did not fit and was split.
     GroupSplit {
-        /// First event that is counted apart from those before it.
+        /// First event of the new part.
         event: String,
     },
-    /// Threads and processes that are started later are not counted for this event.
+    /// The event does not count later threads and processes.
     NotInherited {
-        /// The event.
+        /// Name of the event.
         event: String,
     },
-    /// The command was run several times for each result, so that no count had to be extrapolated.
+    /// The command ran several times per result, so that all counts are exact.
     RunInPasses {
         /// Number of runs.
         passes: usize,
     },
-    /// Threads were born faster than they could be attached to: some may be counted twice, or not.
+    /// Threads started too fast to attach. Some may be counted twice or not at all.
     ThreadsKeptComing,
 }
 

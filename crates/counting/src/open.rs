@@ -1,4 +1,4 @@
-//! Counters of one place, with steps down.
+//! Counters of one place, with fallbacks.
 
 use crate::places::{Place, Watched};
 use rprof_events::{Event, Modifiers};
@@ -6,18 +6,17 @@ use rprof_perf_event::{Builder, Errno, OpenEventError, PerfFd};
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
 use std::sync::Arc;
 
-/// Way in which all events of a session are opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) exclude_kernel: bool,
     pub(crate) exclude_user: bool,
     pub(crate) inherit: bool,
-    /// The exec of the command starts the events.
+    /// Start the events when the command calls exec.
     pub(crate) enable_on_exec: bool,
 }
 
 impl Settings {
-    /// Opens an event in a place; `None` if it is not for the CPU of the place.
+    /// Opens an event; `None` if it does not apply to the place's CPU.
     pub(crate) fn open(
         &self,
         event: &Event,
@@ -29,7 +28,7 @@ impl Settings {
             return Ok(None);
         }
         match self.try_open(event, place, leader) {
-            // PMUs that can leave nothing out refuse to leave out guests, which is the default.
+            // By default, events exclude guests. PMUs without exclusion refuse that.
             Err(error) if error.errno == Errno::INVAL && leaves_out_guests(event) => {
                 let all = event.clone().including_guests();
                 self.try_open(&all, place, leader).map_err(|_| error)
@@ -63,12 +62,11 @@ impl Settings {
         builder.open_fd(leader)
     }
 
-    /// Returns the attr of an event that is counted. Only leaders are started and stopped: the others count while
-    /// their leader does.
+    /// Returns the attr of a counter. Only group leaders start and stop.
     fn attr(&self, event: &Event, leads: bool) -> Attr {
         let mut attr = Attr::default();
         event.apply(&mut attr);
-        // What samples would hold, and letters for it, mean nothing here.
+        // Sampling settings do not apply to counters.
         attr.sample_type = SampleType::empty();
         attr.flags
             .remove(AttrFlags::PRECISE_IP_1 | AttrFlags::PRECISE_IP_2);
@@ -88,7 +86,7 @@ impl Settings {
         attr
     }
 
-    /// Describes an event with the sides that are really counted, `cycles:u`.
+    /// Describes an event with its effective modes, such as `cycles:u`.
     pub(crate) fn describe(&self, event: &Event) -> String {
         let named = event.modifiers();
         let all = named.is_empty();
@@ -111,10 +109,10 @@ fn leaves_out_guests(event: &Event) -> bool {
     event.kind().0 > EventKind::BREAKPOINT.0 && event.qualifiers().exclude_guest
 }
 
-/// Returns true for events that only the kernel makes happen on its own behalf: where its side is left out, their
-/// count is 0 whatever happens.
+/// Returns true for events that happen only in kernel context.
 pub(crate) fn is_kernel_only(event: &Event) -> bool {
-    /// `PERF_COUNT_SW_CONTEXT_SWITCHES`, `_CPU_MIGRATIONS` and `_CGROUP_SWITCHES` (`enum perf_sw_ids`).
+    /// `PERF_COUNT_SW_CONTEXT_SWITCHES`, `_CPU_MIGRATIONS` and `_CGROUP_SWITCHES` (`enum
+    /// perf_sw_ids`).
     const IN_THE_KERNEL: [u64; 3] = [3, 4, 11];
     event.kind() == EventKind::SOFTWARE && IN_THE_KERNEL.contains(&event.config())
 }
@@ -157,7 +155,7 @@ mod tests {
             ("cycles:u".into(), "cycles:u".into())
         );
         assert_eq!(settings().describe(&Event::cycles()), "cycles");
-        // Nothing would be left.
+        // No mode would remain.
         assert_eq!(named("cycles:k"), "cycles:k");
     }
 }

@@ -1,32 +1,32 @@
-//! [`Per`]: what has counts of its own.
+//! [`Per`]: granularity of counts.
 
-/// Way in which counts are kept apart.
+/// Granularity of counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Per {
-    /// Not at all: one sum.
+    /// One sum.
     #[default]
     All,
-    /// For each CPU.
+    /// By CPU.
     Cpu,
-    /// For each core, of which several CPUs may be threads.
+    /// By core. Hardware threads share a core.
     Core,
-    /// For each socket.
+    /// By socket.
     Socket,
-    /// For each memory node.
+    /// By memory node.
     Node,
-    /// For each thread.
+    /// By thread.
     Thread,
-    /// For each process.
+    /// By process.
     Process,
 }
 
 impl Per {
-    /// Returns true if threads of a command have to be followed one by one.
+    /// Returns true if a command's threads need separate counters.
     pub(crate) fn is_by_thread(self) -> bool {
         matches!(self, Per::Thread | Per::Process)
     }
 
-    /// Returns true if threads have to be counted on each CPU apart.
+    /// Returns true if threads need a separate counter on each CPU.
     pub(crate) fn is_by_cpu(self) -> bool {
         matches!(self, Per::Cpu | Per::Core | Per::Socket | Per::Node)
     }

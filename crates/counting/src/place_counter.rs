@@ -6,17 +6,16 @@ use rprof_perf_event::{PerfFd, Reading};
 /// Counter of one event in one place.
 #[derive(Debug)]
 pub(crate) struct PlaceCounter {
-    /// Index of the place.
     pub(crate) place: usize,
-    /// Number of the event.
     pub(crate) event: usize,
-    /// True for the leader of a group, and for an event in none.
+    /// True for group leaders and ungrouped events.
     pub(crate) leads: bool,
     pub(crate) fd: PerfFd,
 }
 
 impl PlaceCounter {
-    /// Reads the counter. `ran`: nanoseconds for which the place's thread ran on the place's CPU, where it has both.
+    /// Reads the counter. `ran` is the thread's time on the place's CPU, in nanoseconds, if the
+    /// place has both.
     pub(crate) fn read(&self, ran: Option<u64>) -> PlaceReading {
         PlaceReading {
             place: self.place,
@@ -26,11 +25,11 @@ impl PlaceCounter {
     }
 }
 
-/// Largest share by which the times of two counters of one place differ because they are not started at one moment.
+/// Maximum relative difference between counters of one place that start one after the other.
 const START_SLACK: f64 = 0.005;
 
-/// Corrects the times of a counter of a thread on one CPU: the kernel counts it as enabled while the thread runs on
-/// others, too. `ran`: nanoseconds for which the thread ran on this CPU; `None` for other counters.
+/// Corrects the enabled time of a counter for a thread on one CPU: the kernel includes the time on
+/// other CPUs. `ran` is the thread's time on this CPU, in nanoseconds, or `None`.
 fn on_its_cpu(reading: Reading, ran: Option<u64>) -> Reading {
     let (Some(ran), Some(running)) = (ran, reading.running) else {
         return reading;
@@ -57,7 +56,7 @@ mod tests {
             running: Some(running),
             ..Reading::default()
         };
-        // It ran here for 400 of 1000, and was counted for all of that, or for half of it.
+        // The thread ran here for 400 of 1000, and was counted for all or half of it.
         assert_eq!(on_its_cpu(reading(1000, 400), Some(400)), reading(400, 400));
         assert_eq!(on_its_cpu(reading(1000, 399), Some(400)), reading(399, 399));
         assert_eq!(on_its_cpu(reading(1000, 200), Some(400)), reading(400, 200));

@@ -1,4 +1,4 @@
-//! [`Place`]: a thread, a CPU or both, for which an event has a counter.
+//! [`Place`]: a thread, a CPU or both, where an event has a counter.
 
 use crate::error::CountError;
 use crate::per::Per;
@@ -7,7 +7,6 @@ use rprof_launch::{Cgroup, Target, TargetThread};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Thing that is watched in a place.
 #[derive(Clone, Debug)]
 pub(crate) enum Watched {
     Thread(TargetThread),
@@ -15,13 +14,12 @@ pub(crate) enum Watched {
     Cgroup(Arc<OwnedFd>),
 }
 
-/// Thing that is watched, and the CPU on which.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) watched: Watched,
-    /// `None`: on any.
+    /// CPU; `None` for any.
     pub(crate) cpu: Option<u32>,
-    /// A thread of a command, which is counted with the whole command as well.
+    /// True for a thread of a command. The whole command's counters include it.
     pub(crate) is_followed: bool,
 }
 
@@ -35,7 +33,6 @@ impl Place {
         }
     }
 
-    /// Returns the place of a thread of a command.
     pub(crate) fn followed(thread: TargetThread) -> Place {
         Place {
             watched: Watched::Thread(thread),
@@ -52,7 +49,7 @@ impl Place {
     }
 }
 
-/// Returns the CPUs on which threads are counted apart; `None` where they are counted on any.
+/// Returns the CPUs with separate counters for threads; `None` without separation.
 pub(crate) fn cpus_of_threads(per: Per, wanted: &[u32]) -> Result<Option<Vec<u32>>, CountError> {
     match per.is_by_cpu() || !wanted.is_empty() {
         true => Ok(Some(cpus::select(wanted)?)),
@@ -60,7 +57,6 @@ pub(crate) fn cpus_of_threads(per: Per, wanted: &[u32]) -> Result<Option<Vec<u32
     }
 }
 
-/// Returns the places of threads.
 pub(crate) fn of_threads(threads: &[TargetThread], cpus: Option<&[u32]>) -> Vec<Place> {
     let place = |thread: &TargetThread, cpu| Place {
         watched: Watched::Thread(*thread),
@@ -75,7 +71,7 @@ pub(crate) fn of_threads(threads: &[TargetThread], cpus: Option<&[u32]>) -> Vec<
     }
 }
 
-/// Returns the places of a target that is watched by CPU; `None` for one of threads.
+/// Returns the places of a target that is counted by CPU, or `None`.
 pub(crate) fn of_cpus(target: &Target, wanted: &[u32]) -> Result<Option<Vec<Place>>, CountError> {
     let groups = match target {
         Target::System => None,

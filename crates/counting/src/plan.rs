@@ -1,37 +1,35 @@
-//! Groups of events that are counted together: those that were asked for, and those that are made.
+//! Groups of events that are counted together: requested and automatic ones.
 //!
-//! Ratios such as instructions per cycle are right only if both were counted at the same time, and a group is on the
-//! counters as a whole or not at all. So hardware events that stand alone are put into groups, each filled up until
-//! the kernel says that it does not fit (it tries whether a group can be scheduled on an empty PMU); what is
-//! left makes the next group. Where there is more than one, the kernel lets them take turns.
+//! Ratios need counts over the same time, and the kernel schedules a group as a whole. Therefore
+//! single hardware events are grouped automatically. A group grows until the kernel refuses an
+//! event (it checks whether the group fits an empty PMU). The next event starts the next group. The
+//! kernel multiplexes several groups.
 
 use rprof_events::Event;
 use rprof_perf_event::{Errno, OpenEventError};
 use rprof_records::EventKind;
 
-/// Events that are to be counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Numbers of the events.
     pub(crate) events: Vec<usize>,
     pub(crate) origin: Origin,
 }
 
-/// Reason for a group.
+/// Origin of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The user asked for it, and has it whole or not at all.
+    /// Requested by the user; must not be split.
     Given,
-    /// The user asked for it, and lets it be split (`:W`).
+    /// Requested by the user; may be split (`:W`).
     Weak,
-    /// Made here, to be split where it has to be.
+    /// Created automatically; may be split.
     Made,
 }
 
-/// Returns the groups of a list of events.
+/// Groups a list of events.
 pub(crate) fn groups(events: &[Event]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    // Group that is being made, for each PMU.
+    // Growing group of each PMU.
     let mut open: Vec<(u64, usize)> = Vec::new();
     let mut given: Option<u32> = None;
     for (index, event) in events.iter().enumerate() {
@@ -67,21 +65,20 @@ pub(crate) fn groups(events: &[Event]) -> Vec<Group> {
     groups
 }
 
-/// Returns the number of the PMU with counters that events may share; `None` for events without such, and for those
-/// that are to have a counter for themselves.
+/// Returns the PMU whose counters the event can share with others. Pinned and exclusive events
+/// share none.
 fn shared_pmu(event: &Event) -> Option<u64> {
     let alone = event.qualifiers().pinned || event.qualifiers().exclusive;
     match event.kind() {
         _ if alone => None,
-        // The upper half names the kind of cores, where there are several.
+        // On hybrid processors, the upper half selects the kind of core.
         EventKind::HARDWARE | EventKind::HW_CACHE => Some(event.config() >> 32),
         EventKind::RAW => Some(0),
         _ => None,
     }
 }
 
-/// Returns the number of the PMU whose counters an event may have to share in turns; `None` for events that are counted
-/// by the kernel, of which there may be any number.
+/// Returns the PMU whose counters the event needs. The kernel counts some events without a counter.
 fn counters_of(event: &Event) -> Option<u64> {
     const BY_THE_KERNEL: [EventKind; 3] = [
         EventKind::SOFTWARE,
@@ -96,10 +93,10 @@ fn counters_of(event: &Event) -> Option<u64> {
     }
 }
 
-/// Sorts groups, by the numbers of their events, into passes, of which each has one group of a PMU at most.
+/// Distributes groups to passes with at most one group per PMU.
 pub(crate) fn passes(events: &[Event], groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut passes: Vec<Vec<usize>> = vec![Vec::new()];
-    // Groups of each PMU so far.
+    // Number of groups per PMU so far.
     let mut seen: Vec<(u64, usize)> = Vec::new();
     for group in groups {
         let of_group = group.iter().filter_map(|event| events.get(*event));
@@ -126,25 +123,22 @@ pub(crate) fn passes(events: &[Event], groups: &[Vec<usize>]) -> Vec<Vec<usize>>
     passes
 }
 
-/// Group as it was opened in one place.
 #[derive(Debug)]
 pub(crate) struct Opened<T> {
-    /// Counters, that of the leader first, with the numbers of their events.
+    /// Event indexes with counters, leader first.
     pub(crate) counters: Vec<(usize, T)>,
 }
 
-/// Result of opening a group in one place.
 #[derive(Debug)]
 pub(crate) struct Outcome<T> {
-    /// Groups that it became; none if no event of it is for this place.
+    /// Groups after splitting; empty if no event applies to this place.
     pub(crate) groups: Vec<Opened<T>>,
-    /// Events that the kernel refuses also by themselves.
+    /// Events that the kernel refuses even alone.
     pub(crate) refused: Vec<(usize, OpenEventError)>,
-    /// First event of each group but the first.
+    /// First event of each additional group.
     pub(crate) split_at: Vec<usize>,
 }
 
-/// Failure to open a group as one.
 #[derive(Debug)]
 pub(crate) struct DoesNotFit {
     /// First event that did not fit.
@@ -152,12 +146,12 @@ pub(crate) struct DoesNotFit {
     pub(crate) errno: Errno,
 }
 
-/// Opens a group in one place by `open`, which gets an event and the leader of its group, and answers `None` for an
-/// event that is not for this place.
+/// Opens a group in one place. `open` gets an event and its leader, and returns `None` if the event
+/// does not apply to this place.
 ///
-/// `spare`: somebody else holds a counter at all times (the NMI watchdog), which the kernel does not take into account
-/// when it tries whether a group fits. A full group would then never be on the counters, so its last event goes to
-/// the next one.
+/// `spare` means that the NMI watchdog occupies a counter. The kernel ignores it when it checks
+/// whether a group fits, so a full group would never be scheduled. Its last event moves to the next
+/// group.
 pub(crate) fn open_group<T>(
     group: &Group,
     spare: bool,
@@ -182,10 +176,10 @@ pub(crate) fn open_group<T>(
             outcome.refused.push((event, in_group));
             continue;
         }
-        // Refused in the group; is it by itself as well?
+        // Refused in the group. Try it alone.
         let counter = match open(event, None) {
             Ok(counter) => counter,
-            // The group itself holds what this one would need, such as the four breakpoints of x86.
+            // The group itself uses up the resource, such as x86's four breakpoints.
             Err(error) if group.origin == Origin::Given && error.errno == Errno::NOSPC => {
                 return Err(DoesNotFit {
                     event,

@@ -16,7 +16,7 @@ fn hardware_events_are_counted_together_and_others_alone() {
     let found = planned("cycles,page-faults,instructions,L1-dcache-loads,r1a8,task-clock");
     let made = |events: &[usize]| (events.to_vec(), Origin::Made);
     assert_eq!(found, [made(&[0, 2, 3, 4]), made(&[1]), made(&[5])]);
-    // What wants a counter for itself is not put with others.
+    // Exclusive events get their own group.
     assert_eq!(planned("cycles,instructions:D"), [made(&[0]), made(&[1])]);
 }
 
@@ -42,15 +42,14 @@ fn refusal(errno: Errno) -> OpenEventError {
     )
 }
 
-/// PMU with this many counters, on which groups are tried as by the kernel.
+/// PMU with this many counters, which checks groups like the kernel.
 struct FakePmu {
     counters: usize,
-    /// Members of each group, by its leader.
+    /// Size of each group, by leader.
     groups: RefCell<Vec<usize>>,
     missing: Option<usize>,
 }
 
-/// Open event of a [`FakePmu`].
 struct Counter {
     group: usize,
     alive: Rc<Cell<bool>>,
@@ -131,7 +130,7 @@ fn groups_are_filled_until_they_do_not_fit() {
 fn a_counter_is_left_to_the_watchdog() {
     let found = FakePmu::new(3).opened(&group(4, Origin::Made), true);
     assert_eq!(found, [vec![0, 1], vec![3, 2]]);
-    // A PMU of one counter has none to leave.
+    // A PMU with one counter has none to spare.
     assert_eq!(
         FakePmu::new(1).opened(&group(2, Origin::Made), true),
         [[0], [1]]
@@ -150,7 +149,7 @@ fn a_group_that_must_be_whole_is_an_error_when_it_does_not_fit() {
 
 #[test]
 fn a_group_that_must_be_whole_is_an_error_when_it_takes_what_its_last_event_needs() {
-    // Breakpoints are the kernel's to give, in groups or not.
+    // The kernel limits breakpoints inside and outside of groups.
     let given = Cell::new(0);
     let four_at_most = |_: usize, _: Option<&usize>| {
         given.set(given.get() + 1);

@@ -1,4 +1,4 @@
-//! [`Snapshot`]: all counters at one moment.
+//! [`Snapshot`]: readings of all counters at one time.
 
 use crate::per::Per;
 use crate::places::Place;
@@ -7,42 +7,39 @@ use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};
 use std::sync::Arc;
 
-/// Reading of one event in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlaceReading {
-    /// Index of the place.
     pub(crate) place: usize,
-    /// Number of the event.
     pub(crate) event: usize,
     pub(crate) reading: Result<Reading, ReadError>,
 }
 
-/// Readings of all counters of a session at one moment, since it began.
+/// Readings of all counters of a session at one time, since its start.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) events: usize,
     pub(crate) places: Arc<Vec<Place>>,
     pub(crate) topology: Arc<Topology>,
-    /// By event: its counter shows a level, and no sum.
+    /// By event: true if its counter shows a level instead of a sum.
     pub(crate) levels: Arc<[bool]>,
     pub(crate) readings: Vec<PlaceReading>,
 }
 
 impl Snapshot {
-    /// Returns what was counted from an earlier snapshot of the same session to this one.
+    /// Returns the counts since an earlier snapshot of the same session.
     ///
-    /// Counters are not reset for that: a reset leaves the counts of threads that have ended as they are, and what
-    /// happens between reading and reset would be lost.
+    /// Counters are not reset: a reset does not clear the counts of ended threads, and loses events
+    /// between reading and reset.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         let mut readings = self.readings.clone();
-        // Counters are read in the same order each time.
+        // Counters are always read in the same order.
         for (now, before) in readings.iter_mut().zip(&earlier.readings) {
             let is_level = self.levels.get(now.event).is_some_and(|level| *level);
             if let (Ok(now), Ok(before)) = (&mut now.reading, before.reading) {
                 let level = now.value;
                 *now = now.since(&before);
                 if is_level {
-                    // What it shows at the end: a difference would be none, or below zero.
+                    // Keeps the final level: a difference would be 0 or negative.
                     now.value = level;
                 }
             }
@@ -53,8 +50,8 @@ impl Snapshot {
         }
     }
 
-    /// Puts together the counts of several runs of one command, each of which counted some of `events` events: their
-    /// numbers, and the run's counts.
+    /// Combines runs of a command, each with its event indexes and counts. `events` is the total
+    /// number of events.
     pub fn joined(events: usize, passes: Vec<(Vec<usize>, Snapshot)>) -> Snapshot {
         let mut joined = Snapshot {
             events,
@@ -80,7 +77,7 @@ impl Snapshot {
         joined
     }
 
-    /// Adds up the readings by parts of the target.
+    /// Sums up the readings by part of the target.
     pub fn table(&self, per: Per) -> Table {
         let mut table = Table::new(self.events);
         let is_command = self.places.iter().any(|place| place.is_followed);
@@ -91,7 +88,7 @@ impl Snapshot {
         } in &self.readings
         {
             let place = self.places.get(*place);
-            // The whole command has these counts, too.
+            // The counts of the whole command include these.
             if let Some(place) = place.filter(|place| per.is_by_thread() || !place.is_followed) {
                 table.add(
                     part_of(place, per, &self.topology, is_command),
@@ -140,7 +137,7 @@ mod tests {
         let table = second.since(&first).table(Per::Cpu);
         let count = |cpu| table.count(Part::Cpu(cpu), 0).unwrap();
         assert_eq!((count(0).exact(), count(0).enabled), (Some(4), 10));
-        // Nothing ran there: zero, and not "not counted".
+        // Nothing ran there: the count is zero, not missing.
         assert_eq!(count(1).exact(), Some(0));
         assert_eq!(second.table(Per::All).count(Part::All, 0).unwrap().raw, 16);
     }

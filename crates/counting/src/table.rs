@@ -7,25 +7,25 @@ use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};
 use std::collections::BTreeMap;
 
-/// Part of a target that has counts of its own.
+/// Part of a target with separate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Everything.
+    /// The whole target.
     All,
-    /// A CPU.
+    /// CPU number.
     Cpu(u32),
-    /// A core of a socket.
+    /// Core of a socket.
     Core {
-        /// Number of the socket.
+        /// Socket number.
         socket: u32,
-        /// Number of the core, that of the die in the upper half.
+        /// Core number, with the die number in the upper half.
         core: u32,
     },
-    /// A socket.
+    /// Socket number.
     Socket(u32),
-    /// A memory node.
+    /// Memory node.
     Node(u32),
-    /// A thread.
+    /// Thread.
     Thread {
         /// Process id.
         pid: u32,
@@ -34,12 +34,11 @@ pub enum Part {
     },
     /// All threads of a process.
     Process(u32),
-    /// All of a command that was not counted by thread: what threads did before they were seen, and those that were
-    /// never seen.
+    /// Counts of a command outside of thread counters: threads before, or without, discovery.
     Rest,
 }
 
-/// Counts of all events, for each part of the target.
+/// Counts of all events by part of the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     events: usize,
@@ -54,7 +53,6 @@ impl Table {
         }
     }
 
-    /// Adds a reading of an event in a place.
     pub(crate) fn add(&mut self, part: Part, event: usize, reading: Result<Reading, ReadError>) {
         let events = self.events;
         let row = self.rows.entry(part).or_insert_with(|| vec![None; events]);
@@ -63,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Takes the counts of threads from those of the whole command, which remain as the rest.
+    /// Subtracts the threads from the whole command. The difference becomes the rest.
     pub(crate) fn take_apart(&mut self) {
         let Some(mut rest) = self.rows.remove(&Part::All) else {
             return;
@@ -77,18 +75,17 @@ impl Table {
         self.rows.insert(Part::Rest, rest);
     }
 
-    /// Returns the parts, in order.
+    /// Iterates over the parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         self.rows.keys().copied()
     }
 
-    /// Returns the count of an event, by its number, in a part; `None` if it is not counted there.
+    /// Returns the count of an event in a part; `None` if not counted there.
     pub fn count(&self, part: Part, event: usize) -> Option<Count> {
         *self.rows.get(&part)?.get(event)?
     }
 }
 
-/// Returns the part that a place belongs to.
 pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology, is_command: bool) -> Part {
     let by_cpu = |of: fn(crate::topology::CpuPlace) -> Part| match place.cpu {
         Some(cpu) => of(topology.place(cpu)),
@@ -104,7 +101,7 @@ pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology, is_command: 
         Per::Socket => by_cpu(|at| Part::Socket(at.socket)),
         Per::Node => by_cpu(|at| Part::Node(at.node)),
         Per::Thread | Per::Process => match place.thread() {
-            // A command is counted as a whole beside its threads.
+            // A command also has counters for all threads together.
             Some(_) if is_command && !place.is_followed => Part::All,
             Some(thread) if per == Per::Process => Part::Process(thread.pid),
             Some(thread) => Part::Thread {

@@ -6,27 +6,27 @@ use std::path::Path;
 /// Folder of CPUs in sysfs (`Documentation/admin-guide/cputopology.rst`).
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Place of one CPU in the machine.
+/// Position of a CPU in the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuPlace {
-    /// Number of the CPU.
+    /// CPU number.
     pub cpu: u32,
-    /// Number of the socket (`physical_package_id`).
+    /// Socket number (`physical_package_id`).
     pub socket: u32,
-    /// Number of the core within its socket. Threads of one core share it.
+    /// Core number within its socket. Hardware threads share it.
     pub core: u32,
-    /// Number of the memory node.
+    /// Memory node number.
     pub node: u32,
 }
 
-/// Places of CPUs. What sysfs does not say is 0.
+/// Positions of CPUs. Unknown numbers are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     places: Vec<CpuPlace>,
 }
 
 impl Topology {
-    /// Reads the places of these CPUs.
+    /// Reads the positions of these CPUs.
     pub fn read(cpus: &[u32]) -> Topology {
         Topology::read_below(Path::new(CPUS), cpus)
     }
@@ -36,12 +36,12 @@ impl Topology {
             let folder = folder.join(format!("cpu{cpu}"));
             let number = |name: &str| -> u32 {
                 let text = fs::read_to_string(folder.join("topology").join(name));
-                // Where there is none, some kernels say -1.
+                // Some kernels report a missing number as -1.
                 text.ok()
                     .and_then(|text| text.trim().parse().ok())
                     .unwrap_or(0)
             };
-            // Dies of a socket number their cores anew.
+            // Core numbers restart in each die of a socket.
             let core = (number("die_id") << 16) | (number("core_id") & 0xffff);
             CpuPlace {
                 cpu: *cpu,
@@ -55,7 +55,7 @@ impl Topology {
         }
     }
 
-    /// Returns the place of a CPU; one with its number and zeros if it was not asked for.
+    /// Returns the position of a CPU; zeros if it was not read.
     pub fn place(&self, cpu: u32) -> CpuPlace {
         let known = self.places.iter().find(|place| place.cpu == cpu);
         known.copied().unwrap_or(CpuPlace {
@@ -65,7 +65,7 @@ impl Topology {
     }
 }
 
-/// Returns the node that a CPU's folder links to, as `node1`.
+/// Returns the node that a CPU's folder links to as `node1`.
 fn node_of(folder: &Path) -> u32 {
     let names = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut nodes = names.filter_map(|entry| {
@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(place(0), place(1));
         assert_eq!(place(2), (1, (1 << 16) | 4, 1));
-        // A CPU without files, and one that was not asked for.
+        // A CPU without files, and one that was not read.
         assert_eq!((place(3), place(9)), ((0, 0, 0), (0, 0, 0)));
     }
 }

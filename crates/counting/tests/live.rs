@@ -1,4 +1,4 @@
-//! Counting on this kernel.
+//! Counting on the running kernel.
 
 use rprof_counting::{CountError, CountingSession, EventState, Part, Per, SessionOptions};
 use rprof_events::Event;
@@ -7,10 +7,10 @@ use rprof_perf_event::Limits;
 use rprof_testing::skip;
 use std::time::Duration;
 
-/// Time within which everything here ends, unless something hangs.
+/// Timeout of each test step.
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
-/// Returns false, and says so, where this user may not count the kernel's side of his own programs.
+/// Returns false, and reports a skip, if this user may not count kernel mode of own programs.
 fn may_count() -> bool {
     let limits = Limits::read();
     let may = is_root() || limits.paranoid.is_none_or(|level| level <= 1);
@@ -52,11 +52,11 @@ fn a_command_is_counted_with_all_that_it_starts() {
             .count(Part::All, event)
             .and_then(|count| count.exact())
     };
-    // Each program has some pages of its own to fault in.
+    // Each program faults in some pages of its own.
     assert!(exact(0).unwrap() > 0 && exact(1).unwrap() > 4 * 20);
     assert_eq!(exact(2), Some(0));
     let usage = session.usage().unwrap();
-    // Both are of the same processes; a fault that fails is in one of them only.
+    // Both cover the same processes. Only one includes failed faults.
     assert!(2 * (usage.minor_faults + usage.major_faults) >= exact(1).unwrap());
 }
 
@@ -96,7 +96,7 @@ fn an_interval_is_what_happened_in_it() {
     if !may_count() {
         return;
     }
-    // Counts of this very thread, over what it does between two readings.
+    // Counts this thread's events between two readings.
     let mut own = options("page-faults");
     own.target = Target::Threads(vec![std::process::id()]);
     let mut session = match CountingSession::attach(&own) {
@@ -121,7 +121,7 @@ fn what_the_machine_lacks_is_told_and_the_rest_is_counted() {
     if !may_count() {
         return;
     }
-    // A type of PMU that no kernel has.
+    // A PMU type that no kernel has.
     let mut session =
         CountingSession::launch(&options("{page-faults,99999:1}"), &shell("exit 0")).unwrap();
     session.start().unwrap();
@@ -141,7 +141,7 @@ fn what_the_machine_lacks_is_told_and_the_rest_is_counted() {
 #[test]
 fn a_target_that_is_not_there_is_an_error() {
     let mut gone = options("dummy");
-    // Above the largest number that a process can have (proc_sys_kernel(5), pid_max).
+    // Above the largest process id (proc_sys_kernel(5), pid_max).
     gone.target = Target::Processes(vec![1 << 22 | 1]);
     assert!(matches!(
         CountingSession::attach(&gone),

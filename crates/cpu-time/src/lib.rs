@@ -1,7 +1,7 @@
-//! CPU time of a recording: what was used, beside what samples stand for.
+//! CPU time of a recording: the time used, and the time that its samples represent.
 //!
-//! A recorder measures it and notes it in its file ([`CpuTime::notes`]); a reader takes it from there
-//! ([`CpuTime::from_notes`]), and a verdict compares the two.
+//! The recorder writes both to the file ([`CpuTime::notes`]). A reader decodes them
+//! ([`CpuTime::from_notes`]) and compares them.
 //!
 //! ```
 //! use rprof_cpu_time::CpuTime;
@@ -29,53 +29,53 @@ use std::time::Duration;
 /// Prefix of the keys of notes.
 const PREFIX: &str = "cpu.";
 
-/// CPU time of what was recorded: what was used, beside what samples stand for. Both are of the whole recording,
-/// whatever samples are looked at.
+/// CPU time used by the workload, and CPU time that its samples represent, over the whole
+/// recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// CPU time used while samples were taken, as the kernel accounted for it.
+    /// CPU time used during sampling, as the kernel accounts it.
     pub used: Duration,
-    /// CPU time that samples stand for, those that were lost afterwards included; `None` where user or
-    /// kernel are left out, or several events are sampled.
+    /// CPU time that the samples represent, including lost samples. `None` if user or kernel mode
+    /// is excluded, or if several events are sampled.
     pub sampled: Option<Duration>,
-    /// Time between two samples of a thread that runs.
+    /// Sampling period of a running thread.
     pub period: Duration,
-    /// Wall time for which samples were taken; `None` where whole CPUs were watched, which do not wait, or where
-    /// something could run unseen meanwhile.
+    /// Wall time of the sampling. `None` for whole CPUs, which never wait, or if threads could run
+    /// unseen.
     pub wall: Option<Duration>,
-    /// Threads and processes that were started meanwhile.
+    /// Number of threads and processes started during sampling.
     pub tasks: u64,
-    /// Time for which threads could run and had no CPU, all of them together; `None` where that is not known.
+    /// Time that threads were runnable without a CPU, summed over all threads. `None` if unknown.
     pub waiting: Option<Duration>,
-    /// Time for which the control group of what was recorded had used up its quota of CPU time; `None` where that is not known.
+    /// Time that the workload's cgroup was throttled by its CPU quota. `None` if unknown.
     pub throttled: Option<Duration>,
 }
 
-/// Time for which nothing ran, by the reason for that.
+/// Wall time when no thread ran, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffCpuTime {
-    /// Something could run and had no CPU.
+    /// A thread was runnable but had no CPU.
     pub waiting: Duration,
-    /// Everything slept.
+    /// All threads slept.
     pub asleep: Duration,
 }
 
 impl CpuTime {
-    /// Returns the share of the CPU time used that samples stand for, from 0 to 1.
+    /// Returns the share of the used CPU time that samples represent, from 0 to 1.
     pub fn sampled_share(&self) -> Option<f64> {
         let share = self.sampled?.as_secs_f64() / self.used.as_secs_f64();
         share.is_finite().then_some(share.min(1.0))
     }
 
-    /// Returns the share of the wall time for which nothing ran, from 0 to 1, or less than there was: what ran on
-    /// two CPUs at once is counted twice.
+    /// Returns the share of wall time without a running thread, from 0 to 1. Time on two CPUs
+    /// counts twice, so it is a lower bound.
     pub fn idle_share(&self) -> Option<f64> {
         let busy = self.used.as_secs_f64() / self.wall?.as_secs_f64();
         busy.is_finite().then_some((1.0 - busy).max(0.0))
     }
 
-    /// Returns the wall time for which nothing ran, divided into waiting for a CPU and sleep; `None` where that is not known. Where
-    /// several threads waited at the same time there is less sleep in it than there was.
+    /// Splits the idle wall time into waiting for a CPU and sleep; `None` if either is unknown.
+    /// Simultaneous waits make `asleep` a lower bound.
     pub fn off_cpu(&self) -> Option<OffCpuTime> {
         let all = self.wall?.saturating_sub(self.used);
         let waiting = self.waiting?.min(all);
@@ -85,7 +85,7 @@ impl CpuTime {
         })
     }
 
-    /// Returns the sum with that of another recording, as if one had followed the other.
+    /// Adds the times of another recording, as if one followed the other.
     #[must_use]
     pub fn plus(&self, other: &CpuTime) -> CpuTime {
         let sum = |mine: Option<Duration>, other: Option<Duration>| {
@@ -102,15 +102,15 @@ impl CpuTime {
         }
     }
 
-    /// Returns true if the missing samples may be those of short threads: each begins a period of its own, of
-    /// which the last is cut off.
+    /// Returns true if short threads may explain the missing samples: each begins a new sampling
+    /// period, and loses its last one.
     pub fn lacks_short_tasks(&self) -> bool {
         let missing = self.used.saturating_sub(self.sampled.unwrap_or(self.used));
         let cut = self.period.as_secs_f64() * (self.tasks as f64 + 1.0);
         2.0 * cut >= missing.as_secs_f64()
     }
 
-    /// Returns keys and values for the private section of a recording's file.
+    /// Returns keys and values for the private section of a perf.data file.
     pub fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u128| (format!("{PREFIX}{key}"), value.to_string());
         let mut notes = vec![
@@ -125,7 +125,7 @@ impl CpuTime {
         notes
     }
 
-    /// Returns the CPU time that the notes of a recording tell of; `None` if they do not, or make no sense.
+    /// Decodes the notes of a recording. Returns `None` if a required note is missing or invalid.
     pub fn from_notes(notes: &[(String, String)]) -> Option<CpuTime> {
         let number = |name: &str| {
             let mut notes = notes.iter();
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(time.sampled_share(), Some(1.0));
         assert!((time.idle_share().unwrap() - 0.1).abs() < 1e-9);
 
-        // Two threads that wait at once wait for no longer than there was time.
+        // Two threads that wait at once wait no longer than the wall time.
         let crowded = CpuTime {
             waiting: second,
             ..time

@@ -1,7 +1,7 @@
-//! Error numbers of system calls in messages: the system's text with the symbolic name.
+//! Formats error numbers of system calls: the system's text with the symbolic name.
 //!
-//! The type itself is rustix's [`Errno`], which has no symbolic names to show, and which panics when it is made of a
-//! number that is none.
+//! The type is rustix's [`Errno`]. It has no symbolic names, and its constructor panics on a number
+//! outside 1 to 4095.
 //!
 //! ```
 //! use rprof_errno::{Errno, ErrnoName, ErrnoText};
@@ -13,7 +13,7 @@
 pub use rustix::io::Errno;
 use std::{fmt, io};
 
-/// Shows an error number as `Permission denied (EACCES)`.
+/// Formats an error number as `Permission denied (EACCES)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrnoText(pub Errno);
 
@@ -29,7 +29,7 @@ impl fmt::Display for ErrnoText {
     }
 }
 
-/// Shows an error number as `EACCES`.
+/// Formats an error number as `EACCES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrnoName(pub Errno);
 
@@ -42,7 +42,7 @@ impl fmt::Display for ErrnoName {
     }
 }
 
-/// Returns the symbolic name of an error number of perf_event_open(2), mmap(2), read(2), pipe(2), fork(2),
+/// Returns the symbolic name of an error of perf_event_open(2), mmap(2), read(2), pipe(2), fork(2),
 /// execve(2) or wait4(2); `None` for others.
 pub fn name(errno: Errno) -> Option<&'static str> {
     Some(match errno {
@@ -79,7 +79,7 @@ pub fn name(errno: Errno) -> Option<&'static str> {
     })
 }
 
-/// Returns the error number with this value; `EIO` for what is none.
+/// Converts a raw number; returns `EIO` if it is outside 1 to 4095.
 pub fn from_raw(raw: i32) -> Errno {
     match raw {
         1..=4095 => Errno::from_raw_os_error(raw),
@@ -87,7 +87,7 @@ pub fn from_raw(raw: i32) -> Errno {
     }
 }
 
-/// Returns the error number that the last libc call of this thread left behind.
+/// Returns the error number of this thread's last libc call.
 pub fn last() -> Errno {
     from_raw(io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }

@@ -1,9 +1,10 @@
-//! Makes up a large profile and writes it as a page, or in another form, for `benches/page`:
+//! Generates a large profile and writes it as a page or in another format, for `benches/page`:
 //! `cargo run --release -p rprof-export --example large_page -- 200000 1000000 html > large.html`
-//! (or `folded`, `speedscope`, `inferno`: the SVG that its library draws of the folded stacks, or `inferno-all`: the same with
-//! the frames that are too narrow to be seen).
 //!
-//! Stacks grow out of each other as those of a program do: each is the beginning of one before, and some calls more.
+//! Other formats: `folded`, `speedscope`, `inferno` (the SVG that inferno draws of the folded
+//! stacks), and `inferno-all` (the same with the frames that are too narrow to see).
+//!
+//! Each stack is a prefix of an earlier stack plus some calls, as in a real program.
 
 use std::error::Error;
 use std::io::{BufWriter, Write};
@@ -15,7 +16,7 @@ use rprof_profile::{FrameId, Profile, ProfileBuilder, Sample, Thread, WeightUnit
 const FUNCTIONS: u64 = 6_000;
 const THREADS: u64 = 16;
 
-/// Pseudo-random numbers (xorshift), the same on every machine.
+/// Pseudo-random numbers (xorshift), equal on every machine.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +27,7 @@ impl Random {
         self.0 % limit
     }
 
-    /// A number below `limit`, small ones more often.
+    /// Returns a number below `limit`; small ones are more likely.
     fn low(&mut self, limit: u64) -> u64 {
         let most = self.below(limit) + 1;
         self.below(most)
@@ -90,7 +91,7 @@ fn profile(stacks: usize, samples: usize) -> Profile {
     let mut time = 5_000_000_000;
     for number in 0..samples {
         time += 40_000 + random.below(40_000);
-        // Each stack once, and then some more often.
+        // Each stack once, then repeated stacks.
         let stack = match number < stacks {
             true => number,
             false => random.low(stacks as u64) as usize,

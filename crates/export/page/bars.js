@@ -1,4 +1,4 @@
-// Bars above the view: choices, filters, tools.
+// Bars above the view: selectors, filters, tools.
 
 import { choiceOf, el, selectOf } from "./dom.js";
 import { FILTER_NAMES } from "./filter.js";
@@ -96,7 +96,7 @@ export function showBar(page) {
 }
 
 /**
- * Fields for the time that is chosen.
+ * Inputs for the selected time range.
  * @param {Page} page
  */
 export function timeInputs(page) {
@@ -123,7 +123,7 @@ export function timeInputs(page) {
 }
 
 /**
- * Transforms of the whole, and copies.
+ * Transforms of the whole tree, and the copy dialog.
  * @param {Page} page
  */
 export function showTools(page) {

@@ -1,17 +1,17 @@
-// Stacks of one thread in order of time, as a tree: neighbours that begin alike share their calls.
+// Stacks of one thread in time order, as a tree. Adjacent samples share their common calls.
 
 import { GAP, NO_FUNCTION, treeOf } from "./tree.js";
 
 /**
- * Makes the tree. Of samples that fall into one of `columns` parts of the time only the last is taken.
+ * Builds the tree. Time is divided into `columns` parts, and each part keeps only its last sample.
  * @param {import("./tree.js").Tree} tree
  * @param {ArrayLike<number>} nodes node by leaf
  * @param {import("./model.js").Rows} rows
- * @param {number[]} chosen numbers of rows of one thread, in order
- * @param {[number, number]} time first tick, and the first one behind
+ * @param {number[]} chosen numbers of one thread's rows, in order
+ * @param {[number, number]} time first tick, and the first tick after the end
  * @param {number} columns
- * @param {number} longest ticks that a sample stands for at most
- * @param {(row: number) => number} [reach] ticks before it that a row is known to stand for
+ * @param {number} longest maximum ticks that a sample represents
+ * @param {(row: number) => number} [reach] known ticks before it that a row represents
  * @returns {{tree: import("./tree.js").Tree, size: Float64Array, own: Float64Array}} sizes in ticks
  */
 export function chronicle(tree, nodes, rows, chosen, time, columns, longest, reach = () => 0) {
@@ -20,7 +20,7 @@ export function chronicle(tree, nodes, rows, chosen, time, columns, longest, rea
   const depth = [0];
   const size = [0];
   const own = [0];
-  /** Nodes of the tree on the way to the last sample, and those made of them. @type {number[]} */
+  /** Tree nodes on the path to the last sample, and their copies. @type {number[]} */
   let path = [];
   /** @type {number[]} */
   let open = [];

@@ -1,21 +1,21 @@
-// Annotated code: source lines and instructions of a function, read when they are looked at.
+// Annotated code: source lines and instructions of a function, read on demand.
 
 import { el } from "./dom.js";
 import { Table } from "./table.js";
 import { baseName, percentText } from "./text.js";
 
-/** Instructions that are shown at once. */
+/** Maximum number of visible instructions. */
 const INSTRUCTIONS = 1500;
 
 /**
- * Place of an instruction in the source; the last of several is the innermost inlined call.
+ * Source place of an instruction. The last of several is the innermost inlined call.
  * @typedef {{symbol: string, file?: string, line?: number}} Place
  * @typedef {{address: number, text: string, target?: number, target_symbol?: string, self: number, total: number, places: Place[]}} Instruction
  * @typedef {{file: string, line: number, self: number, total: number, text?: string}} Line
  */
 
 /**
- * Makes an element for the code of a function, which is filled as soon as it is read.
+ * Creates an element for the code of a function. It is filled asynchronously.
  * @param {import("./main.js").Page} page
  * @param {number} at number of the annotation
  * @returns {HTMLElement}

@@ -1,6 +1,7 @@
-// Colours. Kinds are told apart by colour-blind eyes as well, and by a mark; black or white text on each has a contrast of 4.5.
+// Colours. Kinds are distinguishable with a colour deficiency and have marks as well. Text on each
+// colour has a contrast of at least 4.5.
 
-/** By kind, for light and dark: thread, user, inlined, kernel, JIT, unnamed, waiting, idle, waiting for a CPU. Three shades of each. */
+/** By kind, in the order of `KINDS`, three shades each; for light and dark. */
 export const KIND_COLORS = {
   light: [
     ["#d6d6d6", "#d0d0d0", "#dcdcdc"],
@@ -26,13 +27,16 @@ export const KIND_COLORS = {
   ],
 };
 
-/** By what is waited for, for light and dark: a lock, a disk, others' data, time, all else; not for a CPU, which is a kind. Near to each other, as they are of one kind. */
+/**
+ * By reason of a wait, for light and dark: lock, disk, data from others, time, other. The colours
+ * are similar because the kind is the same.
+ */
 export const WAIT_COLORS = {
   light: ["#f5a3c0", "#e3a6f0", "#cdb8f7", "#f8bfec", "#e9cbdc"],
   dark: ["#8a1f4d", "#7409aa", "#5130b0", "#86247d", "#633f5a"],
 };
 
-/** Reasons of waits by the place of their colour. */
+/** Wait reasons, by index of their colour. */
 const WAIT_CLASSES = [
   ["[futex]", "[kernel lock]"],
   ["[disk]", "[page fault]"],
@@ -42,7 +46,7 @@ const WAIT_CLASSES = [
 
 /**
  * Colour of a wait.
- * @param {string} reason as it is shown
+ * @param {string} reason reason as shown
  * @param {boolean} isDark
  */
 export function waitColor(reason, isDark) {
@@ -56,14 +60,14 @@ export const OBJECT_COLORS = {
   dark: ["#8a5410", "#2a5c8c", "#1e6b4e", "#853a54", "#5d4690", "#665f10", "#1d666d", "#7d4a2a", "#4b6620", "#4a5578"],
 };
 
-/** Text on boxes, background, frame of a match, of the current box, and narrow boxes. */
+/** Colours of text, background, matches, the current box, and narrow boxes. */
 export const THEMES = {
   light: { text: "#111111", back: "#ffffff", match: "#a3007f", mark: "#0b3d91", narrow: "#c8c8c8", line: "#5b6470", bar: "#6b7a8c", chosen: "#d2691e" },
   dark: { text: "#f5f5f5", back: "#16181c", match: "#ff7ad9", mark: "#9cc5ff", narrow: "#3a3d44", line: "#a9b2bd", bar: "#7d8b9c", chosen: "#e08a3c" },
 };
 
 /**
- * Colour between white (or dark grey) and red or blue, for a difference from -1 to 1.
+ * Colour of a difference from -1 to 1: from white (or dark grey) to red or blue.
  * @param {number} delta
  * @param {boolean} isDark
  */
@@ -76,7 +80,7 @@ export function deltaColor(delta, isDark) {
 }
 
 /**
- * Colour for a share of self, from 0 to 1.
+ * Colour of a self share from 0 to 1.
  * @param {number} share
  * @param {boolean} isDark
  */

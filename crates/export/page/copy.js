@@ -1,7 +1,7 @@
-// What is shown, as text to take along.
+// Exports of the view as text.
 
 /**
- * A path of calls, from the root.
+ * Names on a call path, from the root.
  * @param {import("./tree.js").Tree} tree
  * @param {number} node
  * @param {(fn: number) => string} nameOf
@@ -14,7 +14,7 @@ export function stackNames(tree, node, nameOf) {
 }
 
 /**
- * Folded stacks of a subtree, from the tree's root.
+ * Folded stacks of a subtree. Paths start at the tree's root.
  * @param {import("./tree.js").Tree} tree
  * @param {Float64Array} own
  * @param {number} root
@@ -40,7 +40,7 @@ function frameText(name) {
 }
 
 /**
- * Lines of values between tabs.
+ * Tab-separated values.
  * @param {string[][]} rows
  */
 export function tsvText(rows) {

@@ -1,4 +1,5 @@
-// Sections of data: base64, deflated; text, or columns of numbers stored byte by byte.
+// Decoding of data sections: deflated text or columns in base64. Columns store numbers byte by
+// byte.
 
 /**
  * @typedef {{name: string, width: number, value: number}} ColumnEntry
@@ -21,7 +22,7 @@ export function bytesOfBase64(text) {
 }
 
 /**
- * Inflates bytes that are to be `length` in the end, and fails if they are not.
+ * Inflates bytes. Fails unless the result has exactly `length` bytes.
  * @param {Uint8Array} deflated
  * @param {number} length
  * @returns {Promise<Uint8Array>}
@@ -46,7 +47,7 @@ export async function inflate(deflated, length) {
 }
 
 /**
- * Makes typed arrays of a section's columns.
+ * Decodes the columns of a section into typed arrays.
  * @param {Uint8Array} bytes
  * @param {SectionEntry} entry
  * @returns {Record<string, Column>}

@@ -1,4 +1,4 @@
-// Dialogs: keys, and copies.
+// Dialogs: help and copy.
 
 import { foldedText, stackNames, tsvText } from "./copy.js";
 import { el } from "./dom.js";
@@ -23,7 +23,7 @@ const KEYS = [
 ];
 
 /**
- * Opens a dialog, which goes when it is closed.
+ * Opens a dialog. Closing removes it.
  * @param {Page} page
  * @param {string} label
  * @param {Node[]} parts
@@ -77,7 +77,7 @@ export function copy(page) {
 }
 
 /**
- * Functions that are shown, between tabs.
+ * Shown functions as tab-separated values.
  * @param {Page} page
  */
 export function tsv(page) {

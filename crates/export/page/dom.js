@@ -1,9 +1,10 @@
-// Elements of the document. Text gets into it as text only.
+// Creation of DOM elements. Names enter the document only as text.
 
 /**
- * Makes an element.
+ * Creates an element.
  * @param {string} tag
- * @param {Record<string, string | number | boolean | ((event: any) => void)>} [attributes] functions are listeners
+ * @param {Record<string, string | number | boolean | ((event: any) => void)>} [attributes]
+ *   functions become event listeners
  * @param {(Node | string)[]} children
  * @returns {any}
  */
@@ -19,7 +20,7 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * A group of buttons of which one is chosen.
+ * Button group with one selected button.
  * @param {string} label
  * @param {[string, string][]} choices value and text
  * @param {string} chosen
@@ -33,7 +34,7 @@ export function choiceOf(label, choices, chosen, choose) {
 }
 
 /**
- * A select with a label.
+ * Select element with a label.
  * @param {string} label
  * @param {[string, string][]} choices value and text
  * @param {string} chosen
@@ -45,18 +46,18 @@ export function selectOf(label, choices, chosen, choose) {
   return el("label", {}, `${label} `, select);
 }
 
-/** Whether the page is dark. */
+/** True if the page is dark. */
 export function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 /**
- * Fits a canvas to the box that it is in, at the screen's resolution. Returns its size in pixels of the page.
+ * Resizes a canvas to its box at the resolution of the screen.
  * @param {HTMLCanvasElement} canvas
  * @param {number} width
  * @param {number} height
- * @param {number} [ratio] pixels of the canvas to one of the page, if not those of the screen
+ * @param {number} [ratio] canvas pixels per page pixel, if different from the screen
  */
 export function fitCanvas(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];

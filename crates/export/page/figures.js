@@ -1,4 +1,4 @@
-// What is shown, computed of the profile and the state. Each step is kept until what it depends on changes.
+// Figures computed from profile and state. Each is cached until its inputs change.
 
 import { chronicle } from "./chronicle.js";
 import { cpuMask, leafMask, taskMask } from "./filter.js";
@@ -11,7 +11,7 @@ import { KIND_WAITING, KINDS, outermost } from "./tree.js";
 
 /** @typedef {import("./model.js").Weights} Weights */
 
-/** Reasons of waits that a legend has. */
+/** Maximum number of wait reasons in the legend. */
 const MOST_WAITS = 12;
 
 /** Figures of a profile in a state. */
@@ -19,7 +19,7 @@ export class Figures {
   /** @param {import("./profile.js").Profile} profile */
   constructor(profile) {
     this.profile = profile;
-    /** Functions, and objects that stand for theirs. */
+    /** Number of functions, and pseudo functions for objects. */
     this.count = profile.functions + profile.meta.objects.length;
     /** @type {Map<string, {key: string, value: any}>} */
     this.kept = new Map();
@@ -31,8 +31,8 @@ export class Figures {
    * @template T
    * @param {string} name
    * @param {unknown} depends
-   * @param {(old: T | null) => T} make gets the value that is no longer kept, whose memory it may use: views hold on to weights only
-   *   until they show others
+   * @param {(old: T | null) => T} make gets the outdated value and may reuse its memory: views use
+   *   weights only until the next show
    * @returns {T}
    */
   keep(name, depends, make) {
@@ -48,11 +48,11 @@ export class Figures {
   set(state) {
     this.state = state;
     this.event = state.event >= 0 && state.event < this.profile.meta.events.length ? state.event : this.profile.meta.event;
-    /** What all sums depend on. */
+    /** Common inputs of all sums. */
     this.chosen = [state.filters, state.bySamples, this.event];
   }
 
-  /** Whether there is something to compare with. */
+  /** True if there is a comparison. */
   get isDiff() {
     return this.profile.oldRows !== null || this.state.base !== null;
   }
@@ -76,7 +76,7 @@ export class Figures {
   }
 
   /**
-   * Choice of all samples of the event.
+   * Selects all samples of the event.
    * @param {boolean} bySamples
    * @returns {import("./model.js").Choice}
    */
@@ -97,7 +97,7 @@ export class Figures {
     });
   }
 
-  /** Weights by leaf, of what is chosen. */
+  /** Selected weights by leaf. */
   leaves() {
     const { profile, state } = this;
     return this.keep("leaves", [this.chosen, state.time], (/** @type {Float64Array | null} */ old) =>
@@ -105,7 +105,7 @@ export class Figures {
     );
   }
 
-  /** Weights by leaf, of what is compared with. */
+  /** Baseline weights by leaf. */
   baseLeaves() {
     const { profile, state } = this;
     if (!this.isDiff) return null;
@@ -128,12 +128,12 @@ export class Figures {
     return this.keep("weights", [this.chosen, state.time, state.base, state.transforms], make);
   }
 
-  /** Weight of what is chosen. */
+  /** Selected weight. */
   get whole() {
     return this.weights().now.total[0];
   }
 
-  /** Weight of what is compared with. */
+  /** Baseline weight. */
   get baseWhole() {
     return this.weights().base?.total[0] ?? 0;
   }
@@ -156,12 +156,12 @@ export class Figures {
     });
   }
 
-  /** Column by which tables are sorted: of a comparison, what changed most comes first. */
+  /** Sort column of the tables. Comparisons sort by difference by default. */
   get sortedBy() {
     return this.state.sort || (this.isDiff ? "delta" : "own");
   }
 
-  /** Numbers of functions that have weight, in the order of the table. */
+  /** Functions with weight, in table order. */
   sorted() {
     const { state, profile } = this;
     return this.keep("sorted", [this.chosen, state.time, state.base, state.transforms, state.sort, state.search], () => {
@@ -197,7 +197,7 @@ export class Figures {
     return now / (this.whole || 1) - base / (this.baseWhole || 1);
   }
 
-  /** Functions that the search finds; `null` without one. */
+  /** Functions that match the search; `null` without a search. */
   marks() {
     const { state, profile } = this;
     if (state.search === "") return null;
@@ -209,7 +209,7 @@ export class Figures {
   }
 
   /**
-   * Widths of nodes: of what is chosen, of what is compared with, or of both by share.
+   * Widths of nodes: selection, baseline, or both by share.
    * @param {Float64Array} total
    * @param {Float64Array | null} base
    */
@@ -236,7 +236,7 @@ export class Figures {
     });
   }
 
-  /** Whether the flame graph has a level of processes. */
+  /** True if the flame graph has a level of processes. */
   get hasProcesses() {
     return this.profile.processes.length > 1 && !this.state.inverted && !this.state.noProcesses;
   }
@@ -253,7 +253,7 @@ export class Figures {
     });
   }
 
-  /** Trees of callers and of callees of the function that is chosen. */
+  /** Callers and callees of the selected function. */
   sandwich() {
     const { state } = this;
     return this.keep("sandwich", [this.chosen, state.time, state.base, state.transforms, state.fn], () => {
@@ -270,7 +270,7 @@ export class Figures {
   }
 
   /**
-   * Stacks in order of time: of the thread that has most of what is chosen.
+   * Stacks in time order, of the thread with the largest selected weight.
    * @param {number} columns
    */
   chronicle(columns) {
@@ -278,7 +278,7 @@ export class Figures {
     return this.keep("chronicle", [this.chosen, state.time, state.transforms, columns], () => {
       const { rows } = profile;
       const choice = this.choice(state.time);
-      // A thread that had several names is one.
+      // Merges the names of a renamed thread.
       const { thread, threadName } = profile.called;
       const weights = new Float64Array(threadName.length);
       eachRow(rows, choice, (row) => (weights[thread[rows.task[row]]] += rows.weight[row]));
@@ -302,7 +302,7 @@ export class Figures {
     });
   }
 
-  /** Source lines of the function that is chosen, or of all, with their weights. */
+  /** Source lines of the selected function, or of all functions, with weights. */
   lines() {
     const { profile, state } = this;
     return this.keep("lines", [this.chosen, state.time, state.base, state.fn], () => {
@@ -324,7 +324,7 @@ export class Figures {
     });
   }
 
-  /** Self by kind of frame, and which kinds there are at all. */
+  /** Self by kind, and the kinds that exist. */
   byKind() {
     const { profile, state } = this;
     const { tree } = profile;
@@ -344,7 +344,7 @@ export class Figures {
   }
 
   /**
-   * Functions that stand for what threads waited for, with their weights, the heaviest first.
+   * Functions that represent wait reasons, with weights, heaviest first.
    * @returns {[number, number][]}
    */
   waits() {
@@ -364,7 +364,7 @@ export class Figures {
     });
   }
 
-  /** Objects in the order of their self in all samples, and the place of each in it: colours stay, whatever is chosen. */
+  /** Objects sorted by self of all samples, and their ranks. Filters do not change the colours. */
   objects() {
     return this.keep("objects", this.event, () => {
       const { profile } = this;
@@ -376,7 +376,7 @@ export class Figures {
     });
   }
 
-  /** Self of what is chosen, by object. */
+  /** Selected self by object. */
   ownByObject() {
     return this.keep("ownByObject", [this.chosen, this.state.time], () => this.sumsByObject(this.leaves()));
   }
@@ -390,7 +390,7 @@ export class Figures {
     return sums;
   }
 
-  /** What the search found. */
+  /** Totals of the search. */
   found() {
     const marks = this.marks();
     if (!marks) return null;
@@ -403,7 +403,7 @@ export class Figures {
   }
 
   /**
-   * What the search found below a node of a tree that is shown.
+   * Search totals below a node.
    * @param {import("./groups.js").Grown} grown
    * @param {number} root
    */
@@ -412,7 +412,7 @@ export class Figures {
     return marks && matched(grown.tree, grown, marks, root);
   }
 
-  /** What filters and search choose, whatever its time is. */
+  /** Masks of filters and search, without the time range. */
   rowMasks() {
     const { profile } = this;
     const { task, cpu, leaf } = this.masks();

@@ -1,16 +1,17 @@
-// Filters: which samples are chosen. Those of one kind are alternatives, those of several all hold.
+// Filters of samples. Filters of the same kind are alternatives; filters of different kinds all
+// apply.
 
 /**
- * Filter of a kind, with a number that tells what is wanted:
- * - `tid`, `pid`: ids; `comm`, `process`: names of threads and processes, by their number; `cpu`: a CPU
- * - `leaf`: function in which samples were taken, or into which a call was inlined that was; `dso`: its object
- * - `kind`: kind of the function in which samples were taken
- * - `has`, `not`: function that is, or is not, anywhere in the stack
- * - `in`, `out`: number of a search by which stacks are kept or left out
+ * Filter of a kind with a number:
+ * - `tid`, `pid`: ids; `comm`, `process`: index of a thread or process name; `cpu`: CPU number
+ * - `leaf`: leaf function, or caller that it is inlined into; `dso`: object of the leaf
+ * - `kind`: kind of the leaf function
+ * - `has`, `not`: function that must, or must not, be in the stack
+ * - `in`, `out`: number of a search that keeps or removes stacks
  * @typedef {{kind: string, id: number}} Filter
  */
 
-/** Kinds of filters, and what they are called. */
+/** Kinds of filters, with display names. */
 export const FILTER_NAMES = new Map([
   ["pid", "process"],
   ["tid", "thread"],
@@ -25,7 +26,7 @@ export const FILTER_NAMES = new Map([
 ]);
 
 /**
- * Tasks that filters choose; `null` for all.
+ * Tasks that pass the filters; `null` for all.
  * @param {Filter[]} filters
  * @param {{n: number, pid: ArrayLike<number>, tid: ArrayLike<number>, comm: ArrayLike<number>, process: ArrayLike<number>}} tasks
  * @returns {Uint8Array | null}
@@ -49,9 +50,9 @@ export function taskMask(filters, tasks) {
 }
 
 /**
- * CPUs that filters choose, by number plus 1; `null` for all.
+ * CPUs that pass the filters, by number plus 1; `null` for all.
  * @param {Filter[]} filters
- * @param {number} most the largest number plus 1
+ * @param {number} most largest CPU number plus 1
  * @returns {Uint8Array | null}
  */
 export function cpuMask(filters, most) {
@@ -63,12 +64,12 @@ export function cpuMask(filters, most) {
 }
 
 /**
- * Leaves that filters choose; `null` for all.
+ * Leaves that pass the filters; `null` for all.
  * @param {Filter[]} filters
  * @param {import("./tree.js").Tree} tree
  * @param {ArrayLike<number>} nodes node by leaf
  * @param {ArrayLike<number>} objectOf object by function
- * @param {ArrayLike<number>} inlined whether the call of a node was inlined
+ * @param {ArrayLike<number>} inlined true if the call of a node was inlined
  * @returns {Uint8Array | null}
  */
 export function leafMask(filters, tree, nodes, objectOf, inlined) {
@@ -106,7 +107,7 @@ export function leafMask(filters, tree, nodes, objectOf, inlined) {
 }
 
 /**
- * Marks nodes whose stack has one of some functions.
+ * Marks nodes with one of these functions in their stack.
  * @param {import("./tree.js").Tree} tree
  * @param {Set<number>} functions
  * @param {number} count number of all functions
@@ -114,7 +115,7 @@ export function leafMask(filters, tree, nodes, objectOf, inlined) {
 export function below(tree, functions, count) {
   const marked = new Uint8Array(tree.n);
   const { n, fn, parent } = tree;
-  // A set that is asked for each of a million nodes takes ten times as long.
+  // With a `Set`, a million look-ups take ten times as long.
   const wanted = new Uint8Array(count);
   for (const one of functions) if (one < count) wanted[one] = 1;
   for (let i = 1; i < n; i++) marked[i] = marked[parent[i]] | wanted[fn[i]];

@@ -1,4 +1,4 @@
-// The flame graph: boxes on a canvas of the size of the window's part, rows scrolled through it.
+// Flame graph: a canvas of the size of the viewport. Rows scroll through it.
 
 import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor, THEMES, waitColor } from "./colors.js";
 import { el, fitCanvas, isDark } from "./dom.js";
@@ -11,33 +11,33 @@ export const ROW = 18;
 const FONT = "12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 
 /**
- * What is shown.
+ * Content of the view.
  * @typedef {object} Shown
  * @property {import("./tree.js").Tree} tree
  * @property {Float64Array} size width of nodes
  * @property {Float64Array} own
  * @property {Float64Array} total
- * @property {Float64Array | null} base total of what is compared with
- * @property {number} whole weight that shares are of
+ * @property {Float64Array | null} base baseline total
+ * @property {number} whole base of the shares
  * @property {number} baseWhole
- * @property {number} root node that is shown in full width
- * @property {number} skip outermost rows that are left out
+ * @property {number} root node at full width
+ * @property {number} skip number of hidden outermost rows
  * @property {boolean} flames roots at the bottom
  * @property {string} color
- * @property {Uint8Array | null} marks functions that the search found
+ * @property {Uint8Array | null} marks functions that match the search
  * @property {(fn: number) => string} nameOf
- * @property {(fn: number) => number} objectPlace place of a function's object among the colours
- * @property {string} label what it is, for those who do not see it
+ * @property {(fn: number) => number} objectPlace colour index of a function's object
+ * @property {string} label accessible label
  */
 
-/** A view on a tree. */
+/** View of a tree. */
 export class FlameView {
   /**
    * @param {object} events
    * @param {(node: number) => void} events.zoom
    * @param {(node: number) => void} events.current
    * @param {(node: number) => void} events.open
-   * @param {(node: number) => string[]} events.lines what is told of a node
+   * @param {(node: number) => string[]} events.lines description of a node
    */
   constructor(events) {
     this.events = events;
@@ -48,7 +48,7 @@ export class FlameView {
     this.scroll = el("div", { class: "scroll" }, el("div", { class: "stage" }, this.canvas, this.over), this.space);
     this.cut = el("p", { class: "cut" });
     this.root = el("div", { class: "flame" }, this.scroll, this.cut);
-    /** Size on paper, while it is printed. @type {{width: number, rows: number} | null} */
+    /** Size for printing. @type {{width: number, rows: number} | null} */
     this.paper = null;
     /** @type {Shown | null} */
     this.shown = null;
@@ -59,12 +59,12 @@ export class FlameView {
     this.frame = 0;
     this.width = 0;
     this.height = 0;
-    /** Pixels of all rows, and those that are scrolled away. */
+    /** Height of all rows, and the scroll offset, in pixels. */
     this.rows = 0;
     this.scrolled = 0;
     /** Names by function. @type {Map<number, string>} */
     this.names = new Map();
-    /** Width of a letter, once it is measured. */
+    /** Character width, once measured. */
     this.letter = 0;
     /** Shades by function. @type {Map<number, number>} */
     this.shades = new Map();
@@ -114,24 +114,24 @@ export class FlameView {
     this.shown = shown;
     if (isOther || this.current >= shown.tree.n) this.current = -1;
     this.canvas.setAttribute("aria-label", shown.label);
-    // The size is known by the observer from then on; to ask for it would have the browser lay out the page.
+    // The resize observer reports later changes. Measuring here would force a layout.
     if (this.width === 0) this.measure();
     this.place();
     if (shown.flames) this.scrollTo(this.rows);
   }
 
   /**
-   * Makes it fit for paper, or for the screen again.
+   * Sets the size for paper, or resets it to the screen.
    * @param {{width: number, rows: number} | null} paper
    */
   setPaper(paper) {
     this.paper = paper;
     this.width = paper ? paper.width : 0;
-    // As high as all rows, it would bring a scroll bar, which would be measured.
+    // A canvas as high as all rows would add a scroll bar and falsify the measurement.
     if (!paper) this.canvas.height = this.over.height = 1;
   }
 
-  /** Finds how large it is. Returns whether that is new. */
+  /** Measures the size. Returns true if it changed. */
   measure() {
     if (this.paper) return false;
     const [width, height] = [this.scroll.clientWidth, this.scroll.clientHeight];
@@ -141,13 +141,13 @@ export class FlameView {
     return true;
   }
 
-  /** Lays out what is shown, and draws it. */
+  /** Computes the layout and draws it. */
   place() {
     if (!this.shown || this.width === 0) return;
     const { tree, size, root, skip } = this.shown;
     this.boxes = layout(tree, size, root, this.width, skip);
     const rows = Math.max(1, this.boxes.rows * ROW);
-    // Each change has the browser lay out the page.
+    // Every change forces a layout.
     if (rows !== this.rows) this.space.setAttribute("height", String((this.rows = rows)));
     if (this.paper) {
       this.height = Math.min(rows, this.paper.rows * ROW);
@@ -158,7 +158,7 @@ export class FlameView {
   }
 
   /**
-   * Scrolls to a place, as far as there is one, and draws what is there.
+   * Scrolls to a position, within the limits, and redraws.
    * @param {number} top in pixels
    */
   scrollTo(top) {
@@ -177,7 +177,7 @@ export class FlameView {
   }
 
   /**
-   * Top of a row, in pixels of the canvas.
+   * Top of a row, in canvas pixels.
    * @param {number} row
    */
   top(row) {
@@ -216,7 +216,7 @@ export class FlameView {
       context.fillRect(left, y, right - left, ROW - 1);
       if (node === NARROW) continue;
       if (boxes.w[i] > 6) {
-        // Kinds are marked beside their colours.
+        // Kinds have marks in addition to colours.
         const kind = tree.kind[node];
         if (kind === 2) {
           context.fillStyle = color = theme.line;
@@ -292,7 +292,7 @@ export class FlameView {
   }
 
   /**
-   * Draws what changes with the pointer: the box below it with what is known of it, and the current one.
+   * Draws the overlay: tooltip of the box under the pointer, and outline of the current box.
    * @param {number} px
    * @param {number} py
    */

@@ -1,17 +1,17 @@
-// Trees that are made of other trees on demand: callers and callees of a function, and the whole tree turned round.
+// Derived trees, computed on demand: callers, callees, and the inverted tree.
 
 import { NO_FUNCTION, treeOf } from "./tree.js";
 
 /**
- * Places in a tree, each with the weights that count there.
+ * Nodes of a tree with the weights that count there.
  * @typedef {object} Places
  * @property {Int32Array} node
  * @property {Float64Array} weight
- * @property {Float64Array | null} base weight in what is compared with
+ * @property {Float64Array | null} base baseline weight
  */
 
 /**
- * Tree with its weights.
+ * Tree with weights.
  * @typedef {object} Grown
  * @property {import("./tree.js").Tree} tree
  * @property {Float64Array} own
@@ -21,7 +21,7 @@ import { NO_FUNCTION, treeOf } from "./tree.js";
  */
 
 /**
- * Places of all leaves: the beginning of the tree turned round.
+ * All leaves: the start of the inverted tree.
  * @param {import("./tree.js").Tree} tree
  * @param {import("./model.js").Weights} weights
  * @param {import("./model.js").Weights | null} base
@@ -32,7 +32,7 @@ export function leafPlaces(tree, weights, base) {
 }
 
 /**
- * Outermost places of a function.
+ * Outermost nodes of a function.
  * @param {import("./tree.js").Tree} tree
  * @param {number} fn
  * @param {Uint8Array} outer
@@ -70,9 +70,9 @@ function places(tree, is, weight, base) {
 }
 
 /**
- * Grows the tree of callers: the places' own functions first, and below each what called it. Nodes of less than `least` (of
- * both weights) are there, but nothing below them. With a path of functions nothing is grown beside it, and what is below its
- * end is grown down to what is 3,000 times smaller than that.
+ * Builds the tree of callers: the functions of the places, and below them their callers. Nodes
+ * below `least` (in both weights) have no children. With a path, only its nodes are expanded, and
+ * the subtree at its end down to 1/3000 of its weight.
  * @param {import("./tree.js").Tree} tree
  * @param {Places} from
  * @param {number} functions number of functions
@@ -89,7 +89,7 @@ export function growCallers(tree, from, functions, least, path = []) {
 }
 
 /**
- * Grows the tree of callees: the places' own functions first, and below each what it called.
+ * Builds the tree of callees: the functions of the places, and below them their callees.
  * @param {import("./tree.js").Tree} tree
  * @param {Places} from
  * @param {number} functions number of functions
@@ -113,14 +113,15 @@ export function growCallees(tree, from, functions, least, weights, base) {
  * @param {number} least
  * @param {number[]} path
  * @param {(node: number, each: (node: number) => void) => void} step
- * @param {Float64Array | null} totals weights by node; `null` where a place keeps its weight on its way up
+ * @param {Float64Array | null} totals weights by node; `null` if a place keeps its weight on the
+ *   way up
  * @param {Float64Array | null} baseTotals
  * @returns {Grown}
  */
 function grow(tree, from, functions, least, path, step, totals, baseTotals) {
   /** @type {{fn: number[], kind: number[], depth: number[], total: number[], base: number[]}} */
   const out = { fn: [NO_FUNCTION], kind: [0], depth: [0], total: [0], base: [0] };
-  // Groups of places of one function that are not put out yet, the next on top.
+  // Pending groups of places with the same function, next on top.
   /** @type {{fn: number, kind: number, depth: number, node: number[], item: number[], total: number, base: number, isOnPath: boolean}[]} */
   const pile = [];
   const slot = new Int32Array(functions).fill(-1);
@@ -152,7 +153,7 @@ function grow(tree, from, functions, least, path, step, totals, baseTotals) {
     groups = [];
   };
   for (let i = 0; i < from.node.length; i++) {
-    // A place's own function is the first level.
+    // The function of the place itself is the first level.
     const node = from.node[i];
     const kept = totals;
     totals = null;
@@ -190,7 +191,7 @@ function grow(tree, from, functions, least, path, step, totals, baseTotals) {
 }
 
 /**
- * What of each node's total its children do not have.
+ * Self weights from totals.
  * @param {import("./tree.js").Tree} tree
  * @param {Float64Array} total
  */

@@ -1,12 +1,12 @@
-// Lanes of the time line: which samples stand in each, and their sums by time.
+// Lanes of the timeline: their samples, and sums over time.
 
 /**
- * A lane: a name, the filters that choose it, and its weight.
+ * A lane: name, filters that select it, and weight.
  * @typedef {{name: string, filters: import("./filter.js").Filter[], weight: number}} Lane
  */
 
 /**
- * Lanes of the samples, the heaviest first, and the lane of each task or CPU.
+ * Computes the lanes, heaviest first, and the lane of each task or CPU.
  * @param {import("./profile.js").Profile} profile
  * @param {import("./model.js").Rows} rows
  * @param {string} by `thread`, `name`, `process` or `cpu`
@@ -31,7 +31,7 @@ export function lanesOf(profile, rows, by, event) {
       else if (by === "process" && tasks.pid[i] >= 0) [kind, name, id] = ["pid", profile.processName(i), tasks.pid[i]];
       else [kind, name, id] = ["comm", comm, tasks.comm[i]];
     }
-    // Names that differ in numbers only are one: `worker-1` and `worker-2`.
+    // Merges names that differ only in digits, such as `worker-1` and `worker-2`.
     const merged = kind === "comm" ? name.replace(/\d+/g, "N") : "";
     const key = merged || `${kind}.${id}`;
     let lane = numbers.get(key);
@@ -61,13 +61,13 @@ export function lanesOf(profile, rows, by, event) {
 }
 
 /**
- * Cell of each row: that of its lane and time; -1 for a row of another event, or of no lane.
+ * Computes the cell (lane and time) of each row; -1 for rows of other events or without a lane.
  * @param {import("./model.js").Rows} rows
  * @param {number} event
  * @param {number} columns
- * @param {number} cell ticks of a column
- * @param {{of: Int32Array, isCpu: boolean} | null} lanes `null` for one lane of all
- * @param {number} shown number of lanes; all others are one more
+ * @param {number} cell ticks per column
+ * @param {{of: Int32Array, isCpu: boolean} | null} lanes `null` for a single lane
+ * @param {number} shown number of shown lanes; all others share one more lane
  */
 export function cellsOf(rows, event, columns, cell, lanes, shown) {
   const cells = new Int32Array(rows.n);
@@ -81,7 +81,7 @@ export function cellsOf(rows, event, columns, cell, lanes, shown) {
 }
 
 /**
- * Sums of weights by cell, of the rows that masks choose.
+ * Sums up weights by cell, for rows that pass the masks.
  * @param {import("./model.js").Rows} rows
  * @param {Int32Array} cells
  * @param {number} count number of cells

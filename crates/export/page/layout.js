@@ -1,8 +1,8 @@
-// Boxes of a tree that are wide enough to be seen.
+// Layout of the boxes that are wide enough to see.
 
 import { GAP, KIND_IDLE } from "./tree.js";
 
-/** Node of a box that stands for neighbours too narrow to be drawn apart. */
+/** Node of a box that represents adjacent boxes too narrow to draw separately. */
 export const NARROW = -1;
 
 /**
@@ -17,11 +17,11 @@ export const NARROW = -1;
  */
 
 /**
- * Sizes by which the block of idle threads takes a tenth of the width at most, where the whole is shown: its true width would
- * leave no room for all else.
+ * Shrinks the block of idle threads to at most a tenth of the width if the whole tree is shown. At
+ * its true width, it would leave no room.
  * @param {import("./tree.js").Tree} tree
  * @param {Float64Array} size by node
- * @param {number} root node that is shown
+ * @param {number} root shown node
  */
 export function squeezed(tree, size, root) {
   if (root !== 0) return size;
@@ -38,13 +38,13 @@ export function squeezed(tree, size, root) {
 }
 
 /**
- * Lays out a subtree, with what is above it in full width. What is narrower than half a pixel is passed over with all that is
- * below it; neighbours of that kind are one box, as soon as they are half a pixel wide together.
+ * Lays out a subtree and its ancestors at full width. Skips nodes narrower than half a pixel with
+ * their descendants. Adjacent narrow nodes become one box if they are half a pixel wide together.
  * @param {import("./tree.js").Tree} tree
- * @param {Float64Array} size by node; that of a node is no less than those of its children
- * @param {number} root node that takes the whole width
+ * @param {Float64Array} size by node; at least the sum of the children
+ * @param {number} root node at full width
  * @param {number} width in pixels
- * @param {number} [skip] outermost rows that are left out
+ * @param {number} [skip] number of hidden outermost rows
  * @returns {Boxes}
  */
 export function layout(tree, size, root, width, skip = 0) {
@@ -81,13 +81,13 @@ export function layout(tree, size, root, width, skip = 0) {
   above.push(0);
   for (const up of above.reverse()) put(up, 0, width, depth[up]);
   const scale = size[root] > 0 ? width / size[root] : 0;
-  // By depth: the left edge of the next child, and how far neighbours too narrow reach back.
+  // By depth: left edge of the next child, and start of the pending narrow neighbours.
   const next = new Float64Array(tree.deepest + 2);
   const from = new Float64Array(tree.deepest + 2);
   next[depth[root] + 1] = from[depth[root] + 1] = 0;
   const stop = end[root];
   let last = depth[root];
-  // Closes the boxes of neighbours too narrow, of all depths that are left.
+  // Emits the boxes of pending narrow neighbours at all completed depths.
   const close = (/** @type {number} */ down, /** @type {number} */ to) => {
     for (let d = down; d >= to; d--) {
       if (next[d] - from[d] >= 0.5) put(NARROW, from[d], next[d] - from[d], d);
@@ -117,12 +117,12 @@ export function layout(tree, size, root, width, skip = 0) {
 }
 
 /**
- * Children of a node that are too narrow to be drawn, and what they weigh together.
+ * Children that are too narrow to draw: number and total weight.
  * @param {import("./tree.js").Tree} tree
  * @param {Float64Array} size by node
  * @param {Float64Array} total weight by node
  * @param {number} node
- * @param {number} root node that takes the whole width
+ * @param {number} root node at full width
  * @param {number} width in pixels
  */
 export function narrowBelow(tree, size, total, node, root, width) {
@@ -137,7 +137,7 @@ export function narrowBelow(tree, size, total, node, root, width) {
 }
 
 /**
- * Number of the box at a place; -1 if there is none.
+ * Index of the box at a position; -1 if there is none.
  * @param {Boxes} boxes
  * @param {number} px
  * @param {number} row

@@ -1,11 +1,11 @@
-// What the colours mean, with the share of each; a click keeps the samples of one.
+// Legend of the colours, with shares. A click filters by an entry.
 
 import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor, waitColor } from "./colors.js";
 import { el, isDark } from "./dom.js";
 import { baseName, percentText } from "./text.js";
 import { KIND_IDLE, KIND_WAITING, KIND_WAITING_FOR_CPU, KINDS } from "./tree.js";
 
-/** What the kinds of frames are, in words. */
+/** Descriptions of the kinds. */
 const KIND_TEXTS = [
   "threads and other frames that are no function",
   "code of programs and libraries",
@@ -18,11 +18,11 @@ const KIND_TEXTS = [
   "threads that could run, while others had the CPU: no code ran",
 ];
 
-/** Kinds in the order of the legend: waits stand together. */
+/** Kinds in legend order. The waits are adjacent. */
 const LEGEND_ORDER = [0, 1, 2, 3, 4, 5, KIND_WAITING, KIND_WAITING_FOR_CPU, KIND_IDLE];
 
 /**
- * A small box of a colour. Not by a style, which the page's policy forbids in a saved page.
+ * Colour swatch. It does not use a style, because the policy forbids styles in saved pages.
  * @param {string} color
  */
 function swatch(color) {
@@ -35,7 +35,7 @@ function swatch(color) {
 }
 
 /**
- * Makes the entries for a way of colouring.
+ * Creates the legend of a colour mode.
  * @param {import("./main.js").Page} page
  * @param {string} color
  * @returns {Node[]}
@@ -78,7 +78,7 @@ export function legendOf(page, color) {
     return parts;
   }
   const { own, isThere } = figures.byKind();
-  // Waits are told apart by what they are for.
+  // Waits are distinguished by reason.
   const waits = figures.waits().map(([fn, weight]) => {
     const reason = profile.nameOf(fn);
     return filter(waitColor(reason, dark), reason, weight, "leaf", fn, `waits for ${reason}`);

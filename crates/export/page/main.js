@@ -1,4 +1,4 @@
-// The page: what stands where, and what a click or a key does.
+// The page: its parts, and the actions of clicks and keys.
 
 import { showBar, showPills, showTools } from "./bars.js";
 import { copy, help, tsv } from "./dialogs.js";
@@ -19,7 +19,7 @@ import { actions, linesIn, showChronicle, showFlame, showLines, showSandwich, sh
 
 /** @typedef {import("./state.js").State} State */
 
-/** The page. */
+/** Controller of the page. */
 export class Page {
   /** @param {Profile} profile */
   constructor(profile) {
@@ -29,20 +29,20 @@ export class Page {
     /** @type {State} */
     this.state = firstState();
     this.node = 0;
-    /** Times at which the address was written. @type {number[]} */
+    /** Times of recent address updates. @type {number[]} */
     this.writes = [];
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.writing = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.typing = undefined;
-    /** What the address has. @type {string | undefined} */
+    /** Last written address. @type {string | undefined} */
     this.written = undefined;
-    /** Tree that is shown. @type {import("./groups.js").Grown | null} */
+    /** Shown tree. @type {import("./groups.js").Grown | null} */
     this.grown = null;
-    /** Milliseconds that loading and the last change took. */
+    /** Milliseconds for loading and for the last change. */
     this.loaded = 0;
     this.took = 0;
-    /** Rows that the table beside has, and what the time line shows. @type {number[] | null} */
+    /** Shown rows of the side table, and inputs of the timeline. @type {number[] | null} */
     this.sideOf = null;
     this.timelineOf = "";
     const events = {
@@ -84,7 +84,7 @@ export class Page {
   }
 
   build() {
-    // A page that was saved has what was shown then.
+    // A saved page contains the rendered elements.
     document.getElementById("app")?.remove();
     const meta = this.meta;
     const facts = [el("p", { class: "facts" }, meta.subtitle)];
@@ -134,7 +134,7 @@ export class Page {
     if (fixed) fixed.hidden = true;
   }
 
-  /** Reads the state out of the address. */
+  /** Reads the state from the address. */
   read() {
     const text = location.hash;
     if (this.written !== undefined && text.replace(/^#/, "") === this.written) return;
@@ -144,9 +144,9 @@ export class Page {
   }
 
   /**
-   * Changes the state, and the address with it.
+   * Changes the state and the address.
    * @param {Partial<State>} change
-   * @param {boolean} [isStep] whether Back undoes it
+   * @param {boolean} [isStep] true if Back undoes it
    */
   change(change, isStep = true) {
     const next = { ...this.state, ...change };
@@ -158,7 +158,8 @@ export class Page {
   }
 
   /**
-   * Writes the state into the address: at once, or, where that would be too often for a browser, after a while.
+   * Writes the state into the address. Delays the update if browsers would reject it as too
+   * frequent.
    * @param {boolean} isStep
    */
   write(isStep) {
@@ -177,11 +178,11 @@ export class Page {
       else location.replace(`#${text}`);
       this.written = location.hash.replace(/^#/, "");
     } catch {
-      // A frame without an origin: the state is that of this page only.
+      // In a frame without an origin, the state exists only in memory.
     }
   }
 
-  /** Shows the state. */
+  /** Renders the state. */
   show() {
     const { state, figures, profile } = this;
     figures.set(state);
@@ -207,7 +208,7 @@ export class Page {
     document.title = state.fn >= 0 && view === "sandwich" ? `${profile.nameOf(state.fn)} · ${this.meta.title}` : this.meta.title;
   }
 
-  /** The colour that is chosen, or the one that fits. */
+  /** Selected or default colour mode. */
   color() {
     if (this.state.color === "diff" && !this.figures.isDiff) return "kind";
     return this.state.color || (this.profile.oldRows ? "diff" : "kind");
@@ -228,7 +229,7 @@ export class Page {
     });
   }
 
-  /** How amounts are weighed. */
+  /** Selected weighting. */
   by() {
     return { event: this.figures.event ?? 0, bySamples: this.state.bySamples };
   }
@@ -270,7 +271,7 @@ export class Page {
   }
 
   /**
-   * Tells of a node beside the graph.
+   * Describes a node beside the graph.
    * @param {number} node
    */
   tell(node) {
@@ -286,7 +287,7 @@ export class Page {
   }
 
   /**
-   * Chooses a lane in place of others, or beside them; one that is chosen already is let go.
+   * Selects a lane, or adds it to the selection; deselects it if it is selected.
    * @param {import("./filter.js").Filter[]} lane
    * @param {boolean} isMore
    */
@@ -368,22 +369,22 @@ export class Page {
     this.show();
   }
 
-  /** Opens the dialog that copies. */
+  /** Opens the copy dialog. */
   copy() {
     copy(this);
   }
 
-  /** The graph that is shown, as SVG. */
+  /** The shown graph as SVG. */
   picture() {
     return pictureOf(this);
   }
 
-  /** Opens the list of keys. */
+  /** Opens the help dialog. */
   help() {
     help(this);
   }
 
-  /** Functions that are shown, between tabs. */
+  /** Shown functions as tab-separated values. */
   tsv() {
     return tsv(this);
   }
@@ -418,7 +419,7 @@ export class Page {
 if (typeof document !== "undefined") {
   const begin = performance.now();
   const text = (/** @type {string} */ name) => document.getElementById(`d-${name}`)?.textContent ?? null;
-  // What is behind this script, if the page was saved, is not there before the document is.
+  // In a saved page, elements follow this script. Wait until they exist.
   const whole = new Promise((done) => {
     if (document.readyState === "loading") addEventListener("DOMContentLoaded", done);
     else done(null);
@@ -431,7 +432,7 @@ if (typeof document !== "undefined") {
   read().then(
     (profile) => {
       const page = new Page(profile);
-      // For scripts of whoever has the file open.
+      // Scripting access for people who open the file.
       /** @type {any} */ (globalThis).rprof = page;
       page.loaded = performance.now() - begin;
       document.documentElement.dataset.ready = "1";

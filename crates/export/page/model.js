@@ -1,14 +1,14 @@
-// Weights: samples that are chosen, summed up by node and by function.
+// Weights of the selected samples, by node and by function.
 
 import { totalsOf } from "./tree.js";
 
 /**
- * Samples of one side, in order of time, in columns.
+ * Samples of one side in time order, as columns.
  * @typedef {object} Rows
  * @property {number} n
  * @property {Float64Array} time in ticks from the first sample
  * @property {ArrayLike<number>} task
- * @property {ArrayLike<number>} cpu number, plus 1; 0 where it is unknown
+ * @property {ArrayLike<number>} cpu CPU number plus 1; 0 if unknown
  * @property {ArrayLike<number>} leaf
  * @property {ArrayLike<number>} event
  * @property {ArrayLike<number>} weight
@@ -16,18 +16,18 @@ import { totalsOf } from "./tree.js";
  */
 
 /**
- * Choice of samples. `null` chooses all.
+ * Selection of samples. `null` selects all.
  * @typedef {object} Choice
  * @property {number} event
- * @property {boolean} bySamples each sample counts as one
- * @property {[number, number] | null} time first tick, and the first one behind
+ * @property {boolean} bySamples weigh each sample as 1
+ * @property {[number, number] | null} time first tick, and the first tick after the end
  * @property {Uint8Array | null} task by task
  * @property {Uint8Array | null} cpu by number plus 1
  * @property {Uint8Array | null} leaf by leaf
  */
 
 /**
- * First row at or behind a time.
+ * First row at or after a time.
  * @param {Rows} rows
  * @param {number} time
  */
@@ -43,7 +43,7 @@ export function rowAt(rows, time) {
 }
 
 /**
- * Calls `each` with the number of every row that is chosen.
+ * Calls `each` with the number of every selected row.
  * @param {Rows} rows
  * @param {Choice} choice
  * @param {(row: number) => void} each
@@ -62,11 +62,12 @@ export function eachRow(rows, choice, each) {
 }
 
 /**
- * Sums up the weights of chosen samples by leaf.
+ * Sums up the weights of the selected samples by leaf.
  * @param {Rows} rows
  * @param {number} leaves number of leaves
  * @param {Choice} choice
- * @param {Float64Array | null} [into] sums that nobody needs any more: memory that is new costs more than the sums
+ * @param {Float64Array | null} [into] unused sums to overwrite, because allocating costs more than
+ *   summing
  * @returns {Float64Array}
  */
 export function byLeaf(rows, leaves, choice, into = null) {
@@ -75,7 +76,7 @@ export function byLeaf(rows, leaves, choice, into = null) {
   const { task, cpu, leaf, event } = choice;
   const from = choice.time ? rowAt(rows, choice.time[0]) : 0;
   const to = choice.time ? rowAt(rows, choice.time[1]) : rows.n;
-  // The loop that each filter waits for.
+  // Performance-critical: every filter change runs this loop.
   for (let i = from; i < to; i++) {
     if (rows.event[i] !== event) continue;
     if (task !== null && task[rows.task[i]] === 0) continue;
@@ -87,18 +88,18 @@ export function byLeaf(rows, leaves, choice, into = null) {
 }
 
 /**
- * Sums by node of a tree.
+ * Sums by node.
  * @typedef {object} Weights
  * @property {Float64Array} own
  * @property {Float64Array} total
  */
 
 /**
- * Sums up weights of leaves by node.
+ * Sums up leaf weights by node.
  * @param {import("./tree.js").Tree} tree
  * @param {Float64Array} leaves weights by leaf
  * @param {ArrayLike<number>} nodes node by leaf
- * @param {Weights | null} [into] weights that nobody needs any more
+ * @param {Weights | null} [into] unused weights to overwrite
  * @returns {Weights}
  */
 export function weightsOf(tree, leaves, nodes, into = null) {
@@ -108,10 +109,10 @@ export function weightsOf(tree, leaves, nodes, into = null) {
 }
 
 /**
- * Sums up weights by function; each sample counts once for a function, however often that is in its stack.
+ * Sums up weights by function. Each sample counts once per function, even if the function recurs.
  * @param {import("./tree.js").Tree} tree
  * @param {Weights} weights
- * @param {Uint8Array} outer nodes above which their function does not occur
+ * @param {Uint8Array} outer marks outermost nodes of their function
  * @param {number} functions number of functions
  * @returns {Weights}
  */

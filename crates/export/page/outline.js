@@ -1,4 +1,4 @@
-// The tree as rows that open, as a `treegrid`.
+// The call tree as a `treegrid` with expandable rows.
 
 import { el } from "./dom.js";
 import { countText } from "./text.js";
@@ -18,7 +18,7 @@ const MOST_CHILDREN = 200;
  * @property {(node: number) => void} choose
  */
 
-/** Rows of a tree, of which some are open. */
+/** Expandable rows of a tree. */
 export class Outline {
   constructor() {
     this.root = el("div", { class: "table outline" });
@@ -41,7 +41,7 @@ export class Outline {
   }
 
   /**
-   * Opens a node, and children as long as each is the only one that matters.
+   * Expands a node, and its heaviest child as long as that dominates.
    * @param {number} node
    */
   expand(node) {

@@ -1,13 +1,13 @@
-// The page on paper: in light colours, and with graphs that are no window on their rows.
+// Printing: light colours, and graphs with all rows.
 
-/** Most rows of a graph on paper: no more fit on a page. */
+/** Maximum number of rows of a graph on paper: about one page. */
 const MOST_ROWS = 50;
 
-/** Width of a graph on paper, in pixels, before the browser fits it to the page: about that of A4. */
+/** Width of a graph on paper, in pixels: about A4. The browser scales it to the page. */
 const WIDTH = 720;
 
 /**
- * Shows a page as paper wants it while it is printed.
+ * Adapts a page while it is printed.
  * @param {import("./main.js").Page} page
  */
 export function printable(page) {

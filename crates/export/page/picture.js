@@ -1,4 +1,4 @@
-// The graph that is shown as a picture of its own: SVG, with all rows of it and the names as tooltips.
+// Export of the shown graph as an SVG picture with all rows and tooltips.
 
 import { THEMES } from "./colors.js";
 import { el, isDark } from "./dom.js";
@@ -11,7 +11,7 @@ const HEAD = 20;
 const FONTS = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 
 /**
- * Text as it stands in XML.
+ * Escapes text for XML.
  * @param {string} text
  */
 export function escaped(text) {
@@ -20,7 +20,7 @@ export function escaped(text) {
 }
 
 /**
- * Graphs that are on the screen.
+ * Graphs on the screen.
  * @param {import("./main.js").Page} page
  */
 export function graphsOf(page) {
@@ -30,7 +30,7 @@ export function graphsOf(page) {
 }
 
 /**
- * The graphs that are on the screen, with what they are of, as SVG.
+ * The graphs on the screen and their description, as SVG.
  * @param {import("./main.js").Page} page
  */
 export function pictureOf(page) {
@@ -42,7 +42,7 @@ export function pictureOf(page) {
 }
 
 /**
- * Saves that picture as a file, named as the page is.
+ * Saves the picture as a file with the name of the page.
  * @param {import("./main.js").Page} page
  */
 export function savePicture(page) {
@@ -54,7 +54,7 @@ export function savePicture(page) {
 }
 
 /**
- * Draws what some views show, one below the other, below some lines of text.
+ * Draws several views below each other, with lines of text above.
  * @param {string[]} lines
  * @param {import("./flame.js").FlameView[]} views
  * @returns {string}

@@ -1,22 +1,22 @@
-// Names of threads and processes, which may have had several; and the level of processes above the stacks.
+// Display names of renamed threads and processes, and the process level above the stacks.
 
 import { eachRow } from "./model.js";
 import { KIND_IDLE, NO_FUNCTION, totalsOf, treeOf } from "./tree.js";
 
-/** Kind of a frame that is no function. */
+/** Kind of a pseudo frame. */
 const KIND_THREAD = 0;
 
 /**
- * Columns of threads under the names that they had: a thread that had two is there twice.
+ * Threads by name, as columns. A renamed thread occurs once per name.
  * @typedef {{n: number, pid: ArrayLike<number>, tid: ArrayLike<number>, comm: ArrayLike<number>, process: ArrayLike<number>}} Tasks
  */
 
 /**
- * What threads and processes are called: by the name that had most samples.
+ * Display names of threads and processes: the names with the most samples.
  * @typedef {object} Called
- * @property {Int32Array} thread number of the thread, by task
+ * @property {Int32Array} thread thread number, by task
  * @property {number[]} threadName name by thread
- * @property {Int32Array} processName name of the process, by task
+ * @property {Int32Array} processName process name, by task
  */
 
 /**
@@ -34,13 +34,13 @@ export function calledOf(tasks, sides) {
   const processes = new Heaviest();
   for (let i = 0; i < tasks.n; i++) {
     const [pid, tid] = [tasks.pid[i], tasks.tid[i]];
-    // Without a number, each name is a thread.
+    // Without a tid, each name is a separate thread.
     const key = tid < 0 ? `c${tasks.comm[i]}.${pid}` : `${pid}.${tid}`;
     const number = numbers.get(key) ?? numbers.size;
     numbers.set(key, number);
     thread[i] = number;
     names.add(number, tasks.comm[i], samples[i]);
-    // The first thread's names are the process's; where it has no samples, the one that it ended with, or another thread's.
+    // Prefers the names of the main thread, then the last name of the process, then other threads.
     if (pid < 0) continue;
     const rank = tid === pid && samples[i] > 0 ? 2 : tasks.process[i] >= 0 ? 1 : 0;
     processes.add(pid, rank === 1 ? tasks.process[i] : tasks.comm[i], samples[i], rank);
@@ -49,7 +49,7 @@ export function calledOf(tasks, sides) {
   return { thread, threadName: Array.from({ length: numbers.size }, (_, number) => names.of(number)), processName };
 }
 
-/** The heaviest of several names of each of several things. */
+/** Heaviest name of each thing. */
 class Heaviest {
   constructor() {
     /** @type {Map<number, Map<number, [number, number]>>} */
@@ -60,7 +60,7 @@ class Heaviest {
    * @param {number} thing
    * @param {number} name
    * @param {number} weight
-   * @param {number} [rank] names of a higher one come first, whatever they weigh
+   * @param {number} [rank] names of higher rank win, whatever their weight
    */
   add(thing, name, weight, rank = 0) {
     const names = this.sums.get(thing) ?? new Map();
@@ -78,24 +78,24 @@ class Heaviest {
 }
 
 /**
- * One side of what is shown: its rows, and which of them.
+ * One side of the view: rows and selection.
  * @typedef {{rows: import("./model.js").Rows, choice: import("./model.js").Choice}} Side
  */
 
 /**
- * Puts stacks below their processes, heaviest first; idle threads stay one block of all.
+ * Puts stacks below their processes, heaviest first. Idle threads stay one common block.
  * @param {import("./tree.js").Tree} tree
  * @param {ArrayLike<number>} nodeOf node by leaf
- * @param {Side[]} sides what is shown, and what it is compared with
+ * @param {Side[]} sides selection and baseline
  * @param {Int32Array} groupOf process by task
  * @param {number} groups number of processes
- * @param {number} first function that stands for the first process
+ * @param {number} first pseudo function of the first process
  * @returns {import("./groups.js").Grown}
  */
 export function underProcesses(tree, nodeOf, sides, groupOf, groups, first) {
   const isIdle = new Uint8Array(tree.n);
   for (let i = 1; i < tree.n; i = tree.end[i]) if (tree.kind[i] === KIND_IDLE) isIdle.fill(1, i, tree.end[i]);
-  // Rows by process, those of idle threads behind all.
+  // Rows by process, with idle threads last.
   const parts = sides.map(({ rows, choice }) => {
     const group = (/** @type {number} */ row) => (isIdle[nodeOf[rows.leaf[row]]] ? groups : groupOf[rows.task[row]]);
     const starts = new Int32Array(groups + 2);
@@ -140,7 +140,7 @@ export function underProcesses(tree, nodeOf, sides, groupOf, groups, first) {
       // Samples without a stack.
       sums.forEach((sum, side) => out.own[side].push(sum[0]));
     }
-    // Numbers of nodes are their order.
+    // Node numbers are in preorder.
     for (const node of Int32Array.from(nodes).sort()) {
       out.fn.push(tree.fn[node]);
       out.kind.push(tree.kind[node]);

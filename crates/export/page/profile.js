@@ -1,13 +1,13 @@
-// The profile in the page's data blocks.
+// The profile, decoded from the page's data blocks.
 
 import { bytesOfBase64, columnsOf, inflate } from "./decode.js";
 import { calledOf } from "./processes.js";
 import { baseName, percentText, weightText } from "./text.js";
 import { outermost, treeOfSection } from "./tree.js";
 
-/** Sections of a page, decoded when they are asked for. */
+/** Sections of a page, decoded on demand. */
 export class Sections {
-  /** @param {(name: string) => string | null} textOf text of a data block, by its name */
+  /** @param {(name: string) => string | null} textOf text of a data block, by name */
   constructor(textOf) {
     this.textOf = textOf;
     const index = JSON.parse(textOf("index") ?? "{}");
@@ -43,7 +43,7 @@ export class Sections {
   }
 
   /**
-   * Samples of a section; `null` if there is none.
+   * Samples of a section; `null` if the section is missing.
    * @param {string} name
    * @returns {Promise<import("./model.js").Rows | null>}
    */
@@ -60,7 +60,7 @@ export class Sections {
 
 /** @typedef {Record<string, import("./decode.js").Column>} Columns */
 
-/** A page's profile. */
+/** Profile of a page. */
 export class Profile {
   /**
    * @param {object} parts
@@ -72,7 +72,7 @@ export class Profile {
    * @param {Columns} parts.tasks
    * @param {import("./model.js").Rows} parts.rows
    * @param {import("./model.js").Rows | null} parts.oldRows
-   * @param {Sections} parts.sections what is read later
+   * @param {Sections} parts.sections sections to read later
    */
   constructor({ sections, meta, names, functions, tree, leaves, tasks, rows, oldRows }) {
     this.meta = meta;
@@ -81,7 +81,7 @@ export class Profile {
     this.functions = this.names.length;
     this.objectOf = functions.object;
     this.reasonOf = functions.reason;
-    /** Whether the call of a node was inlined. */
+    /** By node: 1 if the call was inlined. */
     this.inlined = new Uint8Array(tree.inlined.length + 1);
     for (let i = 0; i < tree.inlined.length; i++) this.inlined[i + 1] = tree.inlined[i];
     this.tree = treeOfSection(tree.up, tree.function, tree.inlined, functions.kind);
@@ -89,7 +89,7 @@ export class Profile {
     this.leaves = { n: leaves.node.length, node: leaves.node, file: leaves.file, line: leaves.line };
     this.tasks = {
       n: tasks.pid.length,
-      // -1 where it is unknown.
+      // -1 if unknown.
       pid: Float64Array.from(tasks.pid, (id) => id - 1),
       tid: Float64Array.from(tasks.tid, (id) => id - 1),
       comm: tasks.comm,
@@ -97,22 +97,22 @@ export class Profile {
     };
     this.rows = rows;
     this.oldRows = oldRows;
-    /** Names of threads and processes. */
+    /** Display names of threads and processes. */
     this.called = calledOf(this.tasks, oldRows ? [rows, oldRows] : [rows]);
-    /** Distinct names of processes, and by task the index in them. */
+    /** Distinct process names, and their index by task. */
     this.processes = [...new Set(this.called.processName)];
     const places = new Map(this.processes.map((name, i) => [name, i]));
     this.processOf = this.called.processName.map((name) => places.get(name) ?? 0);
-    /** Functions that are a thread's outermost ones. */
+    /** Marks outermost functions of threads. */
     this.isEntry = new Uint8Array(this.functions);
     for (const fn of meta.entries) this.isEntry[fn] = 1;
-    /** Largest number of a CPU, plus 1. */
+    /** Largest CPU number plus 1. */
     this.cpus = 0;
     for (let i = 0; i < rows.n; i++) if (rows.cpu[i] > this.cpus) this.cpus = rows.cpu[i];
   }
 
   /**
-   * Reads a profile out of a page's sections.
+   * Reads a profile from the sections of a page.
    * @param {Sections} sections
    */
   static async read(sections) {
@@ -131,13 +131,13 @@ export class Profile {
     });
   }
 
-  /** Function that stands for the first process: behind those that stand for objects. */
+  /** Pseudo function of the first process. It follows the pseudo functions of objects. */
   get firstProcess() {
     return this.functions + this.meta.objects.length;
   }
 
   /**
-   * Name of a function; of one that stands for an object or a process, that one's.
+   * Name of a function; for pseudo functions, of the object or process.
    * @param {number} fn
    * @returns {string}
    */
@@ -151,7 +151,7 @@ export class Profile {
   }
 
   /**
-   * Name that the command line's report has.
+   * Name in the command line's reports.
    * @param {number} fn
    */
   reportName(fn) {
@@ -159,7 +159,7 @@ export class Profile {
   }
 
   /**
-   * Number of a function's object.
+   * Object of a function.
    * @param {number} fn
    */
   objectNumber(fn) {
@@ -172,7 +172,7 @@ export class Profile {
   }
 
   /**
-   * Why a function has no name; empty if it has one.
+   * Reason for a missing name; empty if there is a name.
    * @param {number} fn
    */
   reason(fn) {
@@ -180,7 +180,7 @@ export class Profile {
   }
 
   /**
-   * Name and number of a thread: of the names that it had, the one with most samples.
+   * Name and id of a thread: the name with the most samples.
    * @param {number} task
    */
   taskName(task) {
@@ -189,7 +189,7 @@ export class Profile {
   }
 
   /**
-   * Name and number of a thread's process.
+   * Name and id of a thread's process.
    * @param {number} task
    */
   processName(task) {
@@ -207,7 +207,7 @@ export class Profile {
   }
 
   /**
-   * A weight with its unit, and its share.
+   * Formats a weight with unit and share.
    * @param {number} weight
    * @param {number} whole
    * @param {{event: number, bySamples: boolean}} choice
@@ -218,7 +218,7 @@ export class Profile {
   }
 
   /**
-   * Seconds from the first sample.
+   * Seconds since the first sample.
    * @param {number} ticks
    */
   seconds(ticks) {

@@ -1,7 +1,8 @@
-// Search by regular expression: names are matched once, frames look their function up.
+// Search by regular expression. Each name is matched once; frames look up their function.
 
 /**
- * Makes a regular expression of what was typed: case matters if a capital is in it. Returns the error's text if it is none.
+ * Compiles a search text. Case matters if it has a capital letter. Returns the message of a syntax
+ * error.
  * @param {string} text
  * @returns {RegExp | string}
  */
@@ -14,7 +15,7 @@ export function patternOf(text) {
 }
 
 /**
- * Marks functions whose name or object matches.
+ * Marks functions with a matching name or object.
  * @param {RegExp} pattern
  * @param {number} functions
  * @param {(fn: number) => string} nameOf
@@ -27,16 +28,16 @@ export function matches(pattern, functions, nameOf) {
 }
 
 /**
- * Weight of the stacks that have a marked function, and of those that have one as their leaf.
+ * Weight of stacks that contain a marked function, and of stacks with a marked leaf.
  * @param {import("./tree.js").Tree} tree
  * @param {import("./model.js").Weights} weights
  * @param {Uint8Array} marks by function
- * @param {number} [root] node below which they are
+ * @param {number} [root] start node
  * @returns {{total: number, own: number}}
  */
 export function matched(tree, weights, marks, root = 0) {
   const sums = { total: 0, own: 0 };
-  // A node that matches above the root counts as a match of all that is below.
+  // A match above the root covers the whole subtree.
   for (let up = root; up !== 0; up = tree.parent[up]) if (marks[tree.fn[up]]) sums.total = weights.total[root];
   const isAbove = sums.total > 0;
   let behind = 0;

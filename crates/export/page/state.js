@@ -1,24 +1,24 @@
-// State of the page, which stands whole in the address behind `#`.
+// State of the page. All of it is in the address after `#`.
 
 /**
  * @typedef {object} State
  * @property {string} view `flame`, `time`, `table`, `sandwich`, `tree`, `lines`
  * @property {boolean} inverted leaves first
  * @property {boolean} flames roots at the bottom
- * @property {boolean} noProcesses stacks of all processes together
- * @property {number[]} zoom functions from the root to the node that is shown
- * @property {number} fn function that callers, callees and lines are shown of; -1 for none
+ * @property {boolean} noProcesses merge the stacks of all processes
+ * @property {number[]} zoom functions from the root to the zoomed node
+ * @property {number} fn function for callers, callees and lines; -1 for none
  * @property {string} search
  * @property {string} color `kind`, `object`, `own`, `diff`
  * @property {boolean} bySamples
- * @property {number} event -1 for the first one with samples
+ * @property {number} event -1 for the first event with samples
  * @property {[number, number] | null} time in ticks
- * @property {[number, number] | null} base time of what is compared with, in ticks
- * @property {string} width of a comparison: `new`, `old`, `both`
+ * @property {[number, number] | null} base time range of the baseline, in ticks
+ * @property {string} width width mode of a comparison: `new`, `old`, `both`
  * @property {string} lanes `thread`, `name`, `process`, `cpu`, `heat`
  * @property {import("./filter.js").Filter[]} filters
  * @property {import("./transform.js").Transform[]} transforms
- * @property {string} sort column of the tables; empty for the one that fits
+ * @property {string} sort sort column; empty for the default
  */
 
 /** @returns {State} */
@@ -53,7 +53,7 @@ const FILTERS = ["pid", "tid", "comm", "process", "cpu", "leaf", "dso", "kind", 
 const SORTS = ["own", "total", "name", "object", "old", "delta"];
 
 /**
- * Writes a state; what is as at first is left out.
+ * Encodes a state. Omits default values.
  * @param {State} state
  * @returns {string}
  */
@@ -83,7 +83,7 @@ export function stateText(state) {
 }
 
 /**
- * Reads a state. What makes no sense is left as at first.
+ * Decodes a state. Ignores invalid values.
  * @param {string} text
  * @returns {State}
  */

@@ -1,9 +1,9 @@
-// Tables: functions, and lines.
+// Tables of functions and lines.
 
 import { el } from "./dom.js";
 import { countText } from "./text.js";
 
-/** Rows that a table begins with, and by which it grows. */
+/** Initial number of rows, and step for more. */
 const ROWS = 100;
 
 /**
@@ -13,12 +13,12 @@ const ROWS = 100;
  * @property {Heading[]} headings
  * @property {number} count
  * @property {(row: number) => (string | Node)[]} cells
- * @property {(row: number) => number} share from 0 to 1, drawn behind the first cell
+ * @property {(row: number) => number} share from 0 to 1, drawn as bar in the first cell
  * @property {string} sort
  * @property {(key: string) => void} [sortBy]
  */
 
-/** A table that shows some rows, and more on request. */
+/** Table that shows some rows, and more on request. */
 export class Table {
   constructor() {
     this.root = el("div", { class: "table" });

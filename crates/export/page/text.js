@@ -1,7 +1,7 @@
-// Numbers and names as text.
+// Formatting of numbers and names.
 
 /**
- * A share in percent: `12.3 %`.
+ * Formats a percentage: `12.3 %`.
  * @param {number} part
  * @param {number} whole
  */
@@ -12,7 +12,7 @@ export function percentText(part, whole) {
 }
 
 /**
- * A number with a space in front of each three digits.
+ * Formats a number with thousands separators.
  * @param {number} number
  */
 export function countText(number) {
@@ -22,7 +22,7 @@ export function countText(number) {
 }
 
 /**
- * A time in nanoseconds: `1.0 ms`, `2.50 s`.
+ * Formats nanoseconds: `1.0 ms`, `2.50 s`.
  * @param {number} ns
  */
 export function timeText(ns) {
@@ -36,7 +36,7 @@ export function timeText(ns) {
 }
 
 /**
- * A weight in its unit.
+ * Formats a weight with its unit.
  * @param {number} weight
  * @param {string} unit
  */
@@ -47,7 +47,7 @@ export function weightText(weight, unit) {
 }
 
 /**
- * A name without its generic arguments and parameters, where brackets pair.
+ * Removes generic arguments and parameters from a name, if its brackets pair.
  * @param {string} name
  */
 export function shortName(name) {
@@ -71,7 +71,7 @@ export function shortName(name) {
 }
 
 /**
- * A name in at most `most` characters: generic arguments go first, then the path, then the middle.
+ * Shortens a name to `most` characters: removes generic arguments, then the path, then the end.
  * @param {string} name
  * @param {number} most
  */
@@ -86,7 +86,7 @@ export function fitName(name, most) {
 }
 
 /**
- * The part of a name behind its last `::` outside of brackets.
+ * Part of a name after its last `::` outside of brackets.
  * @param {string} name
  */
 export function lastPart(name) {
@@ -101,7 +101,7 @@ export function lastPart(name) {
 }
 
 /**
- * A path without its folders.
+ * File name of a path.
  * @param {string} path
  */
 export function baseName(path) {
@@ -109,7 +109,7 @@ export function baseName(path) {
 }
 
 /**
- * A number that a name has at each load, for its colour (FNV-1a).
+ * Stable hash of a name, for its colour (FNV-1a).
  * @param {string} name
  */
 export function hashOf(name) {

@@ -1,17 +1,16 @@
-// The time line: a lane for each thread, name, process or CPU; or a map of heat, with a column for each second.
+// Timeline: one lane per thread, name, process or CPU, or a heat map with one column per second.
 
 import { THEMES } from "./colors.js";
 import { el, fitCanvas, isDark } from "./dom.js";
 import { cellsOf, lanesOf, sumsOf } from "./lanes.js";
 import { countText, percentText } from "./text.js";
 
-/** Heights of a lane, and of the seconds below. */
+/** Heights of a lane and of the time axis. */
 const LANE = 22;
 const AXIS = 16;
 const MOST_LANES = 10;
 const HEAT_ROWS = 50;
 
-/** The time line. */
 export class Timeline {
   /**
    * @param {import("./profile.js").Profile} profile
@@ -36,20 +35,20 @@ export class Timeline {
     this.drag = null;
     /** @type {any} */
     this.shown = null;
-    /** What the lanes were made for. */
+    /** Inputs of the lanes. */
     this.madeFor = "";
     /** @type {ReturnType<typeof lanesOf> | null} */
     this.made = null;
-    /** Lanes that are shown, and rows of names. */
+    /** Number of shown lanes, and rows of names. */
     this.count = 0;
     this.lines = 1;
     this.width = 0;
     this.height = 0;
-    /** What the cells of rows were found for. */
+    /** Inputs of the cells. */
     this.cellsFor = "";
     this.cells = new Int32Array(0);
     this.columns = 1;
-    /** Sums by cell: of all samples, and of those that are chosen. */
+    /** Sums by cell: all samples, and the selected ones. */
     this.all = new Float64Array(0);
     this.chosen = this.all;
     this.listen();
@@ -101,17 +100,17 @@ export class Timeline {
   }
 
   /**
-   * Ticks of a column.
+   * Ticks per column.
    */
   tickWidth() {
     return this.shown?.lanes === "heat" ? this.heat().cell : this.span / Math.max(1, this.width);
   }
 
-  /** Seconds of a column of the heat map, and ticks of a cell. */
+  /** Seconds per column of the heat map, and ticks per cell. */
   heat() {
     const second = 1e9 / this.profile.meta.tick;
     const columns = Math.max(1, Math.floor((this.width) / 4));
-    // A short recording has shorter columns, so that there is something to see.
+    // Short recordings have shorter columns.
     const isShort = this.span < 20 * second;
     let seconds = 1;
     for (const step of isShort ? [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] : [1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600]) {
@@ -217,7 +216,8 @@ export class Timeline {
 
   draw() {
     if (!this.shown) return;
-    // Measured at first; later by the observer, since to ask would have the browser lay the page out.
+    // Measured only once. Later measurements would force a layout; the resize observer reports
+    // changes.
     if (this.width < 2) this.width = Math.floor(this.area.clientWidth);
     if (this.width < 2) return;
     this.height = this.lines * LANE;
@@ -228,11 +228,11 @@ export class Timeline {
       const heat = this.heat();
       [columns, cell] = [heat.columns * HEAT_ROWS, heat.cell];
     } else {
-      // Some samples a column, so that their density is seen and not each of them.
+      // Several samples per column, to show density.
       columns = Math.max(1, Math.min(this.width, 2000, Math.max(60, rows.n >> 1)));
       [rowsOfCells, cell] = [this.count + 1, this.span / columns];
     }
-    // Cells and sums of all samples are the same whatever is chosen.
+    // Cells and sums of all samples do not depend on the selection.
     const key = [lanes, event, columns, this.count].join(" ");
     if (this.cellsFor !== key) {
       this.cellsFor = key;
@@ -285,13 +285,13 @@ export class Timeline {
   }
 
   /**
-   * Writes the seconds below the lanes.
+   * Writes the time axis below the lanes.
    * @param {CanvasRenderingContext2D} context
    * @param {typeof THEMES.light} theme
    */
   paintAxis(context, theme) {
     const { width, height } = this;
-    // The heat map ends with a whole column, and begins each at its top.
+    // The heat map ends with a whole column. Each column begins at its top.
     const ticks = this.shown.lanes === "heat" ? this.heat().columns * this.heat().cell * HEAT_ROWS : this.span;
     const seconds = this.profile.seconds(ticks);
     if (!(seconds > 0)) return;
@@ -333,7 +333,7 @@ export class Timeline {
         [all, theme.narrow],
         [chosen, theme.bar],
       ])) {
-        // One outline for a lane: thousands of boxes take as many milliseconds as all else.
+        // One path per lane: thousands of separate boxes would double the drawing time.
         context.fillStyle = color;
         context.beginPath();
         context.moveTo(0, base);

@@ -1,22 +1,22 @@
-// Transforms of the tree: frames that are removed, merged or put together. Weights stay.
+// Transforms of the tree that remove or merge frames. The total weight stays the same.
 
 import { TreeBuilder } from "./tree.js";
 
 /**
- * Transform, as the state has it.
- * - `fold`: a function that is called again below itself is one frame
- * - `drop`: frames of a function go, their weight is their caller's
- * - `cut`: everything below a function is its own
- * - `root`: stacks begin at a function's outermost frame; others stay as they are
- * - `object`: neighbouring frames of an object are one frame, named after it
- * - `start`: frames outside of a thread's first function of its own (`main`) go
+ * Transform in the state.
+ * - `fold`: merges recursive calls of a function into one frame
+ * - `drop`: removes frames of a function; callers inherit the weight
+ * - `cut`: removes everything below a function; the function inherits the weight
+ * - `root`: starts stacks at a function's outermost frame; other stacks stay
+ * - `object`: merges adjacent frames of an object into one, named after it
+ * - `start`: removes frames outside of a thread's first own function (`main`)
  * @typedef {{op: "fold" | "drop" | "cut" | "root" | "object" | "start", id: number}} Transform
  */
 
 /**
- * Applies transforms, one after another.
+ * Applies transforms in order.
  * @param {import("./tree.js").Tree} tree
- * @param {Float64Array} own weights of all samples by node, by which children are sorted
+ * @param {Float64Array} own self weights of all samples by node, for sorting children
  * @param {Transform[]} transforms
  * @param {{functions: number, objectOf: ArrayLike<number>, isEntry: Uint8Array}} names
  * @returns {{tree: import("./tree.js").Tree, place: Int32Array | null}} the tree, and the node of each node of the first
@@ -48,7 +48,7 @@ function apply(tree, own, { op, id }, names) {
   const { n, fn, kind, parent } = tree;
   const image = new Int32Array(n);
   const objectOf = (/** @type {number} */ f) => (f < names.functions ? names.objectOf[f] : f - names.functions);
-  // For `root` and `start`: nodes at or below a frame at which stacks begin.
+  // For `root` and `start`: nodes at or below the new start of a stack.
   const isBelow = new Uint8Array(n);
   const holdsEntry = op === "start" ? holding(tree, names.isEntry) : null;
   for (let i = 1; i < n; i++) {
@@ -79,7 +79,7 @@ function apply(tree, own, { op, id }, names) {
       }
       case "start": {
         const isRuntime = !isBelow[parent[i]] && f < names.functions && names.isEntry[f] !== 0;
-        // What has no such function outside is a stack that begins in the middle, and stays.
+        // A stack without such a function begins in the middle, and stays.
         isBelow[i] = isRuntime || (holdsEntry !== null && holdsEntry[i] && !isBelow[parent[i]]) ? 0 : 1;
         image[i] = isBelow[i] ? builder.child(up, f, kind[i]) : up;
         break;
@@ -94,7 +94,7 @@ function apply(tree, own, { op, id }, names) {
 }
 
 /**
- * Marks nodes that have a marked function at them or below.
+ * Marks nodes that have a marked function at or below them.
  * @param {import("./tree.js").Tree} tree
  * @param {Uint8Array} marks by function
  */

@@ -1,6 +1,6 @@
-// Trees of calls in preorder, in typed arrays. Node 0 is the root, which is no call.
+// Call trees in preorder, as typed arrays. Node 0 is the root, which is no call.
 
-/** Kinds of frames, by number: those of `frame_kind.rs`. */
+/** Kinds of frames by number, as in `frame_kind.rs`. */
 export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting", "idle", "waiting for a CPU"];
 export const KIND_USER = 1;
 export const KIND_INLINED = 2;
@@ -8,7 +8,7 @@ export const KIND_WAITING = 6;
 export const KIND_IDLE = 7;
 export const KIND_WAITING_FOR_CPU = 8;
 
-/** Function of a root, and of a gap in time. */
+/** Function of the root and of a gap in time. */
 export const NO_FUNCTION = -1;
 export const GAP = -2;
 
@@ -20,12 +20,12 @@ export const GAP = -2;
  * @property {Int32Array} parent parent by node
  * @property {Int32Array} depth depth by node; 0 for the root
  * @property {number} deepest largest depth
- * @property {Int32Array} end first node behind the subtree, by node
+ * @property {Int32Array} end first node after the subtree, by node
  */
 
 /**
- * Makes a tree of nodes in preorder.
- * @param {number} n with the root
+ * Creates a tree from nodes in preorder.
+ * @param {number} n number of nodes, including the root
  * @param {Int32Array} fn
  * @param {Uint8Array} kind
  * @param {Int32Array} depth
@@ -50,7 +50,7 @@ export function treeOf(n, fn, kind, depth) {
 }
 
 /**
- * Makes the tree of a page's section.
+ * Creates the tree from a page's section.
  * @param {ArrayLike<number>} ups
  * @param {ArrayLike<number>} functions
  * @param {ArrayLike<number>} inlined
@@ -74,7 +74,7 @@ export function treeOfSection(ups, functions, inlined, kinds) {
 }
 
 /**
- * Marks nodes above which their function does not occur.
+ * Marks nodes without an ancestor of the same function.
  * @param {Tree} tree
  * @param {number} functions number of functions
  * @returns {Uint8Array}
@@ -93,10 +93,10 @@ export function outermost(tree, functions) {
 }
 
 /**
- * Sums up weights with those of the nodes below.
+ * Computes total weights from self weights.
  * @param {Tree} tree
  * @param {Float64Array} own
- * @param {Float64Array | null} [into] totals that nobody needs any more
+ * @param {Float64Array | null} [into] unused totals to overwrite
  * @returns {Float64Array}
  */
 export function totalsOf(tree, own, into = null) {
@@ -107,7 +107,7 @@ export function totalsOf(tree, own, into = null) {
   return total;
 }
 
-/** A tree that grows by calls, in any order. */
+/** Tree builder. Calls may be added in any order. */
 export class TreeBuilder {
   constructor() {
     /** @type {Map<number, number>} */
@@ -121,7 +121,7 @@ export class TreeBuilder {
   }
 
   /**
-   * Returns the node of a call from a node.
+   * Returns the child of a node for a call. Creates it if necessary.
    * @param {number} parent
    * @param {number} fn
    * @param {number} kind
@@ -139,7 +139,7 @@ export class TreeBuilder {
   }
 
   /**
-   * Puts the nodes into preorder, the heaviest children first.
+   * Sorts the nodes in preorder, heaviest children first.
    * @param {Float64Array} own weights by node
    * @returns {{tree: Tree, place: Int32Array}} the tree, and the new number of each node
    */
@@ -151,7 +151,7 @@ export class TreeBuilder {
     const order = new Int32Array(n);
     for (let i = 0; i < n; i++) order[i] = i;
     const sorted = Array.from(order.subarray(1));
-    // Lightest first: each is put in front of its siblings.
+    // Lightest first: each is inserted before its siblings.
     sorted.sort((a, b) => total[a] - total[b] || this.fn[b] - this.fn[a] || b - a);
     const first = new Int32Array(n).fill(-1);
     const next = new Int32Array(n).fill(-1);
@@ -190,7 +190,7 @@ export class TreeBuilder {
 }
 
 /**
- * Node at a path of functions; as far as there is one.
+ * Node at a path of functions, as far as it exists.
  * @param {Tree} tree
  * @param {Float64Array} total
  * @param {number[]} path

@@ -1,4 +1,4 @@
-// The views: what each shows of the figures.
+// The views of the figures.
 
 import { codeOf } from "./code.js";
 import { el } from "./dom.js";
@@ -13,7 +13,7 @@ import { KINDS, nodeAt } from "./tree.js";
 /** @typedef {import("./table.js").Table} Table */
 
 /**
- * What flame graphs have in common.
+ * Common settings of flame graphs.
  * @param {Page} page
  * @param {import("./groups.js").Grown} grown
  * @param {Partial<import("./flame.js").Shown>} more
@@ -44,8 +44,8 @@ export function shown(page, grown, more) {
 }
 
 /**
- * Puts elements into the part of the page where views are, unless they are there: a graph that is put back is scrolled to its
- * beginning.
+ * Shows elements in the view area, unless they are already there. Reinserting a graph resets its
+ * scroll position.
  * @param {Page} page
  * @param {Element[]} parts
  */
@@ -154,7 +154,7 @@ export function showSandwich(page) {
 }
 
 /**
- * Shows the functions of the second level of a tree.
+ * Shows the functions on the second level of a tree.
  * @param {Page} page
  * @param {Table} table
  * @param {string} caption
@@ -235,7 +235,7 @@ export function showLines(page) {
 }
 
 /**
- * The table beside the canvas: functions below the frame that is shown.
+ * Side table: functions below the shown frame.
  * @param {Page} page
  * @param {string} view
  */
@@ -247,7 +247,7 @@ export function showSide(page, view) {
   if (!isBeside) return;
   const { now, base } = figures.functions();
   const rows = figures.sorted();
-  // Not for each zoom.
+  // Zooming does not change it.
   if (page.sideOf === rows) return;
   page.sideOf = rows;
   page.side.show({
@@ -271,7 +271,7 @@ export function showSide(page, view) {
 }
 
 /**
- * What is told of a node, in lines.
+ * Describes a node, in lines.
  * @param {Page} page
  * @param {FlameView} view
  * @param {number} node
@@ -303,7 +303,7 @@ export function linesIn(page, view, node) {
 }
 
 /**
- * Buttons for what can be done with a function.
+ * Action buttons of a function.
  * @param {Page} page
  * @param {number} fn
  */
@@ -346,7 +346,7 @@ export function actions(page, fn) {
 }
 
 /**
- * Button for what can be done with the processes of a name.
+ * Action button of the processes with a name.
  * @param {Page} page
  * @param {number} process
  */
@@ -366,7 +366,7 @@ function processActions(page, process) {
 }
 
 /**
- * A name that may be broken behind its `::`, `/` and `_`.
+ * Name with line break opportunities after `::`, `/` and `_`.
  * @param {string} name
  * @returns {(Node | string)[]}
  */
@@ -375,7 +375,7 @@ function breakable(name) {
 }
 
 /**
- * A difference of shares, with its sign.
+ * Formats a difference of shares with its sign.
  * @param {number} delta
  */
 export function signed(delta) {

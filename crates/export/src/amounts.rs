@@ -1,9 +1,9 @@
-//! Amounts in units for people.
+//! Amounts formatted for people.
 
-/// Shares below this one, in percent, are shown as 0.00 %.
+/// Percentages below this print as 0.00 %.
 pub(crate) const SHOWN_AS_ZERO: f64 = 0.005;
 
-/// Returns a share in percent; 0 of nothing.
+/// Returns `part` as a percentage of `whole`, or 0 if `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,
@@ -11,7 +11,7 @@ pub fn percent(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// Returns a time: `1.0 ms`, `2.50 s`, `3 min 20 s`.
+/// Formats a duration: `1.0 ms`, `2.50 s`, `3 min 20 s`.
 pub(crate) fn duration(nanoseconds: u64) -> String {
     let ns = nanoseconds as f64;
     match nanoseconds {
@@ -29,7 +29,7 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// Returns a number with a comma before each three digits.
+/// Formats a number with thousands separators.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -42,7 +42,6 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Returns a number of samples: `1 sample`, `1,234 samples`.
 pub(crate) fn samples(number: u64) -> String {
     match number {
         1 => "1 sample".into(),

@@ -1,14 +1,13 @@
-//! Names made safe to show.
+//! Sanitizes untrusted names for output.
 //!
-//! Names of functions, files and threads come from programs that nobody vouches
-//! for. On a terminal an escape sequence in one could do anything that typing
-//! could; in folded text a newline would end the line.
+//! Profiled programs choose the names of functions, files and threads. On a terminal, an escape
+//! sequence in a name acts like typed input. In folded text, a newline ends the line.
 
 use std::borrow::Cow;
 
-/// Characters that have no place in a name: control characters (C0, DEL, C1),
-/// line and paragraph separators, the marks that turn the direction of text, and characters without a
-/// shape, by which two names could look like one. The joiners of Persian, Hindi and emoji stay.
+/// Matches unsafe characters: control characters (C0, DEL, C1), line and paragraph separators,
+/// bidirectional marks, and invisible characters, which make two names look equal. The joiners of
+/// Persian, Hindi and emoji are safe.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -23,7 +22,7 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// Returns the name with every unsafe character replaced by `U+FFFD`.
+/// Replaces every unsafe character of a name with `U+FFFD`.
 pub fn clean(name: &str) -> Cow<'_, str> {
     match name.contains(is_unsafe) {
         true => Cow::Owned(name.replace(is_unsafe, "\u{fffd}")),
@@ -31,11 +30,11 @@ pub fn clean(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Characters of a name in a message, beyond which it is cut.
+/// Maximum length of a name in a message, in characters.
 pub const BRIEF: usize = 200;
 
-/// Returns the name with `…` in place of its middle, if it has more than `most` characters. A third of what is
-/// kept is the beginning, and the rest the end, since of paths the end says more.
+/// Shortens a name to `most` characters by replacing its middle with `…`. Keeps twice as much of
+/// the end as of the beginning, because the end of a path identifies it better.
 pub fn shorten(name: &str, most: usize) -> Cow<'_, str> {
     if name.len() <= most || name.chars().count() <= most {
         return Cow::Borrowed(name);
@@ -52,13 +51,12 @@ pub fn shorten(name: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &name[..at(head)], &name[from..]))
 }
 
-/// Returns the name as messages have it: clean, and not longer than [`BRIEF`].
+/// Returns a clean name of at most [`BRIEF`] characters, for a message.
 pub fn brief(name: &str) -> String {
     shorten(&clean(name), BRIEF).into_owned()
 }
 
-/// Returns a text in which each word is no longer than [`BRIEF`]: a message with names in it, of which it is not
-/// known where they begin.
+/// Shortens each word of a message to [`BRIEF`] characters, for messages with embedded names.
 pub fn shorten_words(text: &str) -> Cow<'_, str> {
     if text.len() <= BRIEF {
         return Cow::Borrowed(text);

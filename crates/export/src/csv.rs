@@ -1,8 +1,8 @@
-//! The top functions as CSV, with a line of headings.
+//! Writes the top functions as CSV with a header row.
 //!
-//! Spreadsheets evaluate a cell that begins with `=`, `+`, `-` or `@`, or with the full-width form of one, as a formula. A
-//! formula can send other cells to a server. Names come from strangers, so [`without_formula`] quotes such names.
-//! Source: OWASP, "CSV Injection".
+//! Spreadsheets evaluate a cell as a formula if it begins with `=`, `+`, `-` or `@`, or with a
+//! full-width form of these. A formula can send other cells to a server. Names are untrusted, so
+//! [`without_formula`] quotes them. Source: OWASP, "CSV Injection".
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -64,13 +64,13 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     csv.flush()
 }
 
-/// First characters of formulas. Spreadsheets with East Asian input methods accept the full-width signs (U+FF1D, U+FF0B,
-/// U+FF0D, U+FF20) as well.
+/// First characters of formulas. Some spreadsheets accept full-width signs (U+FF1D, U+FF0B, U+FF0D,
+/// U+FF20) too.
 const FORMULA: [char; 11] = [
     '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
 ];
 
-/// Returns a name that no spreadsheet evaluates as a formula: with a `'` in front if it begins like one.
+/// Prefixes a name with `'` if it looks like a formula.
 pub fn without_formula(name: &str) -> Cow<'_, str> {
     match name.starts_with(FORMULA) {
         true => Cow::Owned(format!("'{name}")),

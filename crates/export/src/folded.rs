@@ -1,8 +1,8 @@
-//! Folded stacks: what inferno and FlameGraph read.
+//! Folded stacks, the input format of inferno and FlameGraph.
 //!
-//! One line for each distinct stack: thread name, frames from root to leaf with
-//! `;` between them, a space, the weight. Names are those of all other outputs. `stackcollapse-perf.pl` and
-//! `inferno-collapse-perf` make the same of a recording, except that they cut names at the first bracket.
+//! Each distinct stack is one line: thread name, frames from root to leaf separated by `;`, a
+//! space, the weight. Names match the other output formats. `stackcollapse-perf.pl` and
+//! `inferno-collapse-perf` produce the same lines, except that they cut names at the first bracket.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,49 +15,41 @@ pub use crate::frame_text::frame_name;
 use crate::name_ranks::{FEW, FrameNames, Ranks};
 use crate::threads::ThreadMerging;
 
-/// The folded stacks of one event, each once, in the order of their text.
+/// Folded stacks of one event, distinct and sorted by text.
 ///
-/// They are never text before they are written: a stack is a list of ranks of names, ordered so
-/// that the lists compare as the lines would.
+/// A stack is a list of name ranks. Comparing two lists gives the same result as comparing the
+/// lines. Text exists only while writing.
 #[derive(Debug, Default)]
 pub struct Folded {
-    /// Names of frames, by number.
     names: Vec<String>,
-    /// Numbers of names, by rank.
+    /// Name numbers, by rank.
     ranked: Vec<u32>,
-    /// Ranks, of one stack behind the other.
+    /// Ranks of all stacks, concatenated.
     ranks: Vec<u32>,
-    /// Kinds of the same frames; empty for text.
+    /// Frame kinds, parallel to `ranks`; empty for text output.
     kinds: Vec<FrameKind>,
     stacks: Vec<Stack>,
 }
 
-/// Form of stacks for a graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GraphForm {
-    /// Leaf first, the thread last.
+    /// Leaf first, thread last.
     pub(crate) reverse: bool,
-    /// Threads of different names that are one.
     pub(crate) threads: ThreadMerging,
 }
 
-/// One stack of a graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphStack<'f> {
-    /// Ranks of the names, root first: see [`Folded::name_of`].
+    /// Name ranks, root first. See [`Folded::name_of`].
     pub(crate) ranks: &'f [u32],
-    /// Kinds of the same frames.
     pub(crate) kinds: &'f [FrameKind],
-    /// Weight of its samples.
     pub(crate) weight: u64,
-    /// Number of its samples.
     pub(crate) samples: u64,
 }
 
-/// A stack and its weight.
 #[derive(Clone, Copy, Debug)]
 struct Stack {
-    /// First ranks of the stack, as many as fit: most comparisons end here.
+    /// As many leading ranks as fit. They decide most comparisons.
     head: u64,
     start: usize,
     len: u32,
@@ -65,26 +57,25 @@ struct Stack {
     samples: u64,
 }
 
-/// One line, without its end.
 struct Line<'a>(&'a Folded, &'a Stack);
 
 impl Folded {
-    /// Returns true if there is no stack.
+    /// Returns true if there are no stacks.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 
-    /// Returns the lines, sorted by stack: the stack, a space, its weight.
+    /// Iterates over the lines in stack order.
     pub fn lines(&self) -> impl Iterator<Item = impl fmt::Display> {
         self.stacks.iter().map(|stack| Line(self, stack))
     }
 
-    /// Returns the weights, in the order of the lines.
+    /// Iterates over the weights, in the order of the lines.
     pub fn weights(&self) -> impl Iterator<Item = u64> {
         self.stacks.iter().map(|stack| stack.weight)
     }
 
-    /// Returns the stacks of a graph: sorted so that those that begin alike stand together.
+    /// Iterates over the stacks for a graph. Stacks with a common prefix are adjacent.
     pub(crate) fn graph(&self) -> impl Iterator<Item = GraphStack<'_>> {
         self.stacks.iter().map(|stack| GraphStack {
             ranks: self.list(stack),
@@ -94,12 +85,11 @@ impl Folded {
         })
     }
 
-    /// Returns the distinct names of frames, in no order.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns the index in [`names`](Self::names) of the name of a rank.
+    /// Returns the index in [`names`](Self::names) of a rank.
     pub(crate) fn name_of(&self, rank: u32) -> usize {
         self.ranked[rank as usize] as usize
     }
@@ -133,13 +123,13 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Returns the folded stacks of one event.
+/// Folds the stacks of one event.
 pub fn fold(profile: &Profile, event: usize, weight: WeighBy) -> Folded {
     fold_as(profile, event, weight, None)
 }
 
-/// Returns the stacks of one event as a graph shows them: the same names at the same place are one
-/// frame, whatever follows, and frames have kinds.
+/// Folds the stacks of one event for a flame graph: frames have kinds, and equal names with equal
+/// callers merge.
 pub(crate) fn fold_graph(
     profile: &Profile,
     event: usize,
@@ -204,7 +194,7 @@ impl Folded {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
         }
         (self.ranks).extend(stack.map(|name| ranks.inner[name as usize]));
-        // A sample without frames is the thread's alone.
+        // A sample without frames counts for the thread only.
         let innermost = profile.stack(entry.stack).next_back();
         let innermost = innermost.map(|function| functions[function.0 as usize]);
         let Some(last) = self.ranks[start..].last_mut() else {
@@ -220,7 +210,7 @@ impl Folded {
         });
     }
 
-    /// Adds a stack whose names all count as inner ones, with their kinds.
+    /// Adds a stack for a graph. All names get inner ranks, and frames get kinds.
     fn add_to_graph(
         &mut self,
         profile: &Profile,
@@ -243,11 +233,11 @@ impl Folded {
             self.kinds.push(kinds.of_frame(&frame));
         }
         if self.kinds.get(before) == Some(&FrameKind::Idle) && before > start {
-            // Idle threads are one block, whatever their names.
+            // Idle threads form one block, whatever their names.
             self.ranks.swap(start, before);
             self.kinds.swap(start, before);
         }
-        // A sample without frames is the thread's alone.
+        // A sample without frames counts for the thread only.
         if self.ranks.len() == start {
             return;
         }
@@ -260,7 +250,6 @@ impl Folded {
         });
     }
 
-    /// Turns each stack round.
     fn reverse(&mut self) {
         for stack in &self.stacks {
             let all = stack.start..stack.start + stack.len as usize;
@@ -269,13 +258,12 @@ impl Folded {
         }
     }
 
-    /// Puts the stacks in order, ranks being of so many bits, and makes one of those that are
-    /// equal.
+    /// Sorts the stacks and merges equal ones. Each rank has `bits` bits.
     fn sort(&mut self, bits: u32) {
         let fit = 64 / bits;
         for stack in &mut self.stacks {
             let list = &self.ranks[stack.start..][..stack.len as usize];
-            // Nothing is less than anything: a stack comes before those that go on.
+            // Padding 0 sorts before every rank: a stack precedes its extensions.
             let ranks = list.iter().map(|rank| u64::from(*rank) + 1);
             let ranks = ranks.chain(std::iter::repeat(0)).take(fit as usize);
             stack.head = ranks.fold(0, |head, rank| head << bits | rank);
@@ -283,8 +271,7 @@ impl Folded {
         self.merge();
     }
 
-    /// Sorts stacks by their heads, then by their ranks, and adds up equal ones. Fast for parts that
-    /// are sorted already.
+    /// Sorts the stacks, and sums up equal ones. Fast if parts are already sorted.
     fn merge(&mut self) {
         let mut stacks = std::mem::take(&mut self.stacks);
         stacks.sort_by(|a, b| {
@@ -313,7 +300,6 @@ fn weight_of(entry: &AggregatedStack, weight: WeighBy) -> u64 {
     }
 }
 
-/// Lines that are written at a time.
 const AT_ONCE: usize = 16 << 10;
 
 /// Writes the folded stacks of one event.
@@ -329,8 +315,8 @@ pub fn write(
     write_stacks(&fold(profile, event, weight), out)
 }
 
-/// Writes the folded stacks of one event with weights in a larger unit: so many of the event's own. Whole numbers are
-/// written whose sum is that of all weights, less what is not a whole one; stacks that come to none are left out.
+/// Writes the folded stacks of one event with weights divided by `unit`. The written integers sum
+/// to the total in this unit, rounded down. Omits stacks whose weight becomes 0.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -376,8 +362,7 @@ fn write_stacks(folded: &Folded, out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Against the text itself, with names that begin with each other and go on with what sorts
-    /// before and behind `;`.
+    /// Uses names that are prefixes of each other and continue with characters around `;`.
     #[test]
     fn stacks_are_in_the_order_of_their_text() {
         let parts = ["a", "a!", "a b", "a~", "aa", "b", "", "<a>", "a:"];

@@ -1,8 +1,7 @@
-//! The table of forms: every way in which a profile is written.
+//! Table of all output formats of a profile.
 //!
-//! A new one is a file of its own with a function of this form, and an entry in [`FORMATS`]: the
-//! command line offers what is listed here, tests write hostile names in every form, and the fuzz target
-//! `analyse` writes whatever it comes to in each.
+//! To add a format, write a file with a `write` function of this type, and add an entry to
+//! [`FORMATS`]. The command line, the tests and the fuzz target `analyse` use this table.
 
 use std::io::{self, Write};
 
@@ -12,50 +11,50 @@ use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
 use crate::{csv, firefox, folded, json, markdown, otlp, pprof, speedscope, svg, table};
 
-/// One form in which a profile is written.
+/// Output format of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// Name on the command line.
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Part of the profile that the form is made for.
+    /// Part of the profile that the format shows.
     pub content: Content,
-    /// True if the warnings of the profile are part of what is written for people to read.
+    /// True if the output includes the warnings of the profile, for people.
     pub shows_warnings: bool,
-    /// Frames whose addresses are written.
+    /// Frames whose addresses the output contains.
     pub addresses: WrittenAddresses,
-    /// Writes it. A form has options of its own besides, if it has a module with more than this.
+    /// Writes a profile. Formats with more options have another function in their module.
     pub write: fn(&Profile, &ReportOptions, &mut dyn Write) -> io::Result<()>,
 }
 
-/// Part of a profile that a form is made for.
+/// Part of a profile that a format shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
-    /// The top functions of every event, a row for each: a report.
+    /// Top functions of every event, one row each: a report.
     Functions,
-    /// Every stack of the main event.
+    /// All stacks of the main event.
     Stacks,
-    /// Every stack of all events, with addresses, lines and inlined calls.
+    /// All stacks of all events, with addresses, lines and inlined calls.
     Addresses,
-    /// Every sample of the main event in order of time, by thread, with lines and inlined calls.
+    /// All samples of the main event by thread and time, with lines and inlined calls.
     Samples,
 }
 
-/// Frames whose addresses a form writes.
+/// Frames whose addresses a format writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WrittenAddresses {
-    /// None: names alone.
+    /// No frames: the format has names only.
     None,
-    /// Frames in objects that are files, where an address is an offset.
+    /// Frames in files. The address is a file offset.
     OfFiles,
-    /// All frames. In the kernel, an address is one in memory.
+    /// All frames. A kernel address is a memory address.
     All,
 }
 
-/// All forms: the reports, the default first, and then the others.
+/// All formats: the reports, with the default first, then the others.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "text",
@@ -155,18 +154,18 @@ pub const FORMATS: &[Format] = &[
 ];
 
 impl Format {
-    /// Finds a form by its name.
+    /// Finds a format by its name.
     pub fn by_name(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Forms with this content, the default first.
+    /// Iterates over the formats with this content, the default first.
     pub fn of(content: Content) -> impl Iterator<Item = &'static Format> {
         (FORMATS.iter()).filter(move |format| format.content == content)
     }
 
-    /// Returns true if what is written of a profile holds addresses of the kernel in memory. They tell where the kernel lies, which it
-    /// hides from users without rights (`kernel.kptr_restrict`).
+    /// Returns true if the output contains kernel memory addresses. They reveal the load address,
+    /// which the kernel hides from unprivileged users (`kernel.kptr_restrict`).
     pub fn writes_kernel_addresses(&self, profile: &Profile) -> bool {
         let is_written = |object: &Object| match self.addresses {
             WrittenAddresses::None => false,
@@ -200,7 +199,7 @@ mod tests {
 
     const ADDRESS: u64 = 0xffff_ffff_8123_4567;
 
-    /// A profile of one stack whose leaf is at [`ADDRESS`], in an object of this kind.
+    /// Returns a profile with one leaf at [`ADDRESS`], in an object of this kind.
     fn profile(kind: ObjectKind) -> Profile {
         let mut builder = ProfileBuilder::with_addresses().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -235,7 +234,7 @@ mod tests {
         builder.finish()
     }
 
-    /// Returns whether bytes hold the address, as text or as protocol buffers have it.
+    /// Returns true if the bytes contain the address as text or protobuf.
     fn holds_address(bytes: &[u8]) -> bool {
         let mut unpacked = Vec::new();
         let bytes = match bytes.starts_with(&[0x1f, 0x8b]) {
@@ -288,7 +287,7 @@ mod tests {
                 ("otlp", ObjectKind::Kernel),
                 ("pprof", ObjectKind::File),
                 ("otlp", ObjectKind::File),
-                // Starts of symbols.
+                // Symbol start addresses.
                 ("firefox", ObjectKind::File)
             ]
         );

@@ -1,39 +1,37 @@
-//! [`FrameLists`]: lists of frames in an order that follows from names and addresses.
+//! [`FrameLists`]: frame lists, sorted by names and addresses.
 
 use rprof_profile::{FrameListId, Profile, StackId};
 
 use crate::locations::Locations;
 
-/// Place of a list that no stack with samples has.
+/// Marks a list that no stack with samples uses.
 const NONE: u32 = u32::MAX;
 
-/// Lists of frames that stacks are made of, each once, sorted by the ranks of their frames.
+/// Deduplicated frame lists of the stacks, sorted by the ranks of their frames.
 pub(crate) struct FrameLists {
     /// Ranks of the frames of all lists, root first.
     ranks: Vec<u32>,
-    /// Begin and end of each list among them, in order.
+    /// Begin and end of each list in `ranks`, in sort order.
     sorted: Vec<(usize, usize)>,
-    /// Place of each list in that order, by its id.
+    /// Position of each list in `sorted`, by list id.
     places: Vec<u32>,
 }
 
-/// A stack by the places of its two lists: callers, and the frames at its leaf.
+/// Stack as the positions of its two lists: the callers, and the frames at its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ListedStack {
     pub(crate) outer: u32,
     pub(crate) inner: u32,
 }
 
-/// List that is to be sorted.
 struct Unsorted {
-    /// First two ranks of the list, which decide for most.
+    /// First two ranks of the list. They decide most comparisons.
     head: u64,
     range: (usize, usize),
     id: FrameListId,
 }
 
 impl FrameLists {
-    /// Sorts the lists of all stacks that have samples.
     pub(crate) fn new(profile: &Profile, locations: &Locations<'_>) -> FrameLists {
         let (mut ranks, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for entry in &profile.aggregated {
@@ -50,7 +48,7 @@ impl FrameLists {
                 let begin = ranks.len();
                 ranks.extend(profile.list(id).map(|frame| locations.rank(frame)));
                 let mut first = ranks[begin..].iter();
-                // A list that ends comes before one that goes on.
+                // A list precedes its extensions.
                 let mut next = || first.next().map_or(0, |rank| u64::from(*rank) + 1);
                 all.push(Unsorted {
                     head: next() << 32 | next(),
@@ -66,7 +64,7 @@ impl FrameLists {
         });
         let mut sorted: Vec<(usize, usize)> = Vec::with_capacity(all.len());
         for one in &all {
-            // Frames that show the same are one frame here, and so lists may be.
+            // Frames that look the same share a rank, so lists can be equal.
             let last = sorted.last().map(|last| list(*last));
             if last != Some(list(one.range)) {
                 sorted.push(one.range);
@@ -80,7 +78,6 @@ impl FrameLists {
         }
     }
 
-    /// Returns a stack that has samples by the places of its lists.
     pub(crate) fn stack(&self, profile: &Profile, stack: StackId) -> ListedStack {
         let (outer, inner) = profile.lists(stack);
         let place = |list: FrameListId| self.places.get(list.0 as usize).copied().unwrap_or(0);
@@ -90,12 +87,11 @@ impl FrameLists {
         }
     }
 
-    /// Returns the number of lists.
     pub(crate) fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Returns the ranks of the frames of a list, root first.
+    /// Returns the ranks of a list, root first.
     pub(crate) fn list(&self, place: u32) -> &[u32] {
         let (begin, end) = self.sorted[place as usize];
         &self.ranks[begin..end]

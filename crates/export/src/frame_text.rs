@@ -1,17 +1,17 @@
-//! Names of functions and threads as frames of folded stacks.
+//! Function and thread names as frames of folded stacks.
 
 use rprof_profile::{FunctionId, ObjectId, Profile};
 
 use crate::names::{CleanName, CleanNames};
 
-/// Returns a thread's name as the first frame: without spaces, which would end the
-/// stack for some readers, and without separators.
+/// Returns a thread name as a frame, without separators, and without spaces, which end the stack
+/// for some readers.
 pub(crate) fn thread_name(comm: &CleanName<'_>) -> String {
     comm.replace(' ', "_").replace(';', ":")
 }
 
-/// Returns the name of a function as a frame. One without a name is called after its object,
-/// in brackets. One that was read from folded text is a frame already.
+/// Returns a function as a frame; an unnamed one as its object in brackets. Names from folded text
+/// are already frames.
 pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
     let names = CleanNames::new(profile);
     if let Some(name) = names.function(id) {
@@ -23,7 +23,6 @@ pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
     unnamed(profile, profile.function(id).object).replace(';', ":")
 }
 
-/// Returns the text that stands for a function without a name: its object, in brackets.
 pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
     let names = CleanNames::new(profile);
     match &*names.object(object) {
@@ -32,16 +31,14 @@ pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
     }
 }
 
-/// Returns a clean name as a frame: without what would end the frame or the line. The rest of the name stays as all other
-/// outputs show it: brackets in it are no list of parameters that one could cut off, since `f(int)::{lambda()#1}::operator()` would
-/// become `f`.
+/// Returns a clean name as a frame, without separators. Brackets stay, as in all other outputs: cut
+/// at the first bracket, `f(int)::{lambda()#1}::operator()` would become `f`.
 pub(crate) fn frame_text(name: &str) -> String {
     without_count(name.replace(';', ":"))
 }
 
-/// Returns a name that does not end like a count: ` 12` or ` 1.5` at the end of a leaf, with the weight behind
-/// it, would be the first of two weights to flamegraph.pl and inferno, which read differences of two
-/// recordings so.
+/// Replaces the space before a trailing number. flamegraph.pl and inferno would parse ` 12` or `
+/// 1.5` before the weight as the first weight of a differential profile.
 fn without_count(mut name: String) -> String {
     let number = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if let Some(before) = number.strip_suffix(char::is_whitespace)

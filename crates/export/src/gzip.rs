@@ -1,8 +1,8 @@
-//! [`Gzip`]: a gzip file of one member, compressed by several threads.
+//! [`Gzip`]: writes a gzip file of one member, compressed by several threads.
 //!
-//! Blocks are compressed each for itself, and stand one behind the other in the file, as pigz has them. Blocks are of a fixed
-//! length, so the same bytes make the same file, however many threads there are. Where the system refuses threads, the calling
-//! one does all of the work.
+//! Blocks are compressed independently and concatenated, as in pigz. They have a fixed length, so
+//! the number of threads does not change the file. If the system refuses threads, the calling
+//! thread does all of the work.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,38 +12,34 @@ use std::thread::{Builder, JoinHandle};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// Bytes of a block. Shorter ones compress worse, since no block refers to the one before.
+/// Block length in bytes. Shorter blocks compress worse, because blocks are independent.
 const BLOCK: usize = 256 << 10;
 
-/// Level of compression. Level 6, the usual one, takes 2.6 times as long for 1 % less of pprof's format, and 4 % less of JSON.
+/// Compression level. The usual level 6 takes 2.6 times as long, for 1 % less of pprof's format and
+/// four percent less of JSON.
 const LEVEL: u32 = 3;
 
-/// Header (RFC 1952): deflate, no name, no time, so that the same profile is the same file; of an unknown system.
+/// Header (RFC 1952): deflate, no name, unknown system. Without a time, so equal profiles give
+/// equal files.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
-/// Last block of a deflate stream, without content.
 const LAST: [u8; 2] = [3, 0];
 
-/// Writer of a gzip file. [`finish`](Self::finish) ends it.
+/// Writer of a gzip file. Callers must end it with [`finish`](Self::finish).
 pub(crate) struct Gzip<'o> {
     out: &'o mut dyn Write,
-    /// Bytes that make no whole block yet.
     block: Vec<u8>,
-    /// Blocks that are not written yet, in order.
     pending: VecDeque<Pending>,
-    /// Threads beside this one.
     threads: usize,
     checksum: Crc,
     is_begun: bool,
 }
 
-/// Block that is compressed, or will be.
 enum Pending {
     Done(Compressed),
     Running(JoinHandle<Compressed>),
 }
 
-/// Compressed block, with the checksum of what it holds.
 struct Compressed {
     bytes: Vec<u8>,
     checksum: Crc,
@@ -65,7 +61,6 @@ impl<'o> Gzip<'o> {
         }
     }
 
-    /// Writes what is left, and the end.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if !self.block.is_empty() {
             let block = std::mem::take(&mut self.block);
@@ -78,7 +73,7 @@ impl<'o> Gzip<'o> {
         self.out.write_all(&self.checksum.amount().to_le_bytes())
     }
 
-    /// Compresses the block, or has it compressed.
+    /// Compresses the full block, on another thread if one is free.
     fn block_is_full(&mut self) -> io::Result<()> {
         let next = Vec::with_capacity(BLOCK);
         let block = std::mem::replace(&mut self.block, next);
@@ -106,14 +101,14 @@ impl<'o> Gzip<'o> {
         match thread.spawn(work) {
             Ok(thread) => Ok(Pending::Running(thread)),
             Err(_) => {
-                // It would most likely be refused again.
+                // Later attempts would most likely fail as well.
                 self.threads = 0;
                 Ok(Pending::Done(compress(&block)?))
             }
         }
     }
 
-    /// Writes the first blocks, until no more than `most` are left.
+    /// Writes the first blocks, until at most `most` are pending.
     fn write_first(&mut self, most: usize) -> io::Result<()> {
         while self.pending.len() > most || matches!(self.pending.front(), Some(Pending::Done(_))) {
             let done = match self.pending.pop_front() {
@@ -154,7 +149,7 @@ impl Write for Gzip<'_> {
     }
 }
 
-/// Compresses a block so that it ends at a whole byte, and another may follow.
+/// Compresses a block and ends at a byte boundary, so that another block can follow.
 fn compress(block: &[u8]) -> io::Result<Compressed> {
     let mut checksum = Crc::new();
     checksum.update(block);
@@ -175,7 +170,7 @@ mod tests {
     fn compressed(bytes: &[u8], threads: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut gzip = Gzip::with_threads(&mut out, threads);
-        // In pieces that are no parts of a block.
+        // The piece length does not divide the block length.
         for piece in bytes.chunks(100_003) {
             gzip.write_all(piece).unwrap();
         }
@@ -183,7 +178,6 @@ mod tests {
         out
     }
 
-    /// Bytes that compress to about half.
     fn bytes(len: usize) -> Vec<u8> {
         let next = |state: &mut u32| {
             *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -202,7 +196,7 @@ mod tests {
         for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 7 * BLOCK + 5] {
             let bytes = bytes(len);
             let file = compressed(&bytes, 0);
-            // Reads one member.
+            // This decoder reads one member.
             let mut read = Vec::new();
             let mut decoder = flate2::bufread::GzDecoder::new(&file[..]);
             decoder.read_to_end(&mut read).unwrap();

@@ -1,5 +1,5 @@
-//! Causes that hide where the weight of a profile lies: unnamed leaves, interpreters, and clocks whose interrupt
-//! waits.
+//! Causes that hide the hot code of a profile: unnamed leaves, interpreters, and delayed clock
+//! interrupts.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use rprof_profile::{Function, FunctionId, ObjectKind, Profile, Reason, WeightUni
 
 use crate::rows::percent;
 
-/// Share of the weight, in percent, from which an interpreter or a clock is told of.
+/// Minimum percentage of the weight to report an interpreter or a clock.
 const TOLD_FROM: f64 = 5.0;
 
-/// Functions of interpreters that run the functions of a program, by their names in stacks.
+/// Main loops of interpreters, by function name.
 static INTERPRETERS: [&str; 5] = [
     "_PyEval_EvalFrameDefault",
     "vm_exec_core",
@@ -19,7 +19,7 @@ static INTERPRETERS: [&str; 5] = [
     "Perl_runops_standard",
 ];
 
-/// Functions of the kernel after which an interrupt that had to wait is taken.
+/// Kernel functions that enable interrupts, so that a pending interrupt fires there.
 static LETS_INTERRUPTS_IN: [&str; 6] = [
     "finish_task_switch",
     "_raw_spin_unlock_irqrestore",
@@ -29,8 +29,8 @@ static LETS_INTERRUPTS_IN: [&str; 6] = [
     "do_idle",
 ];
 
-/// Returns the share of the main event's weight, in percent, whose innermost frame has no name, located or not, by
-/// object and reason.
+/// Returns the percentage of the main event's weight with an unnamed leaf, by object and reason.
+/// Leaves with an address instead of a name count too.
 pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
     let mut shares = BTreeMap::new();
     for (leaf, share) in leaves(profile) {
@@ -42,22 +42,19 @@ pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
     shares
 }
 
-/// Interpreter in whose function much of the weight is.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Interpreter {
-    /// Share of the main event's weight in whose stacks it is, in percent.
+    /// Share of the main event's weight whose stacks contain it, in percent.
     pub(crate) share: f64,
-    /// Name of its function.
     pub(crate) name: &'static str,
-    /// Function of the interpreter that the share was counted for.
     pub(crate) function: FunctionId,
 }
 
-/// Returns the interpreter in which much of the weight is, unless what it runs has names as well.
+/// Returns the interpreter with much of the weight, unless the interpreted functions have names.
 pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     let name_of = |function: &Function| INTERPRETERS.iter().find(|name| is_named(function, name));
     let functions = || (0u32..).zip(&profile.functions);
-    // Names that the runtime gives what it runs, as Python's perf trampoline; they are callers.
+    // Names of interpreted functions, such as from Python's perf trampoline. They are callers.
     let is_told = |f: &Function| f.name.as_ref().is_ok_and(|name| name.starts_with("py::"));
     if profile.leaves_only || profile.functions.iter().any(is_told) {
         return None;
@@ -85,8 +82,8 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     })
 }
 
-/// Returns the function with most of the main event's weight as self, and its share in percent, among those whose inlined
-/// calls are not told, if it is large.
+/// Returns the hottest function by self in objects without inline information, with its percentage.
+/// Returns `None` if that is small.
 pub(crate) fn hides_inlined(profile: &Profile) -> Option<(&str, f64)> {
     let objects = &profile.quality.hides_inlined;
     if objects.is_empty() {
@@ -103,14 +100,13 @@ pub(crate) fn hides_inlined(profile: &Profile) -> Option<(&str, f64)> {
     (most.1 >= HIDES_FROM).then_some(most)
 }
 
-/// Share of self in one function, in percent, from which hidden calls are told of.
 const HIDES_FROM: f64 = 20.0;
 
-/// Returns the share of a clock's samples, in percent, that were taken where the kernel lets interrupts in, and
-/// the functions that do, if it is large.
+/// Returns the percentage of a clock's samples in kernel functions that enable interrupts, and
+/// these functions. Returns `None` if it is small.
 pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str>)> {
     let main = profile.main_event()?;
-    // The interrupt of a counter is not held back.
+    // The interrupt of a hardware counter is not delayed.
     let event = &profile.events[main];
     if event.unit != WeightUnit::Nanoseconds {
         return None;
@@ -131,8 +127,7 @@ pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str
     (share >= TOLD_FROM).then_some((share, functions))
 }
 
-/// Returns whether a function has a name, with or without what a compiler appended to it
-/// (`finish_task_switch.isra.0`).
+/// Compares a function name, ignoring a compiler suffix (`finish_task_switch.isra.0`).
 fn is_named(function: &Function, name: &str) -> bool {
     (function.name.as_deref()).is_ok_and(|found| match found.strip_prefix(name) {
         Some(rest) => rest.is_empty() || rest.starts_with('.'),
@@ -140,7 +135,7 @@ fn is_named(function: &Function, name: &str) -> bool {
     })
 }
 
-/// Iterates over the innermost functions of the main event, each with a share in percent.
+/// Iterates over the leaf functions of the main event with their percentages.
 fn leaves(profile: &Profile) -> impl Iterator<Item = (&Function, f64)> {
     let main = profile.main_event();
     let whole = main.map_or(0, |event| profile.events[event].weight);
@@ -157,10 +152,8 @@ mod tests {
     use super::*;
     use rprof_profile::{Object, ProfileBuilder};
 
-    /// Name and object.
     type Frames<'a> = &'a [(Result<&'a str, Reason>, &'a str)];
 
-    /// A profile of stacks, each of frames with object, and a weight.
     fn profile(stacks: &[(Frames<'_>, u64)]) -> Profile {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

@@ -1,5 +1,4 @@
-//! The top functions and the verdict for machines. The form is stable: fields are
-//! only ever added.
+//! The top functions and the verdict as JSON. The format is stable: releases only add fields.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -49,11 +48,11 @@ struct JsonRow<'p> {
     srcline: Option<CleanName<'p>>,
     #[serde(rename = "self")]
     own: u64,
-    /// Left out where callers were not wanted.
+    /// Absent if the options exclude callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
     self_samples: u64,
-    /// Calls above or below it in preorder, where they were asked for.
+    /// Callers or callees in preorder, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<Vec<TreeEntry>>,
 }
@@ -69,7 +68,7 @@ struct Quality<'p> {
     warnings: Vec<CleanName<'p>>,
 }
 
-/// Nanoseconds; what is not known is left out.
+/// In nanoseconds. Unknown values are absent.
 #[derive(Serialize)]
 struct CpuTime {
     used: u128,
@@ -102,8 +101,7 @@ struct Frames {
     unnamed_by_reason: BTreeMap<&'static str, u64>,
 }
 
-/// Writes the report as one JSON object and a newline. Events without samples
-/// are left out, unless none has any.
+/// Writes one JSON object and a newline. Omits events without samples, unless all are empty.
 ///
 /// # Errors
 /// Fails if the writer does.

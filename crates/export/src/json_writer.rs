@@ -1,22 +1,19 @@
-//! [`JsonWriter`]: objects, lists and columns, written as they come.
+//! [`JsonWriter`]: streams objects, lists and columns.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// JSON under way. Commas are put where a value follows another.
 pub(crate) struct JsonWriter<W> {
     out: W,
-    /// Text that `out` does not have yet: most values are a few bytes.
+    /// Buffered output. Most values have only a few bytes.
     text: Vec<u8>,
     needs_comma: bool,
 }
 
-/// Bytes of text that are handed on at a time.
 const TEXT: usize = 32 << 10;
 
 impl<W: Write> JsonWriter<W> {
-    /// Begins a document.
     pub(crate) fn new(out: W) -> JsonWriter<W> {
         JsonWriter {
             out,
@@ -25,14 +22,13 @@ impl<W: Write> JsonWriter<W> {
         }
     }
 
-    /// Ends the document with a line feed.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.text.push(b'\n');
         self.out.write_all(&self.text)?;
         Ok(self.out)
     }
 
-    /// Begins an object, as a value of its own or behind a key.
+    /// Begins an object, as a list element or after a key.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.open(b'{')
     }
@@ -41,7 +37,6 @@ impl<W: Write> JsonWriter<W> {
         self.close(b'}')
     }
 
-    /// Begins a list.
     pub(crate) fn begin_list(&mut self) -> io::Result<()> {
         self.open(b'[')
     }
@@ -50,7 +45,6 @@ impl<W: Write> JsonWriter<W> {
         self.close(b']')
     }
 
-    /// Writes a key, whose value follows.
     pub(crate) fn key(&mut self, key: &str) -> io::Result<()> {
         self.comma();
         serde_json::to_writer(&mut self.text, key)?;
@@ -59,13 +53,11 @@ impl<W: Write> JsonWriter<W> {
         Ok(())
     }
 
-    /// Writes a key with its value.
     pub(crate) fn value(&mut self, key: &str, value: &impl Serialize) -> io::Result<()> {
         self.key(key)?;
         self.item(value)
     }
 
-    /// Writes a key with its value, which `write` appends as JSON.
     pub(crate) fn value_with<T>(
         &mut self,
         key: &str,
@@ -78,7 +70,6 @@ impl<W: Write> JsonWriter<W> {
         Ok(())
     }
 
-    /// Writes a value of a list.
     pub(crate) fn item(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.comma();
         serde_json::to_writer(&mut self.text, value)?;
@@ -86,7 +77,7 @@ impl<W: Write> JsonWriter<W> {
         self.hand_on()
     }
 
-    /// Writes several values of a list that are JSON already, with commas between them; nothing if the text is empty.
+    /// Writes comma-separated list elements that are already JSON.
     pub(crate) fn raw_items(&mut self, items: &str) -> io::Result<()> {
         if items.is_empty() {
             return Ok(());
@@ -97,7 +88,7 @@ impl<W: Write> JsonWriter<W> {
         self.hand_on()
     }
 
-    /// Writes a key with a list of values, none of which is held.
+    /// Writes a key and a list of values, which it streams.
     pub(crate) fn column<T: Serialize>(
         &mut self,
         key: &str,
@@ -111,7 +102,7 @@ impl<W: Write> JsonWriter<W> {
         self.end_list()
     }
 
-    /// Writes a key with a list of values, each of which `write` appends as JSON.
+    /// Like [`column`](Self::column), but `write` appends each value as JSON.
     pub(crate) fn column_with<T>(
         &mut self,
         key: &str,
@@ -149,7 +140,6 @@ impl<W: Write> JsonWriter<W> {
         self.hand_on()
     }
 
-    /// Writes the text out once there is enough of it.
     #[inline]
     fn hand_on(&mut self) -> io::Result<()> {
         if self.text.len() >= TEXT {
@@ -160,7 +150,7 @@ impl<W: Write> JsonWriter<W> {
     }
 }
 
-/// Appends nanoseconds as milliseconds, with as many decimals as they need.
+/// Appends nanoseconds as milliseconds, with as many decimals as needed.
 pub(crate) fn milliseconds(nanoseconds: u64, text: &mut Vec<u8>) {
     const NANOSECONDS: u64 = 1_000_000;
     number(nanoseconds / NANOSECONDS, text);
@@ -178,7 +168,6 @@ pub(crate) fn milliseconds(nanoseconds: u64, text: &mut Vec<u8>) {
     text.extend_from_slice(&decimals[..=last.unwrap_or(0)]);
 }
 
-/// Appends a number.
 pub(crate) fn number(mut number: u64, text: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut begin = digits.len();

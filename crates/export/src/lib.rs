@@ -1,24 +1,28 @@
-//! A profile as something to look at, or to hand on: functions of a [`Profile`].
+//! Exports a [`Profile`] as reports, flame graphs, web pages and other tools' formats.
 //!
-//! | module | makes |
+//! | module | writes |
 //! |---|---|
 //! | [`folded`] | folded stacks: `comm;root;…;leaf weight` |
 //! | [`svg`] | a flame graph |
-//! | [`html`] | a page that explores a profile |
+//! | [`html`] | an interactive page |
 //! | [`pprof`] | pprof's format, with addresses, lines and inlined calls |
-//! | [`otlp`] | OpenTelemetry's profiles, experimental |
-//! | [`parts`] | either of them in several parts |
-//! | [`firefox`] | the Firefox Profiler's format, with each thread in order of time |
-//! | [`speedscope`] | speedscope's format, with each thread in order of time |
-//! | [`protobuf`] | fields of protocol buffers, of which some of these are made |
-//! | [`formats`] | the table of all forms: these, and the reports [`table`], [`markdown`], [`json`] and [`mod@csv`] |
+//! | [`otlp`] | OpenTelemetry profiles (experimental) |
+//! | [`parts`] | pprof or OpenTelemetry profiles, split into parts |
+//! | [`firefox`] | the Firefox Profiler's format, with each thread in time order |
+//! | [`speedscope`] | speedscope's format, with each thread in time order |
+//! | [`table`], [`markdown`], [`json`], [`mod@csv`] | reports: the top functions |
 //! | [`live`] | the functions of a live profile: a table, JSON |
-//! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`diff`] | comparisons: table, Markdown, JSON, CSV, folded stacks, a picture |
+//!
+//! | module | helps the writers |
+//! |---|---|
+//! | [`formats`] | table of all output formats |
+//! | [`options`], [`rows`] | options and rows shared by the reports |
+//! | [`protobuf`] | encoder of protocol buffers |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
 //! | [`tree`] | trees of callers and callees below the rows |
-//! | [`threads`] | threads of different names that are one |
-//! | [`names`], [`clean`] | names made safe to show |
+//! | [`threads`] | merges threads of different names |
+//! | [`names`], [`clean`] | sanitized names |
 //! | [`generics`] | names without their generic arguments |
 //!
 //! ```no_run
@@ -44,14 +48,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing here knows how a profile was recorded. Everything writes to a
+//! The crate does not depend on how a profile was recorded. All output goes to a
 //! [`std::io::Write`]; nothing prints.
 //!
 //! # A new export
 //!
-//! A file with a `write` function, and an entry in [`formats::FORMATS`]; the command line, the tests and the
-//! fuzz target follow that table. Names come from [`CleanNames`] alone, which cannot hand
-//! out a name with an escape sequence in it.
+//! Add a file with a `write` function, and an entry in [`formats::FORMATS`]. The command line, the
+//! tests and the fuzz target use that table. Get names only from [`CleanNames`], which removes
+//! escape sequences.
 //!
 //! [`Profile`]: rprof_profile::Profile
 

@@ -1,4 +1,4 @@
-//! Functions of a live profile's window beside those since the start: a table, and JSON.
+//! Functions of a live profile's window, and their sums since the start, as table and JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::names::{CleanName, CleanNames};
 use crate::rows::{ReportRow, ReportRows, RowOptions, percent, rows};
 use crate::table::{columns, painted, put_column};
 
-/// A look at a live profile.
+/// Snapshot of a live profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'p> {
-    /// Number of the look, from 1.
+    /// Number of the snapshot, from 1.
     pub number: u64,
     /// Time since the start.
     pub elapsed: Duration,
@@ -22,24 +22,24 @@ pub struct Look<'p> {
     pub window: Duration,
     /// Profile of the window.
     pub profile: &'p Profile,
-    /// Index of the event that is shown.
+    /// Index of the shown event.
     pub event: usize,
     /// Sums of the event since the start, by the functions of `profile`.
     pub since_start: &'p TopFunctions,
-    /// Samples of stacks that were forgotten, as there were too many.
+    /// Number of samples whose stacks were dropped because there were too many.
     pub forgotten: u64,
-    /// CPU time that the profiler itself used since the look before, in percent of one CPU.
+    /// CPU usage of the profiler since the previous snapshot, in percent of one CPU.
     pub own_cpu: f64,
 }
 
-/// Options of a table of functions.
+/// Options of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LookOptions {
-    /// Sort by total; else by self.
+    /// Sort by total instead of self.
     pub by_total: bool,
-    /// Most rows; all if `None`.
+    /// Maximum number of rows; `None` for all.
     pub limit: Option<usize>,
-    /// Width that names are fitted to, in characters.
+    /// Width of the table, in characters. Names are shortened to fit.
     pub width: Option<usize>,
     /// Colour the shares.
     pub color: bool,
@@ -55,10 +55,8 @@ impl LookOptions {
     }
 }
 
-/// Characters of the columns since the start.
 const SINCE_START: usize = 18;
 
-/// Writes a table.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -143,7 +141,7 @@ struct Sums {
     self_samples: u64,
 }
 
-/// Writes one line of JSON. The form is stable: fields are only ever added.
+/// Writes one line of JSON. The format is stable: releases only add fields.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -180,7 +178,7 @@ pub fn write_json(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
     writeln!(out)
 }
 
-/// Returns the samples of the window, and those that were lost since the start.
+/// Returns the samples in the window, and the lost ones since the start.
 fn samples_and_lost(look: &Look<'_>) -> (u64, u64) {
     let event = look.profile.events.get(look.event);
     event.map_or((0, 0), |event| (event.samples, event.lost))
@@ -207,7 +205,6 @@ mod tests {
     use super::*;
     use rprof_profile::{Keys, ProfileBuilder, WeighBy, WeightUnit};
 
-    /// Hostile names, of which one has samples in the window.
     fn with_look(check: impl FnOnce(&Look<'_>)) {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

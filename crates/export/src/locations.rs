@@ -1,4 +1,4 @@
-//! Frames as locations: an address with the function that lies there and the calls that were inlined into it.
+//! Locations: an address with its function and the calls inlined into it.
 
 use std::cmp::Reverse;
 
@@ -10,51 +10,46 @@ use rustc_hash::FxHashMap;
 
 use crate::frame_lists::{FrameLists, ListedStack};
 
-/// Tables of mappings, locations and functions, each numbered from 1.
+/// Tables of mappings, locations and functions. Ids start at 1.
 pub(crate) struct LocationTables {
-    /// Objects, with the end of what is used of each.
+    /// Objects, each with the end of its used range.
     pub(crate) mappings: Vec<(ObjectId, u64)>,
     pub(crate) locations: Vec<LocationRow>,
     pub(crate) functions: Vec<FunctionRow>,
 }
 
-/// Location: an address, and what lies there.
 pub(crate) struct LocationRow {
-    /// Number of its mapping.
     pub(crate) mapping: u64,
     pub(crate) address: u64,
-    /// The innermost call first.
+    /// Innermost call first.
     pub(crate) lines: Vec<LineRow>,
 }
 
-/// Line of a location.
 pub(crate) struct LineRow {
-    /// Number of the function.
     pub(crate) function: u64,
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-/// Function of a location.
 pub(crate) struct FunctionRow {
     pub(crate) id: FunctionId,
     pub(crate) file: Option<FileId>,
-    /// Line where it begins; 0 where that is unknown.
+    /// First line; 0 if unknown.
     pub(crate) start_line: u32,
 }
 
-/// Locations of a profile, numbered from 1 in the order of their first use.
+/// Locations of a profile, with ids from 1 in order of first use.
 pub(crate) struct Locations<'p> {
     profile: &'p Profile,
-    /// Frames in the order of object, address, inline depth and name.
+    /// Frames sorted by object, address, inline depth and name.
     sorted: Vec<FrameId>,
-    /// Rank of each frame in that order, by its id; of frames that are in no stack, any.
+    /// Rank of each frame in `sorted`, by id; arbitrary for unused frames.
     ranks: Vec<u32>,
-    /// Ids of the locations of lists of callers, one list behind the other, leaf first.
+    /// Location ids of all caller lists, concatenated, leaf first.
     ids_of_lists: Vec<u64>,
-    /// Place of each list of callers among them, once its ids are known.
+    /// Range of each caller list in `ids_of_lists`, once computed.
     of_lists: Vec<Option<(usize, usize)>>,
-    /// Locations by the ranks of their frames, the outermost first, in the order of their ids.
+    /// Locations as lists of frame ranks, outermost first, in id order.
     known: Lists<u32>,
 }
 
@@ -83,7 +78,7 @@ impl<'p> Locations<'p> {
                 (object, address, frame.inline_depth, *id)
             })
             .collect();
-        // Names decide between few.
+        // Few comparisons get as far as the names.
         let rest = |id: FrameId| {
             let frame = profile.frame(id);
             let name = profile.function(frame.function).name.as_deref();
@@ -108,14 +103,13 @@ impl<'p> Locations<'p> {
         }
     }
 
-    /// Forgets which locations were used: numbers begin with 1 again.
+    /// Clears the used locations. Ids start at 1 again.
     pub(crate) fn restart(&mut self) {
         self.known = Lists::default();
         self.of_lists.clear();
         self.ids_of_lists.clear();
     }
 
-    /// Returns the rank of a frame that is in a stack.
     pub(crate) fn rank(&self, frame: FrameId) -> u32 {
         self.ranks
             .get(frame.0 as usize)
@@ -127,7 +121,8 @@ impl<'p> Locations<'p> {
         self.profile.frame(self.sorted[rank as usize])
     }
 
-    /// Appends the ids of the innermost locations of a stack, so many at most and leaf first. Returns whether there are more.
+    /// Appends the ids of at most `most` innermost locations, leaf first. Returns true if there are
+    /// more.
     pub(crate) fn ids(
         &mut self,
         lists: &FrameLists,
@@ -140,7 +135,7 @@ impl<'p> Locations<'p> {
             .first()
             .is_some_and(|rank| self.frame(*rank).inline_depth > 0);
         if begins_inlined || most != usize::MAX {
-            // Not two lists of locations, or not all of them.
+            // The two lists share a location, or the limit cuts them.
             return self.ids_of(&[outer, inner].concat(), most, ids);
         }
         self.ids_of(inner, most, ids);
@@ -162,14 +157,13 @@ impl<'p> Locations<'p> {
         false
     }
 
-    /// Appends the ids of the innermost locations of a list of frames, as [`ids`](Self::ids).
     fn ids_of(&mut self, frames: &[u32], most: usize, ids: &mut Vec<u64>) -> bool {
         let mut rest = frames;
         while !rest.is_empty() {
             if ids.len() == most {
                 return true;
             }
-            // An inlined call stands behind that of the function that it was inlined into.
+            // An inlined call follows the frame of the function that contains it.
             let outer = |rank: &u32| self.frame(*rank).inline_depth == 0;
             let begin = rest.iter().rposition(outer).unwrap_or(0);
             let (others, one) = rest.split_at(begin);
@@ -179,12 +173,10 @@ impl<'p> Locations<'p> {
         false
     }
 
-    /// Iterates over the locations so far, by the ranks of their frames.
     fn locations(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.known.len() as u32).map(|id| self.known.get(id))
     }
 
-    /// Returns the tables of all locations so far.
     pub(crate) fn tables(&self) -> LocationTables {
         let mappings = self.mappings();
         let numbers: FxHashMap<ObjectId, u64> = mappings
@@ -209,7 +201,7 @@ impl<'p> Locations<'p> {
                 });
                 if let Some(function) = functions.get_mut(number as usize - 1) {
                     function.file = function.file.or(frame.line.map(|line| line.file));
-                    // One name may be several functions, of which readers see one.
+                    // Several functions can have one name. Readers see them as one.
                     if function.start_line == 0 {
                         function.start_line = frame.start_line;
                     }
@@ -234,8 +226,8 @@ impl<'p> Locations<'p> {
         }
     }
 
-    /// Returns the objects that locations lie in, with the end of what is used of each. The program that has most of the weight
-    /// is the first, which readers take for the one that was run.
+    /// Returns the objects with the end of their used range. The heaviest program is first, because
+    /// readers take the first mapping for the main binary.
     fn mappings(&self) -> Vec<(ObjectId, u64)> {
         let mut ends: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for location in self.locations() {
@@ -275,7 +267,7 @@ impl<'p> Locations<'p> {
     }
 }
 
-/// Returns the rank of each object in the order of their names; those of one name have one.
+/// Ranks the objects by name. Objects with equal names have equal ranks.
 fn object_ranks(profile: &Profile) -> Vec<u32> {
     let name = |object: u32| &*profile.objects[object as usize].name;
     let mut sorted: Vec<u32> = (0..profile.objects.len() as u32).collect();

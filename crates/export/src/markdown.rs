@@ -1,6 +1,6 @@
 //! The top functions as Markdown, for a comment or a page.
 //!
-//! Comments of GitHub end at 65,536 characters: rows stop before.
+//! GitHub limits comments to 65,536 characters, so the rows stop earlier.
 
 use std::io::{self, Write};
 
@@ -14,13 +14,11 @@ use crate::options::ReportOptions;
 use crate::rows::{ReportRow, ReportRows, RowOptions, in_order, percent, rows};
 use crate::{tree, verdict};
 
-/// Rows that are shown unless options say how many.
 const ROWS: usize = 20;
 
-/// Bytes after which no row begins.
+/// No row begins after this many bytes.
 const MOST: usize = 50_000;
 
-/// Characters of a name, and of a line of a tree.
 const NAME: usize = 100;
 
 /// Writes a heading, the quality verdict and a table for each event that has samples.
@@ -61,7 +59,7 @@ fn write_verdict(
     let findings = verdict::findings(profile);
     for finding in &findings {
         let text = (options.wording)(finding);
-        // Causes are indented below what they are of.
+        // Indented lines are causes of the finding above them.
         let (indent, text) = match text.strip_prefix("  ") {
             Some(rest) => ("  ", rest),
             None => ("", &*text),
@@ -130,7 +128,6 @@ fn write_event(
     write_trees(profile, &rows, whole, &wanted, written, out)
 }
 
-/// Writes the trees of calls below the table, which has no room for them.
 fn write_trees(
     profile: &Profile,
     rows: &[ReportRow<'_>],
@@ -162,7 +159,6 @@ fn write_trees(
 
 type Text = fn(&ReportRow<'_>) -> Option<String>;
 
-/// Returns the columns of names that the rows have.
 fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, Text)> {
     let all: [(&'static str, Text); 7] = [
         ("comm", |r| r.comm.as_deref().map(str::to_owned)),

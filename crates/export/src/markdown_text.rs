@@ -1,11 +1,10 @@
-//! Text that Markdown takes for nothing but text.
+//! Escaping for Markdown.
 
-/// Returns a name as code in a cell of a table.
 pub(crate) fn code(name: &str) -> String {
     format!("<code>{}</code>", escaped(name))
 }
 
-/// Returns text that is nothing but text: no markup, no link, no mention of anybody, no end of a cell.
+/// Escapes markup, links, mentions and cell separators.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -19,7 +18,7 @@ pub(crate) fn escaped(text: &str) -> String {
             c => out.push(c),
         }
     }
-    // Addresses become links by themselves.
+    // GitHub turns URLs into links automatically.
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 

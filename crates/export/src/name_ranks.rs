@@ -1,4 +1,4 @@
-//! Distinct names of frames, and their ranks in the order of folded lines.
+//! Distinct frame names, ranked in the order of folded lines.
 
 use std::cmp::Ordering;
 
@@ -11,27 +11,25 @@ use crate::frame_text::{frame_name, thread_name};
 use crate::names::CleanNames;
 use crate::threads::ThreadMerging;
 
-/// Fewer than this are not worth a thread.
+/// Minimum number of elements per thread.
 pub(crate) const FEW: usize = 4096;
 
-/// Distinct names of frames, each with a number.
 pub(crate) struct FrameNames {
     pub(crate) distinct: Vec<String>,
-    /// By function, the number of its name.
     pub(crate) functions: Vec<u32>,
-    /// By name of thread.
     pub(crate) threads: Vec<u32>,
 }
 
-/// Ranks of names in the order of lines. A name has two: one where a `;` follows, which counts
-/// in that order, and one at the end of a stack, where nothing does.
+/// Ranks of names in line order. A name has an inner rank, as if `;` followed, and a rank at the
+/// end of a stack.
 pub(crate) struct Ranks {
     pub(crate) inner: Vec<u32>,
     pub(crate) last: Vec<u32>,
 }
 
 impl FrameNames {
-    /// Returns the names of a profile; with `merging` as a graph shows them, without annotations.
+    /// Collects the names of a profile. With `merging`, prepares them for a graph, without
+    /// annotations.
     pub(crate) fn of(profile: &Profile, merging: Option<&ThreadMerging>) -> FrameNames {
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
         numbers.reserve(profile.functions.len());
@@ -67,7 +65,7 @@ impl FrameNames {
         }
     }
 
-    /// Returns the ranks by number, and numbers by rank.
+    /// Returns the ranks by name number, and the name numbers by rank.
     pub(crate) fn rank(&self) -> (Ranks, Vec<u32>) {
         let name = |number: u32| self.distinct[number as usize].as_bytes();
         let mut all: Vec<(u64, u32, bool)> = Vec::with_capacity(2 * self.distinct.len());
@@ -78,7 +76,7 @@ impl FrameNames {
                 all.push((u64::from_be_bytes(head), number, is_inner));
             }
         }
-        // The first bytes decide for most.
+        // The first bytes decide most comparisons.
         all.sort_unstable_by(|a, b| {
             let rest = || in_line_order((name(a.1), a.2), (name(b.1), b.2));
             a.0.cmp(&b.0).then_with(rest)
@@ -99,7 +97,7 @@ impl FrameNames {
     }
 }
 
-/// Compares two names, each with a `;` behind it if it is an inner one.
+/// Compares two names. An inner name compares as if a `;` followed.
 fn in_line_order(a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
     let common = a.0.len().min(b.0.len());
     let next = |(name, is_inner): (&[u8], bool)| match name.get(common) {
@@ -107,6 +105,6 @@ fn in_line_order(a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
         None => is_inner.then_some(b';'),
     };
     let begin = a.0[..common].cmp(&b.0[..common]);
-    // No name has a `;` in it, so that two with the same next are one.
+    // Names contain no `;`, so equal next bytes mean equal names.
     begin.then_with(|| next(a).cmp(&next(b)))
 }

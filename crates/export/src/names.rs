@@ -1,8 +1,7 @@
-//! Names of a profile, safe to show.
+//! Sanitized names of a profile.
 //!
-//! Names of events, threads, functions, objects and files come from programs and recordings
-//! that nobody vouches for. Writers take them from [`CleanNames`], never from the profile: a
-//! [`CleanName`] cannot be made without [`clean`].
+//! All names come from programs and recordings, so they are untrusted. Writers get them from
+//! [`CleanNames`], never from the profile. Every [`CleanName`] passes through [`clean`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +12,7 @@ use serde::Serialize;
 
 use crate::clean::clean;
 
-/// Text without control characters, or marks that turn the direction of text.
+/// Text without control characters and bidirectional marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct CleanName<'n>(Cow<'n, str>);
@@ -24,7 +23,7 @@ impl<'n> CleanName<'n> {
         CleanName(clean(name))
     }
 
-    /// Returns the text, owned.
+    /// Returns the text as a `String`.
     pub fn into_owned(self) -> String {
         self.0.into_owned()
     }
@@ -44,19 +43,19 @@ impl fmt::Display for CleanName<'_> {
     }
 }
 
-/// The names of a profile, each cleaned when asked for.
+/// Accessor for the cleaned names of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanNames<'p> {
     profile: &'p Profile,
 }
 
 impl<'p> CleanNames<'p> {
-    /// Begins to hand out the names of a profile.
+    /// Creates an accessor.
     pub fn new(profile: &'p Profile) -> CleanNames<'p> {
         CleanNames { profile }
     }
 
-    /// Returns the name of an event, by its index in [`Profile::events`].
+    /// Returns the name of an event, by index in [`Profile::events`].
     pub fn event(self, event: usize) -> CleanName<'p> {
         CleanName::new(&self.profile.events[event].name)
     }
@@ -67,7 +66,7 @@ impl<'p> CleanNames<'p> {
         CleanName::new(self.profile.events[event].unit.as_str())
     }
 
-    /// Returns the weight of all samples of an event with its unit, time in seconds: `22.766 s`, `1024 page-faults`.
+    /// Formats the weight of all samples of an event: `22.766 s`, `1024 page-faults`.
     pub fn weight(self, event: usize) -> String {
         let weight = self.profile.events[event].weight;
         match &*self.unit(event) {
@@ -76,34 +75,34 @@ impl<'p> CleanNames<'p> {
         }
     }
 
-    /// Returns the name of a thread, by its index in [`Profile::comms`].
+    /// Returns the name of a thread, by index in [`Profile::comms`].
     pub fn comm(self, comm: u32) -> CleanName<'p> {
         CleanName::new(&self.profile.comms[comm as usize])
     }
 
-    /// Returns the name of a function; `None` where it is unknown.
+    /// Returns the name of a function; `None` if it is unknown.
     pub fn function(self, id: FunctionId) -> Option<CleanName<'p>> {
         let name = self.profile.function(id).name.as_ref();
         name.ok().map(|name| CleanName::new(name))
     }
 
-    /// Returns the name of an object, a path in most cases.
+    /// Returns the name of an object, usually a path.
     pub fn object(self, id: ObjectId) -> CleanName<'p> {
         CleanName::new(&self.profile.object(id).name)
     }
 
-    /// Returns the name of an object without the folders before it.
+    /// Returns the file name of an object, without its folder.
     pub fn object_base(self, id: ObjectId) -> CleanName<'p> {
         CleanName::new(self.profile.object(id).base_name())
     }
 
-    /// Returns the path and the number of a source line: `src/main.c:12`.
+    /// Formats a source line: `src/main.c:12`.
     pub fn line(self, file: FileId, line: u32) -> CleanName<'p> {
         let file = clean(&self.profile.files[file.0 as usize]);
         CleanName(Cow::Owned(format!("{file}:{line}")))
     }
 
-    /// Returns the warnings of the recording and its analysis.
+    /// Iterates over the warnings of the recording and its analysis.
     pub fn warnings(self) -> impl Iterator<Item = CleanName<'p>> {
         self.profile
             .quality

@@ -1,41 +1,39 @@
-//! Options that the reports have in common.
+//! Options shared by the reports.
 
 use crate::rows::RowOptions;
 use crate::verdict::Finding;
 
-/// Options that the reports have in common. Each uses those that mean something for it.
+/// Options shared by the reports. Each format ignores options that do not apply to it.
 #[derive(Clone, Debug)]
 pub struct ReportOptions {
     /// Selection and order of rows.
     pub rows: RowOptions,
-    /// Colour the shares, where the output is for a terminal.
+    /// Colour the shares, for a terminal.
     pub color: bool,
-    /// Leave out everything above the rows.
+    /// Omit the headers above the rows.
     pub bare: bool,
-    /// Width of the terminal that a table is for, in characters: objects are shown by file name,
-    /// and long names shortened, so that no row is wider. `None` shows names in full.
+    /// Width of the terminal, in characters. A table then shortens names so that every row fits.
+    /// `None` shows full names.
     pub width: Option<usize>,
-    /// Height of the terminal that a table is for, in lines: as many rows are shown as fit below the verdict, ten at
-    /// least, and none that has nothing of what rows are sorted by. `None` shows what [`rows`](Self::rows) says.
+    /// Height of the terminal, in lines. A table then shows as many nonzero rows as fit, but at
+    /// least ten. `None` uses the limit of [`rows`](Self::rows).
     pub height: Option<usize>,
-    /// Words the last line of a table from which the limit left out this many rows. `None` leaves
-    /// the line out.
+    /// Words the last line of a table, from the number of hidden rows. `None` omits it.
     pub rest: Option<fn(usize) -> String>,
-    /// Words a finding of the quality verdict: `Display`, or what names a program's own options.
+    /// Words a finding: `Display`, or a function that names the program's options.
     pub wording: fn(&Finding) -> String,
-    /// Options of the formats of other tools.
+    /// Options of the pprof and OpenTelemetry formats.
     pub export: ExportOptions,
 }
 
-/// Options of the formats of other tools: pprof and OpenTelemetry's.
+/// Options of the pprof and OpenTelemetry formats.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
-    /// Labels of samples. Samples that differ in one of them are not summed up.
+    /// Labels of samples. Samples with different labels are not merged.
     pub labels: Vec<SampleLabel>,
-    /// Attributes of the resource that OpenTelemetry's profiles are of, by name: `service.name`. One without that name gets
-    /// `unknown_service`.
+    /// Attributes of the OpenTelemetry resource. `service.name` defaults to `unknown_service`.
     pub resource: Vec<(String, String)>,
-    /// Most locations of a stack. Of a deeper one the innermost are kept. `None`: all.
+    /// Maximum number of locations per stack, innermost first. `None`: all.
     pub max_depth: Option<usize>,
 }
 
@@ -53,22 +51,22 @@ impl Default for ExportOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SampleLabel {
-    /// Name of the thread.
+    /// Thread name.
     Thread,
-    /// Name of the process; only of profiles that tell threads apart.
+    /// Process name. Requires a profile that separates threads.
     Process,
-    /// Number of the process; only of profiles that tell threads apart.
+    /// Process id. Requires a profile that separates threads.
     Pid,
-    /// Number of the thread; only of profiles that tell threads apart.
+    /// Thread id. Requires a profile that separates threads.
     Tid,
-    /// Number of the CPU; only of profiles that keep samples one by one.
+    /// CPU number. Requires a profile that keeps single samples.
     Cpu,
-    /// `user` or `kernel`: whose code the sample was taken in.
+    /// CPU mode: `user` or `kernel`.
     Mode,
 }
 
 impl SampleLabel {
-    /// All labels, in the order in which they are written.
+    /// All labels, in output order.
     pub const ALL: [SampleLabel; 6] = [
         SampleLabel::Thread,
         SampleLabel::Process,
@@ -78,7 +76,7 @@ impl SampleLabel {
         SampleLabel::Mode,
     ];
 
-    /// Returns the name of the label in pprof. That of a thread is `comm`, as perf's converters have it.
+    /// Returns the label's name in pprof. A thread name is `comm`, as in perf's converters.
     pub fn key(self) -> &'static str {
         match self {
             SampleLabel::Thread => "comm",
@@ -90,7 +88,7 @@ impl SampleLabel {
         }
     }
 
-    /// Returns the name of the attribute by OpenTelemetry's semantic conventions.
+    /// Returns the attribute's name in OpenTelemetry's semantic conventions.
     pub fn attribute(self) -> &'static str {
         match self {
             SampleLabel::Thread => "thread.name",
@@ -102,7 +100,7 @@ impl SampleLabel {
         }
     }
 
-    /// Returns whether threads must be told apart by their numbers for it.
+    /// Returns true if the label requires a profile that separates threads.
     pub fn is_by_thread(self) -> bool {
         matches!(
             self,

@@ -1,14 +1,15 @@
-//! OpenTelemetry's profiles: `ExportProfilesServiceRequest` of `opentelemetry.proto.profiles.v1development`, as proto
-//! 1.10 has it, compressed with gzip.
+//! OpenTelemetry profiles: `ExportProfilesServiceRequest` of
+//! `opentelemetry.proto.profiles.v1development`, proto version 1.10, compressed with gzip.
 //!
-//! Experimental: the form has changed without a mark in it before (sample values had another number in 1.9), and may
-//! again. Source: `opentelemetry/proto/profiles/v1development/profiles.proto` of
-//! <https://github.com/open-telemetry/opentelemetry-proto>. Rules beside the fields: entry 0 of each table is the empty
-//! value, no entry stands twice or is used by nobody, and each profile has one sample type.
+//! Experimental: the format changes without a version number (1.9 had another field number for
+//! sample values). Source: `opentelemetry/proto/profiles/v1development/profiles.proto` of
+//! <https://github.com/open-telemetry/opentelemetry-proto>. Further rules: entry 0 of each table is
+//! the empty value, tables have no duplicate and no unused entries, and each profile has one sample
+//! type.
 //!
-//! There is a profile for each event. That of a clock counts samples, with the time between two as its period, as
-//! OpenTelemetry's own profiler writes it, and so does any event where each sample counts as one; else others have sums of
-//! weights.
+//! Each event is one profile. A clock's profile counts samples, with the sampling interval as its
+//! period, as OpenTelemetry's own profiler does. So does every event if the options weigh each
+//! sample as 1. All other events have sums of weights.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -28,16 +29,16 @@ use crate::pprof::time_type;
 use crate::protobuf::{Strings, fixed, number, packed_signed, part, signed, text, unsigned};
 use crate::summed::{CommOrder, LabelValue, Rows, summed};
 
-/// Writes the samples of all events that have any.
+/// Writes the samples of all events.
 ///
 /// # Errors
-/// `out` does.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let mut encoder = Encoder::new(profile, options.rows.weight, &options.export);
     encoder.encode(0..encoder.rows(), out).map(drop)
 }
 
-/// Encoder of a profile, or of any part of it.
+/// Encoder of a profile or of parts of it.
 pub struct Encoder<'p> {
     profile: &'p Profile,
     weight: WeighBy,
@@ -45,12 +46,11 @@ pub struct Encoder<'p> {
     locations: Locations<'p>,
     lists: FrameLists,
     comms: CommOrder<'p>,
-    /// Rows of each event that has samples, with its index.
     events: Vec<(usize, Rows)>,
 }
 
 impl<'p> Encoder<'p> {
-    /// Sums up the samples of all events that have any.
+    /// Sums up the samples of all events.
     pub fn new(profile: &'p Profile, weight: WeighBy, options: &ExportOptions) -> Encoder<'p> {
         let locations = Locations::new(profile);
         let comms = CommOrder::new(profile);
@@ -73,7 +73,7 @@ impl<'p> Encoder<'p> {
         }
     }
 
-    /// Returns the part of each event in a range of rows of all events: place of the event, and its rows.
+    /// Splits a range of all rows by event. Returns the event's position in `events`, and its rows.
     fn of_events(&self, rows: &Range<usize>) -> Vec<(usize, Range<usize>)> {
         let (mut begin, mut found) = (0, Vec::new());
         for (place, (_, of_event)) in self.events.iter().enumerate() {
@@ -116,16 +116,15 @@ impl PartEncoder for Encoder<'_> {
     }
 }
 
-/// Tables of the dictionary that samples fill.
 struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
     attributes: Numbered<(i64, LabelValue)>,
-    /// Ids of the locations of each stack, leaf first; the empty one is entry 0 and not among them.
+    /// Location ids of each stack, leaf first. The empty stack (entry 0) is not stored.
     stacks: Lists<i64>,
 }
 
-/// Values with numbers from 1 in the order in which they came: 0 is the empty one.
+/// Deduplicated values, numbered from 1 in order of insertion. 0 is the empty value.
 struct Numbered<T> {
     numbers: FxHashMap<T, i64>,
     values: Vec<T>,
@@ -151,13 +150,11 @@ impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
 }
 
 impl Dictionary<'_> {
-    /// Returns the number of an attribute.
     fn attribute(&mut self, key: &str, value: LabelValue) -> i64 {
         let key = self.strings.index(key);
         self.attributes.number((key, value))
     }
 
-    /// Returns the number of a stack.
     fn stack(&mut self, ids: &[i64]) -> i64 {
         match ids.is_empty() {
             true => 0,
@@ -174,7 +171,7 @@ impl Dictionary<'_> {
 }
 
 impl Encoder<'_> {
-    /// Returns the message of some rows, and the number of stacks that are cut in it.
+    /// Encodes rows as a request. Returns it, and the number of truncated stacks.
     fn request(&mut self, rows: Range<usize>) -> (Vec<u8>, u64) {
         self.locations.restart();
         let mut dictionary = Dictionary {
@@ -215,7 +212,7 @@ impl Encoder<'_> {
         };
         let given = &self.options.resource;
         if given.iter().all(|(key, _)| key != "service.name") {
-            // The name that OpenTelemetry gives a service that nobody named.
+            // OpenTelemetry's default for an unnamed service.
             add("service.name", "unknown_service");
         }
         for (key, value) in given {
@@ -224,7 +221,6 @@ impl Encoder<'_> {
         resource
     }
 
-    /// Returns the profile of one event, and the number of stacks that are cut in it.
     fn profile_of(
         &mut self,
         place: usize,
@@ -265,7 +261,7 @@ impl Encoder<'_> {
             let is_cut = (self.locations).ids(&self.lists, row.stack, most, &mut ids);
             let ids: Vec<i64> = ids.iter().copied().map(u64::cast_signed).collect();
             cut += u64::from(is_cut);
-            // Rows of the same labels stand together.
+            // Rows with equal labels are adjacent.
             if attributes
                 .as_ref()
                 .is_none_or(|(known, _)| *known != row.labels)
@@ -302,7 +298,7 @@ fn any_value(value: &LabelValue) -> Vec<u8> {
     let mut message = Vec::new();
     match value {
         LabelValue::Text(value) => text(1, value, &mut message),
-        // Unlike other numbers it is written where it is 0: one of several fields is there.
+        // A `oneof` field must be present, so 0 is written too.
         LabelValue::Number(value) => number(3, *value, &mut message),
     }
     message
@@ -325,7 +321,7 @@ impl Dictionary<'_> {
             }
             part(1, &message, &mut out);
         }
-        // One name in two objects is one function.
+        // Functions of the same name in two objects become one.
         let mut functions = Numbered::new();
         let numbers: Vec<i64> = (tables.functions.iter())
             .map(|row| {
@@ -374,7 +370,7 @@ impl Dictionary<'_> {
             signed(4, *start_line, &mut message);
             part(3, &message, &mut out);
         }
-        // Links to traces, of which there are none.
+        // Links to traces: none.
         part(4, &[], &mut out);
         part(6, &[], &mut out);
         for (key, value) in &self.attributes.values {

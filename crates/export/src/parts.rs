@@ -1,35 +1,36 @@
-//! [`PartEncoder`]: a profile in several files or requests, where one would be too large.
+//! [`PartEncoder`]: splits a large profile into several files or requests.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Encoder of a profile that writes any of its rows as a profile of their own. A row is all samples of the same labels and
-/// stack.
+/// Encoder that writes any range of a profile's rows as a profile. A row is the sum of all samples
+/// with the same labels and stack.
 pub trait PartEncoder {
     /// Returns the number of rows.
     fn rows(&self) -> usize;
 
-    /// Returns the number of samples that some rows sum up.
+    /// Returns the number of samples in a range of rows.
     ///
     /// # Panics
-    /// If there are not so many rows.
+    /// Panics if the range is out of bounds.
     fn samples(&self, rows: Range<usize>) -> u64;
 
-    /// Writes some rows, with what they refer to, compressed with gzip.
+    /// Writes a range of rows and everything that they refer to, compressed with gzip.
     ///
     /// # Errors
-    /// `out` does.
+    /// Fails if the writer does.
     ///
     /// # Panics
-    /// If there are not so many rows.
+    /// Panics if the range is out of bounds.
     fn encode(&mut self, rows: Range<usize>, out: &mut dyn Write) -> io::Result<Encoded>;
 }
 
-/// Sizes of what was encoded.
+/// Result of encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// Bytes before compression.
     pub bytes: u64,
-    /// Stacks of which outer frames were left out: see [`ExportOptions::max_depth`](crate::ExportOptions::max_depth).
+    /// Number of truncated stacks: see
+    /// [`ExportOptions::max_depth`](crate::ExportOptions::max_depth).
     pub cut: u64,
 }

@@ -1,4 +1,4 @@
-//! The rows that table, CSV and JSON have in common.
+//! Rows shared by table, CSV and JSON.
 
 use rprof_profile::call_tree::CallTree;
 use rprof_profile::reasons::RUNNING;
@@ -14,23 +14,23 @@ use crate::tree::TreeOptions;
 pub struct RowOptions {
     /// Weight of a sample: its period, or 1.
     pub weight: WeighBy,
-    /// Sort by total; else by self.
+    /// Sort by total instead of self.
     pub by_total: bool,
-    /// Leave out rows of less than this share, in percent of all.
+    /// Hide rows below this share of the total weight, in percent.
     pub percent_limit: f64,
-    /// Most rows.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Keys that tell rows apart.
+    /// Keys that distinguish rows.
     pub keys: Keys,
-    /// Headings of the first columns, in their order; other columns follow in the usual one.
+    /// Headings of the first columns, in order. Other columns follow in the default order.
     pub order: Vec<&'static str>,
-    /// Trees of calls below the rows, if there are to be any.
+    /// Call trees below the rows; `None` for none.
     pub trees: Option<TreeOptions>,
-    /// Leave out rows whose share is shown as 0.00 %, as if beyond the limit.
+    /// Hide rows that print as 0.00 %, as if they exceeded the limit.
     pub without_zeros: bool,
-    /// Show no total: of a profile [without callers](Profile::leaves_only) there is none.
+    /// Omit the total, for a profile [without callers](Profile::leaves_only).
     pub without_total: bool,
-    /// Make one row of a function that two manglings name: see [`rprof_profile::one_name`].
+    /// Merge two manglings of one function name: see [`rprof_profile::one_name`].
     pub one_name: bool,
 }
 
@@ -51,37 +51,37 @@ impl Default for RowOptions {
     }
 }
 
-/// One row of a report, its names safe to show; `None` for what rows are not told apart by.
+/// Report row with clean names. Fields that are no keys are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRow<'p> {
     /// Thread name.
     pub comm: Option<CleanName<'p>>,
-    /// State of the thread: `running`, or what it waited for.
+    /// Thread state: `running`, or the reason of its wait.
     pub state: Option<CleanName<'p>>,
     /// Function, or `[unknown]`.
     pub symbol: Option<CleanName<'p>>,
     /// Object.
     pub object: Option<CleanName<'p>>,
-    /// Path and line, `path:12`, or `??:0` as perf has it.
+    /// Source line: `path:12`, or `??:0` as in perf.
     pub line: Option<CleanName<'p>>,
-    /// Sums; its key has process and thread.
+    /// Sums. The key has process and thread.
     pub top: TopRow,
-    /// Calls above or below it, with [`RowOptions::trees`].
+    /// Callers or callees, if [`RowOptions::trees`] is set.
     pub tree: Option<CallTree>,
 }
 
 /// Rows of one event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRows<'p> {
-    /// Weight of all samples of the event, of which the rows have shares.
+    /// Weight of all samples of the event: 100 % of the rows' shares.
     pub whole: u64,
-    /// Rows, the heaviest first.
+    /// Rows, heaviest first.
     pub rows: Vec<ReportRow<'p>>,
-    /// Number of rows left out because of [`RowOptions::limit`].
+    /// Number of rows hidden by [`RowOptions::limit`].
     pub left_out: usize,
 }
 
-/// Makes the rows of an event.
+/// Builds the rows of an event.
 pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> ReportRows<'p> {
     let names = CleanNames::new(profile);
     let mut top = TopFunctions::of(profile, event, options.weight, options.keys);
@@ -97,7 +97,7 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
     top.rows.retain(|row| share(row) >= options.percent_limit);
     let mut shown = options.limit.unwrap_or(usize::MAX).min(top.rows.len());
     if options.without_zeros {
-        // Rows are sorted by the share, and one is shown in any case.
+        // Rows are sorted by the share. At least one is shown.
         let first = top.rows.iter().position(|row| share(row) < SHOWN_AS_ZERO);
         shown = first.map_or(shown, |first| shown.min(first.max(1)));
     }
@@ -142,7 +142,7 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
     }
 }
 
-/// Puts columns into the order of these headings; columns without one stay behind those with one.
+/// Sorts columns by these headings. Other columns keep their order, after these.
 pub(crate) fn in_order<T>(columns: &mut [T], order: &[&str], heading: impl Fn(&T) -> &'static str) {
     columns.sort_by_key(|column| {
         let place = order.iter().position(|wanted| *wanted == heading(column));
@@ -150,5 +150,5 @@ pub(crate) fn in_order<T>(columns: &mut [T], order: &[&str], heading: impl Fn(&T
     });
 }
 
-/// Name of the row of samples without frames, which are their threads' alone.
+/// Label of samples without frames, which belong to a thread only.
 const NO_FRAMES: &str = "[no frames]";

@@ -1,8 +1,9 @@
-//! speedscope's own format: a profile for each thread, in order of time, over one table of frames.
+//! speedscope's own format: one profile per thread, in time order, with a shared frame table.
 //!
-//! Source: <https://www.speedscope.app/file-format-schema.json>, version 1.25. Weights of clocks are nanoseconds, unless each sample
-//! counts as one; time in which a thread did not run is an empty stack, so that all threads have one time line. Of a profile without single
-//! samples each thread's stacks come in no order, and without gaps.
+//! Source: <https://www.speedscope.app/file-format-schema.json>, version 1.25. Weights of clocks
+//! are nanoseconds, unless the options weigh each sample as 1. An empty stack marks time off the
+//! CPU, so that all threads share one timeline. If the profile has no single samples, the stacks of
+//! a thread are unordered and have no gaps.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -29,7 +30,7 @@ struct FrameEntry {
 /// Writes the samples of the main event.
 ///
 /// # Errors
-/// `out` does.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let event = profile.main_event();
     let (frames, numbers) = frame_table(profile);
@@ -40,7 +41,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let threads = event.map_or_else(Vec::new, |event| threads(profile, event, by));
     let samples = Samples {
         profile,
-        // Without one, no thread has samples.
+        // Without a main event, no thread has samples.
         event: event.unwrap_or_default(),
         by,
         origin,
@@ -71,15 +72,13 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.finish()?.flush()
 }
 
-/// Lists of frames as JSON: numbers with commas between them, root first.
+/// Frame lists as JSON text: comma-separated numbers, root first.
 struct ListTexts {
-    /// All of them, one behind the other.
     text: String,
     places: FxHashMap<FrameListId, Range<usize>>,
 }
 
 impl ListTexts {
-    /// Makes those of all stacks with samples.
     fn new(profile: &Profile, numbers: &[u32]) -> ListTexts {
         let (mut text, mut places) = (String::new(), FxHashMap::default());
         for entry in &profile.aggregated {
@@ -107,22 +106,20 @@ impl ListTexts {
         self.text.get(place).unwrap_or_default()
     }
 
-    /// Returns the two lists of a stack, callers first.
     fn of(&self, stack: (FrameListId, FrameListId)) -> [&str; 2] {
         [self.get(stack.0), self.get(stack.1)]
     }
 }
 
-/// Thread with samples.
 struct ThreadEntry {
     id: ThreadId,
     name: String,
     weight: u64,
-    /// Numbers of the thread's entries in the profile, where samples have no time.
+    /// Indexes of the thread's profile entries, if samples have no time.
     entries: Vec<usize>,
 }
 
-/// Returns the threads with samples of an event, the one with most weight first.
+/// Returns the threads with samples of an event, heaviest first.
 fn threads(profile: &Profile, event: usize, by: WeighBy) -> Vec<ThreadEntry> {
     let mut threads: FxHashMap<ThreadId, ThreadEntry> = FxHashMap::default();
     let entries = profile.aggregated.iter().enumerate();
@@ -150,7 +147,6 @@ fn threads(profile: &Profile, event: usize, by: WeighBy) -> Vec<ThreadEntry> {
 }
 
 impl ThreadEntry {
-    /// Writes the thread.
     fn write<W: Write>(
         &self,
         samples: &Samples<'_>,
@@ -181,26 +177,23 @@ impl ThreadEntry {
     }
 }
 
-/// Neighbouring samples of one stack, which is `None` where the thread did not run.
+/// Adjacent samples with the same stack; `None` means off-CPU.
 #[derive(Clone, Copy)]
 struct Run {
     stack: Option<(FrameListId, FrameListId)>,
     weight: u64,
 }
 
-/// Samples of an event, to be read thread by thread.
 struct Samples<'p> {
     profile: &'p Profile,
     event: usize,
     by: WeighBy,
-    /// Time at which the recording begins.
     origin: u64,
-    /// True if weights are nanoseconds.
     is_time: bool,
 }
 
 impl Samples<'_> {
-    /// Iterates over the runs of a thread: in order of time, or where samples have none, in no order.
+    /// Iterates over the runs of a thread, in time order if samples have times.
     fn runs<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
         let mut runs = self.in_time(thread).chain(self.summed(thread)).peekable();
         std::iter::from_fn(move || {
@@ -212,7 +205,7 @@ impl Samples<'_> {
         })
     }
 
-    /// Iterates over a thread's samples, with the time between them. A sample of a clock stands for the time before it.
+    /// Iterates over samples and gaps. A clock sample covers the time before it.
     fn in_time<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
         let mut until = 0u64;
         let streams = self.profile.streams.as_ref();
@@ -229,7 +222,7 @@ impl Samples<'_> {
                 if self.is_time {
                     let now = sample.time.saturating_sub(self.origin);
                     let gap = now.saturating_sub(sample.weight).saturating_sub(until);
-                    // Less than a period is what timers are late by.
+                    // A gap shorter than a period is timer latency.
                     if gap > sample.weight {
                         idle = Some(Run {
                             stack: None,
@@ -247,7 +240,6 @@ impl Samples<'_> {
             })
     }
 
-    /// Iterates over the sums of a thread's samples by stack.
     fn summed<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
         let entries = thread.entries.iter();
         let entries = entries.filter_map(|index| self.profile.aggregated.get(*index));
@@ -258,7 +250,7 @@ impl Samples<'_> {
     }
 }
 
-/// Returns the table of frames, each once by what it shows, and the place of each frame in it by its id.
+/// Returns the distinct frames, and the table index of each frame id.
 fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
     const UNKNOWN: u32 = u32::MAX;
     let mut frames = Vec::new();

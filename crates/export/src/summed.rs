@@ -1,4 +1,4 @@
-//! Samples summed up by labels and stack, in an order that follows from names and addresses.
+//! Samples summed up by labels and stack, sorted by names and addresses.
 
 use rprof_profile::intern::Values;
 use rprof_profile::{ObjectKind, Profile, StackId, ThreadId};
@@ -8,24 +8,20 @@ use crate::frame_lists::{FrameLists, ListedStack};
 use crate::names::CleanNames;
 use crate::options::SampleLabel;
 
-/// Samples of the same labels and stack.
+/// Sum of the samples with the same labels and stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Number of its labels: see [`Rows::labels`].
     pub(crate) labels: u32,
     pub(crate) stack: ListedStack,
-    /// Place of its values.
     at: u32,
 }
 
-/// Rows in order, with their values.
 #[derive(Debug)]
 pub(crate) struct Rows {
     rows: Vec<Row>,
     values: Vec<i64>,
-    /// Values of a row: number and weight of the samples of each event.
+    /// Values per row: number and weight of the samples of each event.
     width: usize,
-    /// Values of labels that rows have together, by number.
     labels: Values<Labels>,
 }
 
@@ -38,24 +34,20 @@ impl Rows {
         &self.rows[index]
     }
 
-    /// Returns the values of the labels of a row.
     pub(crate) fn labels(&self, row: &Row) -> &Labels {
         self.labels.get(row.labels)
     }
 
-    /// Returns number and weight of the samples of each event.
     pub(crate) fn values(&self, index: usize) -> &[i64] {
         let at = self.rows[index].at as usize * self.width;
         &self.values[at..at + self.width]
     }
 }
 
-/// Values of labels; `None` for those that are not asked for, or not known.
+/// Label values; `None` if not requested or unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Labels {
-    /// Place of the thread's name in the order of names.
     thread: Option<u32>,
-    /// Place of the process's name in the order of names.
     process: Option<u32>,
     pid: Option<i32>,
     tid: Option<i32>,
@@ -63,19 +55,17 @@ pub(crate) struct Labels {
     is_kernel: Option<bool>,
 }
 
-/// Value of a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LabelValue {
     Text(String),
     Number(i64),
 }
 
-/// Names of threads in the order of their text.
 pub(crate) struct CommOrder<'p> {
     profile: &'p Profile,
-    /// Index of each name, by its place in the order.
+    /// Name index, by rank.
     sorted: Vec<u32>,
-    /// Place of each name, by its index.
+    /// Rank, by name index.
     places: Vec<u32>,
 }
 
@@ -98,7 +88,7 @@ impl<'p> CommOrder<'p> {
         self.places.get(comm as usize).copied()
     }
 
-    /// Returns the labels with their values, in the order of [`SampleLabel::ALL`].
+    /// Returns labels and values, in the order of [`SampleLabel::ALL`].
     pub(crate) fn values(&self, labels: &Labels) -> Vec<(SampleLabel, LabelValue)> {
         let name = |place: Option<u32>| {
             let comm = self.sorted.get(place? as usize)?;
@@ -128,7 +118,7 @@ impl<'p> CommOrder<'p> {
     }
 }
 
-/// Sums samples up by labels and stack, in an order that follows from names and addresses.
+/// Sums up samples by labels and stack, sorted by names and addresses.
 pub(crate) fn summed(
     profile: &Profile,
     lists: &FrameLists,
@@ -183,7 +173,6 @@ pub(crate) fn summed(
     rows
 }
 
-/// Sums under way.
 struct Sums<'a, 'p> {
     profile: &'a Profile,
     lists: &'a FrameLists,
@@ -194,7 +183,6 @@ struct Sums<'a, 'p> {
 }
 
 impl Sums<'_, '_> {
-    /// Adds number and weight of samples of a thread, a stack and a CPU.
     fn add(
         &mut self,
         (thread, stack, cpu): (ThreadId, StackId, Option<u32>),

@@ -15,19 +15,19 @@ use crate::verdict::Finding;
 use crate::wrap::wrap;
 use crate::{tree, verdict};
 
-/// Writes a table for each event that has samples, with what was recorded and
-/// the quality verdict above it.
+/// Writes a table for each event with samples, below a description of the recording and the
+/// verdict.
 ///
 /// # Errors
 /// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let names = CleanNames::new(profile);
     let mut any = false;
-    // Lines above the rows, and one for the prompt of the shell below them.
+    // Lines above the rows, plus one for the shell prompt.
     let mut above = 1;
     let width = options.width.unwrap_or(usize::MAX);
     let findings = verdict::findings(profile);
-    // What is idle is told where waits are shown.
+    // Reports idle threads only if the profile shows waits.
     let waits = profile
         .waits()
         .filter(|waits| profile.events[*waits].samples > 0);
@@ -56,7 +56,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 above += put_comment(&line, width, out)?;
             }
             writeln!(out, "#")?;
-            // With the event, the heading, and the line that tells of the rest.
+            // Event, headings, and the line about hidden rows.
             above += 4;
         }
         any = true;
@@ -71,14 +71,14 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Share below which code without names is left out above the rows, in percent of self and of frames. JSON has all.
+/// Minimum percentage of self or of frames to report unnamed code. JSON reports all.
 const MINOR: f64 = 1.0;
 
-/// Share of complete stacks, in percent, that needs no line of its own where lines are few.
+/// A short verdict omits the percentage of complete stacks from this value on.
 const GOOD_STACKS: f64 = 95.0;
 
-/// Returns the verdict as it stands above the rows. Where the table is fitted to a height, shares of stacks and frames have
-/// one line, so that a good recording has three lines with the event.
+/// Returns the lines of the verdict. With a height, stacks and frames share one line, so that a
+/// good recording needs only three.
 fn verdict_lines(mut findings: Vec<&Finding>, options: &ReportOptions) -> Vec<String> {
     findings.retain(|finding| match finding {
         Finding::Unnamed { own, share, .. } => *own >= MINOR || *share >= MINOR,
@@ -159,10 +159,9 @@ fn write_event(
     }
 }
 
-/// Rows that a table has on the smallest terminal.
 const LEAST_ROWS: usize = 10;
 
-/// Writes a comment, wrapped at words; returns the number of its lines.
+/// Writes a wrapped comment. Returns its number of lines.
 fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usize> {
     let lines = wrap(text, width.saturating_sub(2));
     for (index, line) in lines.iter().enumerate() {
@@ -172,26 +171,22 @@ fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usiz
     Ok(lines.len())
 }
 
-/// Characters before the first column of names: two shares and the number of samples.
+/// Width of the columns before the names.
 const FIGURES: usize = 27;
 
-/// Characters before the trees of calls, which begin below the second share.
 const INDENT: usize = 11;
 
-/// A column of names.
 pub(crate) struct Column<'r> {
     pub(crate) heading: &'static str,
     pub(crate) width: usize,
-    /// Text of each row.
     pub(crate) texts: Vec<Cow<'r, str>>,
 }
 
 type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 
-/// Width beyond which names push the next column away where no terminal gives a width: room for most names of C++.
+/// Maximum column width without a terminal width. Most C++ names fit.
 const MAX_COLUMN: usize = 250;
 
-/// Returns the columns that the rows have, in `order`, no wider together than fits into `width`.
 pub(crate) fn columns<'r>(
     rows: &'r [ReportRow<'_>],
     width: Option<usize>,
@@ -228,18 +223,17 @@ pub(crate) fn columns<'r>(
         .collect();
     match width {
         Some(width) => fit_columns(&mut columns, width.saturating_sub(FIGURES)),
-        // A name of a thousand characters must not push the next column of all rows away.
+        // One very long name must not widen the column of all rows.
         None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
     in_order(&mut columns, order, |column| column.heading);
     columns
 }
 
-/// Narrows columns until they fit into `room`, and shortens their texts. Functions, or what stands in
-/// the last column, get what the others leave; of these none takes more than a quarter.
+/// Narrows columns to `room`. The symbol column, or else the last one, gets the rest. Others get at
+/// most a quarter each.
 fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     const GAP: usize = 2;
-    /// Width below which a name says nothing.
     const LEAST: usize = 12;
     let room = room.saturating_sub(GAP * columns.len());
     if columns.iter().map(|c| c.width).sum::<usize>() <= room {
@@ -268,21 +262,18 @@ fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     }
 }
 
-/// Leaves out the folders of a path.
 fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Leaves out the folders of a path but the last: many files are called `mod.rs`.
+/// Returns the last folder and the file name, because many files are called `mod.rs`.
 fn last_folder(path: &str) -> &str {
     let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
     slashes.nth(1).map_or(path, |at| &path[at + 1..])
 }
 
-/// Blanks that are written at a time.
 const BLANKS: [u8; 64] = [b' '; 64];
 
-/// Writes a column of names; the last one is not filled up.
 pub(crate) fn put_column(
     out: &mut dyn Write,
     text: &str,
@@ -290,7 +281,7 @@ pub(crate) fn put_column(
     last: bool,
 ) -> io::Result<()> {
     write!(out, "  {text}")?;
-    // Formatting would write blank by blank.
+    // `write!` with padding writes blanks one by one.
     let mut blanks = match last {
         true => 0,
         false => width.saturating_sub(text.chars().count()),
@@ -303,7 +294,7 @@ pub(crate) fn put_column(
     Ok(())
 }
 
-/// Returns a share in eight characters, coloured as perf does it: red from 5 %, green from 0.5 %.
+/// Formats a percentage in eight characters, coloured like perf: red from 5 %, green from 0.5 %.
 pub fn painted(share: f64, color: bool) -> String {
     let text = format!("{share:>7.2}%");
     let style = match share {
@@ -366,7 +357,7 @@ mod tests {
             let fits = width >= 80;
             assert_eq!(fits, text.contains("std::unordered_map<…>::find_in_bucket"));
         }
-        // Nothing is cut where nobody asked for it.
+        // The default options cut no names.
         let options = ReportOptions::default();
         let text = table(&names, &options);
         assert!(text.contains(&*clean(&templates)) && text.contains("/usr/lib/"));
@@ -384,7 +375,7 @@ mod tests {
             };
             table(&names, &options).lines().count()
         };
-        // With the prompt.
+        // Including the prompt.
         assert_eq!([lines(24) + 1, lines(50) + 1], [24, 50]);
         assert_eq!(lines(3), LEAST_ROWS + 4);
         let mut builder = ProfileBuilder::new();

@@ -1,15 +1,15 @@
-//! Threads of different names that are shown as one.
+//! Merging of threads with different names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rprof_profile::pattern::matches_name;
 
-/// Rule by which threads of different names are one: workers that do the same work.
+/// Rules for merging threads of different names, such as workers with the same task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadMerging {
-    /// Merge names that differ in their numbers only: `worker-0` and `worker-1` are `worker-*`.
+    /// Merge names that differ only in digits: `worker-0` and `worker-1` become `worker-*`.
     pub by_number: bool,
-    /// Merge the names that match a pattern with `*` and `?`, and call them by it.
+    /// Merge names that match a pattern with `*` and `?`. The pattern becomes their name.
     pub patterns: Vec<String>,
 }
 
@@ -23,13 +23,13 @@ impl Default for ThreadMerging {
 }
 
 impl ThreadMerging {
-    /// Keeps all names apart.
+    /// Merges no names.
     pub const NONE: ThreadMerging = ThreadMerging {
         by_number: false,
         patterns: Vec::new(),
     };
 
-    /// Returns the names that are shown, in place of those of all threads.
+    /// Returns the merged name of each thread name.
     pub fn merge(&self, names: &[String]) -> Vec<String> {
         let mut alike: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         if self.by_number {
@@ -52,7 +52,6 @@ impl ThreadMerging {
     }
 }
 
-/// Returns a name with `*` in place of each number.
 fn without_numbers(name: &str) -> String {
     let mut general = String::with_capacity(name.len());
     for c in name.chars() {

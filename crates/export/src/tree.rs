@@ -1,4 +1,4 @@
-//! Trees of calls as lines of text, and as entries for machines.
+//! Call trees as lines of text, and as entries for JSON.
 
 use rprof_profile::Profile;
 use rprof_profile::call_tree::{CallNode, CallTree, Growth};
@@ -8,29 +8,28 @@ use crate::amounts::{SHOWN_AS_ZERO, percent};
 use crate::frame_text::unnamed;
 use crate::names::{CleanName, CleanNames};
 
-/// Options for the trees of a report.
+/// Options of the call trees of a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TreeOptions {
-    /// Callers of functions, or what they called.
+    /// Direction: callers or callees.
     pub growth: Growth,
-    /// Least share of a branch that is shown, in percent of all samples; or twenty times that, in percent of its row, so that
-    /// rows of flat profiles have branches as well. See [`shown_branches`].
+    /// Minimum percentage of all samples of a shown branch; or twenty times that of its row, for
+    /// flat profiles. See [`shown_branches`].
     pub percent_limit: f64,
 }
 
-/// Number of branches that are shown where all are light.
 const LEAST_BRANCHES: usize = 3;
 
-/// Factor between the limit for shares of all samples and the limit for shares of one row.
+/// Factor between the limit for all samples and the limit for one row.
 const ROW_FACTOR: f64 = 20.0;
 
-/// Returns true if a branch has `limit` percent of the weight of all samples, or twenty times that share of its row's weight.
 fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
     percent(weight, whole) >= limit || percent(weight, of_row) >= limit * ROW_FACTOR
 }
 
-/// Returns how many of the branches next to a row are shown. Shown are branches with `limit` percent of the weight of all
-/// samples (`whole`), or twenty times that share of the row's weight (`of_row`); where there is none, the heaviest three.
+/// Returns how many branches next to a row to show. A branch is shown if it has `limit` percent of
+/// all samples (`whole`), or twenty times that percentage of its row (`of_row`). If no branch
+/// qualifies, the heaviest three are shown.
 ///
 /// `weights` are the weights of all branches, in descending order.
 ///
@@ -50,10 +49,9 @@ pub fn shown_branches(weights: &[u64], of_row: u64, whole: u64, limit: f64) -> u
     }
 }
 
-/// Width of lines where no terminal says one.
 const WIDTH: usize = 120;
 
-/// Node of a tree for machines, in preorder.
+/// Node of a call tree in preorder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TreeEntry {
     /// Distance from the row's function, from 1.
@@ -64,7 +62,7 @@ pub struct TreeEntry {
     pub weight: u64,
 }
 
-/// Makes the entries of the branches that are heavy enough.
+/// Returns the entries of branches that are heavy enough.
 pub fn entries(
     profile: &Profile,
     tree: &CallTree,
@@ -89,9 +87,8 @@ pub fn entries(
     entries
 }
 
-/// Nodes of a row's tree that are shown.
 struct ShownNodes {
-    /// Index behind the last shown branch next to the row.
+    /// Index after the last shown branch next to the row.
     end: usize,
     of_row: u64,
     whole: u64,
@@ -125,8 +122,8 @@ impl ShownNodes {
     }
 }
 
-/// Draws the tree below a row. Calls without a branch between them share a line, which goes on in the next where it is
-/// too long; names longer than a line are shortened.
+/// Draws the tree below a row. Unbranched chains share a line, which wraps. Longer names are
+/// shortened.
 pub fn lines(
     profile: &Profile,
     tree: &CallTree,
@@ -143,7 +140,7 @@ pub fn lines(
         width: width.unwrap_or(WIDTH),
     };
     let mut lines = Vec::new();
-    // Nodes whose children are to be drawn, each with what stands before them; no recursion, as trees may be deep.
+    // Branches to draw, with line prefixes. Trees may be too deep for recursion.
     let mut pile: Vec<Branch> = drawing.branches(None, &" ".repeat(indent));
     pile.reverse();
     while let Some(branch) = pile.pop() {
@@ -168,7 +165,7 @@ pub fn lines(
         let share = format!("{:.2}%  ", percent(tree.nodes[node].weight, whole));
         let (chain, last) = drawing.chain(node);
         let mut next = drawing.branches(Some(last), &below);
-        // The line goes on under its first name, beside the branches that follow.
+        // Continuation lines start under the first name, beside the following branches.
         let hanging = match next.is_empty() {
             true => format!("{below}{}", " ".repeat(share.len())),
             false => format!("{below}│{}", " ".repeat(share.len() - 1)),
@@ -200,7 +197,7 @@ struct Branch {
 
 enum Kind {
     Node(usize),
-    /// Branches that are too light to be drawn.
+    /// Branches that are too light to draw.
     Rest {
         count: usize,
         weight: u64,
@@ -208,7 +205,6 @@ enum Kind {
 }
 
 impl Drawing<'_> {
-    /// Returns what is drawn right below a node.
     fn branches(&self, node: Option<usize>, before: &str) -> Vec<Branch> {
         let (shown, light): (Vec<usize>, Vec<usize>) = self
             .tree
@@ -218,7 +214,7 @@ impl Drawing<'_> {
             .iter()
             .map(|child| self.tree.nodes[*child].weight)
             .sum();
-        // A line that says `0.00%` says nothing.
+        // A line with `0.00%` is useless.
         let is_something = percent(weight, self.shown.whole) >= SHOWN_AS_ZERO;
         let rest = (!light.is_empty() && !shown.is_empty() && is_something).then_some(Kind::Rest {
             count: light.len(),
@@ -237,7 +233,7 @@ impl Drawing<'_> {
         branches
     }
 
-    /// Returns the names from a node to where its samples part, and the last node.
+    /// Returns the names from a node to the next fork, and the last node.
     fn chain(&self, node: usize) -> (Vec<String>, usize) {
         let (mut names, mut last) = (vec![name(self.profile, self.tree, node)], node);
         loop {
@@ -297,7 +293,6 @@ mod tests {
     use super::*;
     use rprof_profile::{Keys, ProfileBuilder, TopFunctions, WeighBy, WeightUnit};
 
-    /// Draws the callers of the heaviest leaf.
     fn drawn(stacks: &[(&str, u64)], width: usize) -> String {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -356,7 +351,7 @@ mod tests {
 
     #[test]
     fn branches_of_a_light_row_are_shown_by_their_share_of_the_row() {
-        // A flat profile: a hundred functions, the heaviest with 1.2 %, which has callers of some weight and many light ones.
+        // A flat profile of a hundred functions. The heaviest has many light callers.
         let mut stacks = vec![
             ("main;parse;hot".to_owned(), 60),
             ("main;fold;hot".to_owned(), 40),

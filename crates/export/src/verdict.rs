@@ -1,4 +1,4 @@
-//! The quality verdict: how far a profile can be trusted, finding by finding.
+//! The quality verdict: findings about how reliable a profile is.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,114 +11,115 @@ use crate::heat;
 use crate::names::CleanNames;
 use crate::rows::percent;
 
-/// One finding of the verdict.
+/// Finding of the quality verdict.
 ///
-/// `Display` words it, with what helps in general. A program whose own options help puts them
-/// behind the [`statement`](Self::statement) instead.
+/// `Display` adds general advice. A program with better advice can print the
+/// [`statement`](Self::statement) instead.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
     /// Share of stacks that reach their root.
     Stacks {
-        /// The share, in percent.
+        /// Share in percent.
         complete: f64,
-        /// True if many do not, in a recording whose stacks were made by frame pointers.
+        /// True if many stacks are incomplete and frame pointers recorded all.
         lacks_frame_pointers: bool,
-        /// Share of stacks whose callers are on another stack, which was not copied, in percent.
+        /// Percentage of stacks that continue on another stack, which was not copied.
         on_other_stack: f64,
-        /// Runtime that is the reason for many.
+        /// Runtime that causes many of the incomplete stacks.
         runtime: Option<Runtime>,
     },
     /// Share of frames whose function has a name.
     Frames {
-        /// The share, in percent.
+        /// Share in percent.
         named: f64,
-        /// Share of frames whose function has no name, but is located by unwinding information, in percent.
+        /// Percentage of frames without a name, but with bounds from unwind information.
         located: f64,
     },
-    /// Frames of one object without a name, for one reason.
+    /// Unnamed frames of one object, for one reason.
     Unnamed {
         /// Share of all frames, in percent.
         share: f64,
-        /// Share of the main event's weight whose innermost frame is one of them, in percent.
+        /// Share of the main event's weight with such a leaf, in percent.
         own: f64,
-        /// Name of the object, safe to show.
+        /// Clean name of the object.
         object: String,
-        /// Reason for which they have no name.
+        /// Reason why the names are missing.
         reason: Reason,
-        /// Runtime whose code they are, where that is known.
+        /// Runtime that owns the code, if known.
         runtime: Option<Runtime>,
     },
-    /// An interpreter's functions stand where those of the program that it runs were wanted.
+    /// Stacks show the functions of an interpreter instead of the interpreted program.
     Interpreter {
-        /// Share of the main event's weight in whose stacks it is, in percent.
+        /// Share of the main event's weight whose stacks contain it, in percent.
         share: f64,
-        /// Function that interprets.
+        /// Main loop of the interpreter.
         function: &'static str,
-        /// Name of the object that the function lies in, safe to show.
+        /// Clean name of its object.
         object: String,
     },
-    /// Much of the weight is in one function of Rust code without debug information, into which others are inlined.
+    /// Rust function with much of the weight, whose inlined calls are hidden without debug
+    /// information.
     HidesInlined {
-        /// Share of the main event's weight that is self of the function, in percent.
+        /// Self share of the function, in percent of the main event's weight.
         share: f64,
-        /// Name of the function, safe to show.
+        /// Clean name of the function.
         function: String,
     },
-    /// Samples of a clock whose interrupt had to wait until the kernel let interrupts in again.
+    /// Clock samples whose interrupt was delayed until the kernel enabled interrupts.
     ClockArtefact {
         /// Share of the main event's weight, in percent.
         share: f64,
-        /// Functions that let interrupts in.
+        /// Functions that enable interrupts.
         functions: Vec<&'static str>,
     },
-    /// Records that were lost.
+    /// Lost records.
     Lost {
         /// Number of lost records.
         lost: u64,
-        /// Number of samples and lost records together.
+        /// Number of samples plus lost records.
         all: u64,
     },
-    /// Pauses of sampling, made by the kernel.
+    /// Pauses of sampling by the kernel.
     Throttled {
         /// Number of pauses.
         times: u64,
     },
-    /// CPU time that no samples stand for.
+    /// CPU time that no samples cover.
     Unsampled {
-        /// CPU time that samples stand for.
+        /// CPU time covered by samples.
         sampled: Duration,
-        /// CPU time that was used.
+        /// CPU time used.
         used: Duration,
-        /// Time between two samples, if threads that are shorter than that are the cause.
+        /// Sampling period, if shorter threads are the cause.
         longer_than_tasks: Option<Duration>,
     },
-    /// Time for which nothing ran, which samples of CPU time do not show.
+    /// Time off the CPU, which CPU time samples do not show.
     Waited {
-        /// CPU time that was used.
+        /// CPU time used.
         used: Duration,
-        /// Wall time in which it was used.
+        /// Wall time of the same interval.
         wall: Duration,
-        /// Reasons for which nothing ran, where they are known.
+        /// Reasons of the waits, if known.
         off_cpu: Option<OffCpuTime>,
-        /// Time for which the control group had used up its quota, if that is much of it.
+        /// Time over the CPU quota of the control group, if that is much of the wait.
         throttled: Option<Duration>,
     },
-    /// Threads that waited in one place all the while, whose waits are one block.
+    /// Idle threads, which waited in one place all the time.
     Idle {
         /// Number of threads.
         threads: u64,
-        /// Time that they waited, of all threads together.
+        /// Waiting time, summed over the threads.
         waited: Duration,
     },
-    /// Counts that were taken beside the samples, most telling first: names, safe to show, with values.
+    /// Counters recorded beside the samples, most relevant first: clean names with values.
     Counted(Vec<String>),
-    /// A warning about the recording, safe to show.
+    /// Clean warning about the recording.
     Warning(String),
 }
 
 impl Finding {
-    /// Returns the finding in words, without what can be done about it.
+    /// Returns the finding as text, without advice.
     pub fn statement(&self) -> String {
         match self {
             Finding::Stacks {
@@ -130,13 +131,10 @@ impl Finding {
                 let cut = runtime.and_then(Runtime::cuts_stacks);
                 let others = match (lacks_frame_pointers, cut) {
                     _ if *on_other_stack >= 1.0 => format!(
-                        "; {on_other_stack:.1}% end where the program went to another stack (Go's runtime, a \
-                         signal's handler), and the file has no copy of the one before"
+                        "; {on_other_stack:.1}% end at a switch to another stack (Go's runtime, a \
+                         signal handler): the previous stack was not copied"
                     ),
-                    (true, _) => {
-                        "; the others break off where code was built without frame pointers"
-                            .to_owned()
-                    }
+                    (true, _) => "; the others end in code built without frame pointers".to_owned(),
                     (false, Some(cut)) => format!("; {cut}"),
                     (false, None) => String::new(),
                 };
@@ -155,13 +153,13 @@ impl Finding {
                 ..
             } => match (*own >= 0.1, *share >= 0.1) {
                 (true, true) => format!(
-                    "  {own:.1}% of self is without a name in {object} ({share:.1}% of frames): {reason}"
+                    "  {own:.1}% of self is unnamed in {object} ({share:.1}% of frames): {reason}"
                 ),
                 (true, false) => {
-                    format!("  {own:.1}% of self is without a name in {object}: {reason}")
+                    format!("  {own:.1}% of self is unnamed in {object}: {reason}")
                 }
                 (false, _) => {
-                    format!("  {share:.1}% of frames are without a name in {object}: {reason}")
+                    format!("  {share:.1}% of frames are unnamed in {object}: {reason}")
                 }
             },
             Finding::Interpreter {
@@ -169,15 +167,15 @@ impl Finding {
                 function,
                 object,
             } => format!(
-                "interpreted: {share:.1}% is in {function} of {object}, and the functions that it \
-                 runs are not shown"
+                "interpreted: {share:.1}% is in {function} of {object}, which hides the functions \
+                 that it runs"
             ),
             Finding::HidesInlined { share, function } => {
                 format!("inlined calls are hidden in {function}, {share:.0}% of self")
             }
             Finding::ClockArtefact { share, functions } => format!(
-                "clock: {share:.1}% of self is in {}, where the kernel lets interrupts in again: the \
-                 time passed before, with interrupts off",
+                "clock: {share:.1}% of self in {} is skew: the time passed in earlier kernel code, \
+                 which the clock cannot interrupt",
                 functions.join(" and ")
             ),
             Finding::Lost { lost, all } => format!(
@@ -194,13 +192,13 @@ impl Finding {
             } => {
                 let cause = match longer_than_tasks {
                     Some(period) => format!(
-                        "most threads end before they have run for {} ms, the time between two samples",
+                        "most threads end within {} ms, the time between two samples",
                         milliseconds(*period)
                     ),
-                    None => "the clock's interrupts came late, as they do on a machine that others keep busy".to_owned(),
+                    None => "the clock's interrupts came late, as on an overloaded host".to_owned(),
                 };
                 format!(
-                    "samples stand for {} of {} s of CPU time: {cause}",
+                    "samples cover {} of {} s of CPU time: {cause}",
                     seconds(*sampled),
                     seconds(*used)
                 )
@@ -272,8 +270,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Returns the causes of unnamed frames that matter most, by the share of self that they hide, then by
-/// frames.
+/// Returns the main causes of unnamed frames, sorted by hidden self share, then by frames.
 fn unnamed(profile: &Profile) -> Vec<Finding> {
     let q = &profile.quality;
     let own = heat::unnamed_self(profile);
@@ -314,7 +311,7 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the runtime that code in an object belongs to: the one of the process that generated it, or the one whose file it is.
+/// Returns the runtime that generated an object's code, or owns its file.
 fn runtime_of(profile: &Profile, object: &str) -> Option<Runtime> {
     let named = (profile.objects.iter()).filter(|candidate| *candidate.name == *object);
     let mut runtimes = named.map(|found| found.runtime.or(Runtime::of_file(found.base_name())));
@@ -322,7 +319,7 @@ fn runtime_of(profile: &Profile, object: &str) -> Option<Runtime> {
     runtimes.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Returns the runtime in whose code at least half of the truncated stacks end, if it is one that cuts stacks.
+/// Returns the runtime that cuts stacks, if at least half of the truncated stacks end in its code.
 fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
     let mut of_object: Vec<Option<Runtime>> = (profile.objects.iter())
         .map(|object| object.runtime.or(Runtime::of_file(object.base_name())))
@@ -351,7 +348,7 @@ fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
         let Some(runtime) = runtime else {
             continue;
         };
-        // There are some ten runtimes at most.
+        // There are at most about ten runtimes.
         match by_runtime.iter_mut().find(|(other, _)| *other == runtime) {
             Some((_, sum)) => *sum = sum.saturating_add(sample.samples),
             None => by_runtime.push((runtime, sample.samples)),
@@ -361,8 +358,7 @@ fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
     (share.saturating_mul(2) >= all).then_some(most)
 }
 
-/// Returns the findings on a profile: stacks, frames, losses, warnings. What is in order is left
-/// out, but for the share of stacks.
+/// Returns the findings about a profile. Omits normal results, except the share of complete stacks.
 pub fn findings(profile: &Profile) -> Vec<Finding> {
     let (q, names) = (&profile.quality, CleanNames::new(profile));
     let mut findings = Vec::new();
@@ -401,7 +397,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         let samples = profile.events.iter().map(|e| e.samples);
         findings.push(Finding::Lost {
             lost: q.lost,
-            // Losses are those of samples whatever their functions are, and so is what they are a share of.
+            // Losses are independent of function filters, so the total is too.
             all: (samples.fold(0, u64::saturating_add).max(q.recorded)).saturating_add(q.lost),
         });
     }
@@ -422,7 +418,6 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     findings
 }
 
-/// Returns a count with its name; clocks in seconds. `~` marks an estimate.
 fn count_text(count: &CountedEvent) -> String {
     let mark = if count.is_exact { "" } else { "~" };
     let name = clean(&count.name);
@@ -435,21 +430,20 @@ fn count_text(count: &CountedEvent) -> String {
     }
 }
 
-/// Number of periods that have to be missing before that is worth a word: each CPU cuts off one.
+/// Minimum number of missing periods to report. Each CPU loses one at the end.
 const MISSING_PERIODS: u32 = 10;
 
-/// Share of the CPU time below which samples are too few.
+/// A smaller sampled share of the CPU time is reported.
 const ENOUGH_SAMPLED: f64 = 0.9;
 
-/// Share of the time without a CPU above which throttling is worth a word.
+/// A larger throttled share of the waiting time is reported.
 const MUCH_THROTTLED: f64 = 0.1;
 
-/// Share of the wall time above which waiting is worth a word, and the least such time.
+/// A larger waiting share of the wall time is reported, unless the wall time is short.
 const MUCH_WAITING: f64 = 0.5;
 const LEAST_WALL: Duration = Duration::from_millis(100);
 
-/// Returns the findings on CPU time: too few samples for it, and more waiting than running. Where it is all right
-/// there are none.
+/// Returns the findings about too few samples, and about more waiting than running.
 pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
     let mut findings = Vec::new();
     let missing = time.used.saturating_sub(time.sampled.unwrap_or(time.used));
@@ -480,7 +474,6 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
     findings
 }
 
-/// Seconds with as many digits as tell something.
 fn seconds(time: Duration) -> String {
     match time.as_secs_f64() {
         long if long >= 1.0 => format!("{long:.2}"),
@@ -522,12 +515,12 @@ mod tests {
     fn many_short_processes_are_the_cause_that_is_named() {
         let found = words(time(70, 1300, 1400, 2000));
         assert!(
-            found[0].starts_with("samples stand for 0.070 of 1.30 s of CPU time: most threads end"),
+            found[0].starts_with("samples cover 0.070 of 1.30 s of CPU time: most threads end"),
             "{found:?}"
         );
         assert_eq!(found.len(), 1);
         assert_eq!(words(time(70, 1300, 3600, 2000)).len(), 2);
-        // Two threads cannot have cut off so much.
+        // Two threads are too few to lose this much at the end.
         let found = words(time(70, 1300, 1400, 2));
         assert!(found[0].contains("interrupts came late"), "{found:?}");
     }
@@ -548,7 +541,7 @@ mod tests {
             [
                 "on CPU 0.800 s of 2.60 s: 1.70 s waiting for a CPU, 0.100 s asleep",
                 "on CPU 0.800 s of 2.60 s: 0.002 s waiting for a CPU (control group throttled for 0.001 s), 1.80 s asleep",
-                // Several threads waited at once.
+                // Several threads waited at the same time.
                 "on CPU 0.800 s of 2.60 s: 1.80 s waiting for a CPU, 0.000 s asleep",
             ]
         );
@@ -562,7 +555,7 @@ mod tests {
             off(None, None),
             ["on CPU 0.800 s of 2.60 s: asleep or waiting for a CPU otherwise"]
         );
-        // Two threads at once, half of the time; a short run; one that is busy.
+        // Two threads busy half of the time; a short run; a busy thread.
         for quiet in [
             time(990, 1000, 1000, 2),
             time(1, 1, 99, 0),

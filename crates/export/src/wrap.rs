@@ -1,7 +1,7 @@
-//! Lines for a terminal, broken between words.
+//! Word wrapping for terminals.
 
-/// Breaks a text into lines of at most `width` characters, all but the first of two fewer, which are for an indent. A word that
-/// is longer has a line of its own. Blanks at the beginning of the text stay.
+/// Wraps text at `width` characters, after the first line at two less, for an indent. Longer words
+/// get their own line. Leading blanks stay.
 pub fn wrap(text: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let (mut begin, mut end) = (0, 0);
@@ -20,7 +20,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<&str> {
     lines
 }
 
-/// Returns the words of a text with where they begin; the first has the blanks before it.
+/// Iterates over words with their positions. The first includes leading blanks.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let indent = text.len() - text.trim_start_matches(' ').len();
     let mut at = 0;

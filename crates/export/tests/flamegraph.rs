@@ -1,4 +1,4 @@
-//! Flame graphs of profiles made by hand: what each frame says, where it stands, and its colour.
+//! Flame graphs of handmade profiles: title, position and colour of each frame.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use rprof_profile::{
     StackPosition, WeighBy, WeightUnit,
 };
 
-/// A frame as it is drawn.
+/// Drawn frame.
 #[derive(Clone, Debug, PartialEq)]
 struct Drawn {
     title: String,
@@ -101,7 +101,7 @@ impl Made {
     }
 }
 
-/// All kinds of frames.
+/// Returns a profile with frames of all kinds.
 fn all_kinds() -> Profile {
     let mut made = Made::new("cpu-clock", WeightUnit::Nanoseconds);
     let main = made.function(Ok("main"), ObjectKind::File);
@@ -170,7 +170,7 @@ fn kinds_have_colours_and_a_legend() {
     for kind in ["user", "inlined", "kernel", "JIT", "unnamed"] {
         assert!(legend.contains(kind), "{kind} is not in {legend}");
     }
-    // What is not there is not in the legend, and a palette has none.
+    // The legend lists only existing kinds. A palette has no legend.
     let mut made = Made::new("cpu-clock", WeightUnit::Nanoseconds);
     let main = made.function(Ok("main"), ObjectKind::File);
     made.add("app", 1, &[(main, false)]);
@@ -234,7 +234,7 @@ fn idle_threads_are_one_block_that_leaves_room() {
         let drawn = svg.split("<title>").find(|frame| is_it(frame)).unwrap();
         between(drawn, " width=\"", "%").parse().unwrap()
     };
-    // Both threads below one block, which takes a tenth of the width and says what it is.
+    // Both threads are below one block, which takes a tenth of the width and reports that.
     let drawn = frames(&svg);
     assert!(frame(&drawn, "pool").y > drawn.iter().map(|d| d.y).min().unwrap() + 16);
     let block = "99.00%; drawn narrower than that";
@@ -250,7 +250,7 @@ fn idle_threads_are_one_block_that_leaves_room() {
     assert!(between(&svg, "id=\"legend\"", "</text>").contains("idle"));
 }
 
-/// A function that is both called and inlined at one place is one frame, of the kind of most of it.
+/// A function both called and inlined at one place is one frame, of the heavier kind.
 #[test]
 fn inlined_and_called_at_one_place_is_one_frame() {
     let mut fills = BTreeMap::new();
@@ -363,7 +363,7 @@ fn numbered_threads_are_drawn_as_one() {
 
 #[test]
 fn a_callee_met_again_behind_another_name_is_one_frame() {
-    // In the order of lines `a;b!` stands between `a;b` and `a;b;c`.
+    // In line order, `a;b!` is between `a;b` and `a;b;c`.
     let mut made = Made::new("cpu-clock", WeightUnit::Nanoseconds);
     let [a, b, other, c] =
         ["a", "b", "b!", "c"].map(|name| made.function(Ok(name), ObjectKind::File));
@@ -402,7 +402,7 @@ fn the_subtitle_tells_what_was_recorded() {
         between(&svg, "id=\"subtitle\"", "</text>").contains(facts),
         "{svg}"
     );
-    // Another subtitle does not take it away.
+    // A custom subtitle does not remove the description.
     options.subtitle = Some("before <the> change".into());
     let svg = draw(&profile, &options);
     assert!(between(&svg, "id=\"subtitle\"", "</text>").contains("before &lt;the&gt; change"));

@@ -1,4 +1,4 @@
-//! Names that were made to do harm, in every form of output.
+//! Hostile names, in every output format.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -11,10 +11,10 @@ use rprof_profile::{Keys, Profile};
 use rprof_records::{Attr, AttrFlags, Endian, EventKind, Misc, RecordType, SampleType, put_record};
 use rprof_symbols::Symbolizer;
 
-/// Erases a terminal, turns text, ends the line.
+/// Clears the terminal, reverses the text direction, ends the line.
 const HOSTILE: &str = "evil\x1b[2J\u{202e}\n\u{9b}31m";
 
-/// Returns a recording whose event, thread and program have such names.
+/// Returns a recording with hostile names of its event, thread and program.
 fn profile() -> Profile {
     let event = EventDescription {
         attr: Attr {
@@ -69,7 +69,7 @@ fn profile() -> Profile {
         ..Options::default()
     };
     let profile = analyse(&data, &symbolizer, &options);
-    // Else nothing is tested.
+    // Otherwise the tests would test nothing.
     assert_eq!(profile.events[0].name, HOSTILE);
     assert!(profile.comms.iter().any(|comm| comm.contains('\x1b')));
     assert!(
@@ -82,7 +82,7 @@ fn profile() -> Profile {
     profile
 }
 
-/// Asserts that output has no character that a terminal or a reader of lines obeys.
+/// Asserts that the output has no control characters.
 #[track_caller]
 fn assert_inert(name: &str, lines: usize, write: impl FnOnce(&mut dyn Write)) {
     let mut out = Vec::new();
@@ -110,13 +110,13 @@ fn no_form_of_output_obeys_them() {
         },
         ..ReportOptions::default()
     };
-    // Not text, but what gzip made.
+    // Compressed formats.
     let packed = ["pprof", "otlp", "firefox"];
     for format in FORMATS
         .iter()
         .filter(|format| !packed.contains(&format.name))
     {
-        // Names do not make further lines, where a form has a line for each row.
+        // Names must not add lines in line-based formats.
         let lines = match format.name {
             "csv" => 2,
             "folded" => 1,
@@ -126,7 +126,7 @@ fn no_form_of_output_obeys_them() {
             (format.write)(&profile, &options, out).unwrap();
         });
     }
-    // Not text: names are looked for among what else may hold any byte.
+    // Other bytes of these formats are arbitrary, so look for the names only.
     for name in packed {
         let format = FORMATS.iter().find(|format| format.name == name).unwrap();
         let mut file = Vec::new();
@@ -139,7 +139,7 @@ fn no_form_of_output_obeys_them() {
                 .windows(text.len())
                 .any(|part| part == text.as_bytes())
         };
-        // The Firefox Profiler's is of the main event alone.
+        // The Firefox format contains only the main event.
         assert!(has("evil"), "{name}");
         for bad in [
             "\x1b[", "\u{202e}", "\nevil", "evil\n", "\\u001b", "\\nevil",

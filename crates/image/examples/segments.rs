@@ -1,5 +1,4 @@
-//! Prints the build-id of ELF files, and where their code is: as offsets in the file, and as
-//! addresses (SVMA) for which it was linked.
+//! Prints the build-id of ELF files, and the file offset and SVMA of their code.
 //!
 //! `cargo run -p rprof-image --example segments -- /bin/ls`
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
@@ -10,7 +9,7 @@ use rprof_image::{ImageFile, Segments, build_id_of};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in std::env::args_os().skip(1) {
-        // Regular files only: a path of a recording may lead to a device or a named pipe.
+        // Refuses devices and named pipes.
         let file = ImageFile::open(Path::new(&path))?;
         let id = build_id_of(file.bytes());
         let id = id.map_or_else(|| "no build-id".into(), |id| id.to_string());

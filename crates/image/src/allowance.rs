@@ -1,17 +1,17 @@
-//! [`Allowance`] and [`Allowances`]: how much of something strangers may use up, in a time.
+//! [`Allowance`] and [`Allowances`]: token-bucket limits for untrusted input.
 
 use std::collections::HashMap;
 
-/// The amount that may be used at once, and what comes back in a second.
+/// Token-bucket limit: size of the bucket and refill per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Most that may be used at once, in whatever is counted: bytes, nanoseconds.
+    /// Bucket size, in the caller's unit (bytes, nanoseconds).
     pub most: u64,
-    /// What comes back in a second, up to `most`.
+    /// Refill per second, up to `most`.
     pub a_second: u64,
 }
 
-/// What is left of a [`Rate`], as of a time. Times are nanoseconds of any clock.
+/// State of a token bucket. Times are nanoseconds of any clock.
 ///
 /// ```
 /// use rprof_image::{Allowance, Rate};
@@ -30,7 +30,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Creates one of which nothing is used.
+    /// Creates a full bucket.
     #[must_use]
     pub const fn new(rate: Rate, now: u64) -> Self {
         Self {
@@ -39,8 +39,8 @@ impl Allowance {
         }
     }
 
-    /// Returns what is left at a time. Times before that of the last call of
-    /// [`spend`](Self::spend) count as that.
+    /// Returns the amount available at `now`, or at the last [`spend`](Self::spend) if that is
+    /// later.
     #[must_use]
     pub fn at(&self, rate: Rate, now: u64) -> u64 {
         let passed = u128::from(now.saturating_sub(self.at));
@@ -49,18 +49,17 @@ impl Allowance {
         self.left.saturating_add(more).min(rate.most)
     }
 
-    /// Uses some of it up; more than there is counts as all.
+    /// Takes an amount, at most the balance.
     pub fn spend(&mut self, rate: Rate, spent: u64, now: u64) {
         self.left = self.at(rate, now).saturating_sub(spent);
         self.at = self.at.max(now);
     }
 }
 
-/// Most processes that are told apart in [`Allowances`]: those that used much up lately.
+/// Maximum number of keys with a bucket.
 const MOST_TOLD_APART: usize = 1024;
 
-/// What is left to each process, and to all of them together. A process has its own allowance for as long as it
-/// has the number, whatever it executes.
+/// One token bucket per key (a pid or a user id), plus one shared by all.
 ///
 /// ```
 /// use rprof_image::{Allowances, Rate};
@@ -80,7 +79,7 @@ pub struct Allowances {
 }
 
 impl Allowances {
-    /// Creates those of which nothing is used.
+    /// Creates full buckets.
     #[must_use]
     pub fn new(of_one: Rate, of_all: Rate) -> Self {
         Self {
@@ -91,7 +90,7 @@ impl Allowances {
         }
     }
 
-    /// Returns what a process may use at a time.
+    /// Returns the amount available to a key.
     #[must_use]
     pub fn at(&self, pid: i32, now: u64) -> u64 {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
@@ -101,7 +100,7 @@ impl Allowances {
         of_all.min(of_one)
     }
 
-    /// Uses some of it up for a process.
+    /// Takes an amount from the bucket of a key and the shared one.
     pub fn spend(&mut self, pid: i32, spent: u64, now: u64) {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
         let of_all = self.of_all.get_or_insert(Allowance::new(all, now));
@@ -138,7 +137,7 @@ mod tests {
             left.spend(1, 100, 0);
         }
         assert_eq!((left.at(1, 0), left.at(2, 0)), (0, 1000));
-        // It comes back with time.
+        // The buckets refill with time.
         assert_eq!(
             (left.at(1, SECOND / 2), left.at(1, 100 * SECOND)),
             (50, 1000)

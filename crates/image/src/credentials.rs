@@ -1,20 +1,19 @@
-//! [`Credentials`]: doing something with the rights of another process, and no more.
+//! [`Credentials`]: access to files with the rights of another process.
 //!
-//! A process under observation chooses which files a recorder opens: it names them, and in namespaces
-//! of its own it can mount any file of the machine under any name. What it cannot do is read what it may not
-//! read. So such files are opened with its user and groups, without any capability, and
-//! the recorder's own rights reach nothing that the process could not have.
+//! A process under observation chooses the paths that a recorder opens, and can mount any file
+//! under any name. So the recorder opens such files with the user and groups of the process and
+//! without capabilities. It reads no file that the process cannot read.
 //!
-//! All of this is per thread: `setfsuid`, `setgroups` and `capset` of the kernel, not those of the C
-//! library, which changes all threads of a program. The file system ids are meant for just this: signals,
-//! `ptrace` and limits go by the others, which stay as they are.
+//! The change affects one thread, unlike the functions of the C library: it uses the `setfsuid`,
+//! `setgroups` and `capset` system calls. Signals, `ptrace` and limits depend on other ids, which
+//! stay unchanged.
 
 use rprof_launch::procfs::TaskStatus;
 use rustix::process::Gid;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::io;
 
-/// User and groups by which the kernel decides about files.
+/// User and groups for the kernel's file permission checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     user: u32,
@@ -24,12 +23,12 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Takes the credentials with which a process opens files from its `/proc/PID/status`. `None` where the
-    /// status does not have them.
+    /// Returns the credentials of a process for opening files, from its `/proc/PID/status`.
+    /// `None` if they are missing.
     ///
-    /// Of a set-user-ID program of root they are those of the user who started it: a program that several
-    /// users have a part in reads for the least of them here. Of a process in a user namespace they
-    /// are those that it has outside: root of a container may be nobody in particular.
+    /// A set-user-ID program of root gets the ids of the user who started it, as the least
+    /// privileged choice. In a user namespace, these are the ids outside of it: root in a container
+    /// may be unprivileged here.
     #[must_use]
     pub fn of_process(status: &TaskStatus) -> Option<Self> {
         let least = |[real, _, _, file_system]: [u32; 4]| match file_system {
@@ -43,7 +42,7 @@ impl Credentials {
         ))
     }
 
-    /// Returns the credentials of a user who owns nothing (`nobody`, 65534): what they may read, anybody may.
+    /// Returns the credentials of `nobody` (65534), who can read only world-readable files.
     #[must_use]
     pub fn nobody() -> Self {
         Self::new(65534, 65534, Vec::new())
@@ -60,7 +59,8 @@ impl Credentials {
         )
     }
 
-    /// Returns the credentials of the user who became root by `sudo`, without supplementary groups; `None` for everyone else.
+    /// Returns the credentials of the user behind `sudo`, without supplementary groups. `None`
+    /// without `sudo`.
     #[must_use]
     pub fn of_sudo_user() -> Option<Self> {
         let id = |name| std::env::var(name).ok()?.parse().ok();
@@ -79,14 +79,13 @@ impl Credentials {
         }
     }
 
-    /// Returns the user.
+    /// Returns the user id.
     #[must_use]
     pub fn user(&self) -> u32 {
         self.user
     }
 
-    /// Returns true if the permission bits of a file let these credentials read it. Access control lists are not
-    /// looked at.
+    /// Returns true if a file's permission bits allow reading. Ignores access control lists.
     #[must_use]
     pub fn may_read(&self, owner: u32, group: u32, mode: u32) -> bool {
         let bit = if owner == self.user {
@@ -99,32 +98,31 @@ impl Credentials {
         mode & bit != 0
     }
 
-    /// Runs `act` on this thread with these credentials and without any capability. The thread has its own
-    /// again afterwards, also where `act` panics.
+    /// Runs `act` on this thread with these credentials and without capabilities. Restores the
+    /// thread's own afterwards, also if `act` panics.
     ///
-    /// Where that is all that has to change, nobody needs a right for it; other users' credentials
-    /// need `CAP_SETUID` and `CAP_SETGID`, as root has them.
+    /// Other users' credentials need `CAP_SETUID` and `CAP_SETGID`, as root has.
     ///
     /// # Errors
-    /// `EPERM` where this thread may not take these credentials; `act` was not run.
+    /// `EPERM` if this thread may not assume these credentials. `act` did not run.
     pub fn run<T>(&self, act: impl FnOnce() -> T) -> io::Result<T> {
         let _taken = Taken::take(self)?;
         Ok(act())
     }
 }
 
-/// Credentials that this thread has taken, until this is dropped.
+/// Guard with assumed credentials.
 struct Taken {
-    /// What it had before, where that was something else.
+    /// Credentials to restore.
     before: Option<Credentials>,
-    /// Capabilities that it had before, where it had any.
+    /// Capabilities to restore.
     capabilities: Option<CapabilitySets>,
 }
 
 impl Taken {
     fn take(wanted: &Credentials) -> io::Result<Self> {
         let own = Credentials::own();
-        // From here on, whatever fails: what was changed until then is undone.
+        // From here on, an early return restores the old state.
         let mut taken = Taken {
             before: None,
             capabilities: None,
@@ -152,8 +150,8 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // Whatever of this failed would leave the thread with fewer rights, not with more. None of it
-        // does: what is permitted may be made effective, and with that goes the rest.
+        // A failure would leave fewer rights, never more. None is expected: permitted capabilities
+        // can become effective, and they allow the rest.
         if let Some(capabilities) = self.capabilities {
             let _ = set_capabilities(None, capabilities);
         }
@@ -164,28 +162,26 @@ impl Drop for Taken {
 }
 
 impl Credentials {
-    /// Gives these credentials to this thread, as far as files are concerned.
     fn set(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|id| Gid::from_raw(*id)).collect();
         rustix::thread::set_thread_groups(&groups)?;
-        // In this order: with the user may go the right to change the group.
+        // The group first: the user may carry the right to change it.
         set_file_system_id(libc::SYS_setfsgid, self.group);
         set_file_system_id(libc::SYS_setfsuid, self.user);
         Ok(())
     }
 }
 
-/// Calls `setfsuid` or `setfsgid`, and returns the id before. They have no errors: whether it was
-/// taken, the next call says.
+/// Returns the previous id. The call reports no errors: the next call returns the id that took
+/// effect.
 fn set_file_system_id(call: libc::c_long, id: u32) -> u32 {
     // SAFETY: both calls take one number and no address, and change this thread's credentials only.
     let before = unsafe { libc::syscall(call, libc::c_ulong::from(id)) };
     before as u32
 }
 
-/// Returns the user by whom the kernel decides about this thread's files.
 fn file_system_user() -> u32 {
-    // Not a user: nothing is changed.
+    // `u32::MAX` is invalid and changes nothing.
     set_file_system_id(libc::SYS_setfsuid, u32::MAX)
 }
 
@@ -248,7 +244,7 @@ mod tests {
         needs!(Root);
         let seen = Credentials::nobody().run(|| {
             let us = file_system_user();
-            // A thread has what its maker has: so this one was made before.
+            // The main thread is older, so it has not inherited these.
             (us, std::fs::read_to_string("/proc/self/status").unwrap())
         });
         let (us, of_main) = seen.unwrap();

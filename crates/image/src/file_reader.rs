@@ -1,27 +1,26 @@
-//! [`FileReader`]: the parts of a file that a parser asks for, read into memory of their own.
+//! [`FileReader`]: reads parts of a file for a parser.
 //!
-//! A mapping of a file that somebody cuts short kills its reader (`SIGBUS`). What is read by `pread` is a
-//! copy: a file that changes costs itself, and nothing else.
+//! Reading a mapping of a truncated file kills the process (`SIGBUS`). `pread` copies, so a
+//! changing file can only spoil its own contents.
 
 use crate::regular_file::RegularFile;
 use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Longest part that is read at once, in bytes: of the largest programs, call frame information has a third of
-/// that.
+/// Maximum length of one part, in bytes. The largest call frame information seen has a third.
 const MAX_PART: u64 = 64 << 20;
 
-/// Most bytes that are read of one file.
+/// Maximum number of bytes per file.
 const MAX_BYTES: u64 = 192 << 20;
 
-/// Most parts that are read of one file. Files have a few hundred; one made of headers can ask for any number.
+/// Maximum number of parts per file. Real files need a few hundred.
 const MAX_PARTS: u32 = 1 << 17;
 
-/// Reader of parts of a file, for parsers of the crate `object`. Parts are kept as long as the reader.
+/// Reads parts of a file, for parsers of the `object` crate. Parts live as long as the reader.
 ///
-/// A part that is longer than 64 MiB is refused, and all of them when there have been 192 MiB: to a parser
-/// that is as if the file ended there.
+/// Refuses parts longer than 64 MiB, and all parts after 192 MiB in total, as if the file ended
+/// there.
 #[derive(Debug)]
 pub struct FileReader<'file> {
     parts: ReadCache<Source<'file>>,
@@ -30,7 +29,7 @@ pub struct FileReader<'file> {
 }
 
 impl<'file> FileReader<'file> {
-    /// Makes a reader of a file, of which nothing was read yet.
+    /// Creates a reader without reading.
     #[must_use]
     pub fn new(file: &'file RegularFile) -> Self {
         Self {
@@ -40,7 +39,7 @@ impl<'file> FileReader<'file> {
         }
     }
 
-    /// Returns the bytes from an offset on: `len`, or as many as there are and may be read at once.
+    /// Returns up to `len` bytes at an offset.
     #[must_use]
     pub fn bytes(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let left = self.parts.len().ok()?.checked_sub(offset)?;
@@ -70,13 +69,12 @@ impl<'a> ReadRef<'a> for &'a FileReader<'_> {
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        // A name, which is short, or damage.
+        // Names are short.
         self.take(256)?;
         self.parts.read_bytes_at_until(range, delimiter)
     }
 }
 
-/// A file, as [`ReadCache`] reads it.
 #[derive(Debug)]
 struct Source<'file> {
     file: &'file RegularFile,

@@ -1,14 +1,15 @@
-//! [`FileVersion`]: state of a file, by which it is seen that it changed.
+//! [`FileVersion`]: detects that a file has changed.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Coarsest clock of a file system that is expected: FAT's has two seconds.
+/// FAT has a timestamp resolution of two seconds.
 const COARSEST: Duration = Duration::from_secs(2);
 
-/// State of a file: which one it is, its length, and when it last changed. Whoever may write to the file sets the time of its
-/// contents at will (mtime, which `cp -p` and package managers do), but not that of the change itself (ctime).
+/// Device, inode, length and times of a file.
+///
+/// A writer can set mtime at will, as `cp -p` and package managers do, but not ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileVersion {
     device: u64,
@@ -20,7 +21,7 @@ pub struct FileVersion {
 }
 
 impl FileVersion {
-    /// Returns the state of which the file system told this.
+    /// Creates the version from metadata.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         Self {
@@ -38,13 +39,13 @@ impl FileVersion {
         self.inode
     }
 
-    /// Returns true if it is another state of the same file.
+    /// Returns true for two versions of the same file (device and inode).
     #[must_use]
     pub fn is_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns the state as bytes, the same for the same state only.
+    /// Returns the version as bytes, distinct for each version.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 56] {
         let (modified, changed) = (self.modified, self.changed);
@@ -57,14 +58,14 @@ impl FileVersion {
         bytes
     }
 
-    /// Returns true if any change from `now` on makes another version: the last one was so long ago that the clock of the file
-    /// system has moved on since.
+    /// Returns true if any change after `now` will produce another version, as the last one is
+    /// older than the timestamp resolution.
     #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let (Ok(seconds), Ok(nanos)) =
             (u64::try_from(self.changed.0), u32::try_from(self.changed.1))
         else {
-            // Before 1970, which no file is.
+            // Before 1970.
             return false;
         };
         let changed = UNIX_EPOCH.checked_add(Duration::new(seconds, nanos));

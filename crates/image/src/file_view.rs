@@ -1,4 +1,4 @@
-//! [`FileView`]: the file system as one process sees it, and may read it.
+//! [`FileView`]: the file system as one process sees it and may read it.
 
 use crate::credentials::Credentials;
 use crate::open_error::OpenError;
@@ -14,33 +14,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Root directory in which paths are resolved, and the rights with which files below it are opened.
+/// Root directory for resolving paths, and rights for opening files below it.
 ///
-/// The files of a process under observation are resolved below the process's own root, without magic
-/// links (`openat2` with `RESOLVE_IN_ROOT`), and opened with the process's own rights: what it could not read,
-/// nobody reads for it, whatever it mounts, links or renames.
+/// Paths of an observed process are resolved below its own root, without magic links (`openat2`
+/// with `RESOLVE_IN_ROOT`), and opened with its rights. So its mounts, links and renames give no
+/// access to files that it could not read itself.
 ///
-/// Descriptors of the process and of its root are held, so that a number that is given to another process
-/// means nothing: then there is no file any more.
+/// The view holds descriptors of the process and its root. With a reused pid, lookups find no file.
 #[derive(Debug)]
 pub struct FileView {
     root: OwnedFd,
-    /// `/proc/PID`, or the folder of a thread that lives.
+    /// `/proc/PID`, or the folder of a live thread.
     process: Option<OwnedFd>,
-    /// True if the files below the root stay what they are when the process ends.
+    /// True if the files stay the same after the process ends.
     outlives_process: bool,
     rights: Rights,
 }
 
-/// Rights with which the files of a view are opened.
 #[derive(Debug)]
 enum Rights {
-    /// All that this program has, capabilities included.
+    /// All rights of this program, including capabilities.
     Own,
-    /// Those of the process. They are this program's too, or can be taken by it.
+    /// The rights of the process, which this program has or can assume.
     Process(Credentials),
-    /// What both this program, without capabilities, and the process may read, as this program cannot take the
-    /// rights of the process.
+    /// The rights common to the process and this program without capabilities. Used if this program
+    /// cannot assume the former.
     Both(Credentials),
 }
 
@@ -48,7 +46,7 @@ impl FileView {
     /// Opens the view of a live process.
     ///
     /// # Errors
-    /// `ENOENT` or `ESRCH` if there is none of that number; `EACCES` if this user may not see its root.
+    /// `ENOENT` or `ESRCH` if there is no such process; `EACCES` if this user may not see its root.
     pub fn of_process(pid: u32) -> io::Result<Self> {
         let proc = Procfs::default();
         let pid = proc.id_with_memory(pid);
@@ -60,7 +58,7 @@ impl FileView {
         let mut text = Vec::new();
         File::from(status).read_to_end(&mut text)?;
         let credentials = Credentials::of_process(&TaskStatus::parse(&text));
-        // A kernel that does not tell: what anybody may read.
+        // Unknown credentials: only world-readable files.
         let credentials = credentials.unwrap_or_else(Credentials::nobody);
         Ok(Self {
             root,
@@ -73,13 +71,12 @@ impl FileView {
     /// Opens this program's own view, with all of its rights.
     ///
     /// # Errors
-    /// Those of opening `/`.
+    /// `/` cannot be opened.
     pub fn own() -> io::Result<Self> {
         Self::beneath(Path::new("/"))
     }
 
-    /// Opens this program's own view with the rights of its user alone, without capabilities: root reads what the permission
-    /// bits let root read.
+    /// Opens this program's own view with the rights of its user, without capabilities.
     ///
     /// # Errors
     /// `/` cannot be opened.
@@ -87,7 +84,7 @@ impl FileView {
         Self::with_rights(Path::new("/"), Rights::of(Credentials::own()))
     }
 
-    /// Opens the view of the user who became root by `sudo`; `None` for everyone else.
+    /// Opens the view of the user behind `sudo`. `None` without `sudo`.
     pub fn of_sudo_user() -> Option<io::Result<Self>> {
         let user = Credentials::of_sudo_user()?;
         Some(Self::with_rights(Path::new("/"), Rights::of(user)))
@@ -96,20 +93,20 @@ impl FileView {
     /// Opens a view below a folder, with this program's rights.
     ///
     /// # Errors
-    /// Those of opening the folder.
+    /// The folder cannot be opened.
     pub fn beneath(folder: &Path) -> io::Result<Self> {
         Self::with_rights(folder, Rights::Own)
     }
 
-    /// Opens the view that a process had which has ended and saw the files that this program sees. Where nobody knows what
-    /// it could read, that is what anybody may.
+    /// Opens the view of an ended process that shared this program's root. Without credentials,
+    /// root reads only world-readable files.
     ///
     /// # Errors
-    /// Those of opening `/`.
+    /// `/` cannot be opened.
     pub fn of_ended_process(credentials: Option<Credentials>) -> io::Result<Self> {
         let reader = credentials.unwrap_or_else(|| match Credentials::own() {
             us if us.user() == 0 => Credentials::nobody(),
-            // A user without rights over others reads nothing for them.
+            // An unprivileged user has no more rights to lend.
             us => us,
         });
         Self::with_rights(Path::new("/"), Rights::of(reader))
@@ -125,8 +122,7 @@ impl FileView {
         })
     }
 
-    /// Returns the credentials with which files are opened, where these are not this program's with all its
-    /// rights.
+    /// Returns the credentials for opening files. `None` for all rights of this program.
     #[must_use]
     pub fn credentials(&self) -> Option<&Credentials> {
         match &self.rights {
@@ -135,16 +131,15 @@ impl FileView {
         }
     }
 
-    /// Returns true if what is read here may be copied into a recording: it is opened with the rights of the process,
-    /// which is this program's user's own or whose rights this program can take. With capabilities of a file
-    /// (`setcap`) it can look into processes of other users, whose programs need not be for everybody.
+    /// Returns true if file contents may be copied into a recording: the view has the rights of the
+    /// process. A program with file capabilities (`setcap`) can inspect other users' processes,
+    /// whose files may be private.
     #[must_use]
     pub fn may_copy(&self) -> bool {
         !matches!(self.rights, Rights::Both(_))
     }
 
-    /// Resolves an absolute path. A symbolic link on the way leads to where it leads for the process; one at the end
-    /// is what is located.
+    /// Resolves an absolute path. Follows symbolic links, except one at the end.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -156,11 +151,11 @@ impl FileView {
         LocatedFile::new(place.map_err(io::Error::from)?)
     }
 
-    /// Locates the file that the process has mapped at this range of addresses, whatever its name leads to by now
-    /// (`/proc/PID/map_files`).
+    /// Locates the file mapped at this address range (`/proc/PID/map_files`), even if renamed or
+    /// deleted.
     ///
     /// # Errors
-    /// [`OpenError`], also where the process has no such mapping any more.
+    /// [`OpenError`], also if there is no such mapping.
     pub fn locate_mapped(&self, range: &Range<u64>) -> Result<LocatedFile, OpenError> {
         self.locate_in_proc(&format!("map_files/{:x}-{:x}", range.start, range.end))
     }
@@ -173,8 +168,8 @@ impl FileView {
         self.locate_in_proc("exe")
     }
 
-    /// Such links are the kernel's: they lead to the file itself. They need this program's rights over the process,
-    /// and give none over the file.
+    /// Follows a link of `/proc/PID` to the file itself. This needs rights over the process and
+    /// gives none over the file.
     fn locate_in_proc(&self, link: &str) -> Result<LocatedFile, OpenError> {
         let process = self.process.as_ref().ok_or(OpenError::NoSuchFile)?;
         let flags = LastLink::Follow.flags();
@@ -182,7 +177,7 @@ impl FileView {
         LocatedFile::new(place.map_err(io::Error::from)?)
     }
 
-    /// Opens a file that was located here, with the rights of the view.
+    /// Opens a located file with the rights of the view.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -196,11 +191,12 @@ impl FileView {
         self.rights.run(|| file.open())?
     }
 
-    /// Resolves a folder and runs `act` in it with the rights of the view. The descriptor serves as a base for `openat(2)` and
-    /// the like.
+    /// Resolves a folder and runs `act` in it with the rights of the view. The descriptor is a base
+    /// for `openat(2)`.
     ///
     /// # Errors
-    /// `EACCES` where this program cannot take the rights of the process; those of opening the folder. `act` did not run.
+    /// `EACCES` if this program cannot assume the rights of the process. Errors of opening the
+    /// folder. `act` did not run.
     pub fn in_folder<T>(
         &self,
         path: &Path,
@@ -226,13 +222,13 @@ impl FileView {
 }
 
 impl Rights {
-    /// Returns the most that this program can do with no more rights than these.
+    /// Returns this program's rights within these credentials.
     fn of(credentials: Credentials) -> Self {
         if credentials.run(|| ()).is_ok() {
             return Self::Process(credentials);
         }
         let own = Credentials::own();
-        // The groups that somebody is in may differ from session to session.
+        // Groups of a user may differ between login sessions.
         match own.user() == credentials.user() {
             true => Self::Process(own),
             false => Self::Both(credentials),
@@ -248,14 +244,13 @@ impl Rights {
     }
 }
 
-/// Resolves a path within a root, to a descriptor that is open for nothing.
+/// Resolves a path to an `O_PATH` descriptor.
 fn resolve(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = LastLink::Refuse.flags();
     let inside = path.strip_prefix("/").unwrap_or(path);
     let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(&root, inside, flags, Mode::empty(), within) {
-        // Linux before 5.6, or a filter of system calls: by the names alone, and none of them
-        // a link.
+        // Linux before 5.6, or a seccomp filter: by name, without following links.
         Err(Errno::NOSYS | Errno::PERM) => {
             let mut at = rustix::fs::openat(&root, ".", flags, Mode::empty())?;
             for part in inside.components() {
@@ -343,7 +338,6 @@ mod tests {
         assert_eq!(view.locate_program().unwrap_err(), OpenError::NoSuchFile);
     }
 
-    /// Root's own rights would do.
     #[test]
     fn nothing_is_read_for_a_process_that_it_may_not_read() {
         needs!(Root, Tool("setpriv"));
@@ -374,7 +368,7 @@ mod tests {
         assert_eq!(read("open").as_deref(), Ok(&b"text"[..]));
         assert_eq!(read("secret"), Err(OpenError::PermissionDenied));
         assert_eq!(read("closed/file"), Err(OpenError::PermissionDenied));
-        // Not even if this program has found it.
+        // The check also applies to a file that this program located.
         let found = LocatedFile::at(&path("secret"), LastLink::Follow).unwrap();
         assert_eq!(view.open(&found).unwrap_err(), OpenError::PermissionDenied);
         child.kill().unwrap();

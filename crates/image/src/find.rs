@@ -1,4 +1,4 @@
-//! The search for the file that a process has mapped.
+//! Search for the file behind a mapping.
 
 use crate::file_view::FileView;
 use crate::identity::FileIdentity;
@@ -9,17 +9,16 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// File that a process has mapped, or had.
+/// A mapped file of a live or ended process.
 #[derive(Debug, Clone)]
 pub struct MappedFile<'a> {
-    /// Process, by its number in this PID namespace.
+    /// Pid in this PID namespace.
     pub pid: i32,
     /// AVMAs of the mapping.
     pub range: Range<u64>,
-    /// Path as recorded, without ` (deleted)`. `None` where the name is no path, as that of a
-    /// memfd.
+    /// Recorded path without ` (deleted)`. `None` for other names, as of a memfd.
     pub path: Option<&'a [u8]>,
-    /// Identity that a file must have at a path other than that of the mapping itself.
+    /// Recorded identity of the file.
     pub identity: FileIdentity,
 }
 
@@ -27,30 +26,27 @@ fn is_too_many(error: &OpenError) -> bool {
     *error == OpenError::TooManyFiles
 }
 
-/// File that was found, and how surely it is the one that was mapped.
 struct Candidate {
     file: LocatedFile,
-    /// True for `/proc/PID/map_files/RANGE`, which leads to the very file that is mapped, whatever
-    /// its name leads to by now.
+    /// True for `/proc/PID/map_files/RANGE`, which survives renaming and deletion.
     is_mapped: bool,
 }
 
 impl MappedFile<'_> {
-    /// Opens the file, to learn from it how code is unwound: with this program's own rights, as nothing of
-    /// it gets into a recording.
+    /// Opens the file to read its unwind tables, with this program's own rights.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFiles`] if that stood in the way anywhere, and else the reason for which it was not found
-    /// at its path.
+    /// [`OpenError::TooManyFiles`] if any attempt failed with it; otherwise the error at the
+    /// recorded path.
     pub fn open(&self) -> Result<RegularFile, OpenError> {
         self.open_if(|file, is_mapped| is_mapped || self.identity.may_be(file))
     }
 
-    /// Opens the file, to read its build-id: with this program's own rights. Another process may have the number by now, or
-    /// the same process other files there; so even the mapping itself is believed only if device or inode agree.
+    /// Opens the file to read its build-id, with this program's own rights. The pid may have been
+    /// reused, so even the mapping must match the identity.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_to_identify(&self) -> Result<RegularFile, OpenError> {
         self.open_if(|file, _| self.identity.may_be(file))
     }
@@ -75,9 +71,9 @@ impl MappedFile<'_> {
         })
     }
 
-    /// Opens the file at its path as it is here, for a process that has ended.
+    /// Opens the file of an ended process.
     fn open_here(&self) -> Result<RegularFile, OpenError> {
-        // A name that does not begin at the root leads to nowhere in particular.
+        // A relative name leads to no particular file.
         let path = self.absolute_path().ok_or(OpenError::NoSuchFile)?;
         let file = RegularFile::open(path)?;
         match self.identity.may_be(&file) {
@@ -86,12 +82,12 @@ impl MappedFile<'_> {
         }
     }
 
-    /// Opens the file as its process may, to copy it into a recording: found by the mapping itself, or the file with
-    /// that build-id, or device and inode. A name alone is not enough.
+    /// Opens the file with the rights of its process, to copy it into a recording. The mapping, the
+    /// build-id, or device and inode must match; a name is not enough.
     ///
     /// # Errors
-    /// [`OpenError::PermissionDenied`] if the process may not read the file, or if this program
-    /// [may not copy](FileView::may_copy) what it reads for it; [`OpenError::NoSuchFile`] if it cannot be found.
+    /// [`OpenError::PermissionDenied`] if the process may not read the file, or this program [may
+    /// not copy](FileView::may_copy) it. [`OpenError::NoSuchFile`] if no file matches.
     pub fn open_to_copy(&self, view: &FileView) -> Result<RegularFile, OpenError> {
         if !view.may_copy() {
             return Err(OpenError::PermissionDenied);
@@ -107,17 +103,16 @@ impl MappedFile<'_> {
         Err(why)
     }
 
-    /// Another process may have the number by now, and something else mapped there: a build-id or an inode's number says.
+    /// With a reused pid, even a mapping needs a matching build-id or inode number.
     fn is_sure(&self, is_mapped: bool, file: &RegularFile) -> bool {
         let may_be = || self.identity.may_be(file);
         self.identity.is(file) || (is_mapped && may_be())
     }
 
-    /// Locates the file in each of these places: the mapping itself; the program that the process
-    /// runs, which needs no privilege even where it was deleted; the path as the process sees it,
-    /// in its container.
+    /// Locates the mapping itself; the running program, which needs no privilege even if deleted;
+    /// the path as the process sees it.
     fn candidates<'s>(&'s self, view: &'s FileView) -> impl Iterator<Item = Candidate> + 's {
-        // Which of its images the program is, only their identities say.
+        // Only an identity shows that this is the main program.
         let is_known = self.identity != FileIdentity::Unknown;
         (0..3).filter_map(move |place| {
             let file = match place {
@@ -182,7 +177,7 @@ mod tests {
         assert!(relative.open().is_err());
     }
 
-    /// A name is what its process made it to be, and an inode number can be had by trying.
+    /// A process chooses names, and can try for an inode number.
     #[test]
     fn nothing_is_copied_by_its_name_or_inode_number_alone() {
         let view = FileView::of_process(std::process::id()).unwrap();

@@ -1,4 +1,4 @@
-//! Identity of images: the key of a lookup, and the marks by which a file is recognised.
+//! Identity of images ([`ImageKey`]) and of mapped files ([`FileIdentity`]).
 
 use crate::file_reader::FileReader;
 use crate::notes::build_id_of;
@@ -10,21 +10,19 @@ use std::path::{Path, PathBuf};
 /// Kind of an image, which determines the meaning of offsets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ImageSource {
-    /// An ELF file at this path, which is opened as it stands (callers prepend
-    /// `/proc/PID/root` or a sysroot). Offsets are file offsets.
+    /// ELF file at this path (callers prepend `/proc/PID/root` or a sysroot). Offsets are file
+    /// offsets.
     File(PathBuf),
     /// The running kernel without its modules. Offsets are AVMAs.
     Kernel,
-    /// A module of the running kernel, by name as in `/proc/modules`, without brackets
-    /// or `.ko`. Offsets are AVMAs.
+    /// Kernel module, named as in `/proc/modules`, without brackets or `.ko`. Offsets are AVMAs.
     KernelModule(Box<str>),
-    /// The vdso. Offsets are file offsets, that is, from the start of its mapping.
+    /// The vdso. Offsets count from the start of its mapping.
     Vdso,
 }
 
-/// Identifies an image, together with
-/// what is known of its identity: a file of that path is not enough, as it may have
-/// been replaced since.
+/// Kind and recorded identity of an image. A file may have been replaced, so its path is not
+/// enough.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageKey {
     source: ImageSource,
@@ -43,19 +41,19 @@ impl ImageKey {
         }
     }
 
-    /// Key of an ELF file.
+    /// Creates the key of an ELF file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::new(ImageSource::File(path.into()))
     }
 
-    /// Key of the kernel.
+    /// Creates the key of the kernel.
     #[must_use]
     pub fn kernel() -> Self {
         Self::new(ImageSource::Kernel)
     }
 
-    /// Key of a kernel module. `name` may have the form of `/proc/modules`, perf.data (`[name]`) or
-    /// the file system (`.../name.ko.xz`): dashes count as underscores.
+    /// Creates the key of a kernel module, from a name of `/proc/modules`, perf.data (`[name]`) or
+    /// the file system (`.../name.ko.xz`). Dashes count as underscores.
     #[must_use]
     pub fn kernel_module(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
@@ -64,31 +62,29 @@ impl ImageKey {
         Self::new(ImageSource::KernelModule(name.replace('-', "_").into()))
     }
 
-    /// Key of the vdso.
+    /// Creates the key of the vdso.
     #[must_use]
     pub fn vdso() -> Self {
         Self::new(ImageSource::Vdso)
     }
 
-    /// Sets the recorded build-id. Symbols of an image with another build-id, or with none, are
-    /// then never shown.
+    /// Sets the recorded build-id. Images with another one, or none, then yield no symbols.
     #[must_use]
     pub fn with_build_id(mut self, build_id: Option<BuildId>) -> Self {
         self.build_id = build_id;
         self
     }
 
-    /// Sets the recorded inode number. It is compared only where no build-id is expected; leave it
-    /// out for recordings from another machine.
+    /// Sets the recorded inode number, compared only without a build-id. Omit it for recordings
+    /// from another machine.
     #[must_use]
     pub fn with_inode(mut self, inode: Option<u64>) -> Self {
         self.inode = inode;
         self
     }
 
-    /// Sets the AVMA at which the kernel (`_text`, or `_stext` if there is none) or the module
-    /// started when it was recorded. With it, addresses from before a reboot are moved to where the
-    /// same kernel runs today (KASLR). Without it they are taken unchanged.
+    /// Sets the recorded start AVMA of the kernel (`_text`, or else `_stext`) or module. With it,
+    /// addresses from before a reboot are moved to the current start (KASLR).
     #[must_use]
     pub fn with_recorded_start(mut self, avma: Option<u64>) -> Self {
         self.recorded_start = avma;
@@ -101,7 +97,7 @@ impl ImageKey {
         &self.source
     }
 
-    /// Returns the path, for an ELF file.
+    /// Returns the path of an ELF file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.source {
@@ -110,45 +106,44 @@ impl ImageKey {
         }
     }
 
-    /// Returns the expected build-id.
+    /// Returns the recorded build-id.
     #[must_use]
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
     }
 
-    /// Returns the expected inode number.
+    /// Returns the recorded inode number.
     #[must_use]
     pub fn inode(&self) -> Option<u64> {
         self.inode
     }
 
-    /// Returns the start set by [`ImageKey::with_recorded_start`], as AVMA.
+    /// Returns the recorded start AVMA.
     #[must_use]
     pub fn recorded_start(&self) -> Option<u64> {
         self.recorded_start
     }
 }
 
-/// Identity of a mapped file, as far as the record of its mapping has it.
+/// Identity of a mapped file, from its mapping record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
     /// Build-id.
     BuildId(BuildId),
-    /// Number of the file.
+    /// Device and inode number.
     Inode {
-        /// Major and minor number of the device.
+        /// Major and minor device number.
         device: (u32, u32),
         /// Inode number.
         inode: u64,
     },
-    /// No mark but the path.
+    /// No identity besides the path.
     Unknown,
 }
 
 impl FileIdentity {
-    /// Returns true if `file` may be the one that was mapped, as far as is known. Device numbers are not
-    /// compared, as they differ on overlay file systems and btrfs; so this is good enough to unwind by, and
-    /// not to copy the file.
+    /// Returns true if `file` may be the mapped file: good enough for unwinding, not for copying.
+    /// Ignores device numbers, which differ on overlay file systems and btrfs.
     #[must_use]
     pub fn may_be(&self, file: &RegularFile) -> bool {
         match self {
@@ -158,7 +153,7 @@ impl FileIdentity {
         }
     }
 
-    /// Returns true if `file` is the one that was mapped, or has its build-id.
+    /// Returns true if `file` has the same build-id, or device and inode.
     #[must_use]
     pub fn is(&self, file: &RegularFile) -> bool {
         match self {

@@ -1,7 +1,8 @@
-//! Code of the running kernel, as it is in memory: `/proc/kcore`.
+//! Code of the running kernel, from `/proc/kcore`.
 //!
-//! The kernel changes its own code (alternatives, static keys, ftrace), so that its image on the disk is not what runs.
-//! Source: `fs/proc/kcore.c`; the file is an ELF core file whose `PT_LOAD` headers have AVMAs. It needs `CAP_SYS_RAWIO`.
+//! The kernel patches its own code (alternatives, static keys, ftrace), so its file on disk
+//! differs. `/proc/kcore` is an ELF core file with AVMAs in its `PT_LOAD` headers, and needs
+//! `CAP_SYS_RAWIO`. Source: `fs/proc/kcore.c`.
 
 use crate::open_error::OpenError;
 use object::Endianness;
@@ -12,13 +13,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Most bytes that are read at once.
+/// Maximum number of bytes per read.
 const MAX_LEN: usize = 16 << 20;
 
 /// Reads code of the running kernel at an AVMA.
 ///
 /// # Errors
-/// [`OpenError`]; [`OpenError::NoSuchFile`] also where the address is in none of its segments.
+/// [`OpenError`]: [`OpenError::NoSuchFile`] also if no segment contains the range.
 pub fn kernel_code(avma: u64, len: usize) -> Result<Vec<u8>, OpenError> {
     read_core(Path::new("/proc/kcore"), avma, len)
 }
@@ -48,7 +49,7 @@ fn read_core(path: &Path, avma: u64, len: usize) -> Result<Vec<u8>, OpenError> {
 mod tests {
     use super::*;
 
-    /// Makes a core file with one segment.
+    /// Builds a core file with one segment.
     fn core(avma: u64, bytes: &[u8]) -> Vec<u8> {
         let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0];
         file.extend([0; 8]);

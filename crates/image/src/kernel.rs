@@ -9,27 +9,25 @@ use rprof_records::BuildId;
 pub struct KernelModule {
     /// Name, with underscores.
     pub name: Box<str>,
-    /// AVMA at which it is loaded; 0 where the kernel hides addresses.
+    /// Load AVMA; 0 if the kernel hides addresses.
     pub start: u64,
-    /// Length in memory, in bytes. Since Linux 6.4 modules have several ranges, and this is the sum
-    /// of all, though `start` is that of the code alone.
+    /// Length in bytes. Since Linux 6.4, the sum of several ranges, while `start` belongs to the
+    /// code.
     pub size: u64,
-    /// False while it is being loaded or unloaded.
+    /// False while the module is being loaded or unloaded.
     pub is_live: bool,
 }
 
-/// Returns the build-id of the running kernel, from `/sys/kernel/notes`. Returns `None` if it
-/// cannot be read or the kernel was built without.
+/// Returns the build-id of the running kernel, from `/sys/kernel/notes`.
 #[must_use]
 pub fn running_kernel_build_id() -> Option<BuildId> {
     native_notes("/sys/kernel/notes")
 }
 
 /// Returns the build-id of a loaded module, from `/sys/module/NAME/notes/.note.gnu.build-id`.
-/// Returns `None` if no such module is loaded, it is built in, or has no build-id.
 #[must_use]
 pub fn module_build_id(name: &str) -> Option<BuildId> {
-    // The name may come from a file and must not lead out of the folder.
+    // The name may come from a file.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(plain) {
         return None;
@@ -41,7 +39,7 @@ fn native_notes(path: &str) -> Option<BuildId> {
     build_id_in_notes(&std::fs::read(path).ok()?, cfg!(target_endian = "big"), 4)
 }
 
-/// Returns the loaded modules. Empty if there are none or `/proc/modules` cannot be read.
+/// Returns the loaded modules; none if `/proc/modules` is unreadable.
 #[must_use]
 pub fn loaded_modules() -> Vec<KernelModule> {
     std::fs::read_to_string("/proc/modules")

@@ -1,4 +1,4 @@
-//! [`LastingPlaces`]: whether a file is likely to stay where it is until a report is made.
+//! [`LastingPlaces`]: predicts whether a file will still exist for a report.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-/// Folders whose files only packages change, each with all that is below.
+/// Folders that only package managers change.
 const OF_PACKAGES: [&str; 9] = [
     "/usr",
     "/lib",
@@ -20,16 +20,16 @@ const OF_PACKAGES: [&str; 9] = [
     "/gnu/store",
 ];
 
-/// Further folders on file systems that are there as long as the machine runs.
+/// Further folders on permanent mounts.
 const OF_THE_MACHINE: [&str; 5] = ["/", "/home", "/root", "/srv", "/var"];
 
-/// Age from which on a file of somebody's own is not expected to be replaced or removed within a recording.
+/// Minimum age of a user's own stable file.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Mounts that are there for good.
+/// The permanent mounts of this machine.
 ///
-/// Programs that were just built are replaced by the next build, those of tests are removed, and images of applications are
-/// mounted for as long as these run.
+/// Other files may disappear. Builds and tests replace or remove programs, and an application image
+/// is mounted only while the application runs.
 #[derive(Debug)]
 pub struct LastingPlaces {
     mounts: Vec<u64>,
@@ -45,7 +45,7 @@ impl Default for LastingPlaces {
 }
 
 impl LastingPlaces {
-    /// Returns true if the file at an absolute path is likely to stay there.
+    /// Returns true if a file will probably stay at this absolute path.
     #[must_use]
     pub fn has(&self, path: &Path, metadata: &Metadata) -> bool {
         let is_mounted_for_good = mount_of(path).is_some_and(|mount| self.mounts.contains(&mount));
@@ -54,7 +54,7 @@ impl LastingPlaces {
     }
 }
 
-/// Returns the number of the mount that a path leads to; of its file system before Linux 5.8.
+/// Returns the mount id of a path, or the device before Linux 5.8.
 fn mount_of(path: &Path) -> Option<u64> {
     let wanted = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
     match statx(CWD, path, AtFlags::empty(), wanted) {
@@ -65,7 +65,7 @@ fn mount_of(path: &Path) -> Option<u64> {
     }
 }
 
-/// Neither contents nor name, owner or rights changed lately.
+/// Returns true if contents, name, owner and mode have not changed for [`OLD`] (ctime).
 fn is_old(metadata: &Metadata) -> bool {
     let changed = Duration::from_secs(metadata.ctime().unsigned_abs());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -84,7 +84,7 @@ mod tests {
         assert!(!has(new.path()));
         let shell = std::fs::canonicalize("/bin/sh").unwrap();
         assert!(has(&shell), "{}", shell.display());
-        // On a mount of its own, which may be taken away.
+        // On a separate mount.
         assert!(!has(Path::new("/proc/self/status")));
         assert!(!is_old(&new.as_file().metadata().unwrap()));
     }

@@ -1,32 +1,34 @@
-//! ELF images: which file is meant, opening it safely, and the parts of it that need no symbols.
+//! Locates, identifies and opens ELF images, and reads the parts that need no symbols.
 //!
-//! An image is an ELF file, the running kernel, one of its modules, or the vdso. Paths of images
-//! come from recordings and processes and may lead anywhere, so there are two ways to open
-//! what others choose: [`RegularFile::open`] (which [`ImageFile::open`] goes by) for a path as this program sees it,
-//! and [`FileView`] for the files of a process. This crate knows neither symbols nor unwinding.
+//! An image is an ELF file, the running kernel, a kernel module, or the vdso. Paths of images come
+//! from recordings and processes, so they are untrusted. Use [`RegularFile::open`] (or
+//! [`ImageFile::open`], which calls it) for a path in this program's namespace. Use [`FileView`]
+//! for the files of a process.
 //!
-//! | module | holds |
+//! This crate must not read symbols or unwind stacks.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`allowance`] | [`Allowance`]: how much of something strangers may use up in a time |
-//! | [`identity`] | [`ImageKey`]: the image that is meant, and how to recognise it; [`FileIdentity`]: the same of one file |
+//! | [`allowance`] | [`Allowance`]: token-bucket limits for untrusted input |
+//! | [`identity`] | [`ImageKey`], [`FileIdentity`]: identity of an image, and of one file |
 //! | [`open`](mod@open) | [`ImageFile`]: the bytes of a regular file |
-//! | [`open_error`] | [`OpenError`]: why a file is not used |
-//! | [`regular_file`] | [`LocatedFile`], [`RegularFile`]: a file that is looked at before it is opened |
+//! | [`open_error`] | [`OpenError`]: why a file cannot be used |
+//! | [`regular_file`] | [`LocatedFile`], [`RegularFile`]: checks the file type before opening |
 //! | [`file_reader`] | [`FileReader`]: parts of a file by `pread`, for parsers |
-//! | [`file_view`] | [`FileView`]: the file system as one process sees it, and may read it |
-//! | [`credentials`] | [`Credentials`]: doing something with the rights of another process |
-//! | [`file_version`] | [`FileVersion`]: state of a file, by which it is seen that it changed |
-//! | [`find`] | [`MappedFile`]: the paths that may lead to what a process has mapped |
-//! | [`lasting`] | [`LastingPlaces`]: whether a file is likely to stay where it is |
-//! | [`memory_budget`] | [`MemoryBudget`]: what the files of one analysis may take together |
+//! | [`file_view`] | [`FileView`]: the file system as one process sees it and may read it |
+//! | [`credentials`] | [`Credentials`]: file access with the rights of another process |
+//! | [`file_version`] | [`FileVersion`]: detects that a file has changed |
+//! | [`find`] | [`MappedFile`]: search for the file behind a mapping |
+//! | [`lasting`] | [`LastingPlaces`]: whether a file will probably stay in place |
+//! | [`memory_budget`] | [`MemoryBudget`]: memory limit shared by the files of one analysis |
 //! | [`notes`] | build-ids of ELF files and of bare notes |
-//! | [`patience`] | [`PatientCalls`]: reading what may never answer |
+//! | [`patience`] | [`PatientCalls`]: reads with a timeout |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
 //! | [`vdso`] | a copy of this process's vdso, and its predecessor, the vsyscall page |
-//! | [`kcore`] | code of the running kernel, as it is in memory |
-//! | [`kernel`] | build-ids of the running kernel and its modules, and where modules lie |
+//! | [`kcore`] | code of the running kernel, from memory |
+//! | [`kernel`] | build-ids of the running kernel and its modules, and module addresses |
 //! | [`reason`] | [`Reason`]: why an address has no name |
-//! | [`remote`] | [`RemoteFiles`]: a source of files that this machine lacks |
+//! | [`remote`] | [`RemoteFiles`]: a source of files missing on this machine |
 
 pub mod allowance;
 pub mod credentials;

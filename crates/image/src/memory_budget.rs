@@ -1,11 +1,10 @@
-//! [`MemoryBudget`]: the memory that the files of one analysis may take, all together.
+//! [`MemoryBudget`]: memory limit shared by all files of one analysis.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory that files, as they are expanded and decompressed, may take together. Clones share it.
-///
-/// A few kilobytes can be made to expand to gigabytes, and a recording may name any number of such files.
+/// Memory limit for expanded and decompressed files: a few kilobytes can expand to gigabytes.
+/// Clones share it.
 ///
 /// ```
 /// use rprof_image::MemoryBudget;
@@ -28,7 +27,7 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Memory taken from a [`MemoryBudget`], given back when dropped.
+/// Memory reserved from a [`MemoryBudget`]; returned when dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct MemoryLease {
@@ -37,7 +36,7 @@ pub struct MemoryLease {
 }
 
 impl MemoryBudget {
-    /// Creates a budget of this many bytes.
+    /// Creates a budget, in bytes.
     #[must_use]
     pub fn new(most: u64) -> Self {
         Self(Arc::new(Counts {
@@ -48,28 +47,28 @@ impl MemoryBudget {
         }))
     }
 
-    /// Returns the number of bytes in all.
+    /// Returns the limit in bytes.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.0.most
     }
 
-    /// Returns the number of bytes that are taken.
+    /// Returns the reserved bytes.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.0.most - self.0.left.load(Ordering::Relaxed)
     }
 
-    /// Returns the most bytes that were taken at a time.
+    /// Returns the maximum of reserved bytes at any time.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// Takes some of it. `None` if there is not as much left.
+    /// Reserves bytes. `None`, counted as a refusal, if too few are left.
     pub fn take(&self, bytes: u64) -> Option<MemoryLease> {
         let take = |left: u64| left.checked_sub(bytes);
-        // The count says nothing of other memory.
+        // Relaxed: the counter synchronizes no other memory.
         let order = Ordering::Relaxed;
         let Ok(left) = self.0.left.fetch_update(order, order, take) else {
             self.0.refused.fetch_add(1, order);
@@ -80,12 +79,12 @@ impl MemoryBudget {
         Some(MemoryLease { budget, bytes })
     }
 
-    /// Counts something that is left out for a like reason: reading it would take too long.
+    /// Counts another refusal: reading a file would take too long.
     pub fn refuse(&self) {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many times there was not as much left as was wanted.
+    /// Returns the number of refusals.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
@@ -93,7 +92,7 @@ impl MemoryBudget {
 }
 
 impl MemoryLease {
-    /// Enlarges it to this many bytes at least. Returns false, and leaves it as it is, if there is not as much left.
+    /// Grows the lease to at least this many bytes. Returns false if too few are left.
     ///
     /// ```
     /// let budget = rprof_image::MemoryBudget::new(1 << 20);
@@ -113,7 +112,7 @@ impl MemoryLease {
         true
     }
 
-    /// Gives back what it has beyond this many bytes.
+    /// Shrinks the lease to at most this many bytes.
     ///
     /// ```
     /// let budget = rprof_image::MemoryBudget::new(1 << 20);
@@ -127,7 +126,7 @@ impl MemoryLease {
         (self.budget.0.left).fetch_add(surplus, Ordering::Relaxed);
     }
 
-    /// Keeps it for as long as the budget lasts.
+    /// Keeps the reservation for the lifetime of the budget.
     pub fn keep(mut self) {
         self.bytes = 0;
     }

@@ -1,12 +1,12 @@
-//! ELF notes, and the build-id among them.
+//! ELF notes and build-ids.
 
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, ReadRef};
 use rprof_records::BuildId;
 
-/// Finds the build-id of an ELF file in its notes; nothing else of the file is read. Returns
-/// `None` if `data`, a slice of bytes or a [`FileReader`](crate::FileReader), is no ELF file, or has no build-id.
+/// Finds the build-id in the notes of an ELF file, a byte slice or a
+/// [`FileReader`](crate::FileReader).
 #[must_use]
 pub fn build_id_of<'data>(data: impl ReadRef<'data>) -> Option<BuildId> {
     match data.read_bytes_at(0, 5).ok()? {
@@ -19,8 +19,8 @@ pub fn build_id_of<'data>(data: impl ReadRef<'data>) -> Option<BuildId> {
 fn of_class<'data, E: FileHeader<Endian = Endianness>>(
     data: impl ReadRef<'data>,
 ) -> Option<BuildId> {
-    // Notes are short and come early; the bounds keep a file made of headers
-    // that all point at the same megabytes from costing their product.
+    // Limits the work for headers that all point at the same megabytes. Notes are short and come
+    // early.
     const MAX_NOTES: usize = 64;
     const MAX_LEN: usize = 64 << 10;
     let header = E::parse(data).ok()?;
@@ -47,11 +47,11 @@ fn of_class<'data, E: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// Finds the build-id among ELF notes, as they stand in a `PT_NOTE` segment, a
-/// `SHT_NOTE` section, `/sys/kernel/notes` or `/sys/module/NAME/notes/*`.
+/// Finds the build-id in a `PT_NOTE` segment, a `SHT_NOTE` section, `/sys/kernel/notes` or
+/// `/sys/module/NAME/notes/*`.
 ///
-/// `align` is the alignment of the segment: 8 pads to 8 bytes, all else to 4
-/// (System V ABI, "Note Section"). Damaged notes end the search.
+/// `align` is the alignment of the segment: 8 pads to 8 bytes, all other values to 4 (System V ABI,
+/// "Note Section"). Damaged notes end the search.
 #[must_use]
 pub fn build_id_in_notes(mut notes: &[u8], big_endian: bool, align: u64) -> Option<BuildId> {
     const NT_GNU_BUILD_ID: u32 = 3;

@@ -1,4 +1,4 @@
-//! [`ImageFile`]: the bytes of an image, of a regular file only, whatever the path leads to.
+//! [`ImageFile`]: the bytes of an image, from a regular file only.
 
 use crate::file_version::FileVersion;
 use crate::open_error::OpenError;
@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-/// Longest file of another user that is read, in bytes. Longer ones, with debug information, are those of
-/// whoever builds them.
+/// Maximum length of another user's file, in bytes. Users usually own the longer ones, with debug
+/// information.
 const MAX_FOREIGN: u64 = 512 << 20;
 
-/// Contents of a regular file: mapped read-only, or a copy where another user could cut the file short.
+/// Contents of a file: a read-only mapping, or a copy if another user could truncate the file.
 #[derive(Debug)]
 pub struct ImageFile {
     bytes: Bytes,
@@ -28,11 +28,10 @@ enum Bytes {
 }
 
 impl ImageFile {
-    /// Opens a regular file, without blocking, and maps it; a file that belongs to another user is read, if it has at
-    /// most 512 MiB.
+    /// Maps a regular file, without blocking. Copies a file of another user, up to 512 MiB.
     ///
-    /// The path comes from recorded data and may lead anywhere: see [`RegularFile`]. Symbolic links are
-    /// followed (`libc.so.6` was one for decades).
+    /// The path may be untrusted: see [`RegularFile`]. Follows symbolic links (`libc.so.6` was one
+    /// for decades).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -40,19 +39,18 @@ impl ImageFile {
         Self::read(&RegularFile::open(path)?)
     }
 
-    /// Maps or reads a file that is open already, as [`open`](Self::open) does.
+    /// Maps or copies an open file, as [`open`](Self::open) does.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn read(file: &RegularFile) -> Result<Self, OpenError> {
         if file.metadata().len() == 0 {
-            // Nor can an empty file be mapped.
             return Err(OpenError::Empty);
         }
         Self::with_bytes(file, file.is_ours())
     }
 
-    /// Copies a file that is open already, whoever it belongs to. The file itself is not in use any more then.
+    /// Copies an open file of any owner.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -77,8 +75,8 @@ impl ImageFile {
         })
     }
 
-    /// Returns the bytes of the file. They may change while root or this program's user writes to it, and reading
-    /// them ends in SIGBUS if one of these cuts it short.
+    /// Returns the bytes. They may change while root or this program's user writes to the file. If
+    /// one of them truncates it, reading ends in SIGBUS.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
@@ -87,13 +85,13 @@ impl ImageFile {
         }
     }
 
-    /// Returns true if the file itself is in use, as it is no copy.
+    /// Returns true for a mapping, false for a copy.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         matches!(self.bytes, Bytes::Mapped(_))
     }
 
-    /// Returns true if the path leads to this very file.
+    /// Returns true if the path still leads to this file.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         let found = std::fs::metadata(path);
@@ -106,34 +104,34 @@ impl ImageFile {
         self.version.inode()
     }
 
-    /// Returns the state that the file had when it was opened.
+    /// Returns the version at the time of opening.
     #[must_use]
     pub fn version(&self) -> FileVersion {
         self.version
     }
 
-    /// Returns true if [no stranger](RegularFile::is_ours) made the file.
+    /// Returns true if the file is [trusted](RegularFile::is_ours).
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.is_ours
     }
 
-    /// Gives the memory of a range of bytes back to the system. They stay what they are, and are
-    /// read from the file again when next touched. A copy stays where it is.
+    /// Releases the memory of a byte range. The next access reads the file again. Does nothing for
+    /// a copy.
     pub fn release(&self, range: Range<usize>) {
         let Bytes::Mapped(mapped) = &self.bytes else {
             return;
         };
         let len = mapped.len();
         let range = range.start.min(len)..range.end.min(len);
-        // SAFETY: the mapping is of a file and read-only, as `open` makes it, so that no page of it
-        // differs from the file: what is dropped is read from there again when next touched, by
-        // whichever thread.
+        // SAFETY: the mapping is of a file and read-only, as `map` makes it, so no page of it
+        // differs from the file. Any thread that touches a dropped page reads it from the file
+        // again.
         let advised = unsafe {
             let dont_need = UncheckedAdvice::DontNeed;
             mapped.unchecked_advise_range(dont_need, range.start, range.len())
         };
-        // Where this fails, memory is used for longer, and nothing else happens.
+        // A failure only keeps memory in use.
         drop(advised);
     }
 }
@@ -145,10 +143,10 @@ impl AsRef<[u8]> for ImageFile {
 }
 
 fn map(file: &RegularFile) -> io::Result<Mmap> {
-    // SAFETY: the mapping is read-only and private. Only root and this program's user may still change
-    // or truncate the file while it is mapped. Every reader treats the bytes as untrusted and copies
-    // each value before checking it; truncation ends in SIGBUS, as with every tool that maps ELF files,
-    // the dynamic linker included.
+    // SAFETY: the mapping is read-only and private. Only root, this program's user, and a group
+    // with write permission may still change or truncate the file while it is mapped. Every reader
+    // treats the bytes as untrusted and copies each value before checking it; truncation ends in
+    // SIGBUS, as with every tool that maps ELF files, the dynamic linker included.
     unsafe { Mmap::map(file.as_fd().as_raw_fd()) }
 }
 
@@ -165,7 +163,6 @@ mod tests {
         assert!(before == file.bytes());
     }
 
-    /// A mapping would end this very process.
     #[test]
     fn a_file_of_another_user_may_be_cut_short() {
         rprof_testing::needs!(Root);

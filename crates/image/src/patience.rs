@@ -1,4 +1,4 @@
-//! [`PatientCalls`]: reading what strangers serve, with as much patience as each of them is due.
+//! [`PatientCalls`]: reads of untrusted files and memory, with timeouts.
 
 use crate::allowance::{Allowances, Rate};
 use rprof_launch::procfs::Procfs;
@@ -7,25 +7,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most threads that hang for one user, and for all.
+/// Maximum number of hanging threads per user, and in total.
 const MOST_HANGING: (usize, usize) = (2, 16);
 
-/// Patience of a caller: time that it waits for files and memory of strangers.
+/// Timeouts for reading files and memory of untrusted processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Longest wait for one call.
+    /// Timeout of one call.
     pub of_one: Duration,
-    /// Wait for one call that does not count: what is there takes no longer, even where the thread waits for its turn.
+    /// Calls up to this duration cost no allowance. Existing files take no longer, even on a busy
+    /// machine.
     pub free: Duration,
-    /// Nanoseconds of waiting for one user.
+    /// Allowance of waiting time per user, in nanoseconds.
     pub of_user: Rate,
-    /// Nanoseconds of waiting for all users together.
+    /// Allowance of waiting time for all users together, in nanoseconds.
     pub of_all: Rate,
 }
 
-/// Calls that read what strangers serve, and that may therefore take any time. Each is made by a thread that is
-/// [left behind](DetachedCalls) where it does not come back in time, and is made for a user: whose calls
-/// have taken too long altogether is not waited for any more, for a while, and all others are.
+/// Runs calls that may block forever, such as reads from another user's file system.
+///
+/// Each call has its own thread, which is [left behind](DetachedCalls) at the timeout. Calls for a
+/// user are refused after too much waiting, until the allowance refills. Other users are not
+/// affected.
 ///
 /// ```
 /// use rprof_image::{PatientCalls, Patience, Rate};
@@ -48,7 +51,7 @@ pub struct PatientCalls {
 }
 
 impl PatientCalls {
-    /// Prepares calls by threads of this name, and starts none.
+    /// Prepares calls on threads with this name. Starts no thread.
     #[must_use]
     pub fn new(name: &'static str, patience: Patience) -> Self {
         let (of_one, of_all) = MOST_HANGING;
@@ -61,7 +64,7 @@ impl PatientCalls {
         }
     }
 
-    /// Makes a call for a user. `None` if it did not return in time, or was not made, since others of that user do not.
+    /// Makes a call on behalf of a user. `None` if it timed out or was refused.
     pub fn call<R: Send + 'static>(
         &self,
         user: u32,
@@ -70,7 +73,7 @@ impl PatientCalls {
         self.call_within(user, self.patience.of_one, call)
     }
 
-    /// Makes a call as [`call`](Self::call) does, with less patience.
+    /// Makes a [`call`](Self::call) with a shorter timeout.
     pub fn call_within<R: Send + 'static>(
         &self,
         user: u32,
@@ -96,14 +99,13 @@ impl PatientCalls {
         answer
     }
 
-    /// Returns the number of calls without an answer.
+    /// Returns the number of timed-out and refused calls.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the user for whom calls about a process are made: its real one, which it cannot choose. `nobody` (65534)
-    /// if the process is gone.
+    /// Returns the real user id of a process, which it cannot choose. 65534 (nobody) if it is gone.
     #[must_use]
     pub fn user_of(pid: u32) -> u32 {
         let status = Procfs::default().status(pid);
@@ -141,7 +143,7 @@ mod tests {
         let (go_on, wait) = sync_channel::<()>(0);
         assert_eq!(calls.call(1, move || wait.recv().is_ok()), None);
         drop(go_on);
-        // That was all the patience there was.
+        // The first call used up the allowance.
         assert_eq!(calls.call(1, || 1), None);
         let long = Duration::from_secs(3600);
         assert_eq!(calls.call_within(2, long, || 2), Some(2));

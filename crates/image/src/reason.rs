@@ -1,69 +1,67 @@
-//! Reasons for which a frame has no name.
+//! [`Reason`]: why a frame has no name.
 
 use std::fmt;
 
 use crate::open_error::OpenError;
 
-/// Reason for which a frame has no name. An unknown name is a value: it is counted, shown, and
-/// often has a remedy.
+/// Why a frame has no name.
 ///
 /// `Display` gives a few plain words; [`Reason::key`] a stable word for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The file is not there, or not under this path in our own namespace.
+    /// No file at this path in our namespace.
     NoSuchFile,
-    /// The file is there but may not be read.
+    /// The file exists but may not be read.
     PermissionDenied,
-    /// The path names a directory, device, FIFO or socket, which is never read.
+    /// A directory, device, FIFO or socket, which is never read.
     NotARegularFile,
-    /// Reading failed for another cause (I/O error, too many open files).
+    /// Another error (I/O error, too many open files).
     ReadFailed,
-    /// The file is not ELF, or of a kind that is never mapped (an object file).
+    /// No ELF file, or of a kind that is never mapped (an object file).
     NotAnElf,
-    /// The file is ELF, but damaged or cut short.
+    /// The ELF file is damaged or truncated.
     DamagedElf,
-    /// The file now has another build-id than the one that was recorded.
+    /// The build-id differs from the recorded one.
     BuildIdMismatch,
-    /// The file was replaced since: its inode is another one.
+    /// The inode number differs: the file was replaced.
     FileChanged,
-    /// Recorded on another machine without a build-id: a file of that name here
-    /// need not be the same.
+    /// Recorded on another machine without a build-id, so a file here may differ.
     Unidentified,
-    /// The file has no full symbol table, and the function is not exported.
+    /// No full symbol table, and the function is not exported.
     Stripped,
-    /// The image has symbols, but none covers this address.
+    /// No symbol covers this address.
     NoSymbolAtAddress,
-    /// The file that would tell is too long, or expands to more than may be read.
+    /// The debug file exceeds a length or decompression limit.
     DebugFileTooLong,
-    /// The offset or address lies outside what the image loads into memory.
+    /// Outside of the loaded segments.
     OutsideImage,
-    /// The address lies in memory that no file backs (heap, stack, generated code).
+    /// Anonymous memory (heap, stack, generated code).
     AnonymousMemory,
-    /// The code was generated at run time and its runtime wrote no symbol map.
+    /// Generated code without a perf map.
     JitWithoutMap,
-    /// The address lay in no mapping of the process.
+    /// In no mapping of the process.
     Unmapped,
-    /// The kernel hides its addresses from us (`kernel.kptr_restrict`).
+    /// The kernel hides its addresses (`kernel.kptr_restrict`).
     KernelSymbolsHidden,
-    /// `/proc/kallsyms` is missing or cannot be read.
+    /// `/proc/kallsyms` is missing or unreadable.
     NoKernelSymbols,
-    /// The kernel that was recorded is not the one that runs here.
+    /// The recorded kernel is not the running one.
     ForeignKernel,
-    /// The kernel module is not loaded here, or is another build of it.
+    /// The module is not loaded here, or is another build.
     ForeignModule,
-    /// The vdso that was recorded is not the one of this kernel.
+    /// The recorded vdso is not the running kernel's.
     ForeignVdso,
-    /// The address is one of a guest, or of the hypervisor, whose programs are not ours to see.
+    /// In a guest or the hypervisor. Their programs are not accessible.
     Guest,
-    /// The memory is special to the kernel (`[vsyscall]`, `[uprobes]`, ...) and has no table.
+    /// Special kernel mapping (`[vsyscall]`, `[uprobes]`, ...).
     SpecialMapping,
-    /// The profile of another tool's that was read has no name for it.
+    /// Unnamed in the imported profile.
     NotInInput,
 }
 
 impl Reason {
-    /// All reasons, in the order of the declaration.
+    /// All reasons, in declaration order.
     pub const ALL: &'static [Self] = &[
         Self::NoSuchFile,
         Self::PermissionDenied,
@@ -97,7 +95,7 @@ impl Reason {
         self.texts().0
     }
 
-    /// Returns a remedy for the user, as a sentence. Returns `None` where nothing helps.
+    /// Returns a remedy for the user, as a sentence. `None` if there is no remedy.
     #[must_use]
     pub fn remedy(self) -> Option<&'static str> {
         self.texts().2
@@ -135,7 +133,7 @@ impl Reason {
             ),
             Self::Unidentified => (
                 "unidentified",
-                "recorded without a build-id, on a machine that is not known to be this one",
+                "recorded without a build-id, perhaps on another machine",
                 Some("Report on the machine that was recorded, or record with build-ids."),
             ),
             Self::Stripped => (

@@ -1,9 +1,8 @@
-//! [`LocatedFile`] and [`RegularFile`]: a file is looked at before it is opened for reading.
+//! [`LocatedFile`] and [`RegularFile`]: check the type of a file before opening it.
 //!
-//! Paths that others choose may lead to a FIFO, which would hang whoever opens it, to a device, which may act
-//! when it is opened, or to something else a moment later. So a path is resolved once, to a descriptor
-//! that is open for nothing (`O_PATH`); what that is decides about the rest; and what is opened
-//! for reading is that very file, through `/proc/self/fd`, whatever its name leads to by then.
+//! Opening a FIFO hangs, opening a device has effects, and a path may change after a check. So an
+//! untrusted path is resolved once, to an `O_PATH` descriptor. It is checked, and then opened
+//! through `/proc/self/fd`, even if the name leads elsewhere by then.
 
 use crate::credentials::Credentials;
 use crate::open_error::OpenError;
@@ -14,17 +13,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Whether a symbolic link is followed, where it is the last part of a path.
+/// Whether to follow a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLink {
-    /// It is.
+    /// Follow it.
     Follow,
-    /// It is not: whoever made it would choose the file.
+    /// Do not follow it: its creator would choose the file.
     Refuse,
 }
 
 impl LastLink {
-    /// Returns the flags by which a path is resolved, and nothing opened.
+    /// Returns the `open(2)` flags for resolving only.
     pub(crate) fn flags(self) -> OFlags {
         match self {
             Self::Follow => OFlags::PATH | OFlags::CLOEXEC,
@@ -33,7 +32,7 @@ impl LastLink {
     }
 }
 
-/// File that a path led to, of whatever kind, which is not open for reading.
+/// File of any type at a resolved path, not open for reading.
 #[derive(Debug)]
 pub struct LocatedFile {
     place: OwnedFd,
@@ -41,7 +40,7 @@ pub struct LocatedFile {
 }
 
 impl LocatedFile {
-    /// Resolves a path as this program sees it.
+    /// Resolves a path in this program's namespace.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -50,7 +49,6 @@ impl LocatedFile {
         Self::new(place.map_err(io::Error::from)?)
     }
 
-    /// Takes a descriptor that is open for nothing.
     pub(crate) fn new(place: OwnedFd) -> Result<Self, OpenError> {
         let place = File::from(place);
         let metadata = place.metadata()?;
@@ -60,14 +58,14 @@ impl LocatedFile {
         })
     }
 
-    /// Returns what the file was when it was located: kind, owner, device, inode, number of names, size.
+    /// Returns the metadata at the time of resolving.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Opens the file for reading, if it is a regular one, with the rights that this thread has. Does not block, not even
-    /// where somebody has a lease on the file.
+    /// Opens a regular file with the rights of this thread. Never blocks, even if the file has a
+    /// lease (fcntl(2)).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -95,7 +93,7 @@ pub struct RegularFile {
 }
 
 impl RegularFile {
-    /// Opens a path as this program sees it, with its own rights, following symbolic links.
+    /// Opens a path with this program's rights. Follows symbolic links.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -103,23 +101,24 @@ impl RegularFile {
         LocatedFile::at(path, LastLink::Follow)?.open()
     }
 
-    /// Returns what the file was when it was opened. It may have grown since, or been cut short.
+    /// Returns the metadata at the time of opening. The length may have changed since.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Returns the length in bytes that the file has by now.
+    /// Returns the current length in bytes.
     ///
     /// # Errors
-    /// Those of `fstat`.
+    /// Errors of `fstat`.
     pub fn current_len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Returns true if nobody but root and this program's user can cut the file short: it belongs to one of them, and not
-    /// everybody may write to it. Only then is it safe to map: reading a mapping beyond the end of its file
-    /// kills the reader (`SIGBUS`). Who became root by `sudo` is still that user.
+    /// Returns true if the file belongs to root or this program's user (under `sudo` also the
+    /// invoking user), and is not world-writable. Other users cannot truncate it, unless their
+    /// group may write to it. Reading a mapping past the end of its file kills the reader
+    /// (`SIGBUS`).
     #[must_use]
     pub fn is_ours(&self) -> bool {
         let owner = self.metadata.uid();
@@ -128,25 +127,25 @@ impl RegularFile {
         is_known && self.metadata.mode() & 0o002 == 0
     }
 
-    /// Returns true if nearly all of a long file are holes by now, which cost whoever made it nothing. File
-    /// systems that compress have honest files of a third of their length; some that are far away know of no
-    /// blocks at all.
+    /// Returns true if a long file is almost only holes, which cost its creator nothing.
+    ///
+    /// Compressed files may occupy a third of their length. Some remote file systems report no
+    /// blocks.
     #[must_use]
     pub fn is_mostly_holes(&self) -> bool {
         const SHORT: u64 = 1 << 20;
         let Ok(now) = self.file.metadata() else {
             return false;
         };
-        // Blocks are of 512 bytes, whatever those of the file system (stat(2)).
+        // stat(2) blocks always have 512 bytes.
         let allocated = now.blocks().saturating_mul(512);
         now.len() > SHORT && allocated > 0 && allocated < now.len() / 8
     }
 
-    /// Reads bytes from an offset on, fewer than there is room for only where the file ends. Returns their
-    /// number.
+    /// Fills the buffer from an offset, up to the end of the file. Returns the number of bytes.
     ///
     /// # Errors
-    /// Those of `pread`.
+    /// Errors of `pread`.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut have = 0;
         while let Some(rest) = into.get_mut(have..).filter(|rest| !rest.is_empty()) {
@@ -160,20 +159,19 @@ impl RegularFile {
         Ok(have)
     }
 
-    /// Reads the whole file as it is by now, if it has at most `most` bytes. Holes are not read, and take no
-    /// memory.
+    /// Reads the whole file, up to `most` bytes. Holes take no memory.
     ///
     /// # Errors
-    /// `EFBIG` for a longer file, and those of `pread`.
+    /// `EFBIG` for a longer file; errors of `pread`.
     pub fn read_all(&self, most: u64) -> io::Result<Vec<u8>> {
         self.read_all_while(most, || true)
     }
 
-    /// Reads the whole file as [`read_all`](Self::read_all) does, for as long as that is `wanted`, which is asked again
-    /// every 4 MiB.
+    /// Reads as [`read_all`](Self::read_all) does, as long as `wanted` returns true. Checks every 4
+    /// MiB.
     ///
     /// # Errors
-    /// `ECANCELED` once it is not wanted any more, and those of [`read_all`](Self::read_all).
+    /// `ECANCELED` if not wanted; errors of [`read_all`](Self::read_all).
     pub fn read_all_while(
         &self,
         most: u64,
@@ -183,8 +181,8 @@ impl RegularFile {
         let len = self.current_len()?;
         let too_long = || io::Error::from_raw_os_error(libc::EFBIG);
         let size = usize::try_from(len).ok().filter(|_| len <= most);
-        // Not longer than it was: a file that grows as fast as it is read has no end. Zeros from the
-        // allocator are pages that nobody has touched.
+        // A fixed length, as a file that keeps growing has no end. Zeroed allocations use no memory
+        // until touched.
         let mut bytes = vec![0; size.ok_or_else(too_long)?];
         let mut at = 0;
         while at < len {
@@ -209,8 +207,8 @@ impl RegularFile {
         Ok(bytes)
     }
 
-    /// Returns the next stretch of the file that is no hole; all that is left where the file system does not tell, `None`
-    /// where nothing is left.
+    /// Returns the next data range, up to the end if the file system reports no holes. `None` if
+    /// only holes are left.
     fn data_from(&self, at: u64) -> Option<(u64, u64)> {
         let seek = |from| rustix::fs::seek(&self.file, from);
         match seek(SeekFrom::Data(at)) {
@@ -224,7 +222,6 @@ impl RegularFile {
     }
 }
 
-/// Returns the user who became root by `sudo`.
 fn sudo_user() -> Option<u32> {
     Credentials::of_sudo_user().map(|credentials| credentials.user())
 }
@@ -274,7 +271,6 @@ mod tests {
         assert_eq!(open("none", Follow), Some(OpenError::NoSuchFile));
     }
 
-    /// Whatever its name leads to by then.
     #[test]
     fn what_was_looked_at_is_what_is_opened() {
         let folder = tempfile::tempdir().unwrap();

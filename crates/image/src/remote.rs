@@ -1,17 +1,15 @@
-//! Interface to sources of files that are nowhere on this machine.
+//! Interface to sources of files that are missing on this machine.
 
 use rprof_records::BuildId;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Source of files, by build-id.
-///
-/// It is asked only for what was not found anywhere else, for each image once, by several threads.
+/// Source of files by build-id. Called after all local lookups failed, once per image, from several
+/// threads.
 pub trait RemoteFiles: fmt::Debug + Send + Sync {
-    /// Gets a file, and returns its path on this machine. Returns `None` if it cannot be had.
+    /// Fetches a file and returns its local path. `None` if unavailable.
     ///
-    /// `is_right` tells of a file whether it is the one that was asked for; one that is not
-    /// must not be kept.
+    /// The source must not keep a file that `is_right` rejects.
     fn fetch(&self, wanted: &RemoteFile<'_>, is_right: &dyn Fn(&Path) -> bool) -> Option<PathBuf>;
 }
 
@@ -31,12 +29,12 @@ pub struct RemoteFile<'a> {
 pub enum RemoteKind {
     /// Symbols and debug information.
     DebugInfo,
-    /// The image itself, which is gone or was replaced.
+    /// The image itself, which is missing or was replaced.
     Executable,
 }
 
 impl RemoteKind {
-    /// Returns `debuginfo` or `executable`, as debuginfod servers call them (debuginfod(8),
+    /// Returns `debuginfo` or `executable`, the names of debuginfod servers (debuginfod(8),
     /// "Webapi").
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -17,32 +17,29 @@ pub struct Segment {
     pub memory_size: u64,
     /// Alignment in bytes (`p_align`): no kernel with larger pages can map the segment.
     pub align: u64,
-    /// True if the segment holds code (`PF_X`).
+    /// True if the segment is executable (`PF_X`).
     pub executable: bool,
 }
 
-/// Page sizes of the kernels there are. All of them map at least the first around a segment.
+/// Page sizes of kernels. All map at least the smallest page around a segment.
 const PAGES: [u64; 3] = [4096, 16_384, 65_536];
 
-/// Most segments that are kept: a lookup walks the list, so a file made up of headers must not
-/// lengthen it. Honest files have a few, rarely more than ten.
+/// Maximum number of segments, as a lookup walks the list. Real files rarely have more than ten.
 const MAX_SEGMENTS: usize = 256;
 
-/// The loaded segments of an ELF file, and the one rule by which unwinding and symbols translate
-/// file offsets to SVMAs.
+/// The loaded segments of an ELF file, for translating file offsets to SVMAs.
 ///
-/// The kernel maps whole pages, so that a byte of the file may be in memory twice: linkers that do not
-/// pad (lld, `ld -z noseparate-code`) let one segment end and the next begin on one page of the
-/// file. [`Segments::svma`] asks for code, as samples and recorded mappings do, and so takes the first
-/// of these segments:
+/// The kernel maps whole pages, so a byte may be in memory twice. Linkers that do not pad (lld, `ld
+/// -z noseparate-code`) end one segment and begin the next on the same page of the file. Samples
+/// and recorded mappings refer to code, so [`Segments::svma`] takes the first match of:
 ///
-/// 1. an executable one that has the byte in the file;
-/// 2. an executable one whose mapping starts with that byte: the first byte of the page, of whatever
-///    size the alignment of the segment allows, on which the segment begins;
-/// 3. any other that has the byte in the file;
-/// 4. an executable one that has it on its first or last page;
-/// 5. any other that does;
-/// 6. one in whose memory without file (`.bss`) the byte would be if the file went on: recorders that
+/// 1. an executable segment with the byte in the file;
+/// 2. an executable segment whose mapping starts at the byte, with any page size up to its
+///    alignment;
+/// 3. another segment with the byte in the file;
+/// 4. an executable segment with the byte on its first or last page;
+/// 5. another segment with the byte on its first or last page;
+/// 6. a segment that would have the byte in its memory without file (`.bss`): recorders that
 ///    subtract addresses report such offsets.
 ///
 /// ```
@@ -64,7 +61,7 @@ const MAX_SEGMENTS: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct Segments(Box<[Segment]>);
 
-/// Certainty with which a segment contains a byte of the file, the most certain first.
+/// Certainty that a segment contains a byte, descending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     Code,
@@ -76,13 +73,11 @@ enum Claim {
 }
 
 impl Segment {
-    /// Returns the file offset at which the first mapped page begins.
     fn page_start(&self) -> u64 {
         self.offset & !(PAGES[0] - 1)
     }
 
-    /// Returns the file offset at which the last mapped page ends, if the segment had `len` bytes
-    /// in the file.
+    /// Returns the file offset after the last mapped page of `len` bytes.
     fn page_end(&self, len: u64) -> u64 {
         let end = self.offset.saturating_add(len);
         end.checked_next_multiple_of(PAGES[0]).unwrap_or(u64::MAX)
@@ -111,7 +106,7 @@ impl Segment {
         }
     }
 
-    /// Returns true if some kernel maps the segment from this file offset on.
+    /// Returns true if a kernel maps the segment from this offset.
     fn starts_mapping(&self, offset: u64) -> bool {
         let mut pages = PAGES
             .into_iter()
@@ -126,7 +121,7 @@ impl Segment {
 }
 
 impl Segments {
-    /// Takes the segments of a file, in any order; code first where they claim the same byte.
+    /// Creates the table from segments in any order. Puts executable ones first.
     #[must_use]
     pub fn new(mut segments: Vec<Segment>) -> Self {
         segments.sort_by_key(|segment| !segment.executable);
@@ -134,8 +129,8 @@ impl Segments {
         Self(segments.into())
     }
 
-    /// Reads the segments of an ELF file: of a slice of bytes, or a [`FileReader`](crate::FileReader). Returns
-    /// `None` if its header or program headers are damaged.
+    /// Parses the segments of an ELF file, a byte slice or a [`FileReader`](crate::FileReader).
+    /// `None` if damaged.
     #[must_use]
     pub fn parse<'data>(data: impl ReadRef<'data>) -> Option<Self> {
         match data.read_bytes_at(0, 5).ok()? {
@@ -153,16 +148,14 @@ impl Segments {
         Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
     }
 
-    /// Returns the bias (AVMA - SVMA) of an image of which the byte at `offset` is mapped at
-    /// `avma`: start and offset of a mapping of code, as in `/proc/PID/maps` or an MMAP record.
-    /// Wraps where it is "negative", as all arithmetic with it does.
+    /// Returns the bias (AVMA - SVMA) of an image with the byte at `offset` mapped at `avma`, for a
+    /// code mapping from `/proc/PID/maps` or an MMAP record. Wraps.
     #[must_use]
     pub fn bias(&self, avma: u64, offset: u64) -> Option<u64> {
         Some(avma.wrapping_sub(self.svma(offset)?))
     }
 
-    /// Returns the file offset of the byte at an SVMA, and how many bytes follow it in the file's
-    /// part of the segment, itself included.
+    /// Returns the file offset of an SVMA, and the bytes left in the segment's file part.
     #[must_use]
     pub fn offset_of_svma(&self, svma: u64) -> Option<(u64, u64)> {
         self.0.iter().find_map(|segment| {
@@ -178,34 +171,32 @@ impl Segments {
         self.0.iter().any(|segment| segment.holds(svma))
     }
 
-    /// Returns true if this SVMA is in code; in an image that marks no segment as code, for any
-    /// SVMA.
+    /// Returns true if this SVMA is in executable code, or if the image has no executable segment.
     #[must_use]
     pub fn is_code(&self, svma: u64) -> bool {
         let mut code = self.code().peekable();
         code.peek().is_none() || code.any(|segment| segment.holds(svma))
     }
 
-    /// Returns the segments of code.
+    /// Returns the executable segments.
     pub fn code(&self) -> impl Iterator<Item = &Segment> {
         self.0.iter().filter(|segment| segment.executable)
     }
 
-    /// Returns the lowest SVMA of any code; 0 if there is none.
+    /// Returns the lowest SVMA of any executable segment; 0 if there is none.
     #[must_use]
     pub fn code_start(&self) -> u64 {
         self.code().map(|code| code.svma).min().unwrap_or(0)
     }
 
-    /// Returns the SVMAs at which memory of the segments begins and ends.
+    /// Returns start and end SVMAs of all segments in memory.
     pub fn bounds(&self) -> impl Iterator<Item = u64> {
         let bounds = |s: &Segment| [s.svma, s.svma.saturating_add(s.memory_size)];
         self.0.iter().flat_map(bounds)
     }
 
-    /// Returns the file offsets of sorted SVMAs, and those at which [`svma`](Self::svma) takes
-    /// another segment or memory ends, in no order. Returns `None` where that would be more than
-    /// `most`.
+    /// Returns the file offsets of sorted SVMAs, and the offsets at which [`svma`](Self::svma)
+    /// changes segments or memory ends. Unsorted. `None` above `most`.
     #[must_use]
     pub fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         let mut bounds = vec![0];

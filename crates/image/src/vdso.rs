@@ -1,19 +1,18 @@
-//! The vdso: an ELF image that the kernel maps into every process, and no file.
+//! The vdso: an ELF image without a file, mapped by the kernel into every process.
 
-/// Longest vdso that is read. Real ones have one to three pages.
+/// Maximum length in bytes. Real ones have one to three pages.
 const MAX_LEN: usize = 1 << 20;
 
-/// Returns a copy of this process's own `[vdso]`. Returns `None` if there is none or it is damaged.
+/// Returns a copy of this process's own `[vdso]`. `None` if there is none or it is damaged.
 ///
-/// It serves for other processes whose vdso has the same build-id; a 32-bit process
-/// has another vdso than a 64-bit one.
+/// It also describes other processes whose vdso has the same build-id; 32-bit ones have another.
 ///
 /// Source: `vdso(7)`, `getauxval(3)`; the length comes from `/proc/self/maps`.
 #[must_use]
 pub fn vdso_image() -> Option<Vec<u8>> {
     // SAFETY: getauxval reads the auxiliary vector that the C library keeps; any key is allowed.
     let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
-    // Files with whatever names may be mapped here, those that are looked at among them.
+    // File names need not be UTF-8.
     let maps = std::fs::read("/proc/self/maps").ok()?;
     let len = mapping_len(&String::from_utf8_lossy(&maps), start)?;
     // SAFETY: the kernel lists `start..start + len` as a readable mapping of this process, named
@@ -22,8 +21,8 @@ pub fn vdso_image() -> Option<Vec<u8>> {
     Some(bytes.to_vec())
 }
 
-/// Returns the function at an address of the vsyscall page of x86-64, and the distance from its
-/// start. The page is at the same place in each process; no file or mapping tells of it.
+/// Returns the function and offset at an address of the vsyscall page of x86-64, which is fixed and
+/// in no file.
 ///
 /// Source: `arch/x86/entry/vsyscall/vsyscall_emu_64.S`, and the names of its targets in kernels
 /// before 3.1.
@@ -36,7 +35,7 @@ pub fn vsyscall(address: u64) -> Option<(&'static str, u64)> {
     Some((FUNCTIONS.get(index)?, inside % 1024))
 }
 
-/// Returns the length in bytes of the readable `[vdso]` mapping that starts at `start`.
+/// Returns the length of the readable `[vdso]` mapping at `start`.
 fn mapping_len(maps: &str, start: u64) -> Option<usize> {
     let named = maps.lines().filter(|line| line.ends_with("[vdso]"));
     let of = |line: &str| {

@@ -1,12 +1,11 @@
-//! The fuzz target of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz target of this crate over its committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../fuzz/targets/import.rs"]
 mod import;
-#[path = "../../../fuzz/targets/replay.rs"]
-mod replay;
+
+use rprof_testing::replay_fuzz_corpus;
 
 #[test]
 fn imports_over_their_corpus() {
-    replay::replay("import", import::run);
+    replay_fuzz_corpus("import", import::run);
 }

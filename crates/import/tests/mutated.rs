@@ -102,10 +102,9 @@ fn inputs() -> Vec<Input> {
             inputs.push(Input::new(path.display().to_string(), bytes));
         }
     }
-    for path in files("fuzz/corpus/import") {
-        let bytes = fs::read(&path).expect("a file");
-        // The first byte tells the target what to do.
-        inputs.push(Input::new(path.display().to_string(), bytes[1..].to_vec()));
+    for input in rprof_testing::fuzz_corpus("import") {
+        // The first byte selects the reader.
+        inputs.push(Input::new(input.name, input.bytes[1..].to_vec()));
     }
     for (name, text) in [
         ("perf script", PERF_SCRIPT),

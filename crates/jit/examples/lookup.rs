@@ -1,4 +1,4 @@
-//! Names addresses by a perf map or a jitdump:
+//! Looks up addresses in a perf map or a jitdump:
 //!
 //! ```text
 //! cargo run -p rprof-jit --example lookup -- /tmp/perf-1234.map 7f0000001050
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let map = PerfMap::parse(if dump.is_none() { bytes } else { Vec::new() });
     for address in arguments {
         let avma = u64::from_str_radix(address.trim_start_matches("0x"), 16)?;
-        // At the end of the recording; an earlier time may have another answer in a jitdump.
+        // At the end of the recording.
         let function = match &dump {
             Some(dump) => dump.lookup(avma, u64::MAX),
             None => map.lookup(avma),
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn shown(function: Option<JitFunction<'_>>, avma: u64) -> String {
     match function {
-        // Names may hold any character.
+        // Escape control characters.
         Some(function) => {
             let offset = avma - function.start;
             format!(

@@ -1,12 +1,8 @@
-//! [`JitProcesses`]: which processes have JIT code, and whose files describe it.
+//! [`JitProcesses`]: processes with JIT code, and the files that describe it.
 //!
-//! A runtime shows itself by what it maps executably: memory without a program behind it, which a
-//! perf map under the usual name may describe, or a page of its jitdump. A process that was forked
-//! has its parent's code as well, so the files of its ancestors are consulted after its own. A
-//! process that executes another program has neither any more.
-//!
-//! This choice is made while recording (for unwinding, and for the copies of these files in the
-//! recording) and on reading (for names, and for unwinding).
+//! Executable mappings reveal a JIT: memory without a program behind it, or a page of a jitdump. A
+//! forked process shares its parent's code, so lookups continue with the files of its ancestors. An
+//! exec ends both.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,25 +11,24 @@ use std::path::{Path, PathBuf};
 use rprof_processes::ImageKind;
 use rustc_hash::FxHashMap;
 
-/// Maximum number of processes whose files are consulted for one process: its own, and its
-/// nearest ancestors'.
+/// Maximum number of processes to consult: the process itself and its nearest ancestors.
 pub const MAX_LINEAGE: usize = 8;
 
 /// Maximum number of jitdumps of one process.
 pub const MAX_JITDUMPS: usize = 16;
 
-/// Kind of an executable mapping that JIT code may be found by.
+/// Executable mapping that points to JIT code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitMapping {
-    /// A page of a jitdump, mapped so that recorders find the file.
+    /// Page of a jitdump, mapped so that recorders find the file.
     Jitdump,
-    /// Memory that may hold JIT code, which a perf map may describe.
+    /// Memory that may hold JIT code described by a perf map.
     Memory(ImageKind),
 }
 
 impl JitMapping {
-    /// Classifies what a process mapped executably under this name. `None` for a plain file and for
-    /// what belongs to the kernel.
+    /// Classifies an executable mapping by its name. `None` for plain files and the kernel's
+    /// mappings.
     #[must_use]
     pub fn of(path: &[u8]) -> Option<Self> {
         if is_jitdump(path) {
@@ -43,8 +38,7 @@ impl JitMapping {
         may_hold_jit_code(kind).then_some(Self::Memory(kind))
     }
 
-    /// Returns true if an ELF image may be mapped there as well: a program may run out of a memfd,
-    /// and one may have been deleted.
+    /// Returns true if the mapping may also be an ELF image (memfd, or a deleted program).
     #[must_use]
     pub fn may_be_image(self) -> bool {
         use ImageKind::{Deleted, Memfd};
@@ -52,7 +46,7 @@ impl JitMapping {
     }
 }
 
-/// Returns true if memory of this kind may hold code that was made at run time.
+/// Returns true if memory of this kind may hold JIT code.
 #[must_use]
 pub fn may_hold_jit_code(kind: ImageKind) -> bool {
     matches!(
@@ -74,8 +68,7 @@ pub fn is_jitdump(path: &[u8]) -> bool {
     number.is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
 }
 
-/// Processes that may have JIT code, with the jitdumps that they mapped, and who was forked from
-/// whom. Fed with process events in the order of time.
+/// JIT processes, their jitdumps and parents. Takes process events in time order.
 ///
 /// # Examples
 /// ```
@@ -93,13 +86,13 @@ pub fn is_jitdump(path: &[u8]) -> bool {
 /// ```
 #[derive(Debug, Default)]
 pub struct JitProcesses {
-    /// Paths of jitdumps by process; empty for one that has JIT memory only.
+    /// By pid; empty for a process with JIT memory only.
     jitdumps: FxHashMap<i32, Vec<PathBuf>>,
     parents: FxHashMap<i32, i32>,
 }
 
 impl JitProcesses {
-    /// Handles an executable mapping of a process. Returns what it is, if JIT code may be found by it.
+    /// Handles an executable mapping. Returns its kind if it points to JIT code.
     pub fn handle_mapped(&mut self, pid: i32, path: &[u8]) -> Option<JitMapping> {
         let mapping = JitMapping::of(path)?;
         let jitdumps = self.jitdumps.entry(pid).or_default();
@@ -113,38 +106,38 @@ impl JitProcesses {
         Some(mapping)
     }
 
-    /// Handles a fork: the child has its parent's code.
+    /// Handles a fork: the child shares its parent's code.
     pub fn handle_fork(&mut self, pid: i32, parent: i32) {
         if pid != parent {
             self.parents.insert(pid, parent);
         }
     }
 
-    /// Handles an exec: the process has its ancestors' code no more. Its own files stay, since they
-    /// describe what it ran before.
+    /// Handles an exec. The process loses its ancestors' code, and keeps its own files for earlier
+    /// samples.
     pub fn handle_exec(&mut self, pid: i32) {
         self.parents.remove(&pid);
     }
 
-    /// Forgets a process that ended, or whose past is of no interest.
+    /// Forgets a process.
     pub fn forget(&mut self, pid: i32) {
         self.jitdumps.remove(&pid);
         self.parents.remove(&pid);
     }
 
-    /// Returns the paths of the jitdumps that a process mapped, as it names them, oldest first.
+    /// Returns the paths of a process's jitdumps in its own namespace, oldest first.
     #[must_use]
     pub fn jitdumps(&self, pid: i32) -> &[PathBuf] {
         self.jitdumps.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Iterates over the processes that mapped a jitdump or memory that may hold JIT code.
+    /// Iterates over the processes with a jitdump or JIT memory.
     pub fn iter(&self) -> impl Iterator<Item = i32> {
         self.jitdumps.keys().copied()
     }
 
-    /// Iterates over the processes whose files describe the code of `pid`, in the order in which they
-    /// are consulted: itself, then its ancestors since the last exec, nearest first.
+    /// Iterates over `pid` and its ancestors since the last exec, nearest first: their files
+    /// describe its code.
     pub fn lineage(&self, pid: i32) -> impl Iterator<Item = i32> {
         let parent = |pid: &i32| self.parents.get(pid).copied();
         std::iter::successors(Some(pid), parent).take(MAX_LINEAGE)
@@ -200,13 +193,13 @@ mod tests {
         for pid in 2..20 {
             processes.handle_fork(pid, pid - 1);
         }
-        // A thread's record is no fork of a process.
+        // Fork record of a thread.
         processes.handle_fork(19, 19);
         let lineage: Vec<i32> = processes.lineage(19).collect();
         assert_eq!(lineage, [19, 18, 17, 16, 15, 14, 13, 12]);
         processes.handle_exec(18);
         assert_eq!(processes.lineage(19).collect::<Vec<_>>(), [19, 18]);
-        // Numbers that are used again may make a circle.
+        // Reused pids may form a cycle.
         processes.handle_fork(18, 19);
         assert_eq!(processes.lineage(19).count(), MAX_LINEAGE);
     }

@@ -1,16 +1,13 @@
-//! [`History`]: interval index over addresses and time: the latest code range that covers an address at
-//! a given time.
+//! [`History`]: finds the latest code range that covers an address at a given time.
 
-/// Ranges of addresses, each from a time on; where several cover an address, the latest that
-/// is not later than the time asked for holds there.
+/// Interval index over code ranges. Later ranges override earlier ones.
 ///
-/// A tree over the distinct ends of the ranges. Each range stands at the few nodes that make
-/// it up, by its number; numbers ascend with time. A lookup goes from a leaf to the root and
-/// searches each node on its way, so it takes the square of a logarithm whatever the ranges
-/// look like, and so does a range in memory: some tens of numbers at most.
+/// A segment tree over the distinct range ends. Each range is stored, by its number, at the nodes
+/// that make it up. Numbers ascend with time. A lookup walks from a leaf to the root and searches
+/// each node: O(log² n). A range takes O(log n) memory.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Ends of ranges, ascending: leaf `i` is from `points[i]` up to `points[i + 1]`.
+    /// Ends of ranges, ascending: leaf `i` covers `points[i]..points[i + 1]`.
     points: Vec<u64>,
     /// Node `i` has `numbers[firsts[i]..firsts[i + 1]]`.
     firsts: Vec<u32>,
@@ -18,7 +15,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Builds the index of ranges `start..end`, ascending by time. Empty ones cover nothing.
+    /// Builds the index of ranges `start..end`, ascending by time.
     pub(super) fn new(ranges: &[(u64, u64)]) -> Self {
         let ends = |&(start, end): &(u64, u64)| [start, end];
         let mut points: Vec<u64> = ranges.iter().flat_map(ends).collect();
@@ -33,7 +30,7 @@ impl History {
             firsts[i] += firsts[i - 1];
         }
         let mut numbers = vec![0; firsts[firsts.len() - 1] as usize];
-        // Moved on while filling, after which each stands where the next one began.
+        // Filling advances each `firsts` entry to the next node.
         for (number, range) in (0u32..).zip(ranges) {
             each_node(&points, range, |node| {
                 numbers[firsts[node + 1] as usize] = number;
@@ -47,7 +44,7 @@ impl History {
         }
     }
 
-    /// Returns the number of the latest range that covers an address, of those with numbers below `limit`.
+    /// Returns the highest number below `limit` with a range at an address.
     pub(super) fn latest(&self, address: u64, limit: u32) -> Option<u32> {
         let after = self.points.partition_point(|point| *point <= address);
         let mut node = after.checked_sub(1)? + self.points.len();
@@ -63,7 +60,6 @@ impl History {
     }
 }
 
-/// Calls `take` with the nodes that make up a range.
 fn each_node(points: &[u64], range: &(u64, u64), mut take: impl FnMut(usize)) {
     let place = |end| points.partition_point(|point| *point < end) + points.len();
     let (mut from, mut to) = (place(range.0), place(range.1));
@@ -87,7 +83,6 @@ mod tests {
 
     #[test]
     fn agrees_with_a_list() {
-        // Ranges that overlap in every way.
         let mut random = rprof_testing::Random::new(1);
         let mut next = |below| random.below(below);
         for count in 0..60 {

@@ -1,32 +1,28 @@
-//! Code made at run time: which function is at an address of a process, since when, and how it is
-//! unwound.
+//! Reads the files in which JIT compilers describe their code, for names and unwinding.
 //!
-//! JIT compilers write no ELF files. They publish what they made in one of two files, by which profilers
-//! name and unwind it:
+//! JIT compilers write no ELF files, but one of two files for profilers:
 //!
 //! | | perf map | jitdump |
 //! |---|---|---|
 //! | path | `/tmp/perf-PID.map` | `.../jit-PID.dump`, mapped executably |
-//! | format | a line of text for each function | binary records, with times |
-//! | of code that moves, or is replaced | the last entry only | each time and place |
+//! | format | one line of text per function | binary records, with times |
+//! | moved or replaced code | the last entry only | every address, with its time |
 //! | lines, unwinding information | no | yes |
-//! | type | [`PerfMap`] | [`JitDump`]; [`LiveDump`] while it is written |
+//! | type | [`PerfMap`] | [`JitDump`]; [`LiveDump`] for a growing file |
 //!
-//! [`JitProcesses`] says whose files describe a process: its own, then its ancestors'.
-//!
-//! | module | idea |
+//! | module | contents |
 //! |---|---|
 //! | [`perf_map`] | [`PerfMap`] |
 //! | [`jitdump`] | [`JitDump`], [`LiveDump`] |
-//! | `history` | interval index: the latest code range that covers an address at a time |
-//! | `function` | [`JitFunction`], [`JitLine`]: the answers |
-//! | `by_process` | [`JitProcesses`]: which processes have JIT code, and whose files describe it |
+//! | `history` | interval index: the latest code range at an address and time |
+//! | `function` | [`JitFunction`], [`JitLine`]: lookup results |
+//! | `by_process` | [`JitProcesses`]: processes with JIT code, and their files |
 //! | `process_root` | [`ProcessRoot`]: the file system as a process sees it |
-//! | [`source`] | [`MapFile`]: opens a file that a stranger may have put there |
-//! | `live_files` | [`LiveFiles`]: the files of a live process, opened for each look |
-//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables of the JIT code of live processes |
+//! | [`source`] | [`MapFile`]: safe opening of an untrusted file |
+//! | `live_files` | [`LiveFiles`]: the files of a live process |
+//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables for live processes |
 //!
-//! The crate knows no records and no samples: it is fed with process events.
+//! The crate must not depend on records or samples: callers pass process events.
 //!
 //! # Example
 //!
@@ -41,9 +37,9 @@
 //!
 //! # Hostile input
 //!
-//! Both files are written by the program that was recorded, and `/tmp` is anybody's. So a file is looked
-//! at before it is opened ([`source`]), a bad line or record costs itself and no other, and what is
-//! kept of a file is bounded by its length.
+//! The recorded program writes both files, and `/tmp` is world-writable. So [`source`] checks a
+//! file before opening it. Only the bad lines or records of a file are skipped. Memory use is
+//! bounded by its length.
 
 mod by_process;
 mod function;

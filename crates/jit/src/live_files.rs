@@ -1,9 +1,9 @@
 //! [`LiveFiles`]: the perf map and jitdumps of a live process.
 //!
-//! A runtime creates these files some time after it mapped memory for its code, and they may be gone
-//! when the process is: deleted, in a namespace that ends with it, or overwritten by the next
-//! process of the same pid. So whoever needs them looks again and again, and keeps what it read. No file is held open in between:
-//! a mount that has no other user can be taken away, and a deleted file takes no space.
+//! A runtime creates these files after it maps memory for its code. They may disappear with the
+//! process, or be overwritten by the next process with the same pid. So callers poll the files and
+//! keep the contents. Files are closed between reads, so that a mount can be unmounted and a
+//! deleted file frees its space.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,16 +13,14 @@ use crate::by_process::MAX_JITDUMPS;
 use crate::process_root::{ProcessRoot, has_our_root};
 use crate::source::{MapFile, Refusal};
 
-/// The files of one live process: its jitdumps, in the order in which they were mapped, and its perf map behind them.
+/// The jitdumps of one live process in mapping order, then its perf map.
 #[derive(Debug)]
 pub struct LiveFiles {
-    /// Roots to look in, in this order.
     roots: Vec<ProcessRoot>,
-    /// The perf map is the last.
     files: Vec<AwaitedFile>,
 }
 
-/// A file that may exist some time.
+/// File that may not exist yet.
 #[derive(Debug)]
 struct AwaitedFile {
     path: PathBuf,
@@ -30,15 +28,15 @@ struct AwaitedFile {
 }
 
 impl LiveFiles {
-    /// Prepares for the files of a process, and opens none yet. A process that is gone already is
-    /// taken for one of the host's mount namespace.
+    /// Prepares the file list without opening any. An ended process is assumed to share the host's
+    /// mount namespace.
     #[must_use]
     pub fn new(pid: i32) -> Self {
         let host = || ProcessRoot::host(pid);
         let roots = match ProcessRoot::of_live(pid) {
             None => vec![host()],
             Some(live) if has_our_root(pid) => {
-                // `/proc/PID/root` goes with the process, its files stay.
+                // `/proc/PID/root` disappears with the process, unlike its files.
                 let ended = live.when_ended();
                 vec![live, ended]
             }
@@ -53,7 +51,7 @@ impl LiveFiles {
         }
     }
 
-    /// Adds a jitdump by its path, as the process names it, unless it is known or there are too many.
+    /// Adds a jitdump by its path in the process's namespace, up to [`MAX_JITDUMPS`] distinct ones.
     pub fn add_jitdump(&mut self, path: &[u8]) {
         let path = Path::new(OsStr::from_bytes(path));
         let dumps = self.jitdumps();
@@ -63,13 +61,13 @@ impl LiveFiles {
         }
     }
 
-    /// Returns the number of jitdumps. The perf map has this number, and each jitdump a lower one.
+    /// Returns the number of jitdumps, which is also the index of the perf map.
     #[must_use]
     pub fn jitdumps(&self) -> usize {
         self.files.len().saturating_sub(1)
     }
 
-    /// Returns the path of a file, as the process names it.
+    /// Returns the path of a file in the process's namespace.
     #[must_use]
     pub fn path(&self, number: usize) -> &Path {
         self.files
@@ -77,8 +75,7 @@ impl LiveFiles {
             .map_or(Path::new(""), |file| &file.path)
     }
 
-    /// Opens a file under its name, which may by now be that of another file than before. `None` if there is none now, and
-    /// for one that was refused before.
+    /// Opens a file. `None` if it does not exist, or was refused before.
     ///
     /// # Errors
     /// [`Refusal`], once for each file.

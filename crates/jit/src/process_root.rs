@@ -1,7 +1,6 @@
-//! [`ProcessRoot`]: the file system as a process sees it, and the rights with which it is read.
+//! [`ProcessRoot`]: the file system as a process sees it, and the rights for reading it.
 //!
-//! Runtimes name their files as they see them: below their own root, and by the pid that they have
-//! in their own namespace.
+//! Runtimes name their files relative to their own root, with the pid of their own namespace.
 
 use std::fs::Metadata;
 use std::io;
@@ -13,20 +12,18 @@ use rprof_launch::procfs::Procfs;
 
 use crate::source::{MapFile, Refusal};
 
-/// Root that paths of a process are resolved in, and whose files are read there.
+/// Root in which the paths of a process are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRoot {
-    /// Process whose root it is, as it is numbered here; `None` for this program's own root.
+    /// Pid of the process with this root in our namespace; `None` for this program's own root.
     live: Option<u32>,
     /// Pid of the process in its own namespace.
     pub pid: i32,
-    /// Rights of the process, where they are known.
     credentials: Option<Credentials>,
 }
 
 impl ProcessRoot {
-    /// Reads the root of a live process from `/proc`. `None` if there is no process of that pid any
-    /// more.
+    /// Reads the root of a live process from `/proc`. `None` if the process is gone.
     #[must_use]
     pub fn of_live(pid: i32) -> Option<Self> {
         let id = u32::try_from(pid).ok()?;
@@ -39,7 +36,7 @@ impl ProcessRoot {
         })
     }
 
-    /// Returns the root of this program, for a process that is gone or that sees the same files.
+    /// Returns this program's root, for an ended process or one that sees the same files.
     #[must_use]
     pub fn host(pid: i32) -> Self {
         Self {
@@ -49,7 +46,8 @@ impl ProcessRoot {
         }
     }
 
-    /// Returns the same root as it is when the process has ended, for one that sees this program's files.
+    /// Returns the same root for after the process has ended. The process must share this program's
+    /// root.
     pub(crate) fn when_ended(&self) -> Self {
         Self {
             live: None,
@@ -57,9 +55,11 @@ impl ProcessRoot {
         }
     }
 
-    /// Returns the roots in which files of a recorded process are looked for, in this order: that of
-    /// the process, if it still lives, and the host's. `recording` is the metadata of the recording's
-    /// file: a process that began after the file was written is another one with the same pid.
+    /// Returns the roots to search for files of a recorded process: its own, if it still lives,
+    /// then the host's.
+    ///
+    /// `recording` is the metadata of the recording file. A process that started later has reused
+    /// the pid.
     #[must_use]
     pub fn candidates(pid: i32, recording: Option<Metadata>) -> Vec<Self> {
         let recorded = recording.and_then(|metadata| metadata.modified().ok());
@@ -71,28 +71,26 @@ impl ProcessRoot {
         live.into_iter().chain([Self::host(pid)]).collect()
     }
 
-    /// Returns the usual path of the process's perf map, as the process names it.
+    /// Returns the default path of the perf map, in the process's namespace.
     #[must_use]
     pub fn perf_map_path(&self) -> PathBuf {
         PathBuf::from(format!("/tmp/perf-{}.map", self.pid))
     }
 
-    /// Opens a file that the process names by this absolute path. `None` if there is none.
+    /// Opens a file by its absolute path in the process's namespace. `None` if there is none.
     ///
     /// # Errors
-    /// [`Refusal`], if it is none that may be read.
+    /// [`Refusal`], if the file may not be read.
     pub fn open(&self, path: &Path) -> Result<Option<MapFile>, Refusal> {
         let view = match self.live {
             Some(pid) => FileView::of_process(pid),
             None => FileView::of_ended_process(self.credentials.clone()),
         };
         let view = match view {
-            // The process has ended, or is just ending.
             Err(error) if is_no_such_process(&error) => return Ok(None),
             view => view.map_err(Refusal::Unreadable)?,
         };
-        // The rights with which an ended process's files are read are those of a stand-in, whose own files are none of the
-        // process's.
+        // Files of the substitute user for an ended process do not belong to the process.
         let owner = match self.live {
             Some(_) => view.credentials().map(Credentials::user),
             None => self.credentials.as_ref().map(Credentials::user),
@@ -105,13 +103,12 @@ fn is_no_such_process(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
 }
 
-/// Returns true if a process has the same root in the same mount namespace as this program.
+/// Returns true if a process shares this program's root and mount namespace.
 pub(crate) fn has_our_root(pid: i32) -> bool {
     let proc = Procfs::default();
     u32::try_from(pid).is_ok_and(|pid| proc.has_our_root(proc.id_with_memory(pid)))
 }
 
-/// Returns when a process was started, to a second.
 fn start_time(pid: i32) -> Option<SystemTime> {
     Procfs::default().start_time(u32::try_from(pid).ok()?)
 }

@@ -1,8 +1,8 @@
-//! [`MapFile`]: opening a file that a stranger may have put there.
+//! [`MapFile`]: safe opening of a perf map or jitdump.
 //!
-//! `/tmp` is anybody's, and within a container all is. So the path is resolved within the
-//! process's own root, its last part is no symbolic link, what it leads to is looked at
-//! before it is opened, and that is done with the rights of the process ([`FileView`]).
+//! `/tmp` is world-writable, and in a container all paths are untrusted. So the path is resolved in
+//! the process's own root, must not end in a symbolic link, is checked, and then opened with the
+//! rights of the process ([`FileView`]).
 
 use rprof_image::{FileVersion, FileView, OpenError, RegularFile};
 use std::io;
@@ -10,37 +10,37 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Maximum length of a file that is read, in bytes.
+/// Maximum length of a file, in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Reason why a file that exists is not used.
+/// Why an existing file is not used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A link: whoever made it chooses the file.
+    /// Symbolic link: its creator would choose the file.
     #[error("it is a symbolic link")]
     SymbolicLink,
-    /// A folder, FIFO, socket or device.
+    /// Folder, FIFO, socket or device.
     #[error("it is not a regular file")]
     NotARegularFile,
-    /// Somebody else could give the process names of their choice.
+    /// Another user could forge names for the process.
     #[error("it belongs to user {0}, who is neither that of the process, nor root, nor us")]
     ForeignOwner(u32),
-    /// Somebody may have made a second name for a file that was not meant for us.
+    /// Hard links: a private file may have been linked to this name.
     #[error("it has {0} names (hard links)")]
     SeveralNames(u64),
-    /// Too long, be it with holes.
+    /// Longer than [`MAX_BYTES`], holes included.
     #[error("it has {0} bytes, and at most {MAX_BYTES} are read")]
     TooLong(u64),
-    /// The process, or this program, may not open it.
+    /// The process or this program may not open it.
     #[error("it cannot be opened: {0}")]
     NotOpened(OpenError),
-    /// The system refused to read it.
+    /// Reading failed.
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
 }
 
-/// A perf map or jitdump that was opened, and may be used.
+/// A checked and opened perf map or jitdump.
 #[derive(Debug)]
 pub struct MapFile {
     file: RegularFile,
@@ -48,8 +48,8 @@ pub struct MapFile {
 }
 
 impl MapFile {
-    /// Opens `path`, which is absolute, as a process sees it, with the rights of its `view`. Its owner has to be
-    /// one of `owners`, or root, or whoever runs this. `None` where there is nothing of that name.
+    /// Opens an absolute `path` in a `view`. The owner must be one of `owners`, root, or this
+    /// program's user. `None` if there is no file.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -70,7 +70,7 @@ impl MapFile {
         if uid != 0 && uid != us && !owners.contains(&uid) {
             return Err(Refusal::ForeignOwner(uid));
         }
-        // One without a name any more is as good as one with one.
+        // A deleted file without links is fine.
         if metadata.nlink() > 1 {
             return Err(Refusal::SeveralNames(metadata.nlink()));
         }
@@ -82,7 +82,7 @@ impl MapFile {
         Ok(Some(Self { file, path }))
     }
 
-    /// Returns the path, as the process sees it.
+    /// Returns the path in the process's namespace.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -93,23 +93,23 @@ impl MapFile {
         (self.file.metadata().dev(), self.file.metadata().ino())
     }
 
-    /// Returns the state that the file had when it was opened.
+    /// Returns the version of the file at the time of opening.
     #[must_use]
     pub fn version(&self) -> FileVersion {
         FileVersion::of(self.file.metadata())
     }
 
-    /// Returns whether it was made later than `time`; false where the file system does not tell.
+    /// Returns true if the file was created after `time`, and the file system records that.
     #[must_use]
     pub fn is_younger_than(&self, time: SystemTime) -> bool {
         let created = self.file.metadata().created();
         created.is_ok_and(|created| created > time)
     }
 
-    /// Returns the length in bytes that it has by now.
+    /// Returns the current length in bytes.
     ///
     /// # Errors
-    /// [`Refusal`], also where there are too many.
+    /// [`Refusal`], also for a file that has become too long.
     pub fn len(&self) -> Result<u64, Refusal> {
         match self.file.current_len().map_err(Refusal::Unreadable)? {
             len if len > MAX_BYTES => Err(Refusal::TooLong(len)),
@@ -117,22 +117,21 @@ impl MapFile {
         }
     }
 
-    /// Returns true if nearly all of a long file are holes by now, which cost whoever made it nothing.
+    /// Returns true if a long file is almost only holes.
     #[must_use]
     pub fn is_mostly_holes(&self) -> bool {
         self.file.is_mostly_holes()
     }
 
-    /// Returns true if it is empty by now.
+    /// Returns true if the file is currently empty.
     ///
     /// # Errors
-    /// [`Refusal`], if it is too long or cannot be looked at.
+    /// [`Refusal`], as [`len`](Self::len).
     pub fn is_empty(&self) -> Result<bool, Refusal> {
         Ok(self.len()? == 0)
     }
 
-    /// Reads bytes from an offset on, fewer than there is room for only where the file ends. Returns their
-    /// number.
+    /// Fills the buffer from an offset, up to the end of the file. Returns the number of bytes.
     ///
     /// # Errors
     /// [`Refusal::Unreadable`].
@@ -141,10 +140,10 @@ impl MapFile {
         read.map_err(Refusal::Unreadable)
     }
 
-    /// Reads its contents as they are by now.
+    /// Reads the current contents.
     ///
     /// # Errors
-    /// [`Refusal`]: it may have grown since it was opened.
+    /// [`Refusal`]: the file may have grown since it was opened.
     pub fn read(&self) -> Result<Vec<u8>, Refusal> {
         self.len()?;
         let read = self.file.read_all(MAX_BYTES);
@@ -195,7 +194,6 @@ mod tests {
         .unwrap();
         for (path, expected) in [
             ("/tmp/good", "map"),
-            // A folder that is a link leads to where it leads within the root.
             ("/other/good", "map"),
             ("/host/passwd", "nothing"),
             ("/tmp/../../../../../../tmp/good", "map"),

@@ -1,9 +1,8 @@
-//! [`JitUnwindTables`]: unwind tables of the JIT code of live processes, for unwinding while
-//! recording.
+//! [`JitUnwindTables`]: unwind tables for the JIT code of live processes, used while recording.
 //!
-//! A jitdump is read on when a sample is met that is later than what was read: what its runtime
-//! wrote before the sample was taken is there by then, unless it waits in a buffer of the runtime.
-//! Then there is no table, and the code is unwound as any that nobody describes.
+//! A sample later than the last read triggers a read of the jitdump. It contains all earlier
+//! records, except those buffered by the runtime. Without a table, code is unwound as if
+//! undescribed.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -19,16 +18,16 @@ use crate::by_process::{JitMapping, JitProcesses};
 use crate::jitdump::{JitUnwinding, LiveDump};
 use crate::process_root::ProcessRoot;
 
-/// Maximum number of processes whose jitdumps are read.
+/// Maximum number of processes with jitdumps.
 const MAX_PROCESSES: usize = 32;
 
-/// Maximum number of tables that are kept of one jitdump, and of bytes of `.eh_frame` that they were
-/// made from. Beyond that all are dropped and made again.
+/// Maximum number of tables per jitdump, and of their `.eh_frame` bytes. At a limit, all are
+/// dropped and rebuilt.
 const MAX_TABLES: usize = 1 << 16;
 const MAX_BYTES: usize = 16 << 20;
 
-/// Bytes of jitdumps that are read at once at most, and in a second on an average: of one process, and of
-/// all. Of a dump without code there is little: V8 compiles some MiB of code a second when it begins.
+/// Read limits in bytes, per process and in total. Jitdumps are mostly code, and V8 compiles a few
+/// MiB per second at startup.
 const OF_ONE: Rate = Rate {
     most: 256 << 20,
     a_second: 8 << 20,
@@ -38,12 +37,12 @@ const OF_ALL: Rate = Rate {
     a_second: 32 << 20,
 };
 
-/// Bytes that are read for one sample at most: some milliseconds' work.
+/// Maximum bytes to read per sample: a few milliseconds.
 const MOST_FOR_ONE_SAMPLE: u64 = 4 << 20;
 
-/// Wait for a jitdump: a sample waits meanwhile, and with it all others.
+/// Timeouts: all samples wait for a jitdump.
 const PATIENCE: Patience = Patience {
-    // Tests wait for what they test, however busy the machine is.
+    // Tests run on busy machines.
     of_one: Duration::from_millis(if cfg!(test) { 60_000 } else { 100 }),
     free: Duration::from_millis(if cfg!(test) { 60_000 } else { 5 }),
     of_user: Rate {
@@ -56,22 +55,20 @@ const PATIENCE: Patience = Patience {
     },
 };
 
-/// Unwind tables from the jitdumps of live processes. Fed with process events in the order of time.
+/// Unwind tables from the jitdumps of live processes. Takes process events in time order.
 #[derive(Debug, Default)]
 pub struct JitUnwindTables {
     processes: JitProcesses,
     dumps: RefCell<FxHashMap<i32, Vec<Dump>>>,
-    /// Time of the sample that is being unwound.
     time: Cell<u64>,
     reading: RefCell<Reading>,
 }
 
-/// Bytes that may still be read.
 #[derive(Debug)]
 struct Reading {
     left: Allowances,
     calls: PatientCalls,
-    /// Samples for which there was more to read than may be.
+    /// Samples for which reading stopped at a limit.
     put_off: u64,
 }
 
@@ -85,35 +82,32 @@ impl Default for Reading {
     }
 }
 
-/// A jitdump, and the tables made from it.
 #[derive(Debug)]
 struct Dump {
-    /// Locked while it is read, be it by a thread that nobody waits for any more.
+    /// Locked while a thread reads, even after a timeout.
     source: Arc<Mutex<Source>>,
-    /// `CLOCK_MONOTONIC` when it was last read; 0 if it has to be read again at once.
+    /// `CLOCK_MONOTONIC` of the last read; 0 requests a read at once.
     read_at: u64,
-    /// By the dump's number for the function, and its address.
+    /// By function number and address.
     tables: FxHashMap<(u64, u64), Arc<UnwindTable>>,
-    /// Bytes of `.eh_frame` that `tables` were made from.
+    /// Bytes of `.eh_frame` of all `tables`.
     bytes: usize,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// Mapped, and not read yet.
     Named(PathBuf),
-    /// Read on when there is more. It is not held open meanwhile.
+    /// Closed between reads.
     Known {
         path: PathBuf,
         root: ProcessRoot,
         live: Box<LiveDump>,
     },
-    /// The file is no jitdump, or may not be read.
     Unusable,
 }
 
 impl JitUnwindTables {
-    /// Sets the time of the samples that follow, in ns of `CLOCK_MONOTONIC`.
+    /// Sets the time of the next samples, in ns of `CLOCK_MONOTONIC`.
     pub fn set_time(&self, time: u64) {
         self.time.set(time);
     }
@@ -132,9 +126,9 @@ impl JitUnwindTables {
         }
     }
 
-    /// Handles a fork: the child has the code of its parent.
+    /// Handles a fork: the child shares its parent's code.
     pub fn handle_fork(&mut self, pid: i32, parent: i32) {
-        // Of interest only if there is a jitdump among its ancestors.
+        // Forks matter only below a process with jitdumps.
         let dumps = self.dumps.get_mut();
         if !dumps.is_empty()
             && self
@@ -146,26 +140,26 @@ impl JitUnwindTables {
         }
     }
 
-    /// Forgets a process that ended or has executed another program.
+    /// Forgets a process that ended or called exec.
     pub fn forget(&mut self, pid: i32) {
         self.processes.forget(pid);
         self.dumps.get_mut().remove(&pid);
     }
 
-    /// Returns the number of samples for which more of a jitdump was there than is read at once.
+    /// Returns the number of samples for which reading stopped at a limit.
     #[must_use]
     pub fn put_off(&self) -> u64 {
         self.reading.borrow().put_off
     }
 
-    /// Returns the number of reads that were not answered in time.
+    /// Returns the number of reads that timed out or were refused.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.reading.borrow().calls.refused()
     }
 
-    /// Returns the table for the code at an address of a process, from its jitdumps or its ancestors'.
-    /// Reads on in these files where the sample is later than what was read.
+    /// Returns the table for the code at an address, from the jitdumps of a process or its
+    /// ancestors. Reads on if the sample is later than the last read.
     #[must_use]
     pub fn find(&self, arch: Arch, pid: i32, avma: u64) -> Option<Arc<UnwindTable>> {
         let mut dumps = self.dumps.borrow_mut();
@@ -175,7 +169,7 @@ impl JitUnwindTables {
         let reading = &mut *self.reading.borrow_mut();
         self.processes.lineage(pid).find_map(|pid| {
             let of_process = dumps.get_mut(&pid)?.iter_mut();
-            // The file that was mapped last describes what is there now.
+            // The last mapped file is the current one.
             let found = of_process.map(|dump| dump.find(arch, pid, avma, self.time.get(), reading));
             found.flatten().last()
         })
@@ -201,13 +195,12 @@ impl Dump {
         reading: &mut Reading,
     ) -> Option<Arc<UnwindTable>> {
         if self.read_at <= time {
-            // The clock is read before the file is: what comes in between is looked at twice.
+            // The clock is read first, so that no record is missed.
             let now = monotonic_ns();
-            // Where there is no file yet it is looked for again with samples that are taken later,
-            // not for each frame until then.
+            // A missing file is retried for later samples, not for each frame.
             let is_all = self.read_on(pid, now, reading).unwrap_or(true);
             reading.put_off += u64::from(!is_all);
-            // What is put off is read on with the next sample, not with the next frame.
+            // The next sample continues, not the next frame.
             self.read_at = if is_all { now } else { time.saturating_add(1) };
         }
         let source = self.source.try_lock().ok()?;
@@ -228,7 +221,7 @@ impl Dump {
         Some(Arc::clone(self.tables.entry(key).or_insert_with(make)))
     }
 
-    /// Reads what is new. Returns whether that is all of it, `None` if there is no file.
+    /// Reads new records. Returns true if none are left.
     fn read_on(&mut self, pid: i32, now: u64, reading: &mut Reading) -> Option<bool> {
         let most = reading.left.at(pid, now).min(MOST_FOR_ONE_SAMPLE);
         if matches!(*self.source.try_lock().ok()?, Source::Unusable) {
@@ -247,8 +240,7 @@ impl Dump {
 }
 
 impl Source {
-    /// Reads what is new, about `most` bytes of it. Returns the number of bytes, and whether that was all; `None` if there
-    /// is no file.
+    /// Reads about `most` bytes of new records. Returns their number, and true if none are left.
     fn read_on(&mut self, pid: i32, most: u64) -> Option<(u64, bool)> {
         if let Source::Named(path) = self {
             let root = ProcessRoot::of_live(pid)?;
@@ -257,7 +249,7 @@ impl Source {
                 LiveDump::new(&file).transpose()
             });
             *self = match opened {
-                // It is there as soon as its header is.
+                // Incomplete header.
                 Ok(None) => return None,
                 Ok(Some(Ok(Ok(live)))) => Source::Known {
                     path: std::mem::take(path),
@@ -271,7 +263,7 @@ impl Source {
             return None;
         };
         let read = match root.open(path) {
-            // What was read stays known.
+            // The known records stay valid.
             Ok(None) => return None,
             Ok(Some(file)) => live.read_on(&file, most).ok(),
             Err(_) => None,
@@ -284,7 +276,7 @@ impl Source {
 }
 
 impl JitUnwinding<'_> {
-    /// Makes a table of it, for the addresses that the code has in its process.
+    /// Builds an unwind table.
     #[must_use]
     pub fn table(&self, arch: Arch) -> UnwindTable {
         let end = self.start.saturating_add(self.size);
@@ -293,7 +285,7 @@ impl JitUnwinding<'_> {
     }
 }
 
-/// Returns the time of the clock that samples are stamped with, in ns.
+/// Time in ns of the samples' clock.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
@@ -305,9 +297,9 @@ mod tests {
     use crate::jitdump::tests::DumpWriter;
     use std::os::unix::ffi::OsStrExt;
 
-    /// Writes a jitdump with one piece of code of 0x100 bytes, which has unwinding information.
+    /// Writes a jitdump with one function and its unwinding information.
     fn write_dump(path: &Path, start: u64) {
-        // A CIE without instructions, and an FDE over the code: pointers are relative (pcrel, sdata8).
+        // A CIE without instructions, and an FDE with relative pointers (pcrel, sdata8).
         let cie = [
             &20u32.to_le_bytes()[..],
             &0u32.to_le_bytes(),
@@ -344,7 +336,7 @@ mod tests {
         let us = std::process::id() as i32;
         let mut tables = JitUnwindTables::default();
         assert!(!covers(&tables, us, 0x1010));
-        // Two dumps of one process, the second of which is written late.
+        // Two dumps of one process; the second is written late.
         let paths = [1, 2].map(|n| folder.path().join(format!("jit-{n}.dump")));
         for path in &paths {
             tables.handle_mapped(us, path.as_os_str().as_bytes());
@@ -364,7 +356,7 @@ mod tests {
                 "{pid}"
             );
         }
-        // Another program has no code of before.
+        // An exec drops the old code.
         tables.forget(child);
         assert!(!covers(&tables, child, 0x1010) && !covers(&tables, grandchild, 0x1010));
         assert!(covers(&tables, us, 0x1010));
@@ -391,7 +383,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("jit-1.dump");
         write_dump(&path, 0x1000);
-        // Heads of records without end, and then another function.
+        // Many record headers, then another function.
         let mut bytes = std::fs::read(&path).unwrap();
         let head = [&4_u32.to_le_bytes()[..], &16_u32.to_le_bytes(), &[0; 8]].concat();
         bytes.extend(head.repeat((MOST_FOR_ONE_SAMPLE as usize / 16) * 3));

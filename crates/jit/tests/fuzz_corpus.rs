@@ -1,19 +1,18 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate over their committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../fuzz/targets/jitdump.rs"]
 mod jitdump;
 #[path = "../../../fuzz/targets/perf_map.rs"]
 mod perf_map;
-#[path = "../../../fuzz/targets/replay.rs"]
-mod replay;
+
+use rprof_testing::replay_fuzz_corpus;
 
 #[test]
 fn perf_map_over_its_corpus() {
-    replay::replay("perf_map", perf_map::run);
+    replay_fuzz_corpus("perf_map", perf_map::run);
 }
 
 #[test]
 fn jitdump_over_its_corpus() {
-    replay::replay("jitdump", jitdump::run);
+    replay_fuzz_corpus("jitdump", jitdump::run);
 }

@@ -1,4 +1,4 @@
-//! [`Destination`]: what an output goes to, by what stands at its path.
+//! [`Destination`]: where an output goes, according to the file at its path.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,21 +12,21 @@ use crate::kind::{Kind, is_harmless_device};
 use crate::pending::{PendingFile, Readers};
 use crate::{link, named_descriptor};
 
-/// Origin of the name of an output.
+/// Origin of an output's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// The user typed the name, so what stands there may be meant.
+    /// Typed by the user, who may intend a special file.
     Typed,
-    /// The name is a default, and the current folder may be anybody's: regular files only.
+    /// A default name: regular files only, because the current folder may belong to anyone.
     Default,
 }
 
-/// What an output goes to.
+/// Target of an output.
 #[derive(Debug)]
 pub enum Destination {
-    /// A new file, in place of the regular file or link that stands there, if any does.
+    /// A new file, which replaces a regular file or link.
     File(PathBuf),
-    /// A device, a FIFO or a descriptor, which is open and is written to as it stands.
+    /// An open device, FIFO or descriptor.
     Stream {
         /// Open for writing.
         file: File,
@@ -36,11 +36,11 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Classifies what stands at `path`, and opens it if it is not a file to be replaced. Never waits, and
-    /// opens no device but those that opening does nothing to.
+    /// Classifies the file at `path`, and opens it unless a new file replaces it. Never blocks, and
+    /// opens a device only if that has no side effects.
     ///
     /// # Errors
-    /// [`OutputError`], where what stands there is not to be written to.
+    /// [`OutputError`] if the file must not be written.
     pub fn of(path: &Path, choice: Choice) -> Result<Destination, OutputError> {
         let create = |source| OutputError::Create {
             path: path.to_owned(),
@@ -56,11 +56,11 @@ impl Destination {
                 path: path.to_owned(),
             });
         }
-        // Held from here on, so that what is looked at is what is opened.
+        // Hold a descriptor, to open the file that was checked.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = match open(path, flags, Mode::empty()) {
             Ok(held) => held,
-            // Making the file tells more of a folder that is not there.
+            // Creating the file later reports a missing folder better.
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Destination::File(path.to_owned())),
             Err(error) => return Err(create(error.into())),
         };
@@ -87,15 +87,15 @@ impl Destination {
         }
     }
 
-    /// Begins to write a result that the umask says who may read.
+    /// Begins a result, readable according to the umask.
     ///
     /// # Errors
-    /// [`OutputError::Create`]: the folder is not there, or may not be written to.
+    /// [`OutputError::Create`] if the folder is missing or not writable.
     pub fn begin(self) -> Result<PendingFile, OutputError> {
         self.begin_for(Readers::ByUmask)
     }
 
-    /// Begins to write a result for these readers. A stream is as it stands.
+    /// Begins a result for these readers. Keeps the mode of a stream.
     ///
     /// # Errors
     /// Fails as [`begin`](Self::begin) does.
@@ -106,8 +106,8 @@ impl Destination {
         }
     }
 
-    /// Checks that a file can be made, by making one beside it and taking it away again. Done before work
-    /// whose result would be lost.
+    /// Checks that the file can be created, before work with a result that would be lost: creates a
+    /// temporary file beside it and removes it.
     ///
     /// # Errors
     /// [`OutputError::Create`].
@@ -119,7 +119,7 @@ impl Destination {
     }
 }
 
-/// Opens for writing what is held, without waiting for a reader.
+/// Opens the held file for writing, without waiting for a reader.
 fn open_held(held: &OwnedFd, path: &Path) -> Result<File, OutputError> {
     let create = |source| OutputError::Create {
         path: path.to_owned(),
@@ -161,7 +161,7 @@ mod tests {
             matches!(nobody, Err(OutputError::NoReader { .. })),
             "{nobody:?}"
         );
-        // Open for reading and writing, which waits for nobody.
+        // Does not block for reading and writing.
         let mut reader = File::options().read(true).write(true).open(&path).unwrap();
         let default = of(&path, Choice::Default);
         let refused = matches!(
@@ -218,7 +218,7 @@ mod tests {
         }
         for (name, to) in [("dir", "."), ("self", "self")] {
             let got = link(name, to);
-            // A link to itself leads to nothing.
+            // A link to itself has no target.
             let fine = matches!(got, Err(OutputError::LinkToDevice { .. })) || name == "self";
             assert!(fine, "{got:?}");
         }
@@ -238,7 +238,7 @@ mod tests {
         symlink("/dev/stdout", &out).unwrap();
         let typed = of(&out, Choice::Typed);
         assert!(matches!(typed, Ok(Destination::Stream { .. })), "{typed:?}");
-        // Nobody typed it: the folder may be anybody's.
+        // Not typed: the folder may belong to anyone.
         let default = of(&out, Choice::Default);
         assert!(
             matches!(default, Err(OutputError::LinkIntoSystem { .. })),

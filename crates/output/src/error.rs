@@ -1,31 +1,31 @@
-//! [`OutputError`]: why an output cannot be made.
+//! [`OutputError`]: why an output cannot be created.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::kind::Kind;
 
-/// Cause for which an output cannot be made. Nothing was changed then, unless a variant says so.
+/// Error of an output. Nothing was changed, unless a variant says so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// Something stands there that is never written over.
+    /// A special file or directory is at the path.
     #[error("{} is a {kind}, which is not written over", path.display())]
     InTheWay {
         /// The path.
         path: PathBuf,
-        /// What stands there.
+        /// Type of the file.
         kind: Kind,
     },
-    /// A link leads to something that is never written over.
+    /// A link points to a special file or directory.
     #[error("{} is a link to a {kind}, which is not written over", path.display())]
     LinkToDevice {
         /// The link.
         path: PathBuf,
-        /// What it leads to.
+        /// Type of the target.
         kind: Kind,
     },
-    /// A link stands in or leads into a file system of the kernel.
+    /// A link is in, or points into, a kernel file system.
     #[error("{} is a link into {}, and not the name of a file", path.display(), into.display())]
     LinkIntoSystem {
         /// The link.
@@ -33,13 +33,13 @@ pub enum OutputError {
         /// `/proc`, `/sys` or `/dev`.
         into: PathBuf,
     },
-    /// Nobody reads a FIFO: opening it for writing would wait for ever.
+    /// The FIFO has no reader, so opening it would block.
     #[error("{} is a named pipe that nobody reads", path.display())]
     NoReader {
         /// The FIFO.
         path: PathBuf,
     },
-    /// The old recording could not be moved away.
+    /// Renaming the old recording failed.
     #[error("cannot rename {} to {}: {source}", path.display(), to.display())]
     Rename {
         /// The old file.
@@ -49,7 +49,7 @@ pub enum OutputError {
         /// Cause.
         source: io::Error,
     },
-    /// The output could not be created or opened. An old recording may have been renamed before.
+    /// Creating or opening the output failed. The old recording may be renamed already.
     #[error("cannot create {}: {source}", path.display())]
     Create {
         /// The path.
@@ -57,7 +57,7 @@ pub enum OutputError {
         /// Cause.
         source: io::Error,
     },
-    /// Writing failed, or the finished file could not get its name.
+    /// Writing or the final rename failed.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The path.

@@ -1,8 +1,8 @@
-//! [`Folder`]: a folder by its descriptor, and files in it by their names alone.
+//! [`Folder`]: an open folder, with access to its files by name only.
 //!
-//! A cache may be in the home folder of another user (`sudo -E`), who may put links into it at any moment.
-//! So folders are opened one by one, no link is followed below the cache's own path, and a file that
-//! belongs to somebody else, or that has another name elsewhere, is not written to.
+//! A cache may be in the home folder of another user (`sudo -E`), who may place links in it at any
+//! moment. So folders are opened one by one, without following links below the cache's path. Files
+//! of other users, or with a second hard link, are not written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata};
@@ -21,28 +21,28 @@ use rustix::io::Errno;
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens a folder by its path, which may have links in it.
+    /// Opens a folder by its path, and follows links in it.
     ///
     /// # Errors
-    /// The error of open(2), as for all that follow.
+    /// The error of open(2), as in the other functions.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Folder(open(path, flags, Mode::empty())?))
     }
 
-    /// Opens a folder by its path, and creates it with mode 0700 where it is not there.
+    /// Opens a folder by path, and creates it with mode 0700 if it is missing.
     pub fn create(path: &Path) -> io::Result<Folder> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Folder::open(path)
     }
 
-    /// Opens a folder in this one. A link is no folder.
+    /// Opens a child folder; fails on a link.
     pub fn child(&self, name: &OsStr) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Folder(openat(&self.0, name, flags, Mode::empty())?))
     }
 
-    /// Opens a folder in this one, and creates it with mode 0700 where it is not there.
+    /// Opens a child folder, and creates it with mode 0700 if it is missing.
     pub fn create_child(&self, name: &OsStr) -> io::Result<Folder> {
         match mkdirat(&self.0, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => self.child(name),
@@ -50,7 +50,7 @@ impl Folder {
         }
     }
 
-    /// Returns the names in this folder.
+    /// Returns the names of the entries, without `.` and `..`.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -63,19 +63,19 @@ impl Folder {
         Ok(names)
     }
 
-    /// Returns what is known of an entry; of a link, not of what it leads to.
+    /// Returns the metadata of an entry, without following links.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.0, name, flags, Mode::empty())?).metadata()
     }
 
-    /// Returns true if the folder belongs to the user who runs this.
+    /// Returns true if the effective user owns the folder.
     pub fn is_ours(&self) -> io::Result<bool> {
         let metadata = File::from(self.0.try_clone()?).metadata()?;
         Ok(metadata.uid() == rustix::process::geteuid().as_raw())
     }
 
-    /// Returns true if nobody but its owner may enter the folder.
+    /// Returns true if only the owner may enter the folder.
     pub fn is_private(&self) -> io::Result<bool> {
         let metadata = File::from(self.0.try_clone()?).metadata()?;
         Ok(metadata.mode() & 0o077 == 0)
@@ -92,17 +92,18 @@ impl Folder {
         }
     }
 
-    /// Reads the beginning of a small regular file, without blocking.
+    /// Reads the first 64 bytes of a regular file, without blocking.
     pub fn read_text(&self, name: &OsStr) -> io::Result<String> {
         let mut text = String::new();
         self.open_file(name)?.take(64).read_to_string(&mut text)?;
         Ok(text)
     }
 
-    /// Replaces the text of a small file, which is created where it is not there.
+    /// Replaces the text of a small file, and creates it if it is missing.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] if it is not a regular file of this user with one name.
+    /// [`io::ErrorKind::PermissionDenied`] unless it is a regular file of this user with one hard
+    /// link.
     pub fn write_text(&self, name: &OsStr, text: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -116,7 +117,7 @@ impl Folder {
         file.write_all(text.as_bytes())
     }
 
-    /// Creates a file of mode 0600 under a name that nobody has: `prefix`, and six random digits.
+    /// Creates a file of mode 0600, named `prefix` and six random hexadecimal digits.
     pub fn create_temporary(&self, prefix: &str) -> io::Result<(OsString, File)> {
         const MOST_TRIES: u64 = 100;
         let random = RandomState::new();
@@ -132,7 +133,7 @@ impl Folder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Renames an entry, in place of what has the new name.
+    /// Renames an entry, and replaces an existing one.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.0, from, &self.0, to)?)
     }

@@ -18,7 +18,7 @@ pub enum Kind {
     CharacterDevice,
     /// Block device: a disk or a part of one.
     BlockDevice,
-    /// Type that has no name here.
+    /// Any other type.
     Other,
 }
 
@@ -48,8 +48,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Returns true for the character devices that opening and writing does nothing to: null, zero, full and
-/// the terminal of the process (`Documentation/admin-guide/devices.txt` of Linux).
+/// Returns true for character devices without side effects of open and write: null, zero, full and
+/// tty (`Documentation/admin-guide/devices.txt` of Linux).
 pub(crate) fn is_harmless_device(stat: &Stat) -> bool {
     let numbers = (major(stat.st_rdev), minor(stat.st_rdev));
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice

@@ -1,32 +1,32 @@
-//! Files that a command makes: what may be written at a path, and writing it whole or not at all.
+//! Output files of a command: which paths are safe to write, and atomic replacement.
 //!
-//! The folder that an output goes to may belong to somebody else, who may have put a link, a FIFO or a device
-//! under the name that will be written. So every output is classified first ([`Destination`]):
+//! The output folder may belong to another user, who may have placed a link, a FIFO or a device at
+//! the output's name. So [`Destination`] classifies every path first:
 //!
-//! | at the path stands | what happens |
+//! | at the path | action |
 //! |---|---|
-//! | nothing, a regular file | a new file takes its place; the old one is never written into |
-//! | a link to a regular file, or to nothing | the link is replaced, what it leads to stays as it is |
-//! | a link to `/proc/self/fd/N`, directly or through other links | the descriptor is written to, if the user typed the name |
+//! | nothing, a regular file | a new file replaces it; the old file is never modified |
+//! | a link to a regular file, or a dangling link | the link is replaced, not its target |
+//! | a link to `/proc/self/fd/N`, also through links | written to, if the user typed the name |
 //! | a link to anything else, or into `/proc`, `/sys` or `/dev` | refused |
 //! | a FIFO that has a reader | written to, if the user typed the name |
 //! | `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/tty` | written to, if the user typed the name |
 //! | `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N` | the descriptor is written to |
 //! | any other device, a socket, a directory | refused |
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | [`destination`] | [`Destination`]: the table above |
-//! | [`pending`] | [`PendingFile`]: results, which appear under their name once they are whole; [`Readers`] |
-//! | [`recording_file`] | [`RecordingFile`]: recordings, which grow under their name, and keep the one before |
-//! | [`own_file`] | [`OwnFile`]: a file that this process made, whatever stands under its name by now |
-//! | [`unnamed_file`] | [`UnnamedFile`]: temporary files that no name leads to |
-//! | [`temporary`] | [`private_folder`]: temporary files that nobody else reaches |
-//! | [`folder`] | [`Folder`]: a folder by its descriptor, in which no link is followed |
-//! | [`private_cache`] | [`PrivateCache`]: files that are kept for this user from one run to the next |
-//! | [`scratch`] | [`ScratchFolder`]: the same for many files, found by the next run if this one is killed |
+//! | [`pending`] | [`PendingFile`]: results, named when complete; [`Readers`] |
+//! | [`recording_file`] | [`RecordingFile`]: a recording; keeps the previous one |
+//! | [`own_file`] | [`OwnFile`]: a file of this process, identified by inode |
+//! | [`unnamed_file`] | [`UnnamedFile`]: temporary files without a name |
+//! | [`temporary`] | [`private_folder`]: temporary folders that only their owner can enter |
+//! | [`folder`] | [`Folder`]: an open folder whose operations follow no links |
+//! | [`private_cache`] | [`PrivateCache`]: the user's cache files, kept between runs |
+//! | [`scratch`] | [`ScratchFolder`]: a temporary folder, removed even after a crash |
 //!
-//! Nothing here is about what is written.
+//! The crate knows nothing about the contents of the files.
 
 pub mod destination;
 mod error;

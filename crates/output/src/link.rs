@@ -1,4 +1,4 @@
-//! Symbolic links under the name of an output.
+//! Symbolic links at the path of an output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,11 @@ use rustix::fs::{FileType, stat};
 use crate::error::OutputError;
 use crate::kind::Kind;
 
-/// Most links in a row, as in the kernel.
+/// Maximum number of links followed, as in the kernel.
 pub(crate) const MOST_LINKS: usize = 40;
 
-/// Checks that a link may be replaced: it leads, by whatever links, to a regular file or to nothing, and
-/// at no step into a file system of the kernel. `/dev/stdout` is such a link, and whoever replaces it
-/// takes it from the whole machine.
+/// Checks that a link may be replaced: it must end at a regular file or at nothing, without passing
+/// through a kernel file system. Replacing the link `/dev/stdout` would break the machine.
 pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
     let mut at = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -21,7 +20,7 @@ pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        // A folder that is not there holds nothing that could be written to.
+        // A missing folder has no file to protect.
         let Ok(folder) = fs::canonicalize(folder) else {
             break;
         };
@@ -48,7 +47,7 @@ pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// Returns the file system of the kernel that a folder is in. `/dev/shm` is an ordinary one.
+/// Returns the kernel file system of a folder. `/dev/shm` does not count.
 fn system_part(folder: &Path) -> Option<&'static str> {
     let part = (["/proc", "/sys", "/dev"].into_iter()).find(|part| folder.starts_with(part));
     part.filter(|_| !folder.starts_with("/dev/shm"))

@@ -1,4 +1,5 @@
-//! Paths that name an open descriptor, such as `/dev/stdout` and the `/dev/fd/63` of a shell's `>(COMMAND)`.
+//! Paths that name an open descriptor, such as `/dev/stdout`, or `/dev/fd/63` of a shell's
+//! `>(COMMAND)`.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,15 +11,15 @@ use rustix::fs::OFlags;
 
 use crate::link::MOST_LINKS;
 
-/// Returns the number of the descriptor of this process that a path names: `/dev/stdout`, `/dev/fd/N`,
-/// `/proc/self/fd/N`, or a link that leads to one of them.
+/// Returns the descriptor of this process that a path names: `/dev/stdout`, `/dev/fd/N`,
+/// `/proc/self/fd/N`, or a link to one of them.
 #[must_use]
 pub fn named_descriptor(path: &Path) -> Option<u32> {
     let mut at = path.to_owned();
     for _ in 0..MOST_LINKS {
-        // Further links are the descriptor itself.
+        // Stop here: these paths are themselves links to the open file.
         match number(&at) {
-            // `/dev/stdin` is meant for no output.
+            // `/dev/stdin` is not a valid output.
             Some(0) if at != path => return None,
             Some(number) => return Some(number),
             None => {}
@@ -29,7 +30,7 @@ pub fn named_descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// Returns the number of the descriptor that a path names as it is written.
+/// Returns the descriptor that a path names literally, without following links.
 pub(crate) fn number(path: &Path) -> Option<u32> {
     match path.to_str()? {
         "/dev/stdout" => Some(1),
@@ -43,10 +44,11 @@ pub(crate) fn number(path: &Path) -> Option<u32> {
     }
 }
 
-/// Opens a descriptor of this process again, for writing. What a regular file holds stays.
+/// Opens a descriptor of this process again, for appending.
 ///
 /// # Errors
-/// The error of the system: there is no such descriptor, or it is one of a socket.
+/// The system's error, for example for a closed descriptor or a socket;
+/// [`io::ErrorKind::InvalidInput`] for a block device or a directory.
 pub(crate) fn open(number: u32) -> io::Result<File> {
     match number {
         1 => return Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
@@ -58,7 +60,7 @@ pub(crate) fn open(number: u32) -> io::Result<File> {
     if kind.is_block_device() || kind.is_dir() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // Whoever holds the other end of a pipe is there already, or never will be.
+    // The other end of a pipe is open already, or never will be.
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = (File::options().append(true))
         .custom_flags(flags.bits() as i32)
@@ -67,7 +69,7 @@ pub(crate) fn open(number: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes writes wait again, on a descriptor that was opened without blocking.
+/// Clears `O_NONBLOCK` of a descriptor.
 pub(crate) fn wait_when_full(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)?)

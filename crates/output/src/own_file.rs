@@ -1,7 +1,7 @@
-//! [`OwnFile`]: a file known by device and inode, whatever its name is by now.
+//! [`OwnFile`]: a file identified by device and inode, independent of its name.
 //!
-//! While a program records, anybody who may write to the folder may move its file, delete it, or put another one under
-//! its name. So what is renamed or removed later is compared first with the file that was made.
+//! During a recording, others may move, delete or replace its file. So a later rename or removal
+//! first checks that the path still names the same inode.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Identity of a regular file that this process made.
+/// Identity of a regular file that this process created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnFile {
     device: u64,
     inode: u64,
 }
 
-/// Name that an open file has by now.
+/// Current name of an open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// It has the name that it was made under.
+    /// The name is unchanged.
     Unmoved,
-    /// It has another name.
+    /// The file has another name.
     Moved(PathBuf),
-    /// It has no name: it is gone once it is closed.
+    /// The file has no name: its content is lost when it is closed.
     Deleted,
 }
 
@@ -34,8 +34,7 @@ impl OwnFile {
     /// Returns the identity of an open file.
     ///
     /// # Errors
-    /// The error of fstat(2), and [`io::ErrorKind::InvalidInput`] for what is no regular file: devices and pipes are
-    /// nobody's own.
+    /// The error of fstat(2); [`io::ErrorKind::InvalidInput`] unless it is a regular file.
     pub fn of(file: &File) -> io::Result<OwnFile> {
         let meta = file.metadata()?;
         if !meta.is_file() {
@@ -50,7 +49,7 @@ impl OwnFile {
         })
     }
 
-    /// Returns the identity of what has this name, a link itself rather than what it leads to.
+    /// Returns the identity of the file or link at a path.
     pub(crate) fn at(path: &Path) -> io::Result<OwnFile> {
         let meta = fs::symlink_metadata(path)?;
         Ok(OwnFile {
@@ -59,17 +58,17 @@ impl OwnFile {
         })
     }
 
-    /// Returns true if the file has this name. A link to it is not it.
+    /// Returns true if the path names the file itself, not a link to it.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         fs::symlink_metadata(path)
             .is_ok_and(|meta| (meta.dev(), meta.ino()) == (self.device, self.inode))
     }
 
-    /// Renames the file, if it still has the name `from`. Returns false, and changes nothing, if it has not.
+    /// Renames the file if `from` still names it; otherwise changes nothing and returns false.
     ///
     /// # Errors
-    /// The error of renameat2(2); [`io::ErrorKind::AlreadyExists`] if `to` is taken, which is never replaced.
+    /// The error of renameat2(2); [`io::ErrorKind::AlreadyExists`] if `to` exists.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<bool> {
         if !self.is_at(from) {
             return Ok(false);
@@ -77,7 +76,7 @@ impl OwnFile {
         rename_to_free(from, to).map(|()| true)
     }
 
-    /// Removes the file, if it still has this name. Returns false, and changes nothing, if it has not.
+    /// Removes the file if the path still names it; otherwise changes nothing and returns false.
     ///
     /// # Errors
     /// The error of unlink(2).
@@ -90,7 +89,7 @@ impl OwnFile {
 }
 
 impl Whereabouts {
-    /// Finds out which name an open file has that was made as `path`, through `/proc/self/fd`.
+    /// Looks up the current name of an open file, created as `path`, through `/proc/self/fd`.
     #[must_use]
     pub fn of(file: &File, path: &Path) -> Whereabouts {
         let Ok(own) = OwnFile::of(file) else {
@@ -104,13 +103,14 @@ impl Whereabouts {
         }
         match fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
             Ok(now) if own.is_at(&now) => Whereabouts::Moved(now),
-            // One of several names was removed, or this program does not see the folder.
+            // One of several names was removed, or this process cannot see the folder.
             _ => Whereabouts::Unmoved,
         }
     }
 }
 
-/// Renames a file to a name that is free. File systems that cannot refuse to replace (`EINVAL`) are asked before.
+/// Renames a file to a free name. Without `RENAME_NOREPLACE` in the file system, it checks the name
+/// before.
 pub(crate) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS) => match fs::symlink_metadata(to) {
@@ -132,16 +132,14 @@ mod tests {
         let file = File::create(&path).unwrap();
         let own = OwnFile::of(&file).unwrap();
         assert!(own.rename(&path, &to).unwrap() && own.is_at(&to));
-        // Another one takes its name meanwhile.
         fs::write(&path, "precious").unwrap();
         assert!(!own.rename(&path, &folder.path().join("elsewhere")).unwrap());
         assert!(!own.remove(&path).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"precious");
-        // Nor does it take the place of another.
         let taken = own.rename(&to, &path).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"precious");
-        // A link is not what it leads to.
+        // A link to the file is not the file.
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&to, &link).unwrap();
         assert!(!own.is_at(&link) && !own.remove(&link).unwrap());

@@ -1,4 +1,4 @@
-//! [`PendingFile`]: a result that appears under its name once it is whole.
+//! [`PendingFile`]: a result that gets its name when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,10 +13,10 @@ use crate::recording_file::hand_to_sudo_user;
 /// Users who may read a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
-    /// Those whom the umask allows: mode 0644 less the umask.
+    /// Mode 0644 less the umask.
     #[default]
     ByUmask,
-    /// The owner alone: mode 0600. Under sudo the owner is the user who called it, as with recordings.
+    /// Only the owner: mode 0600. Under sudo the calling user becomes the owner.
     Owner,
 }
 
@@ -29,13 +29,13 @@ impl Readers {
     }
 }
 
-/// A result that is being written. Dropped before [`finish`](Self::finish), it leaves what stood under its
-/// name as it was; of a stream, what was written remains.
+/// An unfinished result. Dropping it keeps the old file at its path; a stream keeps the bytes
+/// already written.
 #[derive(Debug)]
 pub struct PendingFile {
     out: BufWriter<File>,
     path: PathBuf,
-    /// Name of the file until it is finished; nothing for a stream.
+    /// Temporary name of the file; `None` for a stream.
     temporary: Option<TempPath>,
 }
 
@@ -75,10 +75,10 @@ impl PendingFile {
         }
     }
 
-    /// Writes what is buffered, and gives the file its name, in place of what stood there.
+    /// Flushes the buffer and renames the file to its path.
     ///
     /// # Errors
-    /// [`OutputError::Write`]; what stood there is left as it was.
+    /// [`OutputError::Write`]; the old file is unchanged.
     pub fn finish(mut self) -> Result<(), OutputError> {
         let flushed = self.out.flush();
         let named = flushed.and_then(|()| match self.temporary {
@@ -153,7 +153,7 @@ mod tests {
     fn a_private_file_is_never_readable_for_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        // What stood there before was.
+        // The old file was readable.
         std::fs::write(&path, "old").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let mut file = PendingFile::beside(&path, Readers::Owner).unwrap();

@@ -1,8 +1,8 @@
-//! [`PrivateCache`]: files that are kept for this user from one run to the next.
+//! [`PrivateCache`]: the user's cache files, kept between runs.
 //!
-//! They may say what only this user may see, and are believed when they are read again. So the folder and its files
-//! belong to the user who runs this, for nobody else to read (mode 0700 and 0600), and whatever is not so is neither read
-//! nor written: with `sudo -E` the home folder is another user's.
+//! Cache files may hold secrets of their user, and rprof trusts them later. So the folder (mode
+//! 0700) and its files (0600) must belong to the effective user. Others are neither read nor
+//! written: with `sudo -E` the home folder belongs to another user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,33 +14,33 @@ use std::time::{Duration, SystemTime};
 
 use crate::folder::Folder;
 
-/// Beginning of the names of files that are being written.
+/// Name prefix of unfinished files.
 const TEMPORARY: &str = "new-";
 
-/// Age from which on a file that is being written is taken for one whose writer was killed.
+/// An unfinished file older than this is abandoned: its writer was killed.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Folder of the cache below that of all caches.
+/// Name of the folder in the cache directory.
 const NAME: &str = "rprof";
 
-/// Folder of files of this user. Nothing of it need exist.
+/// Cache folder of the user. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrivateCache {
     /// Folder that must exist.
     base: PathBuf,
-    /// Folders in it, one in the other, that are created.
+    /// Nested folders below it, created on demand.
     below: Vec<OsString>,
 }
 
 impl PrivateCache {
-    /// Returns the cache of this user: `rprof` in `XDG_CACHE_HOME`, else in `.cache` of `HOME`; `None` where neither is an
-    /// absolute path.
+    /// Returns the cache of this user: `rprof` in `XDG_CACHE_HOME`, else in `.cache` of `HOME`;
+    /// `None` if neither is an absolute path.
     #[must_use]
     pub fn of_user() -> Option<PrivateCache> {
         PrivateCache::from_variables(std::env::var_os)
     }
 
-    /// Returns the cache by another environment, as [`of_user`](Self::of_user).
+    /// Like [`of_user`](Self::of_user), with the given environment.
     #[must_use]
     pub fn from_variables(get: impl Fn(&'static str) -> Option<OsString>) -> Option<PrivateCache> {
         let absolute = |name| get(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -58,11 +58,11 @@ impl PrivateCache {
         (self.below.iter()).fold(self.base.clone(), |path, name| path.join(name))
     }
 
-    /// Opens a file for reading. One that is [written](Self::write) in its place leaves it as it is.
+    /// Opens a file for reading. A later [`write`](Self::write) does not change the open file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`] where others have a hand in it, and the errors of the
-    /// system.
+    /// [`io::ErrorKind::NotFound`]; [`io::ErrorKind::PermissionDenied`] if the folder or the file
+    /// is open to other users; and system errors.
     pub fn open(&self, name: &str) -> io::Result<File> {
         let folder = self.folder()?;
         let file = folder.open_file(OsStr::new(name))?;
@@ -74,7 +74,6 @@ impl PrivateCache {
         }
     }
 
-    /// Opens the folder, which is there already.
     fn folder(&self) -> io::Result<Folder> {
         let mut folder = Folder::open(&self.base)?;
         for child in &self.below {
@@ -99,14 +98,15 @@ impl PrivateCache {
         Ok(bytes)
     }
 
-    /// Writes a file, in place of one of this name: others that read meanwhile have the one or the other.
+    /// Writes a file atomically: concurrent readers see the old content or the new.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] where the folder is not this user's, and the errors of the system.
+    /// [`io::ErrorKind::PermissionDenied`] if the folder belongs to another user, and system
+    /// errors.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut folder = Folder::open(&self.base)?;
         for child in &self.below {
-            // In somebody else's folder nothing of ours is to lie about.
+            // Do not create files in another user's folder.
             if !folder.is_ours()? {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
@@ -122,12 +122,12 @@ impl PrivateCache {
         written
     }
 
-    /// Removes the oldest of the files whose names begin with `prefix` until the others have `most` bytes together; those of equal
-    /// age by name. Removes what killed writers left behind as well.
+    /// Removes the oldest files with the name prefix `prefix` until the others have at most `most`
+    /// bytes. Files of equal age go by name. Also removes abandoned files.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] where the folder is not this user's, and the errors of the system. A file that cannot be
-    /// looked at or removed is passed over.
+    /// [`io::ErrorKind::PermissionDenied`] if the folder belongs to another user, and system
+    /// errors. Skips files that it cannot inspect or remove.
     pub fn limit(&self, prefix: &str, most: u64) -> io::Result<()> {
         let folder = self.folder()?;
         let now = SystemTime::now();
@@ -161,7 +161,7 @@ impl PrivateCache {
     }
 }
 
-/// Refuses a folder that others may enter, or that is theirs.
+/// Refuses a folder that belongs to another user or that others may enter.
 fn for_us_alone(folder: &Folder) -> io::Result<()> {
     match folder.is_ours()? && folder.is_private()? {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! [`RecordingFile`]: a recording, which grows under its name and keeps the one before.
+//! [`RecordingFile`]: a recording that grows under its name and keeps the previous one.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use crate::destination::{Choice, Destination};
 use crate::error::OutputError;
 use crate::own_file::{OwnFile, Whereabouts};
 
-/// Largest number of free names that are tried for a file that makes room.
+/// Maximum number of free names tried.
 const MOST_NAMES: u32 = 1000;
 
 /// A new file for a recording.
@@ -25,17 +25,17 @@ const MOST_NAMES: u32 = 1000;
 pub struct RecordingFile {
     /// Open for writing.
     pub file: File,
-    /// Path of the file.
+    /// Path of the file at creation.
     pub path: PathBuf,
-    /// Identity of the file; nothing for `/dev/null`.
+    /// Identity of the file; `None` for `/dev/null`.
     own: Option<OwnFile>,
-    /// The recording that was there before.
+    /// The previous recording.
     old: Option<Displaced>,
-    /// File that stood under the name which the recording before got.
+    /// The file that had the `.old` name.
     older: Option<Displaced>,
 }
 
-/// A file that has made room.
+/// A file that was renamed to free its name.
 #[derive(Debug)]
 struct Displaced {
     own: OwnFile,
@@ -44,20 +44,18 @@ struct Displaced {
 }
 
 impl Displaced {
-    /// Puts the file back, if its name is free.
     fn put_back(&self) {
         self.own.rename(&self.to, &self.from).ok();
     }
 }
 
 impl RecordingFile {
-    /// Creates the file, mode 0600. A regular file, or a link to one or to nothing, that stands
-    /// there is renamed to `PATH.old`, so a link's target is not written to;
-    /// `/dev/null` is written to as it is. Under sudo the file is handed to the
-    /// user who called it.
+    /// Creates the file, mode 0600. Renames a file or link at `path` to `PATH.old`, so a link's
+    /// target is never modified. Writes to `/dev/null` directly. Under sudo the calling user
+    /// becomes the owner.
     ///
     /// # Errors
-    /// [`OutputError`]: nothing was changed.
+    /// [`OutputError`]; existing files keep their names.
     pub fn create(path: &Path) -> Result<RecordingFile, OutputError> {
         if path == Path::new("/dev/null")
             && let Destination::Stream { file, path } = Destination::of(path, Choice::Typed)?
@@ -71,7 +69,7 @@ impl RecordingFile {
             });
         }
         if let Destination::Stream { .. } = Destination::of(path, Choice::Default)? {
-            // A path that names a descriptor has no name to take.
+            // A path that names a descriptor cannot be created.
             return Err(OutputError::Create {
                 path: path.to_owned(),
                 source: io::ErrorKind::InvalidInput.into(),
@@ -100,10 +98,10 @@ impl RecordingFile {
         }
     }
 
-    /// Creates the file as [`create`](Self::create) does, where nothing stands.
+    /// Creates the file like [`create`](Self::create), only if the path is free.
     ///
     /// # Errors
-    /// [`OutputError::Create`], also if something does.
+    /// [`OutputError::Create`], also if the path exists.
     pub fn create_free(path: &Path) -> Result<RecordingFile, OutputError> {
         let create = |source| OutputError::Create {
             path: path.to_owned(),
@@ -125,7 +123,8 @@ impl RecordingFile {
         })
     }
 
-    /// Returns a handle of the same file, for another thread. It cannot take the file away again.
+    /// Returns a handle of the same file for another thread. Discarding it restores no older
+    /// recordings.
     ///
     /// # Errors
     /// The error of dup(2).
@@ -139,29 +138,29 @@ impl RecordingFile {
         })
     }
 
-    /// Returns the identity of the file; nothing for `/dev/null`.
+    /// Returns the identity of the file; `None` for `/dev/null`.
     #[must_use]
     pub fn own(&self) -> Option<OwnFile> {
         self.own
     }
 
-    /// Finds out which name the file has by now.
+    /// Looks up the current name of the file.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
         Whereabouts::of(&self.file, &self.path)
     }
 
-    /// Ends what [`discard`](Self::discard) could undo: the recording has begun, and keeps the one before it and
-    /// no other.
+    /// Confirms [`create`](Self::create): the recording has begun. Keeps the previous recording as
+    /// `PATH.old`, and removes the older one.
     pub fn settle(mut self) {
         if let Some(older) = self.older.take() {
-            // One that somebody took away is not missed.
+            // It may already be gone.
             older.own.remove(&older.to).ok();
         }
     }
 
-    /// Takes the file away again, and puts back what made room: for a recording that never began. What cannot be
-    /// undone stays, and so does what others put there.
+    /// Deletes the file and restores the renamed ones, for a recording that never began. Ignores
+    /// failures and files of other programs.
     pub fn discard(self) {
         if let Some(own) = self.own {
             own.remove(&self.path).ok();
@@ -173,7 +172,7 @@ impl RecordingFile {
     }
 }
 
-/// Appends a suffix to a path, behind a dot.
+/// Appends a dot and a suffix to a path.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -201,7 +200,7 @@ fn make_room(path: &Path) -> Result<Displaced, OutputError> {
     })
 }
 
-/// Renames a file or link, which stands where another is to be made.
+/// Renames a file or link out of the way.
 fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
     let renamed = OwnFile::at(path).and_then(|own| match own.rename(path, &to)? {
         true => Ok(own),
@@ -221,8 +220,7 @@ fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
     }
 }
 
-/// A file that `sudo rprof` wrote belongs to the user who will read it. What
-/// sudo did not set, or what cannot be changed, leaves it as it is.
+/// Gives a file written under sudo to the calling user (`SUDO_UID`, `SUDO_GID`). Ignores failures.
 pub(crate) fn hand_to_sudo_user(file: &File) {
     let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     if let (Some(uid), Some(gid)) = (id("SUDO_UID"), id("SUDO_GID")) {
@@ -275,11 +273,11 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read(&old).unwrap(), b"old");
         assert_eq!(names(), 2);
-        // One that began keeps the one before.
+        // A recording that began keeps the previous one.
         RecordingFile::create(&path).unwrap().settle();
         assert_eq!(fs::read(&old).unwrap(), b"new");
         assert_eq!(names(), 2);
-        // A folder in the way is told before anything is moved.
+        // A folder in the way is detected before anything is renamed.
         fs::remove_file(&old).unwrap();
         fs::create_dir(&old).unwrap();
         fs::write(&path, "third").unwrap();

@@ -1,4 +1,4 @@
-//! [`ScratchFolder`]: a folder for files of one run of a program, which the next run finds if this one is killed.
+//! [`ScratchFolder`]: a folder for one run's files, removed by the next run if this one is killed.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// File in the folder that is locked as long as its maker lives.
 const LOCK: &str = ".lock";
 
-/// Age from which on a folder without a lock belongs to nobody: its maker was killed before it had one.
+/// A folder without a lock file and older than this is abandoned: its creator was killed early.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A folder of mode 0700, removed with what is in it when it is dropped.
+/// A folder of mode 0700, removed with its contents when dropped.
 ///
-/// It holds a lock, which the kernel lets go of when its maker ends, however that happens: by it
-/// [`remove_abandoned`] tells a folder in use from one that was left behind.
+/// [`remove_abandoned`] detects folders in use by a file lock, which the kernel releases when the
+/// process ends.
 #[derive(Debug)]
 pub struct ScratchFolder {
     folder: TempDir,
@@ -25,7 +24,7 @@ pub struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Creates a folder whose name begins with `prefix` in another folder.
+    /// Creates a folder with the name prefix `prefix` in `parent`.
     ///
     /// # Errors
     /// The error of the system.
@@ -47,8 +46,8 @@ impl ScratchFolder {
     }
 }
 
-/// Removes the folders with a prefix that killed programs of this user have left in a folder, and returns their paths. What
-/// cannot be read or removed stays.
+/// Removes folders with a name prefix that killed runs of this user left, and returns their paths.
+/// Skips folders that it cannot read or remove.
 pub fn remove_abandoned(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return Vec::new();
@@ -63,7 +62,7 @@ pub fn remove_abandoned(parent: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns whether a path is a folder that this user made, for themselves alone, and that no process has locked.
+/// Returns true for a private folder of this user that no process has locked.
 fn is_abandoned(path: &Path) -> bool {
     let Ok(meta) = std::fs::symlink_metadata(path) else {
         return false;
@@ -96,7 +95,7 @@ mod tests {
         std::fs::set_permissions(&left, Permissions::from_mode(0o700)).unwrap();
         std::fs::write(left.join(LOCK), "").unwrap();
         std::fs::write(left.join("old1.data"), "").unwrap();
-        // Neither those of others by name, nor those that others can write to, nor one that was made just now.
+        // Kept: a folder with another prefix, one that others can write to, and a new one.
         for name in ["y-left", "x-open", "x-new"] {
             let path = parent.path().join(name);
             std::fs::create_dir(&path).unwrap();

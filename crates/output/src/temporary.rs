@@ -1,4 +1,4 @@
-//! Temporary files that nobody else reaches.
+//! Temporary folders that only their owner can enter.
 
 use std::fs::Permissions;
 use std::io;
@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use tempfile::TempDir;
 
-/// Creates a temporary folder of mode 0700, which is removed with what is in it when it is dropped.
+/// Creates a temporary folder of mode 0700, which is removed with its contents when dropped.
 ///
-/// A file made straight in a `TMPDIR` that others write to is seen by them, and so is every name that is
-/// derived of its own: they can make that first.
+/// In a shared `TMPDIR`, other users see file names, and could first create a file with a derived
+/// name.
 ///
 /// # Errors
 /// The error of the system.

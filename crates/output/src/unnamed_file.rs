@@ -1,4 +1,4 @@
-//! [`UnnamedFile`]: a temporary file that no name leads to.
+//! [`UnnamedFile`]: a temporary file without a name.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -6,16 +6,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A temporary file without a name (`O_TMPFILE` of open(2)), which is gone with the process that holds it, however that
-/// ends.
+/// A temporary file without a name (`O_TMPFILE` of open(2)). It disappears with its process.
 #[derive(Debug)]
 pub struct UnnamedFile {
     file: File,
 }
 
 impl UnnamedFile {
-    /// Creates the file, mode 0600, in `TMPDIR`, or `/tmp`. Where the file system knows no files without names, it has one
-    /// for a moment.
+    /// Creates the file, mode 0600, in `TMPDIR` or `/tmp`. Without `O_TMPFILE` in the file system,
+    /// it briefly has a name.
     ///
     /// # Errors
     /// The error of the system.
@@ -25,7 +24,7 @@ impl UnnamedFile {
         Ok(UnnamedFile { file })
     }
 
-    /// Returns another handle of the file, which shares its position.
+    /// Returns another handle of the file, with a shared position.
     ///
     /// # Errors
     /// The error of dup(2).
@@ -33,7 +32,7 @@ impl UnnamedFile {
         self.file.try_clone()
     }
 
-    /// Returns the path by which this process, and no other, opens the file again while it is held.
+    /// Returns a path that opens the file again, only in this process.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))

@@ -1,4 +1,4 @@
-//! Counts the words of files, each thread in a table of its own.
+//! Counts the words of files. Each thread has its own table.
 //!
 //! `cargo run -p rprof-parallel --example words -- FILE…`
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]

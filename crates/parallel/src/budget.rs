@@ -1,4 +1,4 @@
-//! [`Budget`]: the threads that an outermost call may still start.
+//! [`Budget`]: the number of threads that an outermost call may still start.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ thread_local! {
     static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
 }
 
-/// Count of threads that may still be started, shared by a call and all calls within it.
+/// Number of threads that a call and its nested calls may still start.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget(Arc<AtomicUsize>);
 
-/// The right to one thread; given back when dropped.
+/// Permit for one thread, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Permit(Budget);
 
 impl Budget {
-    /// Returns the budget of the call that this thread works for, and false; or else a new one,
-    /// for `threads` threads with this one, and true.
+    /// Returns the budget of the current call, and false. In an outermost call, creates a budget
+    /// for `threads` threads including this one, and returns true.
     pub(crate) fn of_caller(threads: usize) -> (Self, bool) {
         match CURRENT.with_borrow(Option::clone) {
             Some(current) => (current, false),
@@ -30,22 +30,21 @@ impl Budget {
         }
     }
 
-    /// Lends the place of this thread, which will only wait from now on, until all calls end.
+    /// Lends this thread's permit. The thread only waits from now on.
     pub(crate) fn lend(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the right to a thread, if one is left.
+    /// Takes a permit if the budget allows it.
     pub(crate) fn acquire(&self) -> Option<Permit> {
         let one_less = |left: usize| left.checked_sub(1);
-        // The count says nothing of other memory.
+        // The counter synchronizes no other memory.
         let taken = (self.0).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
         taken.is_ok().then(|| Permit(self.clone()))
     }
 
-    /// Does `work`, all calls in which share this budget.
     pub(crate) fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
-        /// Puts the budget back that was there before, also where `work` panics.
+        /// Restores the previous budget, even if `work` panics.
         struct Before(Option<Budget>);
         impl Drop for Before {
             fn drop(&mut self) {
@@ -58,7 +57,6 @@ impl Budget {
 }
 
 impl Permit {
-    /// Does `work` on the thread that was permitted.
     pub(crate) fn enter<R>(self, work: impl FnOnce(Permit) -> R) -> R {
         let budget = self.0.clone();
         budget.enter(|| work(self))

@@ -1,11 +1,11 @@
-//! [`DetachedCalls`]: calls that may never return, made by threads that can be left behind.
+//! [`DetachedCalls`]: runs calls that may never return on threads that can be abandoned.
 //!
-//! A file that another process serves (FUSE, a network) may never answer, and no signal ends the wait. So such
-//! a call is made by a thread of its own, which is waited for only so long. A thread that is not back by then
-//! is left to itself, and ends when its call returns.
+//! Reading a file that another process serves (FUSE, network) may block forever, and no signal ends
+//! the wait. Therefore a separate thread makes such a call, with a timeout. If the call times out,
+//! its thread is abandoned, and ends when the call returns.
 //!
-//! Each call is made *for* somebody, a user of the machine for instance. Who has made too many threads hang
-//! is not called for any more until one of them is back; others are.
+//! Each call has a key (`whom`), such as a user id. A key with too many hanging threads gets no
+//! further calls until one returns. Other keys are not affected, unless the total limit is reached.
 //!
 //! ```
 //! use rprof_parallel::{DetachedCalls, NoAnswer};
@@ -26,12 +26,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Instant;
 
-/// Calls made by threads that may be left behind. One call at a time is waited for; a thread that is back in time
-/// makes the next call as well.
+/// Runs calls on threads that can be abandoned. Waits for one call at a time, and reuses threads
+/// that return in time.
 #[derive(Debug)]
 pub struct DetachedCalls {
     name: &'static str,
-    /// Most threads that hang for one caller, and in all.
+    /// Limits on hanging threads, per key and in total.
     most_of_one: usize,
     most_of_all: usize,
     idle: Mutex<Option<SyncSender<Job>>>,
@@ -40,21 +40,21 @@ pub struct DetachedCalls {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Cause for which a call has no result.
+/// Reason why a call has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoAnswer {
-    /// The call did not return in time. It goes on.
+    /// The call timed out. It continues in the background.
     InTime,
-    /// The call was not made, since too many others hang.
+    /// Not started: too many other calls hang.
     AsOthersHang,
-    /// The call was not made, since there is no thread to be had.
+    /// Not started: the system refused a thread.
     WithoutThread,
     /// The call panicked.
     Panicked,
 }
 
-/// State of one call: on which side it was settled first.
+/// State of a call, decided once: it returned, or the caller abandoned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
@@ -62,7 +62,7 @@ enum State {
     LeftBehind,
 }
 
-/// Settles a call when dropped: it returned, or panicked.
+/// Marks a call as returned on drop, even if it panicked.
 struct Back {
     state: Arc<Mutex<State>>,
     hanging: Arc<Mutex<HashMap<u32, usize>>>,
@@ -84,8 +84,8 @@ impl Drop for Back {
 }
 
 impl DetachedCalls {
-    /// Prepares calls by threads of this name, and starts none. At most `most_of_one` threads hang for the same
-    /// `whom`, and `most_of_all` in all.
+    /// Creates an instance without starting threads of this name. At most `most_of_one` threads may
+    /// hang per key, and `most_of_all` in total.
     #[must_use]
     pub fn new(name: &'static str, most_of_one: usize, most_of_all: usize) -> Self {
         Self {
@@ -97,10 +97,10 @@ impl DetachedCalls {
         }
     }
 
-    /// Makes a call for `whom`, and waits for it until then.
+    /// Makes a call for the key `whom`, and waits for its result until then.
     ///
     /// # Errors
-    /// [`NoAnswer`].
+    /// Fails with [`NoAnswer`].
     pub fn call<R: Send + 'static>(
         &self,
         whom: u32,
@@ -121,7 +121,7 @@ impl DetachedCalls {
                 whom,
             };
             let result = call();
-            // Sent before it is settled: who finds it settled finds the result.
+            // Sent before the state changes, so a reader of the state finds it.
             let _ = sender.try_send(result);
             drop(back);
         });
@@ -133,7 +133,7 @@ impl DetachedCalls {
             Err(RecvTimeoutError::Timeout) => {
                 let mut state = locked(&state);
                 match *state {
-                    // It came at the last moment.
+                    // It returned at the last moment.
                     State::Returned => answer.try_recv().map_err(|_| NoAnswer::Panicked),
                     State::Running | State::LeftBehind => {
                         *state = State::LeftBehind;
@@ -149,7 +149,7 @@ impl DetachedCalls {
         result
     }
 
-    /// Returns true if no call is made for `whom` at the moment, since too many hang.
+    /// Returns true if new calls for this key fail because too many hang.
     #[must_use]
     pub fn is_hanging(&self, whom: u32) -> bool {
         let hanging = locked(&self.hanging);
@@ -158,7 +158,8 @@ impl DetachedCalls {
         of_one >= self.most_of_one || of_all >= self.most_of_all
     }
 
-    /// Hands the job to the idle thread, or to a new one. Returns the thread, which takes jobs until this is dropped.
+    /// Runs the job on the idle thread or a new one. Returns its queue. Dropping that ends the
+    /// thread.
     fn start(&self, job: Job) -> Option<SyncSender<Job>> {
         let idle = locked(&self.idle).take();
         let job = match idle {
@@ -214,7 +215,7 @@ mod tests {
         let hang = || {
             let wait = Arc::clone(&wait);
             move || {
-                // Gone, or there: either is an end.
+                // Sent or disconnected: both end the wait.
                 let _ = locked(&wait).recv();
             }
         };
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(calls.call(1, late(), || 1), Err(NoAnswer::AsOthersHang));
         assert_eq!(calls.call(2, late(), || 2), Ok(2));
         assert_eq!(calls.call(2, soon(), hang()), Err(NoAnswer::InTime));
-        // There is an end for all together.
+        // The total limit is reached.
         assert_eq!(calls.call(3, late(), || 3), Err(NoAnswer::AsOthersHang));
         drop(go_on);
         let until = late();
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn a_call_that_panics_is_no_answer_and_the_next_one_is_made() {
         let calls = DetachedCalls::new("t", 8, 8);
-        // Without the backtrace, and without the message that the hook writes.
+        // Avoids the backtrace and the message of the panic hook.
         let quiet = || std::panic::resume_unwind(Box::new("made up"));
         let panicked = calls.call::<()>(1, late(), quiet);
         assert_eq!(panicked, Err(NoAnswer::Panicked));

@@ -1,19 +1,19 @@
-//! Work shared out to scoped threads.
+//! Distributes work to scoped threads.
 //!
-//! [`run`] starts workers that take pieces of work from a [`Queue`]; [`map_chunks`] and [`map_ranges`]
-//! are for lists whose results are wanted in order. Two promises hold for all of them:
+//! With [`run`], workers take pieces of work from a [`Queue`]. [`map_chunks`] and [`map_ranges`]
+//! process lists and return the results in order. All of them guarantee:
 //!
-//! - **The number of threads is bounded by the outermost call.** A worker that shares out work itself
-//!   gets threads only as others of the same outermost call end, or were never started. So the
-//!   images that are symbolized on n cores may each be cut up for n cores, and n threads run.
-//! - **No thread is needed.** Where the system refuses one (`RLIMIT_NPROC`, a cgroup's `pids.max`, no
-//!   memory), the threads there are do all of the work; nothing panics.
+//! - **The outermost call bounds the number of threads.** A nested call gets only threads that the
+//!   outermost call has not started, or that have ended. On n cores, n images can each be split
+//!   into n parts, and still only n threads run.
+//! - **Threads are optional.** If the system refuses a thread (`RLIMIT_NPROC`, a cgroup's
+//!   `pids.max`, out of memory), the existing threads do all of the work. Nothing panics.
 //!
-//! [`DetachedCalls`] is for what may never return: its threads are not waited for without end.
+//! [`DetachedCalls`] runs calls that may never return, with a timeout.
 //!
-//! Threads end with the call. rayon bounds nested work as well, by one pool for the whole process, but
-//! its global pool panics where its threads are refused, and its tasks keep nothing from piece to
-//! piece, which workers of a [`Queue`] do: tables of their own, merged at the end.
+//! Threads end with the call. rayon also bounds nested work, with one pool per process. But its
+//! global pool panics if threads are refused, and its tasks keep no state between pieces. Workers
+//! of a [`Queue`] keep tables and merge them at the end.
 //!
 //! ```
 //! let squares = rprof_parallel::map_chunks(2, &[1, 2, 3, 4, 5], 2, |some| {
@@ -35,11 +35,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Time after which the number of cores is read again: the limits of a control group change while a process lives.
+/// Control group limits can change, so the number of cores is read again after this time.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
-/// Returns the number of cores that this process may use, as it was within the last minute: to find the limits of the control group
-/// six files are opened.
+/// Returns the number of usable cores, cached for a minute. Finding the limits of the control group
+/// opens six files.
 #[must_use]
 pub fn available() -> usize {
     static KNOWN: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
@@ -54,16 +54,16 @@ pub fn available() -> usize {
     }
 }
 
-/// Numbers of pieces of work, each handed out once. One worker's view of it.
+/// One worker's view of a queue of numbered pieces. Each number is handed out once.
 pub struct Queue<'a> {
     next: &'a AtomicUsize,
     pieces: usize,
-    /// Starts further workers if some can be had by now. Only the calling thread does.
+    /// Tries to start more workers. Set only for the calling thread.
     recruit: Option<&'a dyn Fn()>,
 }
 
 impl Queue<'_> {
-    /// Returns the number of the next piece, if any is left.
+    /// Returns the number of the next piece; `None` at the end.
     #[must_use]
     pub fn next(&self) -> Option<usize> {
         if let Some(recruit) = self.recruit {
@@ -74,12 +74,11 @@ impl Queue<'_> {
     }
 }
 
-/// Runs `worker` on up to `threads` threads, one of them this one, and returns what each returned,
-/// in no order; at least one. A worker takes numbers below `pieces` from the [`Queue`] until there
-/// are none.
+/// Runs `worker` on up to `threads` threads, including this one. Returns their results unordered,
+/// at least one. Workers take numbers below `pieces` from the [`Queue`].
 ///
 /// # Panics
-/// If a worker does.
+/// Panics if a worker does.
 pub fn run<R: Send>(
     threads: usize,
     pieces: usize,
@@ -88,7 +87,7 @@ pub fn run<R: Send>(
     run_with(Builder::new, threads, pieces, worker)
 }
 
-/// Does [`run`] on threads as `builder` makes them.
+/// Implements [`run`] with threads from `builder`.
 fn run_with<R: Send>(
     builder: impl Fn() -> Builder,
     threads: usize,
@@ -119,7 +118,7 @@ fn run_with<R: Send>(
                 let thread = builder().name("rprof-worker".into());
                 match thread.spawn_scoped(scope, move || permit.enter(work)) {
                     Ok(handle) => handles.borrow_mut().push(handle),
-                    // It would most likely be refused again.
+                    // Later attempts would most likely fail as well.
                     Err(_) => wanted.set(0),
                 }
             }
@@ -132,7 +131,7 @@ fn run_with<R: Send>(
         };
         let mut results = vec![budget.enter(|| worker(&queue))];
         if is_outermost {
-            // This thread only waits from here on: calls within the others may have another.
+            // This thread only waits now, so nested calls may use its permit.
             budget.lend();
         }
         for handle in handles.take() {
@@ -145,11 +144,11 @@ fn run_with<R: Send>(
     })
 }
 
-/// Cuts `list` into chunks of `size` items, the last of which may be shorter, and returns what
-/// `work` returned for each, in the order of the list. Uses up to `threads` threads.
+/// Runs `work` on chunks of `size` items (the last may be shorter), and returns the results in
+/// order. Uses up to `threads` threads.
 ///
 /// # Panics
-/// If `work` does.
+/// Panics if `work` does.
 pub fn map_chunks<T: Sync, R: Send>(
     threads: usize,
     list: &[T],
@@ -160,11 +159,11 @@ pub fn map_chunks<T: Sync, R: Send>(
     map_each(threads, chunks.len(), |number| work(chunks[number]))
 }
 
-/// Cuts `0..len` into one range for each core, but none shorter than `least` unless it is the last,
-/// and returns what `work` returned for each, in order. Calls it once, for `0..0`, if `len` is 0.
+/// Splits `0..len` into one range per core, of at least `least` except the last. Returns the
+/// results of `work` in order. If `len` is 0, calls `work` once with `0..0`.
 ///
 /// # Panics
-/// If `work` does.
+/// Panics if `work` does.
 pub fn map_ranges<R: Send>(
     len: usize,
     least: usize,

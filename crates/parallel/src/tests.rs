@@ -2,12 +2,12 @@ use super::*;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicIsize;
 
-/// A thread whose stack no system has room for.
+/// Thread with a stack that is too large for any system.
 fn refused() -> Builder {
     Builder::new().stack_size(1 << 46)
 }
 
-/// Threads that are within a call at once, and the most there were.
+/// Number of threads within a call: now, and at most.
 #[derive(Default)]
 struct Inside {
     now: AtomicIsize,
@@ -88,12 +88,12 @@ fn nested_calls_share_the_threads_of_the_outermost() {
 
 #[test]
 fn threads_that_end_serve_calls_that_still_run() {
-    // Two pieces, of which one ends at once; the other gets its thread for its own pieces.
+    // Two pieces. One ends at once, and the other gets its thread for nested pieces.
     let served = run(2, 2, |queue| {
         let mut threads = 0;
         while let Some(piece) = queue.next() {
             if piece == 0 {
-                // Ends when a second thread has come; the pieces are more than enough for that.
+                // Ends when a second thread arrives. There are more than enough pieces for that.
                 let come = AtomicUsize::new(0);
                 let found = run(2, usize::MAX, |pieces| {
                     come.fetch_add(1, Ordering::SeqCst);
@@ -145,7 +145,7 @@ fn a_panic_of_a_worker_is_one_of_the_caller() {
         map_chunks(2, &[1, 2, 3, 4], 1, |some| assert_ne!(some, [3]));
     });
     assert!(caught.is_err());
-    // Nothing of it is left on this thread.
+    // The failure leaves no state on this thread.
     assert_eq!(
         run(3, 3, |queue| while queue.next().is_some() {})
             .len()

@@ -1,12 +1,11 @@
-//! The fuzz target of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz target of this crate over its committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../fuzz/targets/perf_event.rs"]
 mod perf_event;
-#[path = "../../../fuzz/targets/replay.rs"]
-mod replay;
+
+use rprof_testing::replay_fuzz_corpus;
 
 #[test]
 fn perf_event_over_its_corpus() {
-    replay::replay("perf_event", perf_event::run);
+    replay_fuzz_corpus("perf_event", perf_event::run);
 }

@@ -1,5 +1,4 @@
-//! Takes the mappings of this very process, and asks where one of its own
-//! functions lies.
+//! Loads its own mappings and resolves the address of one of its functions.
 //!
 //! ```sh
 //! cargo run -p rprof-processes --example timeline
@@ -12,7 +11,7 @@ use std::process;
 
 use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder};
 
-/// One line of `/proc/PID/maps`, see `proc_pid_maps(5)`:
+/// Parses a line of `/proc/PID/maps`, see `proc_pid_maps(5)`:
 /// `start-end perms offset major:minor inode path`.
 fn parse(line: &str) -> Option<NewMapping<'_>> {
     let mut rest = line;
@@ -45,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pid = Pid(i32::try_from(process::id())?);
     let maps = fs::read_to_string("/proc/self/maps")?;
 
-    // What is found already there holds from time 0.
+    // Existing mappings are valid from time 0.
     let mut builder = ProcessMapBuilder::new();
     builder.handle_rename(0, pid, pid.main_thread(), b"timeline");
     for new in maps.lines().filter_map(parse) {

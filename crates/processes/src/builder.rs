@@ -1,4 +1,4 @@
-//! The builder of a timeline, fed in time order.
+//! Builder of a timeline.
 
 use rprof_records::{BuildId, Mapped, MmapIdentity, ProcessEvent};
 
@@ -12,22 +12,21 @@ use crate::space::Space;
 use crate::timeline::Timeline;
 use crate::tree::Arena;
 
-/// A mapping, as an MMAP or MMAP2 record or a line of `/proc/PID/maps` describes it.
+/// A mapping of an MMAP or MMAP2 record, or a line of `/proc/PID/maps`.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMapping<'a> {
     /// First address.
     pub start: u64,
-    /// Length in bytes. A mapping of length 0 is ignored; one past the end of
-    /// the address space is cut there, so that address `u64::MAX` is never in one.
+    /// Length in bytes. A mapping of length 0 is ignored, and one beyond the end of the address
+    /// space is cut, so none contains address `u64::MAX`.
     pub len: u64,
-    /// Offset in the file of the first address, in bytes (`pgoff`).
+    /// File offset of the first address, in bytes (`pgoff`).
     pub file_offset: u64,
-    /// The file's name, without the terminating NUL, or one of the special ones.
+    /// File name without terminating NUL, or a special name.
     pub path: &'a [u8],
     /// Identity of the file.
     pub identity: ImageIdentity,
-    /// True if `prot` has `PROT_EXEC` (MMAP2), or `PERF_RECORD_MISC_MMAP_DATA`
-    /// is absent (MMAP).
+    /// True if `prot` has `PROT_EXEC` (MMAP2), or without `PERF_RECORD_MISC_MMAP_DATA` (MMAP).
     pub executable: bool,
 }
 
@@ -45,10 +44,10 @@ impl<'a> From<&'a Mapped<'_>> for NewMapping<'a> {
     }
 }
 
-/// Collects the sideband of a recording and finishes into a [`Timeline`].
+/// Builds a [`Timeline`] from the sideband of a recording.
 ///
-/// Feed it in time order; [the crate's page](crate) says what becomes of records
-/// that come late. A recorder, which asks about now, has [`LiveMap`](crate::LiveMap).
+/// Feed it in time order; [the crate page](crate) explains late records. Recorders only need the
+/// present: see [`LiveMap`](crate::LiveMap).
 ///
 /// # Examples
 /// ```
@@ -88,8 +87,8 @@ pub struct ProcessMapBuilder {
     dropped: u64,
 }
 
-/// Everything is numbered with 32 bits. One record adds far fewer than this many
-/// nodes, so below the limit no number overflows; beyond it records are dropped.
+/// Maximum table size. Ids have 32 bits, and a record adds far fewer than 4096 nodes, so no id
+/// overflows.
 const LIMIT: usize = u32::MAX as usize - 4096;
 
 impl Default for ProcessMapBuilder {
@@ -99,7 +98,7 @@ impl Default for ProcessMapBuilder {
 }
 
 impl ProcessMapBuilder {
-    /// Creates a map without processes, and with an empty kernel.
+    /// Creates a map with an empty kernel and no processes.
     pub fn new() -> Self {
         let arena = Arena::default();
         let kernel = Space::new(0, &arena);
@@ -114,25 +113,25 @@ impl ProcessMapBuilder {
         }
     }
 
-    /// Sets whether executable huge pages inside the text of a file stay anonymous.
+    /// Sets whether executable huge pages inside a file's text stay anonymous.
     ///
-    /// By default (`false`) they are taken for that file's text, which a program
-    /// moved there for speed: an executable anonymous mapping, aligned to 2 MiB,
-    /// inside or exactly between mappings of one file.
+    /// By default (`false`) they count as the file's text, because programs move text to huge pages
+    /// for speed. Applies to executable anonymous mappings, aligned to 2 MiB, inside or exactly
+    /// between mappings of one file.
     pub fn keep_huge_pages(&mut self, keep: bool) {
         self.keep_huge_pages = keep;
     }
 
-    /// Sets the build-ids of files that records name by device and inode. They hold for mappings that come later.
+    /// Sets build-ids by device and inode, for later mappings.
     pub fn set_build_ids(&mut self, of: impl IntoIterator<Item = (MmapIdentity, BuildId)>) {
         for (identity, build_id) in of {
             self.images.identify(identity.into(), build_id);
         }
     }
 
-    /// Takes in what a record says, at its time in nanoseconds.
+    /// Processes a record with its time in nanoseconds.
     ///
-    /// The verbs below are for callers that have no records.
+    /// Callers without records use the other `handle_*` methods.
     pub fn handle(&mut self, time: Time, event: &ProcessEvent<'_>) {
         match event {
             ProcessEvent::Mapped(mapped) => match mapped.kernel {
@@ -166,15 +165,13 @@ impl ProcessMapBuilder {
                 name,
                 registered: true,
             } => self.handle_kernel_symbol(time, *start, *len, name),
-            // What comes to the same place later replaces a symbol that went away.
+            // A later symbol replaces an unregistered one.
             _ => {}
         }
     }
 
-    /// A process mapped a file or memory (MMAP, MMAP2).
-    ///
-    /// Mappings that it overlaps end there; parts of them outside of it live on. A
-    /// process not seen before exists from time 0.
+    /// Adds a process's mapping (MMAP, MMAP2). It replaces overlapped parts of other mappings. An
+    /// unknown process exists from time 0.
     pub fn handle_mmap(&mut self, time: Time, pid: Pid, new: &NewMapping<'_>) {
         if self.refuses() {
             return;
@@ -184,20 +181,16 @@ impl ProcessMapBuilder {
         self.map(Side::User, space, time, new);
     }
 
-    /// The kernel, or a module of it, lies there (MMAP with a kernel `misc` mode,
-    /// which perf writes with pid -1).
-    ///
-    /// All processes share one kernel address space.
+    /// Adds a mapping of the kernel or a module (MMAP with a kernel `misc` mode; perf writes pid
+    /// -1). All processes share the kernel address space.
     pub fn handle_kernel_mmap(&mut self, time: Time, new: &NewMapping<'_>) {
         if !self.refuses() {
             self.map(Side::Kernel, SpaceId::KERNEL, time, new);
         }
     }
 
-    /// The kernel gained a function of its own making, such as a BPF program
-    /// (KSYMBOL): `len` bytes from `start` on are called `name`.
-    ///
-    /// The end of a symbol need not be told: one that comes to the same place later replaces it.
+    /// Adds code generated by the kernel, such as a BPF program (KSYMBOL). A later symbol at the
+    /// same address replaces it, so its end is not required.
     pub fn handle_kernel_symbol(&mut self, time: Time, start: u64, len: u64, name: &[u8]) {
         if self.refuses() {
             return;
@@ -213,15 +206,14 @@ impl ProcessMapBuilder {
         self.map(Side::KernelSymbol, SpaceId::KERNEL, time, &new);
     }
 
-    /// A thread got a name (COMM).
+    /// Names a thread (COMM).
     pub fn handle_rename(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) {
         if !self.refuses() {
             self.rename(time, pid, tid, name);
         }
     }
 
-    /// A process began a program of this name, in a new and empty address space (COMM with
-    /// `PERF_RECORD_MISC_COMM_EXEC`).
+    /// Starts a program with a new, empty address space (COMM with `PERF_RECORD_MISC_COMM_EXEC`).
     pub fn handle_exec(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) {
         if !self.refuses() {
             let process = self.rename(time, pid, tid, name);
@@ -229,12 +221,11 @@ impl ProcessMapBuilder {
         }
     }
 
-    /// A thread (`pid == parent_pid`) or a process was born (FORK).
+    /// Adds a thread (`pid == parent_pid`) or a process (FORK).
     ///
-    /// A new process has the mappings of its parent at that moment, and the name
-    /// of the thread that forked it. That a `vfork` or `CLONE_VM` child shares
-    /// them instead cannot be told from the record; such children exec at once.
-    /// A process that had this id before has ended.
+    /// A process inherits its parent's current mappings and the forking thread's name. Children of
+    /// `vfork` or `CLONE_VM` share the mappings instead, but exec at once; the record does not
+    /// reveal them. An earlier process with this pid has ended.
     pub fn handle_fork(
         &mut self,
         time: Time,
@@ -273,13 +264,11 @@ impl ProcessMapBuilder {
         self.inherit_name(thread, start, comm);
     }
 
-    /// A process or thread is there that the recorder found, rather than saw
-    /// being born (FORK with `PERF_RECORD_MISC_FORK_EXEC`, which perf sets on the
-    /// records it makes up for what runs already).
+    /// Adds an existing process or thread (FORK with `PERF_RECORD_MISC_FORK_EXEC`, as synthesized
+    /// by perf).
     ///
-    /// The mappings of such a process are about to be listed one by one, so it inherits none; and
-    /// an id that is known already is the same process still. It exists from time
-    /// 0, or from when it was known.
+    /// It inherits no mappings, because records will list them. A known pid stays the same process.
+    /// Exists from time 0, or from its first record.
     pub fn handle_found(&mut self, pid: Pid, tid: Tid, parent_pid: Pid) {
         if self.refuses() {
             return;
@@ -292,10 +281,8 @@ impl ProcessMapBuilder {
         }
     }
 
-    /// A thread ended (EXIT). Its process ends with the last of its threads.
-    ///
-    /// Nothing is taken away: samples of the same moment, or a little later, still
-    /// resolve, until the id is used again.
+    /// Ends a thread (EXIT). A process ends with its last thread. Later samples still resolve until
+    /// the id is reused.
     pub fn handle_exit(&mut self, time: Time, pid: Pid, tid: Tid) {
         if self.refuses() {
             return;
@@ -304,13 +291,12 @@ impl ProcessMapBuilder {
         self.table.exit(process, tid, time);
     }
 
-    /// The images seen so far. What is here keeps its [`ImageId`](crate::ImageId)
-    /// in the timeline.
+    /// Images so far, with the [`ImageId`](crate::ImageId)s of the timeline.
     pub fn images(&self) -> &[Image] {
         self.images.as_slice()
     }
 
-    /// Finishes into the read-only timeline.
+    /// Finishes the read-only timeline.
     pub fn finish(mut self) -> Timeline {
         self.table.finish();
         self.arena.shrink();
@@ -327,7 +313,7 @@ impl ProcessMapBuilder {
         )
     }
 
-    /// Returns true if there is no room for another record, which is then counted as dropped.
+    /// Returns true, and counts a dropped record, if any table is full.
     fn refuses(&mut self) -> bool {
         let full = [
             self.arena.len() as usize,
@@ -343,7 +329,7 @@ impl ProcessMapBuilder {
         full
     }
 
-    /// Returns the process that has the id now; creates one that always had it, if there is none.
+    /// Returns the process with this pid. Creates one from time 0 if necessary.
     fn process(&mut self, pid: Pid) -> u32 {
         if let Some(process) = self.table.latest(pid) {
             return process;
@@ -358,7 +344,7 @@ impl ProcessMapBuilder {
         id
     }
 
-    /// Names a thread; returns its process.
+    /// Names a thread. Returns its process.
     fn rename(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) -> u32 {
         let process = self.process(pid);
         let thread = self.table.thread(process, tid);
@@ -380,7 +366,7 @@ impl ProcessMapBuilder {
 
     fn fork_thread(&mut self, time: Time, pid: Pid, tid: Tid, parent_tid: Tid) {
         let process = self.process(pid);
-        // The main thread was born with its process; nothing can fork it again.
+        // The main thread starts with its process; nothing forks it again.
         if tid == pid.main_thread() {
             return;
         }

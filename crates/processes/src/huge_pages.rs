@@ -1,20 +1,17 @@
-//! Program text that was moved to huge pages keeps its file.
+//! Attributes text on huge pages to its file.
 //!
-//! Some programs copy their own text into anonymous huge pages when they start,
-//! for fewer TLB misses. The addresses stay what they were, but the mapping is
-//! now `//anon` (or `/memfd:...`, where the copy has a descriptor), and every sample in the hottest code would be unknown. Two
-//! shapes of it can be told for certain enough from the mappings alone:
+//! Some programs copy their text into anonymous huge pages at startup, for fewer TLB misses. The
+//! mapping becomes `//anon` (or `/memfd:...`, with a descriptor), and samples in the hottest code
+//! would be unknown. Two patterns identify such text reliably:
 //!
 //! - *on top*: an executable mapping of anonymous memory or a memfd, aligned to 2 MiB at both ends,
-//!   put inside an executable mapping of a file;
-//! - *between*: such a mapping that lies, without a gap, between two executable
-//!   mappings of one file whose offsets leave room for exactly it. This is what
-//!   `/proc/PID/maps` shows afterwards.
+//!   inside an executable mapping of a file;
+//! - *between*: such a mapping, without gaps, between two executable mappings of one file whose
+//!   offsets leave exactly this room. `/proc/PID/maps` shows this afterwards.
 //!
-//! In both the bytes are the file's at the same offsets. Code made at run time
-//! could be mistaken for it only where it is placed, so aligned, inside a library
-//! that was unloaded. Huge pages at the very start or end of a text are not
-//! recognised: nothing there says how much of the file they hold.
+//! The bytes equal the file's at the same offsets. JIT code matches only if it is placed, with this
+//! alignment, inside an unloaded library. Huge pages at the start or end of a text are not
+//! detected, because their file offsets are unknown.
 
 use crate::image::{ImageKind, ImageTable};
 use crate::mapping::Mapping;
@@ -40,7 +37,7 @@ fn is_file_text(images: &ImageTable, mapping: &Mapping) -> bool {
         )
 }
 
-/// Returns true if `new` is the text of a file moved to huge pages *on top* of it.
+/// Returns true if `new` is text moved to huge pages *on top* of its file.
 pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new: &Mapping) -> bool {
     is_huge_text(images, new)
         && arena
@@ -48,8 +45,7 @@ pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new:
             .is_some_and(|old| old.end >= new.end && is_file_text(images, &old))
 }
 
-/// Returns the huge pages *between* `new` and an earlier mapping of the same file, as the mapping
-/// of the file that they stand for.
+/// Returns the file mapping for huge pages *between* `new` and an earlier mapping of the file.
 pub(crate) fn moved_text_before(
     arena: &Arena,
     root: Root,
@@ -122,7 +118,7 @@ mod tests {
         let mut b = ProcessMapBuilder::new();
         map(&mut b, "/app", M2, 4 * M2, 0x1000);
         map(&mut b, "/memfd:text (deleted)", 2 * M2, 3 * M2, 0);
-        // Code of a JIT compiler's is not on top of a file, or not aligned.
+        // JIT code is not on top of a file, or not aligned.
         map(&mut b, "/memfd:jit (deleted)", 8 * M2, 9 * M2, 0);
         map(
             &mut b,

@@ -1,10 +1,8 @@
-//! The process map model: who ran, under which name, with which mappings, when.
+//! Process map model: processes, thread names and mappings at each time of a recording.
 //!
-//! A profile is a list of addresses, and an address means nothing without the
-//! process it was seen in and the moment. This crate turns the *sideband* (the
-//! records that describe processes: MMAP, COMM, FORK, EXIT) into a read-only
-//! [`Timeline`] which answers (pid, time, address) -> (image, offset), and
-//! (pid, tid, time) -> name.
+//! Addresses are meaningless without their process and time. This crate converts the *sideband*
+//! (records that describe processes: MMAP, COMM, FORK, EXIT) into a read-only [`Timeline`]. It maps
+//! (pid, time, address) to (image, offset), and (pid, tid, time) to a name.
 //!
 //! ```text
 //!   sideband, in time order                  samples, in any order, on all cores
@@ -17,58 +15,56 @@
 //!     handle(&ProcessEvent) --> mappings, threads
 //! ```
 //!
-//! Both are fed by [`ProcessEvent`](rprof_records::ProcessEvent)s, in which records have
-//! been given their meaning already. The builder has plain typed verbs as well
-//! ([`handle_mmap`](ProcessMapBuilder::handle_mmap) and so on), for `/proc/PID/maps` and for
-//! what a test makes up. No files are read here, no ELF, and no system is called.
+//! | type | purpose |
+//! |---|---|
+//! | [`ProcessMapBuilder`] | builds a timeline from records |
+//! | [`Timeline`] | resolves addresses and names at any time |
+//! | [`LiveMap`] | the present only, for recorders |
+//! | [`Image`], [`Mapping`] | a file or other backing object, and an address range backed by it |
 //!
-//! # How it is kept
+//! The input is a sequence of [`ProcessEvent`](rprof_records::ProcessEvent)s. Without records, call
+//! [`handle_mmap`](ProcessMapBuilder::handle_mmap) and similar methods, for `/proc/PID/maps` or in
+//! tests. The crate reads no files, parses no ELF, and makes no system calls.
 //!
-//! An [address space](SpaceId) is one set of mappings with a history; a process
-//! has one from its birth, and another from each exec on. At any moment its
-//! mappings are disjoint: a new one cuts away what it overlaps, and the parts of
-//! older mappings outside it live on, with their offsets adjusted. The kernel
-//! reports no `munmap`, so an address once covered stays covered, and much rests
-//! on that.
+//! # Data structure
 //!
-//! All spaces share one store of balanced search trees with structural sharing.
-//! A mapping that covers nothing older carries its own begin time and is added in
-//! place; one that replaces something makes a new version of the tree, sharing
-//! all but a path with the one before; a fork shares the whole tree with the
-//! parent. For `n` mappings in a space with `v` replacements:
+//! An [address space](SpaceId) is a set of mappings with a history. A process starts with one, and
+//! gets another one with each exec. Current mappings are disjoint: a new one replaces what it
+//! overlaps, and the rest of older mappings remains with adjusted offsets. The kernel reports no
+//! `munmap`, so a covered address stays covered. Much of the design relies on that.
+//!
+//! All spaces share one store of balanced search trees with structural sharing. A mapping at free
+//! addresses is added in place, with its start time. A replacement creates a new version of the
+//! tree, which shares all but one path with the previous version. A fork shares the parent's whole
+//! tree. For `n` mappings in a space with `v` replacements:
 //!
 //! | operation | time | new memory |
 //! |---|---|---|
-//! | mapping added where nothing was | O(log n) | one node (48 bytes) |
-//! | mapping replacing others, however many | O(log n) | O(log n) nodes |
-//! | late mapping | 64 O(log n) at most | 64 nodes at most, or paths after a fork |
+//! | add a mapping at free addresses | O(log n) | one node (48 bytes) |
+//! | replace any number of mappings | O(log n) | O(log n) nodes |
+//! | add a late mapping | at most 64 O(log n) | at most 64 nodes, or paths after a fork |
 //! | fork, exec, exit, comm | O(1) | O(1) |
 //! | [`Timeline::resolve`] | O(log p + log v + log n), p processes | none |
 //!
-//! These are worst cases, not averages: the trees are height-balanced and no
-//! lookup hashes, so input made to hurt gains nothing. Chains of forks have no
-//! depth.
+//! These are worst cases: trees are height-balanced and lookups do not hash, so hostile input gains
+//! nothing. A chain of forks adds no depth.
 //!
 //! # Late records
 //!
-//! Records are to be fed in time order, equal times in the order in which they
-//! happened; a later one with an equal time wins. Real streams break this now
-//! and then, and hostile ones as they please. The rules, which are the same on
-//! every run:
+//! Feed records in time order, and records of equal times in their true order: the last one wins.
+//! Real streams sometimes violate this order, and hostile ones arbitrarily. The rules are
+//! deterministic:
 //!
-//! - A **mapping** stamped earlier than the last mapping (or fork) of its address
-//!   space does not replace anything: it fills what no mapping covered yet, since
-//!   in true order the others would have replaced it. It holds from its own time,
-//!   or from the last replacement or fork of that space if that was later.
-//! - A late **fork** takes effect at the last mapping time of the parent. If the
-//!   *child* already has a mapping that is later than the fork, then the child is
-//!   known, and the fork adds only who its parent is.
-//! - A late **exec** renames, but keeps the mappings: losing those of the new
-//!   program would be worse than keeping those of the old one underneath.
-//! - **Names** are sorted by time at the end, so lateness does no harm.
+//! - A late **mapping**, older than its space's last mapping (or fork), replaces nothing: it fills
+//!   free addresses, because in true order the others would have replaced it. It is valid from its
+//!   own time, or from the space's last replacement or fork if that is later.
+//! - A late **fork** takes effect at the parent's last mapping time. If the *child* has a later
+//!   mapping than the fork, the fork only sets its parent.
+//! - A late **exec** sets the name but keeps the mappings. Losing the new program's mappings would
+//!   be worse than keeping stale ones underneath.
+//! - **Names** are sorted by time at the end.
 //!
-//! A process that no fork announced (it ran before the recording did) exists from
-//! time 0. No record makes any function here panic.
+//! A process without a fork record exists from time 0. No record makes any function here panic.
 
 mod builder;
 mod huge_pages;

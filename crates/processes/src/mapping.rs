@@ -1,27 +1,26 @@
-//! A range of addresses backed by an image.
+//! An address range backed by an image.
 
 use crate::ids::{ImageId, Time};
 
-/// A range of addresses backed by an image, from a time on.
+/// An address range backed by an image, from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address (AVMA).
     pub start: u64,
-    /// First address after it.
+    /// First address after the mapping.
     pub end: u64,
-    /// Offset in the image of `start`, in bytes (`pgoff` of the record). For a
-    /// part that another mapping left over, adjusted to that part's start.
+    /// Image offset of `start` in bytes (the record's `pgoff`). Adjusted after partial replacement.
     pub file_offset: u64,
     /// Image that backs it.
     pub image: ImageId,
-    /// True if it was mapped with `PROT_EXEC`.
+    /// True for `PROT_EXEC`.
     pub executable: bool,
-    /// Time of the record that made it, in nanoseconds.
+    /// Time of the record, in nanoseconds.
     pub since: Time,
 }
 
 impl Mapping {
-    /// Returns the part from `address` on, if any is left.
+    /// Returns the part from `address` on, unless it is empty.
     pub(crate) fn from(self, address: u64) -> Option<Self> {
         (address < self.end).then(|| Self {
             start: address,
@@ -30,30 +29,28 @@ impl Mapping {
         })
     }
 
-    /// Returns the offset in the image of an address. Wraps where a record's `pgoff` is
-    /// absurd, as no answer is better than another there.
+    /// Returns an address's offset in the image. Wraps for absurd `pgoff`s.
     pub(crate) fn offset_of(&self, address: u64) -> u64 {
         self.file_offset
             .wrapping_add(address.wrapping_sub(self.start))
     }
 }
 
-/// Image and offset that an address was resolved to.
+/// Image and offset of a resolved address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Image in which the address lies.
+    /// Image that contains the address.
     pub image: ImageId,
-    /// Offset in the image, in bytes from the start of the file: `address -
-    /// mapping.start + mapping.file_offset`. For the kernel's own text, perf
-    /// records a `pgoff` equal to the start, so that this is the address again.
+    /// Offset in the image's file, in bytes: `address - mapping.start + mapping.file_offset`. For
+    /// kernel text perf records `pgoff` equal to the start, so this is the address itself.
     pub offset_in_file: u64,
-    /// First address of the mapping (or of what is left of it).
+    /// First address of the mapping, or of its rest.
     pub mapping_start: u64,
-    /// First address after it.
+    /// First address after the mapping.
     pub mapping_end: u64,
-    /// True if it was mapped with `PROT_EXEC`.
+    /// True for `PROT_EXEC`.
     pub executable: bool,
-    /// Time from which the mapping holds.
+    /// Start time of the mapping.
     pub since: Time,
 }
 

@@ -1,26 +1,26 @@
-//! State of a thread at a moment, with the time for which it holds.
+//! State of a thread at a moment, and its period of validity.
 
 use crate::ids::{CommId, MapState, SpaceId, Time};
 
-/// State of a sample's thread: mappings and name, with the time for which they hold. See
+/// Mappings and name of a thread, with their period of validity: see
 /// [`Timeline::moment`](crate::Timeline::moment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The address space of the process; `None` before it was born.
+    /// Address space of the process; `None` before its start.
     pub space: Option<SpaceId>,
-    /// The mappings in force there.
+    /// State of its mappings.
     pub user: Option<MapState>,
-    /// The kernel's mappings in force.
+    /// State of the kernel's mappings.
     pub kernel: MapState,
-    /// The thread's name.
+    /// Name of the thread.
     pub comm: Option<CommId>,
-    /// Time from which all of it holds.
+    /// First time of validity.
     pub since: Time,
-    /// The last time at which it holds.
+    /// Last time of validity.
     pub last: Time,
 }
 
-/// The times between which a search of sorted times finds the same.
+/// Period in which searches of sorted times have the same results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) since: Time,
@@ -33,10 +33,10 @@ impl Span {
         last: Time::MAX,
     };
 
-    /// Notes that what was found began at `since`, and that another follows at `next`.
+    /// Narrows the period to a result from `since` until before `next`.
     pub(crate) fn narrow(&mut self, since: Option<Time>, next: Option<Time>) {
         self.since = self.since.max(since.unwrap_or(0));
-        // Nothing that follows can be at 0: it would have been found itself.
+        // `next` cannot be 0: the search would have found it.
         self.last = self
             .last
             .min(next.map_or(Time::MAX, |t| t.saturating_sub(1)));

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::CommId;
 
-/// Each distinct name once. Hashing is the randomly keyed one of the standard
-/// library, since names are chosen by whoever was recorded.
+/// Interned names. They are untrusted, so hashing uses random keys.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     names: Vec<Box<[u8]>>,

@@ -1,34 +1,33 @@
-//! Processes and threads: when each lived and what it was called.
+//! Lifetimes and names of processes and threads.
 
 use std::collections::HashMap;
 
 use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
 use crate::moment::Span;
 
-/// One life of a process id, as far as it was seen.
+/// A lifetime of a process id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Process id. The same id used again is another `Process`.
+    /// Process id. A reused id is another `Process`.
     pub pid: Pid,
-    /// Parent process, if a record named it.
+    /// Parent process, if recorded.
     pub parent: Option<Pid>,
-    /// When it was forked; 0 if it was there before.
+    /// Fork time; 0 if the process existed before the recording.
     pub start: Time,
-    /// When the last of its known threads ended, if all did.
+    /// End time of the last known thread, if all have ended.
     pub exit: Option<Time>,
-    /// The first name of its main thread: that of its parent, if it was forked.
+    /// First name of the main thread: the parent's after a fork.
     pub first_comm: Option<CommId>,
-    /// The last name of its main thread: that of the program, after an exec.
+    /// Last name of the main thread: the program's after an exec.
     pub last_comm: Option<CommId>,
-    /// Address spaces, each with the time from which it holds. Never empty, never falling.
+    /// Address spaces with ascending start times. Never empty.
     pub(crate) spaces: Vec<(Time, SpaceId)>,
-    /// Threads that have not ended.
     live_threads: u32,
 }
 
 impl Process {
-    /// Returns the address spaces in order, each with the time from which it holds.
-    /// One from birth, and one from each exec on.
+    /// Returns the address spaces with start times, in order: one from the start, and one from each
+    /// exec.
     pub fn spaces(&self) -> &[(Time, SpaceId)] {
         &self.spaces
     }
@@ -38,27 +37,26 @@ impl Process {
     }
 }
 
-/// One life of a thread id within a [`Process`].
+/// A lifetime of a thread id in a [`Process`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The process it belongs to.
+    /// Process of the thread.
     pub pid: Pid,
     /// Thread id.
     pub tid: Tid,
-    /// When it began; if that was not recorded, when its process did.
+    /// Start time, or else the process's.
     pub start: Time,
-    /// When it ended, if that was recorded.
+    /// End time, if recorded.
     pub exit: Option<Time>,
-    /// Index of its process.
     pub(crate) process: u32,
-    /// By time, once finished.
+    /// Sorted by time once finished.
     names: Vec<(Time, CommId)>,
-    /// The one with the latest time, of equals the last that was fed.
+    /// Latest name; of equal times, the last one fed.
     latest_name: Option<(Time, CommId)>,
 }
 
 impl Thread {
-    /// Returns the names in order, each with the time from which it holds.
+    /// Returns names with start times, in order.
     pub fn names(&self) -> &[(Time, CommId)] {
         &self.names
     }
@@ -71,7 +69,7 @@ impl Thread {
 }
 
 impl Thread {
-    /// Returns the name at a time, and narrows `span` to the time for which it holds.
+    /// Returns the name at a time. Narrows `span` to its validity.
     pub(crate) fn steady_comm(&self, time: Time, span: &mut Span) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
         let found = n.checked_sub(1).map(|n| self.names[n]);
@@ -81,14 +79,13 @@ impl Thread {
     }
 }
 
-/// All processes and threads, while they are being built.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTable {
     pub(crate) processes: Vec<Process>,
     pub(crate) threads: Vec<Thread>,
-    /// The process that an id stands for now.
+    /// Current process of each pid.
     latest: HashMap<Pid, u32>,
-    /// The thread that an id stands for now, in each process.
+    /// Current thread of each tid, by process.
     latest_thread: HashMap<(u32, Tid), u32>,
 }
 
@@ -97,7 +94,7 @@ impl ProcessTable {
         self.latest.get(&pid).copied()
     }
 
-    /// Starts a process with its main thread, in place of any that had the id.
+    /// Starts a process with its main thread, in place of an earlier one.
     pub(crate) fn start(
         &mut self,
         pid: Pid,
@@ -126,7 +123,7 @@ impl ProcessTable {
         let thread = self.threads.len() as u32;
         let mut start = time.max(owner.start);
         if let Some(old) = self.latest_thread.insert((process, tid), thread) {
-            // The id is used again, so the thread that had it is gone.
+            // The id is reused: the earlier thread has ended.
             let old = &mut self.threads[old as usize];
             start = start.max(old.start);
             match old.exit {
@@ -151,7 +148,7 @@ impl ProcessTable {
         thread
     }
 
-    /// The thread with that id, which began with its process if it is new.
+    /// Returns the thread with this id, created at its process's start if necessary.
     pub(crate) fn thread(&mut self, process: u32, tid: Tid) -> u32 {
         if let Some(&thread) = self.latest_thread.get(&(process, tid)) {
             return thread;
@@ -168,7 +165,7 @@ impl ProcessTable {
         }
     }
 
-    /// The name that a child of that thread has at first.
+    /// Returns the name inherited by a thread's children.
     pub(crate) fn inherited_comm(&self, process: u32, tid: Tid) -> Option<CommId> {
         let main = self.processes[process as usize].pid.main_thread();
         [tid, main].iter().find_map(|&tid| {
@@ -192,7 +189,7 @@ impl ProcessTable {
         }
     }
 
-    /// Sorts names, and tells each process how it was called.
+    /// Sorts names, and sets each process's first and last one.
     pub(crate) fn finish(&mut self) {
         for thread in &mut self.threads {
             thread.names.sort_by_key(|&(since, _)| since);

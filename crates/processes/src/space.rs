@@ -1,4 +1,4 @@
-//! Address spaces: the history of one set of mappings.
+//! Address spaces: histories of mappings.
 
 use crate::ids::{MapState, SpaceId, Time};
 use crate::mapping::Mapping;
@@ -6,18 +6,18 @@ use crate::moment::Span;
 use crate::tree::{Arena, NIL, Root};
 use crate::view::MapView;
 
-/// A tree, and the time from which it tells the truth.
+/// A tree and the start of its validity.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     time: Time,
     root: Root,
 }
 
-/// Number of pieces and gaps that a late mapping is compared with, so that a flood of
-/// them cannot cost time squared. Honest ones meet two or three.
+/// Maximum number of pieces and gaps that a late mapping visits, so that floods do not take
+/// quadratic time. Normal ones visit two or three.
 const LATE_STEPS: usize = 64;
 
-/// One address space, while it is being built.
+/// An address space under construction.
 ///
 /// ```text
 ///   address
@@ -36,26 +36,25 @@ const LATE_STEPS: usize = 64;
 ///              its version
 /// ```
 ///
-/// Within a version pieces are only added, each with its begin time; what would
-/// change an existing piece makes the next version. Nothing is ever unmapped, so
-/// what a version covers all later ones cover.
+/// A version only gains pieces, with start times. A change to an existing piece creates the next
+/// version. Nothing is unmapped, so later versions cover all addresses of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Space {
     versions: Vec<Version>,
-    /// When each change took effect; in feed order until finished.
+    /// Effective times of changes; sorted once finished.
     changes: Vec<Time>,
-    /// Nodes from here on are this space's latest version's alone.
+    /// First node owned by the latest version.
     mark: u32,
-    /// Time of the latest mapping or fork. What is earlier is late.
+    /// Time of the latest mapping or fork. Earlier records are late.
     clock: Time,
-    /// A late mapping begins no earlier than this: the last replacement or fork.
+    /// Earliest start of a late mapping: the last replacement or fork.
     floor: Time,
-    /// For a forked space, what it had at birth.
+    /// Initial state of a forked space.
     origin: Option<MapState>,
 }
 
 impl Space {
-    /// An empty space, as for a process not seen before or after an exec.
+    /// Creates an empty space, for a new process or after an exec.
     pub(crate) fn new(time: Time, arena: &Arena) -> Self {
         Self {
             versions: vec![Version { time, root: NIL }],
@@ -67,7 +66,7 @@ impl Space {
         }
     }
 
-    /// A copy for a child. Both sides share all nodes, and neither owns any.
+    /// Creates a child's copy. Both share all nodes, and own none.
     pub(crate) fn fork(&mut self, id: SpaceId, time: Time, arena: &Arena) -> Self {
         let time = time.max(self.clock);
         self.mark = arena.len();
@@ -98,7 +97,7 @@ impl Space {
         self.versions.last().map_or(NIL, |version| version.root)
     }
 
-    /// Maps `mapping` at its `since`. Returns whether that changed anything.
+    /// Maps `mapping` at its `since`. Returns true for a change.
     pub(crate) fn map(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
         if mapping.start >= mapping.end {
             return false;
@@ -113,8 +112,7 @@ impl Space {
             self.floor = time;
             let old = arena.find(root, mapping.start);
             if old.is_some_and(|old| (Mapping { since: time, ..old }) == *mapping) {
-                // The same again. Seen from recorders that list a process's
-                // maps once for each of its threads.
+                // Duplicate, seen from recorders that list a process's maps per thread.
                 return false;
             }
             if self.versions.last().is_none_or(|last| last.time < time) {
@@ -127,7 +125,7 @@ impl Space {
         true
     }
 
-    /// Fills what is free. What is free now was free at all times.
+    /// Fills addresses that are free, and were so at all times.
     fn map_late(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
         let since = mapping.since.max(self.floor);
         let mut at = mapping.start;
@@ -167,14 +165,14 @@ impl Space {
         }
     }
 
-    /// Puts the history in order. No more mappings after this.
+    /// Sorts the history. No mappings may follow.
     pub(crate) fn finish(&mut self) {
         self.changes.sort_unstable();
         self.changes.shrink_to_fit();
         self.versions.shrink_to_fit();
     }
 
-    // From here on: questions to a finished space.
+    // Queries of a finished space.
 
     pub(crate) fn versions(&self) -> usize {
         self.versions.len()
@@ -188,7 +186,7 @@ impl Space {
         self.state_after(id, self.epoch(time) as usize)
     }
 
-    /// Returns the state at a time, and narrows `span` to the time for which it holds.
+    /// Returns the state at a time. Narrows `span` to its validity.
     pub(crate) fn steady_state(&self, id: SpaceId, time: Time, span: &mut Span) -> MapState {
         let n = self.changes.partition_point(|&change| change <= time);
         let before = n.checked_sub(1).map(|n| self.changes[n]);
@@ -207,10 +205,10 @@ impl Space {
         }
     }
 
-    /// Returns the number of versions that had begun.
+    /// Returns the number of versions started.
     fn begun(&self, time: Time) -> usize {
         match &self.versions[..] {
-            // Nothing was ever replaced, as in most processes.
+            // Nothing was replaced, as in most processes.
             [only] => usize::from(only.time <= time),
             all => all.partition_point(|version| version.time <= time),
         }

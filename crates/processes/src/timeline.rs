@@ -1,4 +1,4 @@
-//! The timeline: read-only answers, from any thread.
+//! Read-only timeline for all threads.
 
 use crate::ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 use crate::image::Image;
@@ -9,10 +9,10 @@ use crate::space::Space;
 use crate::tree::Arena;
 use crate::view::MapView;
 
-/// The finished process map: processes, names and mappings, with the times at which they hold. Immutable.
+/// Finished process map: processes, names and mappings with times. Immutable.
 ///
-/// Made by [`ProcessMapBuilder::finish`](crate::ProcessMapBuilder::finish). All
-/// lookups name the time of their sample, so they need no order among them.
+/// Created by [`ProcessMapBuilder::finish`](crate::ProcessMapBuilder::finish). Lookups need no
+/// order.
 #[derive(Debug)]
 pub struct Timeline {
     arena: Arena,
@@ -23,8 +23,7 @@ pub struct Timeline {
     threads: Box<[Thread]>,
     /// (pid, start, index in `processes`), ascending.
     by_pid: Box<[(Pid, Time, u32)]>,
-    /// (pid, since, address space), ascending: what every sample is looked up in,
-    /// so flat rather than by way of its process.
+    /// (pid, since, address space), ascending. A flat copy, because every sample searches it.
     spaces_by_pid: Box<[(Pid, Time, SpaceId)]>,
     /// (index of process, tid, start, index in `threads`), ascending.
     by_tid: Box<[(u32, Tid, Time, u32)]>,
@@ -35,21 +34,21 @@ pub struct Timeline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Nodes of mapping trees, of 48 bytes each.
+    /// Nodes of mapping trees, 48 bytes each.
     pub nodes: usize,
-    /// Address spaces, the kernel's included.
+    /// Address spaces, including the kernel's.
     pub spaces: usize,
-    /// Versions of trees, over all address spaces.
+    /// Versions of trees.
     pub versions: usize,
     /// Distinct images.
     pub images: usize,
     /// Distinct thread names.
     pub names: usize,
-    /// Processes; an id used twice counts twice.
+    /// Processes. A reused id counts again.
     pub processes: usize,
-    /// Threads; each process has at least one.
+    /// Threads. Each process has at least one.
     pub threads: usize,
-    /// Records refused because 32-bit numbers ran out: 0 in any real recording.
+    /// Records dropped for lack of 32-bit ids: 0 in any real recording.
     pub dropped: u64,
 }
 
@@ -70,8 +69,7 @@ impl Timeline {
             .map(|(index, process)| (process.pid, process.start, index))
             .collect();
         by_pid.sort_unstable();
-        // Spaces of one pid are numbered in the order in which they began, so this
-        // puts the later of two that began at one time last.
+        // Spaces of a pid are numbered by start, so the later of two equal times comes last.
         let mut spaces_by_pid: Box<[_]> = processes
             .iter()
             .flat_map(|process| process.spaces.iter().map(|&(t, id)| (process.pid, t, id)))
@@ -96,27 +94,26 @@ impl Timeline {
         }
     }
 
-    /// Returns the image at a user address of a process.
+    /// Resolves a process's user address.
     ///
-    /// Strict: a mapping holds from its own time on, and not before. `None` if
-    /// nothing was known to be there, or the process was not yet born. A process
-    /// that has ended still resolves, until its id is used again.
+    /// A mapping is valid only from its own time. `None` without mapping, or before the process's
+    /// start. An ended process resolves until its pid is reused.
     pub fn resolve(&self, pid: Pid, time: Time, address: u64) -> Option<Resolved> {
         self.resolve_in(self.space(pid, time)?, time, address)
     }
 
-    /// Returns the image at a kernel address.
+    /// Resolves a kernel address.
     pub fn resolve_kernel(&self, time: Time, address: u64) -> Option<Resolved> {
         self.resolve_in(SpaceId::KERNEL, time, address)
     }
 
-    /// Returns the image at an address of an address space.
+    /// Resolves an address in a space.
     pub fn resolve_in(&self, space: SpaceId, time: Time, address: u64) -> Option<Resolved> {
         self.view(space, time).resolve(address)
     }
 
-    /// Returns the mappings of an address space at a time: for resolving many addresses,
-    /// or listing. Empty for a time before it began.
+    /// Returns a space's mappings at a time, for listings or many addresses. Empty before its
+    /// start.
     pub fn view(&self, space: SpaceId, time: Time) -> MapView<'_> {
         match self.spaces.get(space.0 as usize) {
             Some(space) => space.view(&self.arena, time),
@@ -124,7 +121,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the address space of a process at a time; `None` before it was born.
+    /// Returns a process's address space at a time; `None` before its start.
     pub fn space(&self, pid: Pid, time: Time) -> Option<SpaceId> {
         let n = self
             .spaces_by_pid
@@ -133,18 +130,16 @@ impl Timeline {
         (found == pid).then_some(space)
     }
 
-    /// Returns the number of changes that an address space had seen by a time, those of its
-    /// ancestors before a fork not counted. While it is the same, so is every
-    /// answer in that space.
+    /// Returns the number of a space's changes by a time, without inherited ones. Equal epochs
+    /// resolve alike.
     pub fn epoch(&self, space: SpaceId, time: Time) -> u32 {
         self.spaces
             .get(space.0 as usize)
             .map_or(0, |space| space.epoch(time))
     }
 
-    /// A key for the mappings in force in an address space at a time, no earlier
-    /// than the space. Better than (space, epoch) in that forked processes which
-    /// have mapped nothing of their own share it with their parent.
+    /// Returns a cache key for a space's mappings at a time, not before its start. Unlike (space,
+    /// epoch), a forked process without own mappings shares it with its parent.
     pub fn state(&self, space: SpaceId, time: Time) -> MapState {
         match self.spaces.get(space.0 as usize) {
             Some(found) => found.state(space, time),
@@ -152,23 +147,21 @@ impl Timeline {
         }
     }
 
-    /// The name of a thread at a time. Falls back to the name of its process's
-    /// main thread, if the thread or its name was never recorded; `None` before
-    /// the first name.
+    /// Returns a thread's name at a time, or else its process's main thread's. `None` before the
+    /// first name.
     pub fn comm(&self, pid: Pid, tid: Tid, time: Time) -> Option<&[u8]> {
         self.comm_name(self.comm_id(pid, tid, time)?)
     }
 
-    /// Like [`comm`](Self::comm), interned: equal names have equal ids.
+    /// Acts like [`comm`](Self::comm), with interned names: equal names have equal ids.
     pub fn comm_id(&self, pid: Pid, tid: Tid, time: Time) -> Option<CommId> {
         let process = self.process_index(pid, time)?;
         let name = |tid| self.thread_in(process, tid, time)?.comm(time);
         name(tid).or_else(|| name(pid.main_thread()))
     }
 
-    /// All of [`space`](Self::space), [`state`](Self::state) and
-    /// [`comm_id`](Self::comm_id) at once, and how long the answers stay the same:
-    /// most samples of a thread lie in one such span.
+    /// Combines [`space`](Self::space), [`state`](Self::state) and [`comm_id`](Self::comm_id) with
+    /// their period of validity, shared by most samples of a thread.
     pub fn moment(&self, pid: Pid, tid: Tid, time: Time) -> Moment {
         let mut span = Span::ALWAYS;
         let space = self.steady_space(pid, time, &mut span);
@@ -225,22 +218,22 @@ impl Timeline {
         name(tid).or_else(|| name(pid.main_thread()))
     }
 
-    /// Returns the bytes of a name, of no certain encoding.
+    /// Returns a name's bytes, without encoding.
     pub fn comm_name(&self, comm: CommId) -> Option<&[u8]> {
         self.names.get(comm.0 as usize).map(|name| &**name)
     }
 
-    /// Returns the process that had an id at a time.
+    /// Returns a process at a time.
     pub fn process(&self, pid: Pid, time: Time) -> Option<&Process> {
         self.processes.get(self.process_index(pid, time)? as usize)
     }
 
-    /// Returns the thread that had an id at a time, if it was recorded.
+    /// Returns a thread at a time, if recorded.
     pub fn thread(&self, pid: Pid, tid: Tid, time: Time) -> Option<&Thread> {
         self.thread_in(self.process_index(pid, time)?, tid, time)
     }
 
-    /// Returns all images, in the order in which they were first seen.
+    /// Returns all images, in order of appearance.
     pub fn images(&self) -> &[Image] {
         &self.images
     }
@@ -250,17 +243,17 @@ impl Timeline {
         self.images.get(id.0 as usize)
     }
 
-    /// Returns all processes, in the order in which they were first seen.
+    /// Returns all processes, in order of appearance.
     pub fn processes(&self) -> &[Process] {
         &self.processes
     }
 
-    /// Returns all threads, in the order in which they were first seen.
+    /// Returns all threads, in order of appearance.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// Returns the size, in counts.
+    /// Returns the size.
     pub fn stats(&self) -> Stats {
         Stats {
             nodes: self.arena.len() as usize,

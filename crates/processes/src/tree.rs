@@ -1,26 +1,22 @@
-//! The store of mappings: height-balanced search trees that share structure.
+//! Store of mappings: height-balanced search trees with structural sharing.
 //!
-//! All trees of all address spaces live in one [`Arena`] and are named by the
-//! index of their root. The pieces in a tree are disjoint and ordered by start.
-//! A tree is changed under a *mark*: nodes from the mark on belong to that
-//! tree alone and are changed in place, older ones may be seen by others (an
-//! earlier version, a forked process) and are copied first. So taking a snapshot
-//! is to move the mark to the end of the arena.
+//! All trees live in one [`Arena`]; a root's index identifies its tree. Pieces are disjoint and
+//! sorted by start. A change has a *mark*: nodes from the mark on belong to this tree and change in
+//! place. Older nodes may be shared (by an earlier version or a fork) and are copied first. So a
+//! snapshot only moves the mark to the end.
 //!
-//! Balance is AVL, built on `join` as in Blelloch, Ferizovic and Sun, "Just Join
-//! for Parallel Ordered Sets" (2016): everything else is a split and a join.
-//! Height is at most 1.44 log2(n), so the recursion is shallow: 46 at 2^32 nodes.
+//! The AVL trees are based on `join` (Blelloch, Ferizovic and Sun, "Just Join for Parallel Ordered
+//! Sets", 2016): other operations are splits and joins. The height is at most 1.44 log2(n), so
+//! recursion is shallow: 46 at 2^32 nodes.
 
 use crate::ids::{ImageId, Time};
 use crate::mapping::Mapping;
 
-/// Index of a node. [`NIL`] is the empty tree.
 pub(crate) type Root = u32;
 
-/// The empty tree.
 pub(crate) const NIL: Root = u32::MAX;
 
-/// The part of a node that a search touches on its way down, four to a cache line.
+/// Part of a node that searches read on the way down, four per cache line.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     start: u64,
@@ -28,7 +24,7 @@ struct Key {
     right: Root,
 }
 
-/// The rest of a piece, touched once it is found.
+/// Rest of a piece, read once found.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     end: u64,
@@ -39,7 +35,6 @@ struct Piece {
     height: u8,
 }
 
-/// All nodes of all trees.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     keys: Vec<Key>,
@@ -47,7 +42,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Nodes so far; also the mark for a tree that is all shared.
+    /// Number of nodes, and mark of a fully shared tree.
     pub(crate) fn len(&self) -> u32 {
         self.keys.len() as u32
     }
@@ -57,13 +52,13 @@ impl Arena {
         self.pieces.shrink_to_fit();
     }
 
-    /// The piece that covers an address, whatever time it begins at.
+    /// Returns the piece at an address, for any start time.
     pub(crate) fn find(&self, root: Root, address: u64) -> Option<Mapping> {
         let mut node = root;
         let mut last = NIL;
         while node != NIL {
-            // Selected, not branched on: which way to go is a coin toss, and
-            // guessing wrong costs more than the rest of the step.
+            // Avoids a branch: the direction is unpredictable, and a misprediction costs more than
+            // the step.
             let key = self.keys[node as usize];
             let right = key.start <= address;
             last = std::hint::select_unpredictable(right, node, last);
@@ -75,7 +70,7 @@ impl Arena {
         Some(self.mapping(last))
     }
 
-    /// The lowest start above an address.
+    /// Returns the lowest start above an address.
     pub(crate) fn next_start(&self, root: Root, address: u64) -> Option<u64> {
         let mut node = root;
         let mut next = None;
@@ -91,7 +86,7 @@ impl Arena {
         next
     }
 
-    /// Returns true if any piece has an address in `start..end`, which is not empty.
+    /// Returns true if a piece overlaps the non-empty `start..end`.
     pub(crate) fn overlaps(&self, root: Root, start: u64, end: u64) -> bool {
         self.find(root, start).is_some() || self.next_start(root, start).is_some_and(|s| s < end)
     }
@@ -109,16 +104,15 @@ impl Arena {
         }
     }
 
-    /// Left and right subtree.
     pub(crate) fn children(&self, node: Root) -> (Root, Root) {
         let key = &self.keys[node as usize];
         (key.left, key.right)
     }
 
-    /// Puts a mapping in, cutting away what it overlaps. Returns the new root.
+    /// Inserts a mapping, and cuts overlapped ones. Returns the new root.
     ///
-    /// Adds at most a constant times the height of the tree to the arena, however
-    /// many pieces are cut away, and a single node if none is and all are owned.
+    /// Adds at most a constant times the height in nodes, for any number of replaced pieces.
+    /// Without overlap, adds one node to a fully owned tree.
     pub(crate) fn insert(&mut self, root: Root, mark: u32, mapping: &Mapping) -> Root {
         let mut edit = Edit { arena: self, mark };
         let (mut left, rest) = edit.split(root, mapping.start);
@@ -167,7 +161,7 @@ impl Arena {
     }
 }
 
-/// Changes to one tree, whose own nodes are those from `mark` on.
+/// Change of a tree that owns the nodes from `mark` on.
 struct Edit<'a> {
     arena: &'a mut Arena,
     mark: u32,
@@ -182,7 +176,6 @@ impl Edit<'_> {
         self.arena.children(node)
     }
 
-    /// A new node without children.
     fn add(&mut self, mapping: &Mapping) -> Root {
         let node = self.arena.len();
         self.arena.keys.push(Key {
@@ -201,7 +194,7 @@ impl Edit<'_> {
         node
     }
 
-    /// The node with other children; a copy of it if others may see it.
+    /// Sets a node's children, in a copy if it may be shared.
     fn link(&mut self, node: Root, left: Root, right: Root) -> Root {
         let own = if node >= self.mark {
             node
@@ -237,7 +230,7 @@ impl Edit<'_> {
         self.link(pivot, outer, lower)
     }
 
-    /// All of `left`, then `node`, then all of `right`.
+    /// Joins `left`, `node` and `right`, in order.
     fn join(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (hl, hr) = (self.height(left), self.height(right));
         if hl > hr + 1 {
@@ -249,7 +242,7 @@ impl Edit<'_> {
         }
     }
 
-    /// `join` where `left` is the higher by more than one.
+    /// `join` for a `left` higher by more than one.
     fn join_right(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (ll, lr) = self.children(left);
         if self.height(lr) <= self.height(right) + 1 {
@@ -270,7 +263,7 @@ impl Edit<'_> {
         }
     }
 
-    /// `join` where `right` is the higher by more than one.
+    /// `join` for a `right` higher by more than one.
     fn join_left(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (rl, rr) = self.children(right);
         if self.height(rl) <= self.height(left) + 1 {
@@ -291,7 +284,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Pieces that start below `at`, and the others.
+    /// Splits into pieces that start below `at`, and others.
     fn split(&mut self, root: Root, at: u64) -> (Root, Root) {
         if root == NIL {
             return (NIL, NIL);
@@ -306,7 +299,6 @@ impl Edit<'_> {
         }
     }
 
-    /// All but the last piece, and its node; `None` for the empty tree.
     fn split_last(&mut self, root: Root) -> Option<(Root, Root)> {
         if root == NIL {
             return None;
@@ -334,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Checks order, disjointness and balance; returns the pieces.
+    /// Checks order, disjointness and balance. Returns pieces.
     fn check(arena: &Arena, root: Root) -> Vec<(u64, u64)> {
         fn walk(arena: &Arena, root: Root, out: &mut Vec<(u64, u64)>) -> u8 {
             if root == NIL {
@@ -374,13 +366,13 @@ mod tests {
             check(&arena, inside),
             [(0, 10), (20, 22), (22, 25), (25, 30), (40, 50)]
         );
-        // The right part keeps pointing at the same bytes of the file.
+        // The right part still refers to the same bytes.
         assert_eq!(arena.find(inside, 27).map(|m| m.file_offset), Some(205));
         let across = arena.insert(root, arena.len(), &piece(5, 45));
         assert_eq!(check(&arena, across), [(0, 5), (5, 45), (45, 50)]);
         let all = arena.insert(root, arena.len(), &piece(0, 100));
         assert_eq!(check(&arena, all), [(0, 100)]);
-        // The first version was shared by all of these, and is as it was.
+        // The shared first version is unchanged.
         assert_eq!(check(&arena, root), [(0, 10), (20, 30), (40, 50)]);
     }
 
@@ -389,7 +381,7 @@ mod tests {
         let mut arena = Arena::default();
         let mut root = NIL;
         for i in 0..2_000u64 {
-            // A permutation of 0..2000, in part ascending and in part not.
+            // A permutation of 0..2000, partly ascending.
             let at = if i < 1_000 { i } else { 2_999 - i };
             root = arena.insert(root, 0, &piece(at * 4, at * 4 + 3));
         }

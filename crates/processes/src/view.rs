@@ -1,13 +1,12 @@
-//! The mappings of one address space at one moment.
+//! Mappings of an address space at a moment.
 
 use crate::ids::Time;
 use crate::mapping::{Mapping, Resolved};
 use crate::tree::{Arena, NIL, Root};
 
-/// The mappings of one address space at one moment; cheap to make and to copy.
+/// Mappings of an address space at a moment; cheap to create and copy.
 ///
-/// Resolve a whole callchain through one view: the process, its address space
-/// and the version in force are then looked up once.
+/// Resolve a callchain through one view, to look up process, space and version only once.
 #[derive(Clone, Copy, Debug)]
 pub struct MapView<'a> {
     arena: &'a Arena,
@@ -20,7 +19,7 @@ impl<'a> MapView<'a> {
         Self { arena, root, time }
     }
 
-    /// Returns the image at an address. A mapping holds at its own begin time already.
+    /// Resolves an address. Mappings are valid from their start times on.
     pub fn resolve(&self, address: u64) -> Option<Resolved> {
         self.mapping_at(address)
             .map(|mapping| Resolved::new(&mapping, address))
@@ -33,7 +32,7 @@ impl<'a> MapView<'a> {
             .filter(|mapping| mapping.since <= self.time)
     }
 
-    /// Returns all mappings, by ascending address. They are disjoint.
+    /// Returns all mappings, disjoint and sorted by address.
     pub fn mappings(&self) -> impl Iterator<Item = Mapping> + use<'a> {
         let Self { arena, root, time } = *self;
         let mut above = Vec::new();

@@ -1,4 +1,4 @@
-//! Samples by the addresses at which they were in some functions: what a listing of code is weighed by.
+//! Sample weights by address in selected functions, for annotated listings.
 
 use rustc_hash::FxHashMap;
 
@@ -6,13 +6,13 @@ use crate::frame::{Frame, FrameId};
 use crate::model::Profile;
 use crate::top::WeighBy;
 
-/// Samples of one event that agree in the addresses at which they were in the wanted functions.
+/// Samples of one event with equal addresses in the selected functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressHit {
-    /// [Lookup addresses](crate::FrameAddress::lookup_address) in the functions, ascending, each once. That of a caller lies in
-    /// the call instruction.
+    /// Sorted, distinct [lookup addresses](crate::FrameAddress::lookup_address) in the selected
+    /// functions.
     pub addresses: Box<[u64]>,
-    /// Address at which the sample was taken, where that is in the functions.
+    /// Sampled address, if it lies in the selected functions.
     pub leaf: Option<u64>,
     /// Sum of the weights.
     pub weight: u64,
@@ -20,13 +20,13 @@ pub struct AddressHit {
     pub samples: u64,
 }
 
-/// Addresses of a hit, and that of its leaf.
+/// Addresses and leaf address of a hit.
 type Place = (Box<[u64]>, Option<u64>);
 
-/// Sums up the samples of an event in frames that `is_wanted` accepts, by address. A call that was inlined has the address
-/// of the function that it was inlined into. A profile without addresses has none.
+/// Sums an event's samples by their addresses in frames that `is_wanted` accepts.
 ///
-/// The answer is in order of addresses.
+/// Inlined calls have the address of their enclosing function. The result is sorted by address, and
+/// empty without addresses in the profile.
 pub fn address_hits(
     profile: &Profile,
     event: usize,
@@ -77,8 +77,8 @@ pub fn address_hits(
     hits
 }
 
-/// Iterates over the frames at the address where a stack was sampled, innermost first: the calls inlined there, and the
-/// function that they were inlined into.
+/// Iterates over the frames at a stack's leaf address: inlined calls, innermost first, then their
+/// enclosing function.
 pub fn innermost(profile: &Profile, stack: crate::StackId) -> impl Iterator<Item = FrameId> + '_ {
     let mut is_over = false;
     profile.frames(stack).rev().take_while(move |id| {

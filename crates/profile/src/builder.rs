@@ -1,4 +1,4 @@
-//! [`ProfileBuilder`]: makes profiles of samples from any source.
+//! [`ProfileBuilder`]: builds profiles.
 
 use std::hash::Hash;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use crate::streams::{SampleStreams, StreamedSample};
 use crate::unit::WeightUnit;
 use crate::waits::is_of_waits;
 
-/// Makes a [`Profile`] of samples, wherever they come from.
+/// Builds a [`Profile`] from samples of any source.
 ///
-/// Names, functions, threads and stacks are interned: the same one has the same id. Samples are
-/// summed up by event, thread and stack, so memory is linear in these; asked
-/// [for columns](Self::columns), they are kept one by one as well.
+/// Names, functions, threads and stacks are interned: equal values share an id. Samples are summed
+/// by event, thread and stack, so memory is linear in these. Single samples are stored only with
+/// [columns](Self::columns) or [streams](Self::streams).
 ///
 /// # Examples
 ///
@@ -61,22 +61,21 @@ pub struct ProfileBuilder {
     frames: Option<Values<Frame>>,
     stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
     aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
-    /// Samples one by one, where they are kept.
     samples: Option<Vec<Sample>>,
-    /// True if they are kept as streams, and not as columns.
+    /// Selects streams instead of columns.
     as_streams: bool,
     has_callchains: Option<bool>,
-    /// The event whose samples are waits, if there is one.
+    /// Index of the off-CPU event.
     waits: Option<usize>,
     text_bytes: TextBytes,
 }
 
-/// Bytes of the names and paths that were interned.
+/// Size of interned names and paths.
 #[derive(Clone, Copy, Debug, Default)]
 struct TextBytes(u64);
 
 impl TextBytes {
-    /// Interns a value with a text of `len` bytes, and counts the text if the value is new.
+    /// Interns a value, and counts the `len` bytes of its text if it is new.
     fn interned<T: Eq + Hash>(&mut self, values: &mut Values<T>, value: T, len: usize) -> u32 {
         let before = values.as_slice().len();
         let id = values.intern(value);
@@ -87,7 +86,7 @@ impl TextBytes {
     }
 }
 
-/// Interned tables that replace those of a builder, for callers that intern on many threads.
+/// Tables that replace a builder's own, for interning on several threads.
 #[derive(Debug, Default)]
 pub struct SymbolTables {
     /// Functions, by id.
@@ -96,22 +95,22 @@ pub struct SymbolTables {
     pub objects: Vec<Object>,
     /// Source files, by id.
     pub files: Vec<Box<str>>,
-    /// Frames, by id; `None` where a frame is a function.
+    /// Frames, by id. `None` if frames are functions.
     pub frames: Option<Vec<Frame>>,
-    /// True if inlined calls are told apart by [`ProfileBuilder::inlined_frame_number`]. Only without
-    /// `frames`.
+    /// True if frame ids encode inlining: see [`ProfileBuilder::inlined_frame_number`]. Requires
+    /// that `frames` is `None`.
     pub tells_inlined: bool,
-    /// Lists of frames, root first: see [`ProfileBuilder::push_stack`].
+    /// Frame lists, root first: see [`ProfileBuilder::push_stack`].
     pub lists: Lists<u32>,
 }
 
 impl ProfileBuilder {
-    /// Begins a profile whose frames are functions.
+    /// Starts a profile with functions as frames.
     pub fn new() -> ProfileBuilder {
         ProfileBuilder::default()
     }
 
-    /// Begins a profile whose frames keep address, line and inline depth.
+    /// Starts a profile with addresses, lines and inline depths.
     pub fn with_addresses() -> ProfileBuilder {
         ProfileBuilder {
             frames: Some(Values::default()),
@@ -119,34 +118,33 @@ impl ProfileBuilder {
         }
     }
 
-    /// Begins a profile whose frames are functions, each told apart by whether it was inlined there:
-    /// see [`Frame::inline_depth`].
+    /// Starts a profile with functions, inlined or not, as frames: see [`Frame::inline_depth`].
     pub fn with_inlined() -> ProfileBuilder {
         let mut builder = ProfileBuilder::default();
         builder.profile.tells_inlined = true;
         builder
     }
 
-    /// Returns the number of a frame of a function in a profile that tells inlined calls apart.
+    /// Returns a function's frame number if the profile distinguishes inlined calls.
     pub fn inlined_frame_number(function: FunctionId, is_inlined: bool) -> u32 {
         function.0 << 1 | u32::from(is_inlined)
     }
 
-    /// Sets the path of the file that the samples come from.
+    /// Sets the path of the input file.
     #[must_use]
     pub fn source(mut self, path: impl Into<PathBuf>) -> ProfileBuilder {
         self.profile.source = path.into();
         self
     }
 
-    /// Marks the profile as one of folded text: see [`Profile::is_folded`].
+    /// Marks the input as folded text: see [`Profile::is_folded`].
     #[must_use]
     pub fn folded(mut self) -> ProfileBuilder {
         self.profile.is_folded = true;
         self
     }
 
-    /// Keeps samples one by one as well: see [`Profile::samples`].
+    /// Stores single samples in columns: see [`Profile::samples`].
     #[must_use]
     pub fn columns(mut self, keep: bool) -> ProfileBuilder {
         self.samples = keep.then(Vec::new);
@@ -154,7 +152,7 @@ impl ProfileBuilder {
         self
     }
 
-    /// Keeps samples one by one as streams: see [`Profile::streams`].
+    /// Stores single samples in streams: see [`Profile::streams`].
     #[must_use]
     pub fn streams(mut self, keep: bool) -> ProfileBuilder {
         self.samples = keep.then(Vec::new);
@@ -162,7 +160,7 @@ impl ProfileBuilder {
         self
     }
 
-    /// Adds an event, and returns its index in [`Profile::events`].
+    /// Adds an event. Returns its index in [`Profile::events`].
     pub fn add_event(&mut self, name: &str, unit: WeightUnit) -> usize {
         if is_of_waits(name) {
             self.waits.get_or_insert(self.profile.events.len());
@@ -175,14 +173,14 @@ impl ProfileBuilder {
         self.profile.events.len() - 1
     }
 
-    /// Adds lost records to an event, by its index.
+    /// Adds lost records to the event at an index.
     pub fn add_lost(&mut self, event: usize, lost: u64) {
         if let Some(event) = self.profile.events.get_mut(event) {
             event.lost = event.lost.saturating_add(lost);
         }
     }
 
-    /// Returns the id of an object of user space without a build-id.
+    /// Interns a user-space object without build-id.
     pub fn intern_object(&mut self, name: &str) -> ObjectId {
         self.add_object(Object {
             name: name.into(),
@@ -192,34 +190,34 @@ impl ProfileBuilder {
         })
     }
 
-    /// Returns the id of an object.
+    /// Interns an object.
     pub fn add_object(&mut self, object: Object) -> ObjectId {
         let len = object.name.len();
         ObjectId(self.text_bytes.interned(&mut self.objects, object, len))
     }
 
-    /// Returns an object that was added.
+    /// Returns an interned object.
     ///
     /// # Panics
-    /// If it was not.
+    /// If the id is unknown.
     pub fn object(&self, id: ObjectId) -> &Object {
         self.objects.get(id.0)
     }
 
-    /// Returns a function that was added.
+    /// Returns an interned function.
     ///
     /// # Panics
-    /// If it was not.
+    /// If the id is unknown.
     pub fn function(&self, id: FunctionId) -> &Function {
         self.functions.get(id.0)
     }
 
-    /// Returns a frame that was interned in a profile [with addresses](Self::with_addresses).
+    /// Returns an interned frame, only [with addresses](Self::with_addresses).
     pub fn frame(&self, id: FrameId) -> Option<&Frame> {
         self.frames.as_ref()?.as_slice().get(id.0 as usize)
     }
 
-    /// Returns the id of a function of an object, or of its part that has no name.
+    /// Interns a function, or an object's unnamed code (`Err`).
     pub fn intern_function(&mut self, name: Result<&str, Reason>, object: ObjectId) -> FunctionId {
         self.add_function(Function {
             name: name.map(Into::into),
@@ -230,21 +228,20 @@ impl ProfileBuilder {
         })
     }
 
-    /// Returns the id of a function.
+    /// Interns a function with all its fields.
     pub fn add_function(&mut self, function: Function) -> FunctionId {
         let len = function.name.as_ref().map_or(0, |name| name.len());
         FunctionId(self.text_bytes.interned(&mut self.functions, function, len))
     }
 
-    /// Returns the id of a source file.
+    /// Interns a source file.
     pub fn intern_file(&mut self, path: &str) -> FileId {
         let text = &mut self.text_bytes;
         FileId(text.interned(&mut self.files, path.into(), path.len()))
     }
 
-    /// Returns the id of a frame. Without [addresses](Self::with_addresses) that is the id of its
-    /// function, [with whether it was inlined](Self::with_inlined) where asked for, and all else of it
-    /// is dropped.
+    /// Interns a frame. Without [addresses](Self::with_addresses), the id only encodes the function
+    /// and [optionally](Self::with_inlined) inlining.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         let inlined = self.profile.tells_inlined;
         match &mut self.frames {
@@ -257,7 +254,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Returns the id of a name of threads that are not told apart further.
+    /// Interns a thread without ids.
     pub fn intern_thread_name(&mut self, name: &str) -> ThreadId {
         let comm = self.intern_comm(name);
         self.intern_thread(Thread {
@@ -268,18 +265,18 @@ impl ProfileBuilder {
         })
     }
 
-    /// Returns the index of a name in [`Profile::comms`].
+    /// Interns a thread name. Returns its index in [`Profile::comms`].
     pub fn intern_comm(&mut self, name: &str) -> u32 {
         let text = &mut self.text_bytes;
         text.interned(&mut self.comms, name.to_owned(), name.len())
     }
 
-    /// Returns the id of a thread.
+    /// Interns a thread.
     pub fn intern_thread(&mut self, thread: Thread) -> ThreadId {
         ThreadId(self.threads.intern(thread))
     }
 
-    /// Returns the id of a stack, root first.
+    /// Interns a stack, root first.
     pub fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
         let numbers: Vec<u32> = frames.iter().map(|frame| frame.0).collect();
         let (callers, leaf) = numbers.split_at(numbers.len().saturating_sub(1));
@@ -289,15 +286,14 @@ impl ProfileBuilder {
         *(self.stack_ids.entry((outer, inner))).or_insert_with(|| stacks.push(outer, inner))
     }
 
-    /// Returns the number of frames in all lists that stacks are made of, each list counted once.
+    /// Returns the number of frames in all distinct lists.
     pub fn listed_frames(&self) -> usize {
         self.profile.stacks.frame_count()
     }
 
-    /// Returns about how many bytes the profile takes so far, with the tables by which values are found. A table that is full
-    /// doubles, so that each entry counts twice.
+    /// Estimates the profile's memory in bytes, including hash tables. Entries count twice, because
+    /// full tables double.
     pub fn held_bytes(&self) -> u64 {
-        /// Bytes of `count` entries, and of their places in a table by hash.
         fn entries<T>(count: usize) -> u64 {
             (count as u64).saturating_mul(2 * (size_of::<T>() as u64 + 5))
         }
@@ -314,13 +310,13 @@ impl ProfileBuilder {
             entries::<((u32, u32), (u32, u32), StackId)>(self.stack_ids.len()),
             entries::<AggregatedStack>(self.profile.aggregated.len()),
             entries::<((usize, ThreadId, StackId), usize)>(self.aggregated.len()),
-            // In order of time they are copied once more.
+            // Sorting by time copies them once more.
             (self.samples.as_ref()).map_or(0, |all| 2 * entries::<Sample>(all.len())),
         ];
         (tables.into_iter()).fold(self.text_bytes.0, u64::saturating_add)
     }
 
-    /// Multiplies the samples and weights of an event that were added so far.
+    /// Scales the counts and weights of an event.
     pub(crate) fn scale(&mut self, event: usize, by: u64) {
         for entry in &mut self.profile.aggregated {
             if entry.event == event {
@@ -334,7 +330,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Adds one sample.
+    /// Adds a sample.
     pub fn add_sample(&mut self, sample: Sample) {
         let from = match self.waits == Some(sample.event) {
             true => sample.time.saturating_sub(sample.weight),
@@ -348,8 +344,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Adds samples of one event, thread and stack, of which only number and sum are known.
-    /// They are in no column.
+    /// Adds samples without time or CPU. Columns and streams lack them.
     pub fn add_samples(
         &mut self,
         event: usize,
@@ -378,10 +373,8 @@ impl ProfileBuilder {
         }
     }
 
-    /// Replaces all functions, objects, files, frames and lists of frames by tables with ids of
-    /// their own.
-    ///
-    /// Ids that the builder gave before mean nothing afterwards: call it first.
+    /// Replaces the tables of functions, objects, files, frames and lists. Call it first, because
+    /// it invalidates all ids.
     pub fn set_tables(&mut self, tables: SymbolTables) {
         self.functions = tables.functions.into();
         self.objects = tables.objects.into();
@@ -391,17 +384,17 @@ impl ProfileBuilder {
         self.profile.stacks = FrameStacks::with_lists(tables.lists);
     }
 
-    /// Returns the id of a list of frames, root first, each by the number of its [`FrameId`].
+    /// Interns a list of [`FrameId`] numbers, root first.
     pub fn intern_frame_list(&mut self, frames: &[u32]) -> FrameListId {
         self.profile.stacks.intern_list(frames)
     }
 
-    /// Adds a stack of two lists, callers and leaf, without looking for an equal one.
+    /// Adds a stack of callers and leaf frames without checking for duplicates.
     pub fn push_stack(&mut self, outer: FrameListId, inner: FrameListId) -> StackId {
         self.profile.stacks.push(outer, inner)
     }
 
-    /// Sets the sums of all samples, which are known already: events count no further.
+    /// Replaces aggregated stacks and event summaries by computed ones.
     pub fn set_aggregated(&mut self, aggregated: Vec<AggregatedStack>, events: Vec<EventSummary>) {
         self.aggregated.clear();
         self.profile.aggregated = aggregated;
@@ -413,39 +406,40 @@ impl ProfileBuilder {
         self.profile.samples = Some(columns);
     }
 
-    /// Sets the streams, whose entries are those of [`set_aggregated`](Self::set_aggregated): see [`Profile::streams`].
+    /// Sets the streams: see [`Profile::streams`]. Entries refer to
+    /// [`set_aggregated`](Self::set_aggregated).
     pub fn set_streams(&mut self, streams: SampleStreams) {
         self.profile.streams = Some(streams);
     }
 
-    /// Sets the times of the first and the last sample, in nanoseconds.
+    /// Sets the times of the first and last sample, in nanoseconds.
     pub fn set_time(&mut self, time: Option<(u64, u64)>) {
         self.profile.time = time;
     }
 
-    /// Sets the times of the first and the last sample in nanoseconds since 1970: see [`Profile::wall_time`].
+    /// Sets the first and last sample's wall-clock time: see [`Profile::wall_time`].
     pub fn set_wall_time(&mut self, time: Option<(u64, u64)>) {
         self.profile.wall_time = time;
     }
 
-    /// Sets the moments at which samples are missing: see [`Profile::gaps`].
+    /// Sets the times of missing samples: see [`Profile::gaps`].
     pub fn set_gaps(&mut self, mut gaps: Vec<Gap>) {
         gaps.sort_unstable();
         self.profile.gaps = gaps;
     }
 
-    /// Declares whether samples have callchains. Without that, they have if a stack has two frames;
-    /// but so has one address with a call that was inlined there.
+    /// Declares whether samples have callchains. By default, any stack of two frames implies them,
+    /// although one address with an inlined call also has two.
     pub fn set_callchains(&mut self, has_callchains: bool) {
         self.has_callchains = Some(has_callchains);
     }
 
-    /// Declares that callers were left out: see [`Profile::leaves_only`].
+    /// Declares that callers were dropped: see [`Profile::leaves_only`].
     pub fn set_leaves_only(&mut self, leaves_only: bool) {
         self.profile.leaves_only = leaves_only;
     }
 
-    /// Returns the profile, with its frames counted by name and lack of one.
+    /// Returns the profile with counts of named and unnamed frames.
     pub fn finish(self) -> Profile {
         let mut profile = self.into_profile();
         let mut of_function = vec![0u64; profile.functions.len()];
@@ -460,14 +454,14 @@ impl ProfileBuilder {
         profile
     }
 
-    /// Returns the profile with what is known of its quality.
+    /// Returns the profile with this quality.
     pub fn finish_with_quality(self, quality: Quality) -> Profile {
         let mut profile = self.into_profile();
         profile.quality = quality;
         profile
     }
 
-    /// Puts the samples that were added one by one in order of time; those of one time stay in their order.
+    /// Stores single samples, sorted by time (stable).
     fn keep_samples(&mut self) {
         let Some(mut samples) = self.samples.take() else {
             return;

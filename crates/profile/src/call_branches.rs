@@ -1,4 +1,4 @@
-//! [`CallBranches`]: callers or callees of a function as a tree that grows where it is looked at.
+//! [`CallBranches`]: lazy tree of callers or callees.
 
 use std::ops::Range;
 
@@ -10,31 +10,26 @@ use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::top::WeighBy;
 
-/// Tree of what called a function, or of what it called, of which only those nodes are made that are
-/// [asked for](Self::children).
+/// Tree of a function's callers or callees. [`children`](Self::children) creates nodes on demand.
 ///
-/// A whole tree of callers has a node for nearly each frame of each stack, since stacks have their beginnings in common and not their
-/// ends. This one keeps a list of the stacks that contain the function, each by its outermost activation, so that
-/// recursion counts once; a node is a part of that list, and is sorted in place when its children are asked for. Memory
-/// is 16 bytes a stack, and the nodes.
+/// A complete caller tree has a node for nearly each frame of each stack, because stacks share
+/// their roots but not their leaves. This tree lists the stacks that contain the function, each at
+/// the outermost activation, so recursion counts once. A node is a range of that list, partitioned
+/// in place for its children. Memory: 16 bytes per stack, plus the nodes.
 #[derive(Clone, Debug, Default)]
 pub struct CallBranches {
     nodes: Vec<Branch>,
     places: Vec<Place>,
-    /// Children of the tree itself, once asked for.
     first: Option<Range<u32>>,
     growth: Option<Growth>,
     whole: u64,
 }
 
-/// A stack, and a place in it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Index of the entry.
     entry: u32,
-    /// Index of the frame that the tree begins with.
+    /// Index of the tree's first frame in this stack.
     frame: u32,
-    /// Weight of the entry.
     weight: u64,
 }
 
@@ -50,7 +45,7 @@ struct Branch {
 }
 
 impl CallBranches {
-    /// Makes the tree of one function, whose children are its direct callers or callees.
+    /// Creates the tree of a function. Its top-level nodes are direct callers or callees.
     pub fn of_function(
         profile: &Profile,
         entries: &[AggregatedStack],
@@ -65,15 +60,15 @@ impl CallBranches {
         CallBranches::of_places(entries, by, growth, outermost)
     }
 
-    /// Makes the tree of all stacks, from the leaf on (callers) or from the root on (callees): its children are the
-    /// innermost or the outermost functions. For callers, the sum of a leaf is its self weight.
+    /// Creates the tree of all stacks. Its top-level nodes are the leaf (callers) or root functions
+    /// (callees). In a caller tree, a leaf function has its self weight.
     pub fn of_all(
         profile: &Profile,
         entries: &[AggregatedStack],
         by: WeighBy,
         growth: Growth,
     ) -> CallBranches {
-        // One place beyond the first frame, from which the first step leads to it.
+        // Outside the stack: the first step leads to the first frame.
         let beyond = |entry: &AggregatedStack| match growth {
             Growth::Callers => Some(profile.depth(entry.stack) as u32),
             Growth::Callees => Some(u32::MAX),
@@ -105,17 +100,17 @@ impl CallBranches {
         }
     }
 
-    /// Weight of all stacks in the tree: the total of its function.
+    /// Total weight of the tree's stacks.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// Number of nodes made so far.
+    /// Number of nodes created so far.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns whether no node was made so far.
+    /// Returns true without nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -123,32 +118,32 @@ impl CallBranches {
     /// Function of a node.
     ///
     /// # Panics
-    /// If there is no such node, as all methods that take one.
+    /// If the node does not exist, as in all methods.
     pub fn function(&self, node: u32) -> FunctionId {
         self.nodes[node as usize].function
     }
 
-    /// Node that a node is below, `None` for those next to the tree's function.
+    /// Parent of a node; `None` for top-level nodes.
     pub fn parent(&self, node: u32) -> Option<u32> {
         self.nodes[node as usize].parent
     }
 
-    /// Number of nodes above a node.
+    /// Number of ancestors of a node.
     pub fn depth(&self, node: u32) -> u32 {
         self.nodes[node as usize].depth
     }
 
-    /// Weight of the stacks that end at a node.
+    /// Weight of stacks that end at a node.
     pub fn own(&self, node: u32) -> u64 {
         self.nodes[node as usize].own
     }
 
-    /// Weight of the stacks through a node.
+    /// Weight of stacks through a node.
     pub fn total(&self, node: u32) -> u64 {
         self.nodes[node as usize].total
     }
 
-    /// Returns the children made of a node, or of the tree itself; none if they were not [asked for](Self::children) yet.
+    /// Returns a node's children (`None`: top-level nodes) if [created](Self::children).
     pub fn made(&self, node: Option<u32>) -> Option<Range<u32>> {
         match node {
             None => self.first.clone(),
@@ -156,10 +151,10 @@ impl CallBranches {
         }
     }
 
-    /// Returns the nodes right below a node, or next to the tree's function, the heaviest first. They are made now, if they
-    /// are not there yet: in time linear in the stacks through the node.
+    /// Returns a node's children (`None`: top-level nodes), heaviest first. Creates them in time
+    /// linear in the stacks through the node.
     ///
-    /// Profile and entries are those that the tree was made of.
+    /// `profile` and `entries` must be the constructor's.
     pub fn children(
         &mut self,
         profile: &Profile,
@@ -213,7 +208,7 @@ impl CallBranches {
             let by_weight = key(b).1.cmp(&key(a).1);
             by_weight.then_with(|| crate::call_tree::by_name(profile, key(a).0, key(b).0))
         });
-        // Stacks that end here come behind all others.
+        // Stacks that end at this node come last.
         let mut starts = vec![0u32; groups.len() + 1];
         let mut at = 0;
         for number in &order {
@@ -262,7 +257,6 @@ mod tests {
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let object = builder.intern_object("o");
         let thread = builder.intern_thread_name("t");
-        // Ids are the numbers.
         for number in 0..6 {
             builder.intern_function(Ok(&format!("f{number}")), object);
         }
@@ -276,7 +270,6 @@ mod tests {
         builder.finish()
     }
 
-    /// All of a tree as text, made node by node.
     fn text(profile: &Profile, mut tree: CallBranches) -> String {
         let entries = &profile.aggregated;
         let mut pile: Vec<u32> = tree.children(profile, entries, None).rev().collect();

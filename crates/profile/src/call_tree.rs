@@ -1,4 +1,4 @@
-//! [`CallTree`]: what called a function, or what it called, as a tree.
+//! [`CallTree`]: callers or callees of a row's functions.
 
 use std::cmp::Ordering;
 
@@ -9,40 +9,39 @@ use crate::model::Profile;
 use crate::top::{Keys, RowKey, WeighBy, key};
 use crate::trie::{NO_NODE, Trie};
 
-/// Direction in which a tree of calls grows.
+/// Direction of a call tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// From functions at the leaf to their callers: the tree has the self weight of its row.
+    /// From leaf functions to callers. The tree weighs as much as its row's self.
     Callers,
-    /// From the outermost call of a function to what was called below: the tree has the total weight of its row.
+    /// From outermost activations to callees. The tree weighs as much as its row's total.
     Callees,
 }
 
-/// Node of a tree: a chain of calls that samples have in common.
+/// Node of a call tree: a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallNode {
-    /// Function at the end of the chain.
+    /// Last function of the path.
     pub function: FunctionId,
-    /// Weight of the samples with this chain.
+    /// Weight of the samples with this path.
     pub weight: u64,
-    /// Part of it whose stacks end here.
+    /// Weight of the stacks that end here.
     pub own: u64,
-    /// Distance from the row's function; 1 for those next to it.
+    /// Distance from the row's function, from 1.
     pub depth: u32,
-    /// Index behind the last node below this one.
+    /// Index after the last descendant.
     pub end: usize,
 }
 
-/// Tree of the calls above or below the functions of one row, in preorder: each node before those below it, the heaviest
-/// first.
+/// Callers or callees of a row's functions, in preorder; siblings heaviest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTree {
-    /// Nodes, without one for the row itself.
+    /// Nodes, without one for the row.
     pub nodes: Vec<CallNode>,
 }
 
 impl CallTree {
-    /// Makes the trees of some rows of an event, in their order.
+    /// Builds the trees of an event's rows, in the same order.
     ///
     /// # Examples
     /// ```
@@ -78,7 +77,7 @@ impl CallTree {
             .map(|(number, row)| (*row, number))
             .collect();
         let mut tries: Vec<Growing> = rows.iter().map(|_| Growing::default()).collect();
-        // The row whose tree an entry was put into last, so that each counts once, however often it recurs.
+        // Last entry counted by each row, so recursion counts once.
         let mut counted = vec![0usize; rows.len()];
         let entries = profile
             .aggregated
@@ -113,7 +112,7 @@ impl CallTree {
             .collect()
     }
 
-    /// Iterates over the indices of the nodes right below a node, or next to the row for `None`.
+    /// Iterates over a node's children (`None`: top-level nodes), by index.
     pub fn children(&self, node: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         let (first, end) = match node {
             Some(node) => (node + 1, self.nodes[node].end),
@@ -124,11 +123,10 @@ impl CallTree {
     }
 }
 
-/// A tree while it grows.
 #[derive(Default)]
 struct Growing {
     trie: Trie<FunctionId>,
-    /// Weight, and weight of what ends there, of each node.
+    /// Total and self weight of each node.
     weights: Vec<(u64, u64)>,
 }
 
@@ -146,7 +144,7 @@ impl Growing {
         }
     }
 
-    /// Puts the nodes in preorder, siblings by weight and then by name.
+    /// Sorts the nodes in preorder, siblings by weight and name.
     fn into_tree(self, profile: &Profile) -> CallTree {
         let weight = |node: u32| self.weights[node as usize].0;
         let order = self.trie.preorder(|a, b| {
@@ -168,7 +166,7 @@ impl Growing {
     }
 }
 
-/// Compares functions by name, then by object, then by id.
+/// Compares by name, object and id.
 pub(crate) fn by_name(profile: &Profile, a: FunctionId, b: FunctionId) -> Ordering {
     let name = |id: FunctionId| {
         let function = profile.function(id);
@@ -257,7 +255,8 @@ mod tests {
     }
 
     proptest! {
-        /// Weights below a node are those of its samples; those of a row are its self or its total.
+        /// Nodes weigh as much as their children and self. Top-level nodes weigh at most the row's
+        /// self or total.
         #[test]
         fn weights_add_up(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..6), 1u64..9), 1..20)) {
             let profile = profile(&stacks);

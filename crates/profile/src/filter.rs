@@ -1,11 +1,11 @@
-//! Filter of samples, by thread, event, time, and leaf.
+//! Sample filter by thread, event, time and function.
 
 use crate::pattern::matches_bytes;
 
-/// Conditions that a sample has to meet to count. An empty list accepts everything.
+/// Conditions on samples. A sample must meet all; an empty list accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Names of threads: [patterns](crate::pattern).
+    /// Thread names, as [patterns](crate::pattern).
     pub comms: Vec<String>,
     /// Process ids.
     pub pids: Vec<i32>,
@@ -13,24 +13,21 @@ pub struct Filter {
     pub tids: Vec<i32>,
     /// CPU numbers.
     pub cpus: Vec<u32>,
-    /// Names of events, with or without modifiers.
+    /// Event names, with or without modifiers.
     pub events: Vec<String>,
-    /// First and last time, in nanoseconds of the recording's clock.
+    /// First and last time, inclusive, in nanoseconds of the recording's clock.
     pub time: Option<(u64, u64)>,
-    /// [Patterns of objects](crate::pattern::matches_object), one of which the leaf must lie in.
+    /// Leaf objects, as [patterns](crate::pattern::matches_object).
     pub objects: Vec<String>,
-    /// [Patterns](crate::pattern) of functions, one of which the leaf must be, or a call that was
-    /// inlined there.
+    /// Leaf functions or calls inlined there, as [patterns](crate::pattern).
     pub symbols: Vec<String>,
-    /// [Patterns](crate::pattern) of functions, one of which must be anywhere in the stack, inlined
-    /// calls among them.
+    /// Functions anywhere in the stack, as [patterns](crate::pattern).
     pub focus: Vec<String>,
-    /// [Patterns](crate::reasons::is_reason) of what is waited for, one of which a wait must be for. Time on CPUs counts by
-    /// the word `running`.
+    /// Wait reasons, as [patterns](crate::reasons::is_reason). `running` selects time on CPU.
     pub reasons: Vec<String>,
 }
 
-/// Origin of a sample: its thread, CPU and time; `None` for fields that were not recorded.
+/// Thread, CPU and time of a sample. `None` if not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// Process id.
@@ -39,15 +36,15 @@ pub struct Origin<'a> {
     pub tid: Option<i32>,
     /// CPU number.
     pub cpu: Option<u32>,
-    /// Nanoseconds of the recording's clock.
+    /// Time, in nanoseconds of the recording's clock.
     pub time: Option<u64>,
     /// Name of the thread.
     pub comm: Option<&'a [u8]>,
 }
 
 impl Filter {
-    /// Returns true if events of this name count: the filter lists the name with the same
-    /// modifiers, or without any.
+    /// Returns true if the filter accepts an event. Listed modifiers must match exactly; a name
+    /// without modifiers matches any.
     ///
     /// ```
     /// use rprof_profile::Filter;
@@ -62,8 +59,7 @@ impl Filter {
         self.events.is_empty() || self.events.iter().any(|e| e == name || e == bare)
     }
 
-    /// Returns true if a sample or another record of this origin counts. A field that is `None`
-    /// matches no list.
+    /// Returns true if the filter accepts a record's origin. `None` matches no list.
     pub fn wants_origin(&self, origin: &Origin<'_>) -> bool {
         fn listed<T: PartialEq>(list: &[T], value: Option<T>) -> bool {
             list.is_empty() || value.is_some_and(|v| list.contains(&v))
@@ -79,13 +75,12 @@ impl Filter {
                     .is_some_and(|c| self.comms.iter().any(|w| matches_bytes(w.as_bytes(), c))))
     }
 
-    /// Returns true if the filter can reject samples by the functions and objects of their stacks.
+    /// Returns true if the filter depends on functions or objects.
     pub fn is_by_stack(&self) -> bool {
         !(self.objects.is_empty() && self.symbols.is_empty() && self.focus.is_empty())
     }
 
-    /// Returns true if the filter can reject samples by their origin, before their stacks are
-    /// known.
+    /// Returns true if the filter depends on a sample's origin.
     pub fn is_by_sample(&self) -> bool {
         !(self.pids.is_empty()
             && self.tids.is_empty()
@@ -95,15 +90,15 @@ impl Filter {
     }
 }
 
-/// Letters that perf takes behind an event's last `:` or `/` (perf-list(1), "Event modifiers").
+/// Modifier letters after an event's last `:` or `/` (perf-list(1), "Event modifiers").
 const MODIFIERS: &str = "ukhpPSGHDIWeb";
 
-/// Cuts off an event's modifiers: `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`.
+/// Removes modifiers: `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`.
 fn without_modifiers(name: &str) -> &str {
     let is_modifiers = |text: &str| !text.is_empty() && text.chars().all(|c| MODIFIERS.contains(c));
     match name.rfind([':', '/']) {
         Some(at) if is_modifiers(&name[at + 1..]) => match name.as_bytes()[at] {
-            // The slash is the end of the event's terms.
+            // The slash ends the event's terms.
             b'/' => &name[..=at],
             _ => &name[..at],
         },

@@ -1,4 +1,4 @@
-//! Profiles of folded stacks, the text that flame graph tools exchange: see [`read`].
+//! Reader of folded stacks, the exchange format of flame graph tools: see [`read`].
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -14,35 +14,35 @@ use crate::pattern::matches_name;
 use crate::quality::Quality;
 use crate::unit::WeightUnit;
 
-/// Most bytes of a line. A longer one is left out, so that memory stays bounded.
+/// Maximum length of a line in bytes. Longer lines are skipped.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Most digits behind the point of a count. Further ones are cut off.
+/// Maximum number of decimal places. Further digits are dropped.
 const MOST_DIGITS: u32 = 6;
 
-/// Reason for which there is no profile of a text.
+/// Error of reading folded stacks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldedError {
-    /// The text could not be read.
+    /// Reading failed.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Nothing in it is a folded stack.
+    /// No line is a folded stack.
     #[error("{} has no folded stack: line {line} {damage}; `FRAME;FRAME COUNT` is wanted", path.display())]
     NoStack {
         /// The file.
         path: PathBuf,
-        /// Number of the first wrong line, from 1.
+        /// First invalid line, from 1.
         line: u64,
-        /// Fault of the line.
+        /// Fault of that line.
         damage: Damage,
     },
-    /// Its names and stacks are too many.
+    /// The input exceeds the memory limit.
     #[error("cannot read {}: {source}", path.display())]
     OverLimit {
         /// The file.
@@ -50,7 +50,7 @@ pub enum FoldedError {
         /// Limit.
         source: OverLimit,
     },
-    /// It has comments and blank lines at most.
+    /// The file has only comments and blank lines.
     #[error("{} has no folded stack: it has no line but blank ones and comments", path.display())]
     Empty {
         /// The file.
@@ -58,25 +58,24 @@ pub enum FoldedError {
     },
 }
 
-/// Reason for which a line is no folded stack.
+/// Reason why a line is not a folded stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// No number stands behind the last space.
+    /// No number follows the last space.
     #[error("has no count behind its last space")]
     NoCount,
-    /// The bytes are no text.
+    /// The line is not UTF-8.
     #[error("is not UTF-8")]
     NotUtf8,
-    /// The line is longer than any stack.
+    /// The line exceeds the length limit.
     #[error("is longer than {} MiB", LONGEST_LINE >> 20)]
     TooLong,
-    /// The sum of all counts leaves 64 bits.
+    /// The sum of all counts overflows 64 bits.
     #[error("has a count that brings the sum beyond 64 bits")]
     TooMany,
 }
 
-/// Number of lines of a kind, and the first of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
     count: u64,
@@ -91,7 +90,7 @@ impl Lines {
         self.count += 1;
     }
 
-    /// Returns the subject of a sentence: `line 3`, or `2 lines (the first is line 3)`.
+    /// Returns a warning's subject: `line 3`, or `2 lines (the first is line 3)`.
     fn subject(self) -> String {
         match self.count {
             1 => format!("line {}", self.first),
@@ -100,24 +99,21 @@ impl Lines {
     }
 }
 
-/// A line that is a folded stack.
 #[derive(Debug, PartialEq)]
 struct FoldedLine<'t> {
     stack: &'t str,
     count: Count,
-    /// A first count, as in differential stacks, was passed over.
+    /// True if the line has two counts, as in differential stacks. The first one is ignored.
     has_two: bool,
 }
 
-/// Number of samples, which may have a fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     whole: u64,
     /// Millionths.
     fraction: u64,
-    /// Digits behind the point that are not zeros at the end, [`MOST_DIGITS`] at most.
+    /// Significant decimal places.
     digits: u32,
-    /// Digits were cut off.
     is_cut: bool,
 }
 
@@ -139,7 +135,7 @@ impl Count {
         })
     }
 
-    /// Returns the number in units of `10^-digits`; `None` beyond 64 bits.
+    /// Returns the number in units of `10^-digits`; `None` on overflow.
     fn in_units(self, digits: u32) -> Option<u64> {
         let fraction = self.fraction / 10u64.pow(MOST_DIGITS - digits);
         (self.whole.checked_mul(10u64.pow(digits))?).checked_add(fraction)
@@ -147,7 +143,7 @@ impl Count {
 }
 
 impl<'t> FoldedLine<'t> {
-    /// Parses a line as flamegraph.pl and inferno do; `None` for a blank line or a comment.
+    /// Parses a line like flamegraph.pl and inferno; `None` for blank lines and comments.
     fn parse(line: &'t [u8]) -> Option<Result<FoldedLine<'t>, Damage>> {
         let Ok(line) = std::str::from_utf8(line) else {
             return Some(Err(Damage::NotUtf8));
@@ -168,13 +164,13 @@ impl<'t> FoldedLine<'t> {
     }
 }
 
-/// Splits off the count behind the last space or tab.
+/// Splits off the count after the last space or tab.
 fn split_count(line: &str) -> Option<(&str, Count)> {
     let at = memchr::memrchr2(b' ', b'\t', line.as_bytes())?;
     Some((line[..at].trim_end(), Count::parse(&line[at + 1..])?))
 }
 
-/// Returns whether a line of bytes is a folded stack; `None` for a blank line or a comment.
+/// Returns true for a folded stack; `None` for a blank line or a comment.
 ///
 /// ```
 /// use rprof_profile::folded::is_stack;
@@ -187,18 +183,21 @@ pub fn is_stack(line: &[u8]) -> Option<bool> {
     FoldedLine::parse(line).map(|parsed| parsed.is_ok())
 }
 
-/// Reads folded stacks: lines of frames, root first, with `;` between them, then a space or tab and a
-/// count. `source` is used in messages. Of a `filter` the functions count: that of the leaf, and those
-/// anywhere in a stack.
+/// Reads folded stacks: frames separated by `;`, root first, then a space or tab and a count.
 ///
-/// Names are kept as they stand, threads and objects are unknown. Blank lines and comments (`# `)
-/// are skipped. Counts with fractions are kept: all counts are multiplied by the same power of ten. Of two counts, as
-/// differential stacks have them, the last one counts, as in inferno. Warnings tell of both. Lines that are no stack are left
-/// out, and a warning tells their number and the first of them. Of a stack with more than
-/// [`MOST_FRAMES`] frames the callers are left out. Memory is linear in the distinct stacks, and at most [`READING_MEMORY`](crate::limits::READING_MEMORY).
+/// Messages name the `source`. Only the function lists of `filter` apply (leaf and focus). Names
+/// stay as written; threads and objects are unknown.
+///
+/// - Skips blank lines and comments (`# `), and other invalid lines with a warning.
+/// - If a count has a fraction, multiplies all counts by a power of ten, with a warning.
+/// - Of two counts (differential stacks), uses the last one like inferno, with a warning.
+/// - Drops callers beyond [`MOST_FRAMES`] frames.
+///
+/// Memory is linear in the distinct stacks, up to
+/// [`READING_MEMORY`](crate::limits::READING_MEMORY).
 ///
 /// # Errors
-/// [`FoldedError`], where reading fails, no line is right, or memory runs out.
+/// [`FoldedError`], if reading fails, no line is valid, or memory runs out.
 ///
 /// # Examples
 ///
@@ -216,7 +215,7 @@ pub fn read(input: impl BufRead, source: &Path, filter: &Filter) -> Result<Profi
     read_within(input, source, filter, &ReadingBudget::default())
 }
 
-/// [`read`] with another budget of memory, which several inputs may share.
+/// Reads like [`read`], with a memory budget that several inputs may share.
 ///
 /// # Errors
 /// As [`read`].
@@ -297,17 +296,16 @@ pub fn read_within(
     Ok(stacks.finish(warnings))
 }
 
-/// Stacks that were read so far.
 struct Stacks<'f> {
     source: &'f Path,
     filter: &'f Filter,
     builder: ProfileBuilder,
     memory: Reading,
-    /// Cache of names: few names make up many frames.
+    /// Cache by name: few names make up many frames.
     known: FxHashMap<Box<str>, FrameId>,
     frames: Vec<FrameId>,
     lines: u64,
-    /// Digits behind the point that all counts have kept.
+    /// Decimal places of the common unit.
     digits: u32,
     total: u64,
     fractions: Lines,
@@ -337,8 +335,8 @@ impl<'f> Stacks<'f> {
         }
     }
 
-    /// Returns a line's count in the unit of all counts, which becomes a smaller one where a fraction asks for it. `None` if
-    /// the sum leaves 64 bits.
+    /// Converts a count to the common unit, which shrinks for fractions. `None` on overflow of the
+    /// sum.
     fn count(&mut self, count: Count, line: u64) -> Option<u64> {
         if count.digits > 0 {
             self.fractions.add(line);
@@ -346,7 +344,7 @@ impl<'f> Stacks<'f> {
         let more = count.digits.saturating_sub(self.digits);
         let by = 10u64.pow(more);
         let total = self.total.checked_mul(by);
-        // A fraction that makes the sum too large is cut off.
+        // Drops a fraction if the sum would overflow.
         let fits = |total: u64| {
             let count = count.in_units(self.digits + more)?;
             Some((count, total.checked_add(count)?))
@@ -430,7 +428,7 @@ impl<'f> Stacks<'f> {
         }
         self.builder.set_callchains(self.is_deep);
         self.memory.keep(&self.builder);
-        // Of how the stacks were made, and of names that they lack, folded text says nothing.
+        // Folded text has no data about the recording or about unnamed frames.
         self.builder.finish_with_quality(Quality {
             warnings,
             ..Quality::default()
@@ -438,10 +436,10 @@ impl<'f> Stacks<'f> {
     }
 }
 
-/// Size of a cache entry in bytes, without the name.
+/// Size of a cache entry without name, in bytes.
 const KNOWN_BYTES: u64 = 64;
 
-/// Warning of stacks with more than [`MOST_FRAMES`] frames.
+/// Warning about stacks with more than [`MOST_FRAMES`] frames.
 pub fn cut_stacks(count: u64) -> String {
     match count {
         1 => format!("a stack has more than {MOST_FRAMES} frames, and its callers are left out"),
@@ -451,8 +449,8 @@ pub fn cut_stacks(count: u64) -> String {
     }
 }
 
-/// Reads a line without its end. Returns false for one that is too long, of which `line` has the
-/// beginning, and `None` at the end of the text.
+/// Reads a line without its end. Returns `false` if the line is too long and therefore truncated,
+/// and `None` at the end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let (mut any, mut is_whole) = (false, true);
@@ -489,7 +487,6 @@ mod tests {
         read(text, Path::new("x.folded"), &Filter::default())
     }
 
-    /// Counts by stack.
     fn stacks(profile: &Profile) -> BTreeMap<String, u64> {
         let of = |entry: &crate::AggregatedStack| {
             let names = (profile.stack(entry.stack))
@@ -563,7 +560,7 @@ mod tests {
                 [("a;b", 1_000_000), ("a;c", 123_456)],
                 "by 1000000",
             ),
-            // The sum has no room for a fraction.
+            // The sum leaves no room for a fraction.
             (
                 "a;b 18446744073709551610\na;c 1.5\n",
                 [("a;b", u64::MAX - 5), ("a;c", 1)],

@@ -1,4 +1,4 @@
-//! Functions, the objects that they lie in, and frames: activations of a function at an address.
+//! Functions, their objects, and frames.
 
 use rprof_image::Reason;
 use rprof_records::BuildId;
@@ -17,9 +17,8 @@ pub struct ObjectId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Id of a frame: see [`Profile::frame`](crate::Profile::frame).
-///
-/// In a profile without addresses a frame is a function, and has the same id.
+/// Id of a frame: see [`Profile::frame`](crate::Profile::frame). Without addresses, frames are
+/// functions and share their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
@@ -29,79 +28,76 @@ impl From<FunctionId> for FrameId {
     }
 }
 
-/// Object that functions lie in: an ELF file, the kernel, or a region of JIT code.
+/// An ELF file, the kernel, or a JIT region.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
-    /// Path, or a name such as `[kernel.kallsyms]`, as recorded. May hold any
-    /// character: escape it before showing it.
+    /// Recorded path, or a name such as `[kernel.kallsyms]`. May contain any character: escape it
+    /// for display.
     pub name: Box<str>,
-    /// What it is.
+    /// Origin of the code.
     pub kind: ObjectKind,
-    /// Build-id of the recorded file, if the recording has it. Objects of one name are one
-    /// object whose first build-id is kept, unless the profile keeps addresses: those mean
-    /// another place in another build.
+    /// Build-id, if recorded. Profiles without addresses merge objects of one name and keep the
+    /// first build-id. With addresses they stay separate, because addresses differ between builds.
     pub build_id: Option<BuildId>,
-    /// Runtime of the process, for code that a process generated while it ran; `None` for all else, and where the process has
-    /// loaded no runtime that is known.
+    /// Runtime of the process, for JIT code. `None` otherwise, or if unknown.
     pub runtime: Option<Runtime>,
 }
 
-/// What an object is: where its code came from.
+/// Origin of an object's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
-    /// A program or a library, or what is mapped like one.
+    /// Program, library, or a similar region.
     #[default]
     File,
     /// The kernel or one of its modules.
     Kernel,
-    /// Code that a runtime made while it ran, named by its perf map or jitdump.
+    /// JIT code, named by a perf map or jitdump.
     Jit,
-    /// No code: reasons for which threads waited ([`waits`](crate::waits)).
+    /// No code: wait reasons ([`waits`](crate::waits)).
     Waiting,
 }
 
 impl Object {
-    /// Returns the name after its last slash.
+    /// Returns the part of the name after the last slash.
     pub fn base_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 }
 
-/// A function, or the part of an object of which no name is known.
+/// A function, or an object's unnamed code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// The name, demangled; or why there is none. May hold any character: escape
-    /// it before showing it.
+    /// Demangled name, or the reason why there is none. May contain any character: escape it for
+    /// display.
     pub name: Result<Box<str>, Reason>,
-    /// The object that it lies in.
+    /// Object of the function.
     pub object: ObjectId,
-    /// Position in the stacks of a thread, as far as the name implies it.
+    /// Position in stacks, as the name implies.
     pub position: StackPosition,
-    /// A line in it, without the column: only where functions were told apart by line, and the
-    /// line is known.
+    /// A line of the function, without column. `None` unless the profile distinguishes functions by
+    /// line.
     pub line: Option<Line>,
-    /// Reason for which no table of symbols names it, if only unwinding information describes it. `name` is made of the
-    /// object's name and the function's start then: `cc1+0x5a3c10`.
+    /// Reason for the missing symbol, if only unwind information describes the function. Its `name`
+    /// consists of object name and start address: `cc1+0x5a3c10`.
     pub located: Option<Reason>,
 }
 
 impl Function {
-    /// Returns the reason for which it has no name of its own, whether it is located or not.
+    /// Returns the reason for a missing symbol, also of [`located`](Self::located) functions.
     pub fn nameless(&self) -> Option<Reason> {
         self.located.or_else(|| self.name.as_ref().err().copied())
     }
 }
 
-/// Position of a function in the stacks of a thread.
+/// Position of a function in a thread's stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StackPosition {
     /// Anywhere.
     #[default]
     Inner,
-    /// Called by nothing but the C library's start code: `main`, or the function that a
-    /// language's runtime gives a new thread.
+    /// Called only by the C library's start code: `main`, or a runtime's thread start function.
     Entry,
-    /// Outermost: a program's entry, or the C library's start code.
+    /// Outermost: a program's entry point, or the C library's start code.
     Root,
 }
 
@@ -110,30 +106,30 @@ pub enum StackPosition {
 pub struct Line {
     /// The file.
     pub file: FileId,
-    /// The line, from 1; 0 where the compiler made code that belongs to none.
+    /// Line, from 1; 0 for compiler-generated code.
     pub line: u32,
-    /// The column, from 1; 0 where it is unknown.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }
 
-/// Returns true for addresses in the upper half of the address space, where kernels lie (x86-64, arm64 and riscv64: their
-/// `Documentation/arch/*/mm.rst`).
+/// Returns true for the upper half of the address space, which belongs to the kernel (x86-64, arm64
+/// and riscv64: `Documentation/arch/*/mm.rst`).
 pub fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 
-/// Address of a frame: an offset into the object's file, or the address in memory for objects
-/// without a file (the kernel, generated code, unmapped memory).
+/// Address of a frame: an offset in the object's file, or the memory address of code without a file
+/// (kernel, JIT code, unmapped memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameAddress {
-    /// The instruction that was executed, or interrupted.
+    /// The executed or interrupted instruction.
     InstructionPointer(u64),
-    /// The instruction behind a call: the one that the callee returns to.
+    /// The instruction after a call.
     ReturnAddress(u64),
 }
 
 impl FrameAddress {
-    /// Returns the address as it was found.
+    /// Returns the recorded address.
     pub fn address(self) -> u64 {
         match self {
             FrameAddress::InstructionPointer(address) | FrameAddress::ReturnAddress(address) => {
@@ -142,8 +138,8 @@ impl FrameAddress {
         }
     }
 
-    /// Returns the address by which function and line are looked up: one byte before a return
-    /// address, since the call may be the last instruction of its function.
+    /// Returns the address for lookups of symbols and lines. For a return address it is one byte
+    /// less, because the call may end its function.
     pub fn lookup_address(self) -> u64 {
         match self {
             FrameAddress::InstructionPointer(address) => address,
@@ -152,27 +148,25 @@ impl FrameAddress {
     }
 }
 
-/// An activation of a function. An inlined call is a frame of its own, behind that of the
-/// function that it was inlined into.
+/// An activation of a function. An inlined call follows the frame of its enclosing function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function.
     pub function: FunctionId,
-    /// The address; `None` where the profile keeps none.
+    /// Address; `None` if the profile has none.
     pub address: Option<FrameAddress>,
-    /// The line: that of the next inlined call, or for the innermost frame at an address that
-    /// of the address itself. `None` where it is unknown or was not asked for.
+    /// Line of the next inlined call, or of the address for the innermost frame. `None` if unknown
+    /// or not requested.
     pub line: Option<Line>,
-    /// Number of calls inlined into each other at this address, up to this one: 0 for the
-    /// function that lies there. Where the profile keeps no addresses it is 1 for each inlined call,
-    /// if the profile tells these apart, and always 0 if not.
+    /// Inline depth at this address: 0 for the function that contains the address. Without
+    /// addresses, 1 for distinguished inlined calls, and otherwise 0.
     pub inline_depth: u32,
-    /// Line where the function begins; 0 where that is unknown or was not asked for.
+    /// First line; 0 if unknown or not requested.
     pub start_line: u32,
 }
 
 impl Frame {
-    /// Returns the frame of a function without an address.
+    /// Returns a frame without address.
     pub fn of(function: FunctionId) -> Frame {
         Frame {
             function,

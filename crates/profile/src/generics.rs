@@ -1,23 +1,23 @@
-//! Names of functions without their generic arguments.
+//! Function names without generic arguments.
 
 use std::borrow::Cow;
 
-/// Returns the name with `<…>` in place of each list of generic arguments, of C++, Rust and others.
+/// Replaces lists of generic arguments (C++, Rust and others) by `<…>`.
 ///
-/// Brackets of operators (`operator<`, `->`) stay, and so do those of Rust's qualified paths, of
-/// which the inside is the name itself: `<Vec<u8> as Clone>::clone` becomes
-/// `<Vec<…> as Clone>::clone`. A name with brackets that do not pair is returned as it is.
+/// Keeps the brackets of operators (`operator<`, `->`) and of Rust's qualified paths:
+/// `<Vec<u8> as Clone>::clone` becomes `<Vec<…> as Clone>::clone`. Returns names with unbalanced
+/// brackets unchanged.
 pub fn elide_arguments(name: &str) -> Cow<'_, str> {
     split_arguments(name, |_| ())
 }
 
-/// Returns the name as [`elide_arguments`] does, and hands out what stood in each list that is not within another.
+/// Acts like [`elide_arguments`], and passes each outermost list to `list`.
 pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) -> Cow<'n, str> {
     if !name.contains('<') {
         return Cow::Borrowed(name);
     }
     let mut out = String::with_capacity(name.len());
-    // For each open bracket, whether its inside is left out.
+    // Whether the contents of each open bracket are elided.
     let mut open: Vec<bool> = Vec::new();
     let mut rest = name;
     let mut before = None;
@@ -36,7 +36,7 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
         let (token, after) = rest.split_at(taken);
         match token {
             "<" => {
-                // `slice::<impl [T]>::sort`, as Rust has it, is a path as well.
+                // `slice::<impl [T]>::sort` of Rust is also a path.
                 let is_path = after.starts_with("impl ");
                 let is_list = before.is_some_and(|c| is_of_word(c) || matches!(c, ':' | '>'));
                 let is_list = is_list && !is_path;
@@ -48,7 +48,7 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
             }
             ">" => match open.pop() {
                 None => return Cow::Borrowed(name),
-                // Hidden with the list around it.
+                // Elided with the enclosing list.
                 Some(_) if open.last().is_some_and(|hides| *hides) => {}
                 Some(is_list) => {
                     out.push('>');
@@ -69,7 +69,7 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
     }
 }
 
-/// Operators of C++ with brackets in their names, the longest first.
+/// C++ operators with brackets in their names, longest first.
 const OPERATORS: [&str; 10] = [
     "operator<=>",
     "operator<<=",
@@ -83,7 +83,7 @@ const OPERATORS: [&str; 10] = [
     "operator>",
 ];
 
-/// Returns true for characters of identifiers.
+/// Returns true for identifier characters and the end of a closure.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '}')
 }

@@ -1,5 +1,5 @@
-//! Idle threads: those that wait in one place of their program all the while, such as the workers of a pool. Time of
-//! threads has them as its largest part, and they say the least.
+//! Idle threads, such as pool workers, wait at one place nearly all the time. They dominate
+//! wall-clock profiles but carry little information.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,26 +11,27 @@ use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
 
-/// Name of the frame that the waits of idle threads begin and end with.
+/// Root and leaf frame of idle waits.
 pub const IDLE: &str = "[idle]";
 
-/// Least share of the recording that an idle thread waits in one place. Less is a thread that came or went.
+/// Minimum share of the recording that an idle thread waits at one place. A thread with less
+/// started late or exited early.
 const OF_RECORDING: f64 = 0.90;
 
-/// Least share of an idle thread's time, on a CPU and off it, that it waits in one place.
+/// Minimum share of its own time, on and off CPU, that an idle thread waits at one place.
 const OF_THREAD: f64 = 0.98;
 
-/// Threads that a profile shows as idle.
+/// Idle threads of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdleThreads {
     /// Number of threads.
     pub threads: u64,
-    /// Time that they waited, in nanoseconds.
+    /// Idle time, in nanoseconds.
     pub weight: u64,
 }
 
-/// Reasons of waits of which no thread is idle: whoever reads a slow disk all the while has something to do, and where
-/// there is no stack, no place is known.
+/// Reasons of waits that are never idle: reading a slow disk is work, and a wait without a stack
+/// has no place.
 const OF_WORK: &[&str] = &[
     "disk",
     "page-fault",
@@ -39,26 +40,24 @@ const OF_WORK: &[&str] = &[
     "stack-not-taken",
 ];
 
-/// Functions of a program, root first, without the kernel's: one place in which a thread waits.
+/// Waiting place: user-space functions, root first.
 type Place = Box<[FunctionId]>;
 
-/// Time of a thread.
 #[derive(Default)]
 struct ThreadTime {
-    /// By event.
     by_event: FxHashMap<usize, u64>,
-    /// True if it has samples on CPUs that are no time.
+    /// True if the thread has samples without a time unit.
     is_unknown: bool,
 }
 
 impl Profile {
-    /// Makes the waits of idle threads one block: their stacks begin with the frame [`IDLE`], and end with it in place of
-    /// what was waited for. Whatever else the threads did stays as it is.
+    /// Merges idle waits: [`IDLE`] becomes the root of their stacks, and replaces the wait reason
+    /// at the leaf.
     ///
-    /// A thread is idle that waits in one place of its program for 90 % of the recording and 98 % of its own time; where
-    /// samples on CPUs are of no time, one without any. Waits for a disk, a page, a CPU, a lock of the kernel or
-    /// [one of the program](crate::locks::acquires_lock) are not idle, however long. Does nothing unless some thread is not
-    /// idle, nor where threads are not told apart.
+    /// An idle thread waits at one place for 90 % of the recording and 98 % of its own time. If
+    /// on-CPU samples do not measure time, a thread with any is never idle. Waits for a disk, a
+    /// page, a CPU, a kernel lock or [a user-space lock](crate::locks::acquires_lock) are never
+    /// idle. Does nothing if all threads are idle, or without callers or thread ids.
     pub fn fold_idle(&mut self) {
         let (Some(waits), Some((first, last)), false) = (self.waits(), self.time, self.leaves_only)
         else {
@@ -92,7 +91,6 @@ impl Profile {
         self.quality.idle = sum;
     }
 
-    /// Returns the idle threads with the places in which they wait, and the number of other threads.
     fn idle_places(&self, waits: usize, recording: u64) -> (FxHashMap<(i32, i32), Place>, usize) {
         let mut threads: FxHashMap<(i32, i32), ThreadTime> = FxHashMap::default();
         for entry in self.aggregated.iter().filter(|entry| entry.samples > 0) {
@@ -107,13 +105,13 @@ impl Profile {
         }
         let least = |thread: &ThreadTime| {
             let waited = thread.by_event.get(&waits).copied().unwrap_or(0);
-            // Two clocks have sampled the same time.
+            // Two clocks sample the same time: take the maximum.
             let others = thread.by_event.iter().filter(|(event, _)| **event != waits);
             let ran = others.map(|(_, weight)| *weight).max().unwrap_or(0);
             let of_thread = OF_THREAD * (waited.saturating_add(ran)) as f64;
             of_thread.max(OF_RECORDING * recording as f64)
         };
-        // Few threads are left of which stacks are looked at.
+        // Limits the walk of stacks to few threads.
         let candidates: FxHashMap<(i32, i32), f64> = (threads.iter())
             .filter(|(_, thread)| !thread.is_unknown)
             .map(|(key, thread)| (*key, thread, least(thread)))
@@ -145,13 +143,13 @@ impl Profile {
         (idle, others)
     }
 
-    /// Returns the process and the number of a thread, where they are known.
+    /// Returns pid and tid, if recorded.
     fn numbers(&self, thread: ThreadId) -> Option<(i32, i32)> {
         let thread = self.thread(thread);
         thread.pid.zip(thread.tid)
     }
 
-    /// Returns true for a wait that keeps a thread from its work, as its reason or a lock on its stack says.
+    /// Returns true if the wait reason or a lock function shows that the thread has work.
     fn is_of_work(&self, stack: StackId) -> bool {
         let names = self.stack(stack).rev().filter_map(|id| {
             let function = self.function(id);
@@ -178,7 +176,7 @@ impl Profile {
         self.stack(stack).filter(is_of_program).collect()
     }
 
-    /// Adds a stack with a frame at its root and, in place of a reason if it has one and of who ended the wait, at its leaf.
+    /// Adds a stack with `frame` as root, and as leaf instead of reason and waker.
     fn between(&mut self, frame: u32, stack: StackId) -> StackId {
         let is_of_wait =
             |id: &FunctionId| self.object(self.function(*id).object).kind == ObjectKind::Waiting;
@@ -204,13 +202,13 @@ mod tests {
     use crate::waits::WAITS;
     use crate::{ProfileBuilder, Thread};
 
-    /// A program of 10 s: `main` computes; two workers wait for a condition, one of which is woken for a moment, in which it
-    /// waits for a disk; and one that is started late sleeps. `clock` samples CPUs.
+    /// A recording of 10 s: `main` computes, two workers wait for a condition (one briefly wakes up
+    /// and waits for a disk), and a late thread sleeps. `clock` samples CPUs.
     fn profile(clock: &str) -> Profile {
         profile_of(clock, "start;worker;kfutex_wait;kschedule")
     }
 
-    /// Program of 10 s as [`profile`] has it, whose two workers wait in this stack.
+    /// [`profile`] with this wait stack of both workers.
     fn profile_of(clock: &str, waiting: &str) -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let on = builder.add_event(clock, WeightUnit::of_event(clock));

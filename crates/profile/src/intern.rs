@@ -1,15 +1,15 @@
-//! Interning of lists and values under consecutive ids.
+//! Interning under consecutive ids.
 
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Interned lists of `T`. Memory: the items of the distinct lists, and a few words for each list.
+/// Interned lists. Memory: the items of distinct lists, and a few words per list.
 #[derive(Debug)]
 pub struct Lists<T> {
     items: Vec<T>,
-    /// End of each list in `items`; it begins at the end of the one before.
+    /// End of each list in `items`, and start of the next.
     ends: Vec<usize>,
     table: HashTable<u32>,
 }
@@ -34,7 +34,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         &items[start..ends[index]]
     }
 
-    /// Returns the list with an id from [`intern`](Self::intern).
+    /// Returns the list with an [interned](Self::intern) id.
     pub fn get(&self, index: u32) -> &[T] {
         Self::slice(&self.items, &self.ends, index)
     }
@@ -44,7 +44,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         self.ends.len()
     }
 
-    /// Returns the number of items in all distinct lists together.
+    /// Returns the number of items in all distinct lists.
     pub fn item_count(&self) -> usize {
         self.items.len()
     }
@@ -54,7 +54,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         self.ends.is_empty()
     }
 
-    /// Interns a list, and returns its id, with true if it is new.
+    /// Interns a list. Returns its id, and true for a new list.
     pub fn intern(&mut self, list: &[T]) -> (u32, bool) {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(list);
@@ -89,8 +89,8 @@ impl<T> Default for Values<T> {
 }
 
 impl<T: Eq + Hash> From<Vec<T>> for Values<T> {
-    /// Makes a table of values with their indexes as ids. [`find`](Values::find) and
-    /// [`intern`](Values::intern) find none of them: an equal value gets another id.
+    /// Creates a table whose ids are indexes. [`find`](Values::find) and [`intern`](Values::intern)
+    /// ignore these values: an equal value gets another id.
     fn from(values: Vec<T>) -> Self {
         Values {
             values,
@@ -110,12 +110,12 @@ impl<T: Eq + Hash> Values<T> {
         &self.values
     }
 
-    /// Returns the value with an id from [`intern`](Self::intern).
+    /// Returns the value with an [interned](Self::intern) id.
     pub fn get(&self, number: u32) -> &T {
         &self.values[number as usize]
     }
 
-    /// Returns the id of a value, if it was interned.
+    /// Returns a value's id, if interned.
     pub fn find(&self, value: &T) -> Option<u32> {
         let hash = FxBuildHasher.hash_one(value);
         (self.table)
@@ -123,7 +123,7 @@ impl<T: Eq + Hash> Values<T> {
             .copied()
     }
 
-    /// Interns a value, and returns its id.
+    /// Interns a value.
     pub fn intern(&mut self, value: T) -> u32 {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(&value);

@@ -1,44 +1,45 @@
-//! Profile model: the input of all exports, whatever source the samples come from.
+//! Profile model, independent of the sample source. All exports read it.
 //!
-//! A [`Profile`] holds functions with the objects that they lie in, stacks of frames, threads, and
-//! samples, summed up by stack and on request one by one. A [`ProfileBuilder`] makes one;
-//! `rprof-analysis` makes them from recordings.
+//! A [`Profile`] holds functions with their objects, stacks of frames, threads, and samples.
+//! Samples are aggregated by stack; on request, single samples are stored too. A [`ProfileBuilder`]
+//! builds a profile. `rprof-analysis` uses it to convert recordings. This crate parses no
+//! recordings and writes no export formats.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`model`] | [`Profile`], [`EventSummary`] |
 //! | [`builder`] | [`ProfileBuilder`] |
-//! | [`folded`] | [`read`](folded::read): profiles of folded stacks |
-//! | [`limits`] | limits of what is read of other tools' profiles |
-//! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
-//! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
+//! | [`folded`] | [`read`](folded::read): reader of folded stacks |
+//! | [`limits`] | limits for reading profiles of other tools |
+//! | [`frame`] | [`Function`], [`Object`], [`Frame`] (function, address, line, inline depth) |
+//! | [`stacks`] | [`StackId`]: stacks that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
-//! | [`streams`] | [`SampleStreams`]: samples one by one, in a few bytes each |
+//! | [`streams`] | [`SampleStreams`]: single samples, compressed to a few bytes each |
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
-//! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions as trees |
-//! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one tree, weighed again where filters change |
-//! | [`trie`] | [`Trie`](trie::Trie): chains of calls with their beginnings shared |
-//! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): callers or callees of a function, made as they are looked at |
-//! | [`selection`] | [`Selection`](selection::Selection): the samples that fulfil conditions, weighed again |
-//! | [`address_hits`] | samples in chosen functions, by the addresses in them |
+//! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions |
+//! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one reweightable tree |
+//! | [`trie`] | [`Trie`](trie::Trie): prefix tree of call paths |
+//! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): lazy call tree |
+//! | [`selection`] | [`Selection`](selection::Selection): samples that meet conditions |
+//! | [`address_hits`] | weights by address in selected functions |
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
-//! | [`mod@compare`] | [`compare`](compare::compare): two sets of profiles, function by function |
-//! | [`generics`] | names without their generic arguments |
-//! | [`mod@merge`] | [`merge`](merge()): one profile of several |
-//! | [`pattern`] | patterns of names, with `*` and `?` |
-//! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
-//! | [`mod@runtime`] | [`Runtime`]: a runtime that generates code, or keeps stacks of its own |
-//! | [`waits`] | samples of waits: what was waited for, and the time on a CPU and off it as one event |
-//! | [`idle`] | threads that wait in one place all the while, as one block |
-//! | [`reasons`] | [`reason`](reasons::reason): what a thread waited for, by the kernel's functions |
-//! | [`locks`] | functions that acquire locks |
-//! | [`one_name`] | one row for a function that two manglings name |
+//! | [`mod@compare`] | [`compare`](compare::compare): compares two sets of profiles by function |
+//! | [`generics`] | function names without generic arguments |
+//! | [`mod@merge`] | [`merge`](merge()): merges several profiles |
+//! | [`pattern`] | name patterns with `*` and `?` |
+//! | [`quality`] | [`Quality`]: complete stacks, named frames, and reasons for the rest |
+//! | [`mod@runtime`] | [`Runtime`]: runtimes with JIT code or their own stacks |
+//! | [`waits`] | off-CPU samples: wait reasons, and wall-clock time as one event |
+//! | [`idle`] | merges the waits of idle threads |
+//! | [`reasons`] | [`reason`](reasons::reason): derives wait reasons from kernel functions |
+//! | [`locks`] | detects functions that acquire locks |
+//! | [`one_name`] | merges rows of one function with two manglings |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
 //! # Examples
 //!
-//! [`ProfileBuilder`] has a profile built by hand, and its top functions.
+//! [`ProfileBuilder`] shows how to build a profile and list its top functions.
 
 pub mod address_hits;
 pub mod builder;

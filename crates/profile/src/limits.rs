@@ -1,5 +1,5 @@
-//! Limits for reading profiles of other tools. Input is hostile: a few bytes may encode any number of frames, names and
-//! events.
+//! Limits for reading other tools' profiles. Input is hostile: a few bytes may encode any number of
+//! frames, names and events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,21 +8,21 @@ use rprof_image::{MemoryBudget, MemoryLease};
 
 use crate::builder::ProfileBuilder;
 
-/// Maximum depth of a stack. Deeper stacks lose their outermost callers.
+/// Maximum depth of a stack. Deeper stacks lose callers.
 pub const MOST_FRAMES: usize = 4096;
 
-/// Maximum number of events of an input. Samples of further events are dropped: a report shows each event separately, in time
-/// that grows with the whole profile.
+/// Maximum number of events. Samples of further events are dropped, because a report takes time
+/// linear in the whole profile for each event.
 pub const MOST_EVENTS: usize = 1000;
 
-/// Default memory budget for all inputs of a command, in bytes. With the program and its output, the process stays below
-/// 512 MiB.
+/// Default memory budget for a command's inputs, in bytes. It keeps the process below 512 MiB.
 pub const READING_MEMORY: u64 = 320 << 20;
 
-/// Granularity of memory taken from the budget, in bytes.
+/// Granularity of reservations, in bytes.
 const STEP: u64 = 64 << 10;
 
-/// Budget for all inputs of a command: memory for their tables, and work beyond one pass over their bytes. Clones share it.
+/// Budget for a command's inputs: memory for tables, and work beyond one pass over the input.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub struct ReadingBudget {
     memory: MemoryBudget,
@@ -30,7 +30,7 @@ pub struct ReadingBudget {
 }
 
 impl ReadingBudget {
-    /// Creates a budget of this many bytes of memory, and of work in proportion.
+    /// Creates a budget of `memory` bytes, with proportional work.
     pub fn new(memory: u64) -> ReadingBudget {
         ReadingBudget {
             memory: MemoryBudget::new(memory),
@@ -38,17 +38,17 @@ impl ReadingBudget {
         }
     }
 
-    /// Returns the bytes of memory that are taken: of profiles that were read, and are being read.
+    /// Returns the reserved bytes, including finished profiles.
     pub fn memory(&self) -> u64 {
         self.memory.taken()
     }
 
-    /// Returns the most bytes of memory that were taken at a time.
+    /// Returns the peak of reserved bytes.
     pub fn peak(&self) -> u64 {
         self.memory.peak()
     }
 
-    /// Returns the work that was done so far, in bytes that were looked at again.
+    /// Returns the work so far, in bytes of repeated name lookups.
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
     }
@@ -60,17 +60,17 @@ impl Default for ReadingBudget {
     }
 }
 
-/// Memory that a profile takes while it is being read.
+/// Memory reservation for reading a profile.
 #[derive(Debug)]
 pub struct Reading {
-    /// `None` if there is no budget at all.
+    /// `None` if there is no budget.
     lease: Option<MemoryLease>,
     budget: ReadingBudget,
-    /// Bytes beside the profile.
+    /// Bytes outside the profile.
     beside: u64,
 }
 
-/// Limit that an input goes beyond.
+/// Limit that an input exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverLimit {
@@ -80,19 +80,19 @@ pub enum OverLimit {
         /// Bytes of the budget.
         most: u64,
     },
-    /// Few bytes name long texts again and again.
+    /// The input refers to long names too often.
     #[error("it refers to the same long names for more than {} MiB; export less of it, or allow more by --memory", most >> 20)]
     Work {
-        /// Bytes that may be looked at again.
+        /// Limit in bytes.
         most: u64,
     },
 }
 
-/// Bytes of names that an input may have looked at again, for each byte of the budget of memory.
+/// Maximum bytes of repeated names per byte of memory budget.
 const WORK: u64 = 8;
 
 impl Reading {
-    /// Begins, with nothing taken.
+    /// Starts an empty reservation.
     pub fn new(budget: &ReadingBudget) -> Reading {
         Reading {
             lease: budget.memory.take(0),
@@ -101,26 +101,25 @@ impl Reading {
         }
     }
 
-    /// Takes memory for tables beside the profile.
+    /// Reserves memory outside the profile.
     ///
     /// # Errors
-    /// There is none left.
+    /// The memory budget is exhausted.
     pub fn hold(&mut self, bytes: u64) -> Result<(), OverLimit> {
         self.beside = self.beside.saturating_add(bytes);
         self.grow(self.beside)
     }
 
-    /// Returns memory of tables beside the profile.
+    /// Releases memory outside the profile.
     pub fn give_back(&mut self, bytes: u64) {
         self.beside = self.beside.saturating_sub(bytes);
     }
 
-    /// Pays for the work of looking at a name that an input can refer to any number of times.
+    /// Counts the work of a repeated name lookup.
     ///
     /// # Errors
-    /// It was done too many times.
+    /// The work limit is exceeded.
     pub fn pay(&mut self, bytes: usize) -> Result<(), OverLimit> {
-        // The count says nothing of other memory.
         let before = self.budget.work.fetch_add(bytes as u64, Ordering::Relaxed);
         let most = self.budget.memory.most().saturating_mul(WORK);
         match before.saturating_add(bytes as u64) > most {
@@ -129,10 +128,10 @@ impl Reading {
         }
     }
 
-    /// Takes the memory that the profile has grown to.
+    /// Reserves the profile's current size.
     ///
     /// # Errors
-    /// There is none left.
+    /// The memory budget is exhausted.
     pub fn hold_profile(&mut self, builder: &ProfileBuilder) -> Result<(), OverLimit> {
         self.grow(self.beside.saturating_add(builder.held_bytes()))
     }
@@ -147,7 +146,7 @@ impl Reading {
         }
     }
 
-    /// Ends reading: the profile's memory stays taken for as long as the budget lasts.
+    /// Ends reading. The profile's memory stays reserved as long as the budget lives.
     pub fn keep(self, builder: &ProfileBuilder) {
         if let Some(mut lease) = self.lease {
             lease.shrink_to(builder.held_bytes());
@@ -171,7 +170,7 @@ mod tests {
             error.to_string().starts_with("it takes more than 1 MiB"),
             "{error}"
         );
-        // Of what was held, the profile alone stays, which is next to nothing here.
+        // Only the nearly empty profile stays reserved.
         first.keep(&ProfileBuilder::new());
         let rest = budget.memory();
         assert!(rest < 64 << 10, "{rest}");
@@ -186,7 +185,7 @@ mod tests {
         third.hold(300 << 10).unwrap();
         third.give_back(300 << 10);
         third.hold(300 << 10).unwrap();
-        // Work is not given back.
+        // Work does not return to the budget.
         third.pay(8 << 20).unwrap();
         assert_eq!(third.pay(1), Err(OverLimit::Work { most: 8 << 20 }));
     }

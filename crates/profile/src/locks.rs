@@ -1,7 +1,7 @@
-//! [`acquires_lock`]: whether a function is one in which threads wait for a lock that another one holds.
+//! [`acquires_lock`]: detects functions that acquire locks.
 
-/// Functions that acquire locks, as symbol tables have them without leading underscores and paths: of glibc and musl, Rust's
-/// standard library, parking_lot, Abseil, Go's runtime, OpenMP's two runtimes and CPython.
+/// Lock functions of glibc, musl, Rust's standard library, parking_lot, Abseil, Go, two OpenMP
+/// runtimes and CPython, without leading underscores and paths.
 const FUNCTIONS: &[&str] = &[
     "pthread_mutex_lock*",
     "pthread_mutex_timedlock*",
@@ -30,15 +30,14 @@ const FUNCTIONS: &[&str] = &[
     "take_gil",
 ];
 
-/// Functions whose own names say too little, with what stands before: of Go's runtime and HotSpot's monitors.
+/// Lock functions with ambiguous last names: Go's runtime and HotSpot's monitors.
 const QUALIFIED: &[&str] = &[
     "runtime.lock2",
     "ObjectMonitor::enter",
     "ObjectMonitor::EnterI",
 ];
 
-/// Returns true for a function that acquires a lock, by its demangled name: a thread that waits in one waits for another
-/// thread, and not for something to do.
+/// Returns true for a lock function, by demangled name: a thread waiting there has work.
 ///
 /// # Examples
 /// ```
@@ -55,7 +54,7 @@ pub fn acquires_lock(name: &str) -> bool {
         return true;
     }
     let own = whole.rsplit(':').next().unwrap_or(whole);
-    // `runtime.lock2` of Go, and `take_gil.cold` of a compiler.
+    // `runtime.lock2` of Go, `take_gil.cold` of a compiler.
     let parts = own.split('.').map(|part| {
         let part = part.trim_start_matches('_');
         part.strip_prefix("GI_")

@@ -1,4 +1,4 @@
-//! [`merge`]: one profile of several. [`callers_of`]: stacks up to where a function was called.
+//! [`merge`]: merges profiles. [`callers_of`]: truncates stacks at a function.
 
 use rustc_hash::FxHashMap;
 
@@ -11,13 +11,12 @@ use crate::quality::Quality;
 use crate::samples::Thread;
 use crate::stacks::StackId;
 
-/// Merges profiles into one, as if one recording had all their samples.
+/// Merges profiles as if one recording had all their samples.
 ///
-/// Events are one if name and unit agree, functions if name and object do, objects if their names
-/// do. Weights, losses and qualities are summed up; a warning that several have is kept once.
-/// Frames keep their addresses, and whether they are inlined, if those of all profiles do. Single
-/// samples are dropped, since each recording has a clock of its own, and [`Profile::time`] spans
-/// all of them.
+/// Equal events share name and unit, functions name and object, objects name and kind. Weights,
+/// losses and qualities add up. Frames keep addresses or inlining only if all profiles have them.
+/// Single samples are dropped, because each recording has its own clock. [`Profile::time`] spans
+/// all profiles.
 ///
 /// # Examples
 ///
@@ -50,7 +49,7 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
         merging.add(&mut builder, profile, |_| usize::MAX);
         quality.add(&profile.quality);
     }
-    // Nothing can be said of the sum where one of them does not tell.
+    // Unknown if one profile lacks its CPU time.
     let times = profiles.iter().map(|profile| profile.quality.cpu_time);
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
@@ -63,11 +62,10 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
     builder.finish_with_quality(quality)
 }
 
-/// Cuts stacks off where one of some functions was called: what remains are its callers, and with
-/// `keeps_callee` itself as the leaf. The outermost call counts; a stack without one is left out, and one
-/// that begins with the function keeps that alone.
+/// Truncates stacks at the outermost call of the given functions, keeping their callers.
 ///
-/// The quality is that of the whole stacks.
+/// `keeps_callee` also keeps the function as the leaf. Stacks without such a function are dropped.
+/// If it is the root, the stack keeps this frame. The quality still describes whole stacks.
 pub fn callers_of(
     profile: &Profile,
     is_callee: impl Fn(&Function) -> bool,
@@ -87,7 +85,7 @@ pub fn callers_of(
     builder.finish_with_quality(profile.quality.clone())
 }
 
-/// Begins a profile that has addresses, and is of folded text, if all of these are.
+/// Starts a profile that has addresses, or is folded, only if all `profiles` are.
 fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
     let mut builder = match profiles.iter().all(Profile::has_addresses) {
         true => ProfileBuilder::with_addresses(),
@@ -103,17 +101,16 @@ fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
     }
 }
 
-/// Objects and events of the merged profile.
 #[derive(Default)]
 struct Merging {
     objects: FxHashMap<(Box<str>, ObjectKind), ObjectId>,
-    /// Names, units and indices.
+    /// Name, unit and index.
     events: Vec<(String, String, usize)>,
 }
 
 impl Merging {
-    /// Adds the samples of a profile, of each stack as many frames from the root on as `length` says. One
-    /// of none is left out.
+    /// Adds a profile's samples, truncated to `length` frames from the root. Length 0 drops a
+    /// stack.
     fn add(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -151,7 +148,7 @@ impl Merging {
         let functions: Vec<FunctionId> = (profile.functions.iter())
             .map(|function| {
                 let object = objects[function.object.0 as usize];
-                // An address of another build means another function.
+                // In another build, the address belongs to another function.
                 let here = profile.objects[function.object.0 as usize].build_id;
                 let located = function.located;
                 let is_of_other = located.filter(|_| builder.object(object).build_id != here);
@@ -208,7 +205,7 @@ impl Merging {
         }
     }
 
-    /// Returns the object of a name, with the first build-id that is known of it.
+    /// Interns an object by name and kind. The first build-id wins.
     fn object(&mut self, builder: &mut ProfileBuilder, object: &Object) -> ObjectId {
         let key = (object.name.clone(), object.kind);
         *(self.objects.entry(key)).or_insert_with(|| builder.add_object(object.clone()))

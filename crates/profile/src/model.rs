@@ -1,4 +1,4 @@
-//! [`Profile`]: the model that all exports read.
+//! [`Profile`]: data model of all exports.
 
 use std::path::PathBuf;
 
@@ -13,74 +13,72 @@ use crate::unit::WeightUnit;
 /// Totals of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSummary {
-    /// Name, with modifiers, as recorded.
+    /// Recorded name with modifiers.
     pub name: String,
     /// Unit of the weights.
     pub unit: WeightUnit,
-    /// Number of samples that count.
+    /// Number of accepted samples.
     pub samples: u64,
-    /// Sum of their weights, in `unit`.
+    /// Total weight, in `unit`.
     pub weight: u64,
-    /// Records lost: in the whole recording, or on the CPUs, in the time and in the threads that a filter wants.
+    /// Lost records: of the recording, or of the CPUs, times and threads that a filter selects.
     pub lost: u64,
 }
 
-/// A profile: samples summed up by thread and stack of frames.
+/// A profile: samples aggregated by thread and stack.
 ///
-/// Made by a [`ProfileBuilder`](crate::ProfileBuilder).
+/// Built by a [`ProfileBuilder`](crate::ProfileBuilder).
 #[derive(Debug, Default)]
 pub struct Profile {
-    /// Path of the file that it was read from; empty if there is none.
+    /// Input file; empty if there is none.
     pub source: PathBuf,
-    /// Events, in the file's order; those without samples too.
+    /// Events in file order, also without samples.
     pub events: Vec<EventSummary>,
-    /// Names of threads. Bytes that are no UTF-8 are replaced.
+    /// Thread names. Invalid UTF-8 is replaced.
     pub comms: Vec<String>,
-    /// Threads, or names of threads where these are not told apart.
+    /// Threads, or thread names without ids.
     pub threads: Vec<Thread>,
     /// Distinct functions.
     pub functions: Vec<Function>,
     /// Distinct objects.
     pub objects: Vec<Object>,
-    /// Distinct source files, by path, of the lines of functions and frames. May hold any
-    /// character.
+    /// Distinct source files of functions and frames. May contain any character.
     pub files: Vec<Box<str>>,
-    /// The samples, summed up by event, thread and stack; in no order.
+    /// Samples by event, thread and stack, unsorted.
     pub aggregated: Vec<AggregatedStack>,
-    /// The samples one by one, where the profile was made with columns.
+    /// Single samples in columns, if requested.
     pub samples: Option<SampleColumns>,
-    /// The samples one by one in a tenth of the memory, where the profile was made with streams.
+    /// Single samples in streams, if requested: a tenth of the memory of columns.
     pub streams: Option<SampleStreams>,
-    /// Shares of complete stacks and named frames, with reasons for the rest.
+    /// Complete stacks and named frames, and reasons for the rest.
     pub quality: Quality,
-    /// Times of the first and the last sample that counts, in nanoseconds. Samples of waits begin by their weight earlier.
+    /// First and last time of accepted samples, in nanoseconds. Off-CPU samples start earlier, by
+    /// their weight.
     pub time: Option<(u64, u64)>,
-    /// Same two times by the clock on the wall: nanoseconds since 1970, UTC. `None` where the recording does not tell.
+    /// The same times as wall-clock time: nanoseconds since 1970, UTC. `None` if not recorded.
     pub wall_time: Option<(u64, u64)>,
-    /// Moments at which samples are missing, in order of time, where the profile was made with columns or streams; the
-    /// first 100,000 of each kind and event at most.
+    /// Times of missing samples, sorted. Only with columns or streams; at most 100,000 per kind and
+    /// event.
     pub gaps: Vec<Gap>,
-    /// True if samples have callchains, false if they have an address only.
+    /// True if samples have callchains, not just an address.
     pub has_callchains: bool,
-    /// True if callers were left out on request: stacks are leaves alone, whatever was recorded.
+    /// True if callers were dropped on request: stacks are leaves.
     pub leaves_only: bool,
-    /// True if it was read from folded text: a function's name is a whole frame, which folded text
-    /// has as it stands, and no thread is known.
+    /// True for a profile of folded text: function names are whole frames as written, threads are
+    /// unknown.
     pub is_folded: bool,
-    /// Frames by id, where the profile keeps addresses; else frames are functions.
+    /// Frames by id. `None` without addresses: frames are functions.
     pub(crate) frames: Option<Vec<Frame>>,
-    /// True if a frame's id is twice that of its function, plus 1 for an inlined call. Only without
-    /// `frames`.
+    /// True if frame ids are `2 * function + is_inlined`. Requires that `frames` is `None`.
     pub(crate) tells_inlined: bool,
     pub(crate) stacks: FrameStacks,
 }
 
 impl Profile {
-    /// Iterates over the functions of a stack, root first, leaf last. Inlined calls are among
-    /// them.
+    /// Iterates over a stack's functions, root first, including inlined calls.
     ///
     /// # Panics
-    /// If the stack is one of another profile.
+    /// If the stack belongs to another profile.
     #[inline]
     pub fn stack(&self, id: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + '_ {
         let frames = self.frames.as_deref();
@@ -91,19 +89,19 @@ impl Profile {
         })
     }
 
-    /// Returns the number of frames of a stack.
+    /// Returns a stack's number of frames.
     ///
     /// # Panics
-    /// If the stack is one of another profile.
+    /// If the stack belongs to another profile.
     pub fn depth(&self, id: StackId) -> usize {
         let (outer, inner) = self.stacks.lists(id);
         self.stacks.list(outer).len() + self.stacks.list(inner).len()
     }
 
-    /// Returns the function of a stack at an index from the root, if the stack is that deep.
+    /// Returns a stack's function by index from the root.
     ///
     /// # Panics
-    /// If the stack is one of another profile.
+    /// If the stack belongs to another profile.
     pub fn function_at(&self, id: StackId, index: usize) -> Option<FunctionId> {
         let (outer, inner) = self.stacks.lists(id);
         let outer = self.stacks.list(outer);
@@ -114,8 +112,8 @@ impl Profile {
         Some(self.function_of_frame(*frame))
     }
 
-    /// Returns the profile without the frames of some functions: what they used is their callers'. All ids mean what they
-    /// mean in this profile; a stack of these functions alone has no frame.
+    /// Returns the profile without some functions. Their callers take over their weight. All ids
+    /// stay valid. A stack of only these functions becomes empty.
     ///
     /// # Examples
     /// ```
@@ -156,24 +154,23 @@ impl Profile {
         }
     }
 
-    /// Returns the two lists that a stack is made of: its callers, which many stacks have in common, and the frames at its
-    /// leaf.
+    /// Returns a stack's frame lists: callers, which stacks share, and leaf frames.
     ///
     /// # Panics
-    /// If the stack is one of another profile.
+    /// If the stack belongs to another profile.
     pub fn lists(&self, id: StackId) -> (FrameListId, FrameListId) {
         self.stacks.lists(id)
     }
 
-    /// Iterates over the frames of a list, root first.
+    /// Iterates over a list's frames, root first.
     ///
     /// # Panics
-    /// If the list is one of another profile.
+    /// If the list belongs to another profile.
     pub fn list(&self, id: FrameListId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
         self.stacks.list(id).iter().map(|frame| FrameId(*frame))
     }
 
-    /// Iterates over the functions of a list of frames, root first.
+    /// Iterates over a list's functions, root first.
     pub(crate) fn functions_of(&self, list: FrameListId) -> impl Iterator<Item = FunctionId> + '_ {
         let frames = self.stacks.list(list).iter();
         frames.map(|frame| self.function_of_frame(*frame))
@@ -186,10 +183,10 @@ impl Profile {
         }
     }
 
-    /// Iterates over the frames of a stack, root first, leaf last.
+    /// Iterates over a stack's frames, root first.
     ///
     /// # Panics
-    /// If the stack is one of another profile.
+    /// If the stack belongs to another profile.
     pub fn frames(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
         self.stacks.get(id)
     }
@@ -197,7 +194,7 @@ impl Profile {
     /// Returns a frame by its id.
     ///
     /// # Panics
-    /// If the frame is one of another profile.
+    /// If the frame belongs to another profile.
     pub fn frame(&self, id: FrameId) -> Frame {
         match &self.frames {
             None if self.tells_inlined => Frame {
@@ -209,12 +206,12 @@ impl Profile {
         }
     }
 
-    /// Returns whether frames keep their addresses.
+    /// Returns true if frames have addresses.
     pub fn has_addresses(&self) -> bool {
         self.frames.is_some()
     }
 
-    /// Returns whether frames tell inlined calls apart.
+    /// Returns true if frames distinguish inlined calls.
     pub fn tells_inlined(&self) -> bool {
         self.tells_inlined || self.frames.is_some()
     }
@@ -222,7 +219,7 @@ impl Profile {
     /// Returns a function by its id.
     ///
     /// # Panics
-    /// If the function is one of another profile.
+    /// If the function belongs to another profile.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.0 as usize]
     }
@@ -230,7 +227,7 @@ impl Profile {
     /// Returns an object by its id.
     ///
     /// # Panics
-    /// If the object is one of another profile.
+    /// If the object belongs to another profile.
     pub fn object(&self, id: ObjectId) -> &Object {
         &self.objects[id.0 as usize]
     }
@@ -238,7 +235,7 @@ impl Profile {
     /// Returns a thread by its id.
     ///
     /// # Panics
-    /// If the thread is one of another profile.
+    /// If the thread belongs to another profile.
     pub fn thread(&self, id: ThreadId) -> &Thread {
         &self.threads[id.0 as usize]
     }
@@ -246,12 +243,12 @@ impl Profile {
     /// Returns the name of a thread.
     ///
     /// # Panics
-    /// If the thread is one of another profile.
+    /// If the thread belongs to another profile.
     pub fn comm(&self, id: ThreadId) -> &str {
         &self.comms[self.thread(id).comm as usize]
     }
 
-    /// Returns the index of the first event that has samples: what a report of one event shows.
+    /// Returns the first event with samples, the default of reports.
     pub fn main_event(&self) -> Option<usize> {
         self.events.iter().position(|e| e.samples > 0)
     }

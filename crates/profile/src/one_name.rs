@@ -1,8 +1,8 @@
-//! One row for a function of Rust that two manglings name.
+//! Merges the rows of a Rust function with two manglings.
 //!
-//! A program and the libraries that it is linked with may be compiled with different manglings, and both have code of
-//! the same function. The older one names a method by the path of its type with the *parameters* of the `impl`,
-//! `alloc::raw_vec::RawVecInner<A>::grow`; v0 names the type itself, `<alloc::raw_vec::RawVecInner>::grow`.
+//! A program and its libraries may use different mangling schemes. The legacy scheme names a method
+//! by its type's path and the *parameters* of the `impl`: `alloc::raw_vec::RawVecInner<A>::grow`.
+//! v0 names the type: `<alloc::raw_vec::RawVecInner>::grow`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,12 +10,11 @@ use std::collections::HashMap;
 use crate::model::Profile;
 use crate::top::{RowKey, TopFunctions};
 
-/// Adds rows to those of the same function under its other name, which has v0's form. All else that tells rows apart must be
-/// the same.
+/// Adds rows with legacy names to the rows with matching v0 names and otherwise equal keys.
 pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     let name_of =
         |key: &RowKey| -> Option<&str> { profile.function(key.function?).name.as_deref().ok() };
-    // Rows by what both names have in common, in v0's form.
+    // Rows with v0 names.
     let mut v0: HashMap<(RowKey, &str), usize> = HashMap::new();
     let without_function = |key: &RowKey| RowKey {
         function: None,
@@ -52,7 +51,7 @@ pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     top.rows.retain(|_| into.next().flatten().is_none());
 }
 
-/// Returns whether a name is that of a method in v0's form whose type has no arguments: `<a::B>::c`.
+/// Returns true for a v0 method of a type without arguments: `<a::B>::c`.
 fn is_of_plain_type(name: &str) -> bool {
     let Some((path, method)) = name
         .strip_prefix('<')
@@ -63,7 +62,7 @@ fn is_of_plain_type(name: &str) -> bool {
     is_path(path) && path.contains("::") && !method.is_empty()
 }
 
-/// Returns v0's form of a name in the older form: `a::B<T,A>::c` is `<a::B>::c`.
+/// Converts a legacy name to v0: `a::B<T,A>::c` to `<a::B>::c`.
 fn as_v0(name: &str) -> Option<Cow<'_, str>> {
     let (path, rest) = name.split_once('<')?;
     let (parameters, method) = rest.split_once(">::")?;
@@ -79,7 +78,7 @@ fn as_v0(name: &str) -> Option<Cow<'_, str>> {
         .then(|| Cow::Owned(format!("<{path}>::{method}")))
 }
 
-/// Returns whether a text is a path of plain names: `alloc::raw_vec::RawVecInner`.
+/// Returns true for a plain path: `alloc::raw_vec::RawVecInner`.
 fn is_path(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     text.split("::")
@@ -132,7 +131,7 @@ mod tests {
         ];
         assert_eq!(rows(&[(old, "a"), (v0, "a")]), [(v0.to_owned(), 20, 2)]);
         assert_eq!(rows(&[(v0, "a"), (old, "a")]), [(v0.to_owned(), 20, 2)]);
-        // Of another object, or alone, it stays what it is.
+        // No merge across objects or without a v0 row.
         assert_eq!(rows(&[(v0, "a"), (old, "b")]).len(), 2);
         assert_eq!(rows(&[(old, "a")]), [(old.to_owned(), 10, 1)]);
     }
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn functions_that_differ_stay_apart() {
         for (one, other) in [
-            // Types, and not parameters.
+            // Types, not parameters.
             ("alloc::vec::Vec<u8>::push", "<alloc::vec::Vec>::push"),
             ("a::B<c::D>::e", "<a::B>::e"),
             ("a::B<T>::e", "<a::B<u8>>::e"),

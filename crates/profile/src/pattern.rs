@@ -1,8 +1,7 @@
-//! Patterns of names: exact, or with `*` and `?`. Brackets stand for themselves, since names of
-//! functions have them.
+//! Name patterns with `*` and `?`. Brackets are literal, because function names contain them.
 
-/// Returns whether a name is the pattern itself, or matches it as a glob: `*` stands for any
-/// characters, `?` for one.
+/// Returns true if `name` equals the pattern or matches it as a glob: `*` matches any characters,
+/// `?` one.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_name;
@@ -15,8 +14,8 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
     matches_bytes(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Returns whether a function is meant: by its whole [name](matches_name), or by the name without the file and line by which functions of
-/// one name are told apart.
+/// Returns true if a function matches by its full [name](matches_name), or without a distinguishing
+/// `(file:line)` suffix.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_function;
@@ -31,7 +30,7 @@ pub fn matches_function(pattern: &str, name: &str) -> bool {
         || without_place(name).is_some_and(|bare| matches_name(pattern, bare))
 }
 
-/// Returns a name without the file and line behind it; `None` if there are none.
+/// Removes a `(file:line)` suffix; `None` if there is none.
 pub(crate) fn without_place(name: &str) -> Option<&str> {
     let (bare, place) = name.strip_suffix(')')?.rsplit_once(" (")?;
     let (file, line) = place.rsplit_once(':')?;
@@ -39,14 +38,13 @@ pub(crate) fn without_place(name: &str) -> Option<&str> {
     (is_line && !file.is_empty() && !bare.is_empty()).then_some(bare)
 }
 
-/// Returns whether a name of bytes matches: see [`matches_name`]. `?` stands for one byte.
+/// Matches bytes like [`matches_name`]. `?` matches one byte.
 pub fn matches_bytes(pattern: &[u8], name: &[u8]) -> bool {
     pattern == name || is_glob(pattern) && matches_glob(pattern, name)
 }
 
-/// Returns whether an object matches: by its path or its file name as
-/// [names](matches_name) do, or by the name of a library without version or the kernel's without
-/// what follows.
+/// Returns true if an object's path or file name [matches](matches_name). Libraries also match
+/// without version, the kernel without suffix.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_object;
@@ -81,11 +79,11 @@ fn is_glob(pattern: &[u8]) -> bool {
     pattern.iter().any(|byte| matches!(byte, b'*' | b'?'))
 }
 
-/// Matches from the left; on a mismatch the last `*` takes one more. Takes the product of both lengths
-/// at worst.
+/// Matches from the left. On a mismatch, the last `*` takes one more byte. Worst case: product of
+/// the lengths.
 fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut of_name) = (0, 0);
-    // Place of the last `*`, and of the name where it ends.
+    // Position of the last `*`, and end of its match.
     let mut star: Option<(usize, usize)> = None;
     while of_name < name.len() {
         match pattern.get(at) {

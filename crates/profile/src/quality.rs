@@ -1,4 +1,4 @@
-//! Quality of a profile: shares of complete stacks and named frames, with reasons for the rest.
+//! Quality of a profile: complete stacks, named frames, reasons for the rest.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,22 @@ use rprof_image::Reason;
 use crate::frame::{Function, Object, ObjectId};
 use crate::idle::IdleThreads;
 
-/// Tally of complete and truncated stacks, of samples with a callchain.
+/// Tally of stacks with callchains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackTally {
-    /// Samples that were recorded with a callchain.
+    /// Samples with a callchain.
     pub total: u64,
-    /// Stacks that reach a root, a program's or a thread's entry, or that have kernel frames only.
+    /// Stacks that reach a program's or thread's entry, or have only kernel frames.
     pub complete: u64,
-    /// Stacks that end before their root.
+    /// Stacks that end before the root.
     pub truncated: u64,
-    /// Truncated stacks that end since an image has no unwind information.
+    /// Stacks truncated by missing unwind information.
     pub no_unwind_info: u64,
-    /// Truncated stacks that end for another reason.
+    /// Stacks truncated for other reasons.
     pub other: u64,
-    /// Those of `other` whose callers are on another stack, which was not copied: beyond Go's runtime, or a signal's handler.
+    /// Part of `other` with callers on another, uncopied stack (Go's runtime, signal handlers).
     pub other_stack: u64,
-    /// Stacks whose end is known, since rprof unwound them. The others are judged by the names of
-    /// their frames.
+    /// Stacks unwound by rprof, with a known end. Frame names decide about the others.
     pub unwound: u64,
 }
 
@@ -41,17 +40,16 @@ impl StackTally {
     }
 }
 
-/// Objects that [`Quality::worst`] names.
 const WORST: usize = 5;
 
-/// Count of an event, taken beside the samples over the whole recording.
+/// Count of an event over the whole recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedEvent {
-    /// Name of the event; nothing is known of what is in it.
+    /// Event name, of any content.
     pub name: String,
-    /// Number of times that it happened; nanoseconds for clocks.
+    /// Number of occurrences; nanoseconds for clocks.
     pub value: u64,
-    /// True if it was counted all the time, and the value is no estimate.
+    /// True if the event was counted all the time; otherwise `value` is an estimate.
     pub is_exact: bool,
 }
 
@@ -62,38 +60,36 @@ pub struct Quality {
     pub stacks: StackTally,
     /// Number of frames of all samples.
     pub frames: u64,
-    /// Number of frames that have a name.
+    /// Number of frames with a symbol name.
     pub named: u64,
-    /// Number of frames whose function has no name, but is located by unwinding information.
+    /// Number of frames without symbol name, located by unwind information.
     pub located: u64,
-    /// Number of frames without a name that are not located either, by reason.
+    /// Number of other unnamed frames, by reason.
     pub unnamed: BTreeMap<Reason, u64>,
-    /// Objects with most frames without a name, located or not, most first: name, reason, number of frames.
+    /// Objects with most frames without symbol name, sorted: name, reason, number of frames.
     pub worst: Vec<(String, Reason, u64)>,
-    /// Number of records lost: in the whole recording, or on the CPUs, in the time and in the threads that a filter wants.
+    /// Lost records: of the recording, or of the CPUs, times and threads that a filter selects.
     pub lost: u64,
-    /// Number of samples of which the lost ones are a share: all, or those that a filter by thread, CPU or time wants,
-    /// whatever their functions are; 0 if that is not known.
+    /// Number of samples before filters on functions, for comparison with `lost`; 0 if unknown.
     pub recorded: u64,
     /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
-    /// Objects whose inlined calls are no frames of their own: Rust code without debug information.
+    /// Objects without inlined frames: Rust code without debug information.
     pub hides_inlined: Vec<String>,
-    /// True if part of the recording is missing or cannot be read, so that amounts are too small.
+    /// True if part of the recording is missing or unreadable, so that amounts are too low.
     pub damaged: bool,
-    /// CPU time, of recordings that tell of it.
+    /// CPU time, if recorded.
     pub cpu_time: Option<CpuTime>,
-    /// Counts that were taken beside the samples, of recordings that have them.
+    /// Counted events, if recorded.
     pub counted: Vec<CountedEvent>,
-    /// Threads whose waits are shown as those of idle threads.
+    /// Folded idle threads.
     pub idle: IdleThreads,
-    /// Warnings for the user, in sentences.
+    /// Warnings, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl Quality {
-    /// Counts the frames that have a name, and those that have none by reason and object, of how
-    /// many samples each function is in.
+    /// Counts named and unnamed frames, given the number of samples of each function.
     pub fn of_frames(functions: &[Function], objects: &[Object], samples: &[u64]) -> Quality {
         let mut quality = Quality::default();
         let mut nameless: BTreeMap<(ObjectId, Reason), u64> = BTreeMap::new();
@@ -120,7 +116,8 @@ impl Quality {
         quality
     }
 
-    /// Adds the quality of another profile, but for the CPU time. A warning that both have is kept once.
+    /// Adds another profile's quality, except CPU time and counted events. Drops duplicate
+    /// warnings.
     pub fn add(&mut self, more: &Quality) {
         self.stacks.add(&more.stacks);
         self.frames += more.frames;
@@ -161,12 +158,12 @@ impl Quality {
         self.worst.truncate(WORST);
     }
 
-    /// Returns the share of frames with a name, from 0 to 1; 1 if there are no frames.
+    /// Returns the share of named frames, from 0 to 1; 1 without frames.
     pub fn named_share(&self) -> f64 {
         share(self.named, self.frames)
     }
 
-    /// Returns the share of stacks that reach their root, from 0 to 1; 1 if there are none.
+    /// Returns the share of complete stacks, from 0 to 1; 1 without stacks.
     pub fn complete_share(&self) -> f64 {
         share(self.stacks.complete, self.stacks.total)
     }

@@ -1,19 +1,19 @@
-//! [`reason`]: what a thread waited for, by the kernel's functions that it waited in.
+//! [`reason`]: derives wait reasons from stacks.
 
 use std::borrow::Cow;
 
 use crate::pattern::matches_name;
 
-/// Leaf of a stack that tells no more than that the thread had no CPU.
+/// Wait without further information.
 pub(crate) const OFF_CPU: &str = "[off CPU]";
 
-/// Reason of a thread that could run, and had no CPU.
+/// Wait of a runnable thread for a CPU.
 pub const WAITING_FOR_CPU: &str = "[waiting for a CPU]";
 
-/// Word for time on a CPU, beside the words for waits.
+/// Word for time on CPU.
 pub const RUNNING: &str = "running";
 
-/// Words for all that is told apart: time on a CPU, waits by their reasons, and what idle threads wait for.
+/// All words: time on CPU, wait reasons, idle threads.
 pub const WORDS: &[&str] = &[
     RUNNING,
     "cpu",
@@ -37,10 +37,10 @@ pub const WORDS: &[&str] = &[
     "idle",
 ];
 
-/// Wait for a page that a program touched: told by its outer functions, as the page comes from a disk or a lock.
+/// Wait for a page. It takes precedence over the disk or lock behind it.
 const PAGE_FAULT: &str = "[page fault]";
 
-/// Functions of the scheduler, which all waits have in common. `*` stands for any end.
+/// Scheduler functions, at the leaf of all waits. A trailing `*` matches any suffix.
 const SCHEDULER: &[&str] = &[
     "__schedule",
     "schedule",
@@ -51,11 +51,11 @@ const SCHEDULER: &[&str] = &[
     "wait_for_completion*",
     "__wait_for_common",
     "do_wait_for_common",
-    // Of terminals as well as of sockets.
+    // Used by terminals and sockets.
     "wait_woken",
 ];
 
-/// Functions that touch a page for a program.
+/// Page fault handlers.
 const FAULTS: &[&str] = &[
     "handle_mm_fault",
     "exc_page_fault",
@@ -63,7 +63,7 @@ const FAULTS: &[&str] = &[
     "do_page_fault",
 ];
 
-/// Reasons, by the first function behind the scheduler that is named here.
+/// Reasons, by the innermost matching kernel function.
 const REASONS: &[(&str, &[&str])] = &[
     (
         WAITING_FOR_CPU,
@@ -237,11 +237,11 @@ const REASONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Functions that make system calls for others, without their underscores.
+/// System call wrappers, without leading underscores.
 const CALLERS_OF_SYSTEM: &[&str] = &["syscall", "syscall_cancel*", "internal_syscall_cancel*"];
 
-/// Reasons, by the function that makes the system call, without its underscores. Programs have functions of such names as well,
-/// so it has to be the leaf.
+/// Reasons by system call function, without leading underscores. Only leaves count, because
+/// programs reuse such names.
 const REASONS_OF_CALLS: &[(&str, &[&str])] = &[
     (
         "[poll]",
@@ -321,7 +321,7 @@ const REASONS_OF_CALLS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Reasons, by functions that are blocked in one way only, without their underscores.
+/// Reasons by functions that block in one way only, without leading underscores.
 const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
     (
         "[futex]",
@@ -365,11 +365,11 @@ const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Most functions of a program that are looked at, from the leaf outwards: those of the C library around a system call.
+/// Maximum number of user-space functions to examine from the leaf on.
 const MAX_OUTWARDS: usize = 5;
 
-/// Returns what a thread waited for, as a name in brackets, by the functions of its program from the leaf outwards; `None` if they
-/// do not tell.
+/// Derives the wait reason, in brackets, from user-space functions, leaf first. `None` if
+/// ambiguous.
 ///
 /// # Examples
 /// ```
@@ -417,13 +417,13 @@ fn is_one_of(name: &str, patterns: &[&str]) -> bool {
         })
 }
 
-/// Returns a kernel function's name without what the compiler puts behind it.
+/// Removes the compiler's suffix.
 fn plain(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Returns what a thread waited for, as a name in brackets, by the kernel's functions from the scheduler outwards. That of
-/// none that is known is the first function behind the scheduler.
+/// Derives the wait reason, in brackets, from kernel functions, leaf first. Falls back to the
+/// innermost function outside the scheduler.
 ///
 /// # Examples
 /// ```
@@ -453,7 +453,7 @@ pub fn reason<'a>(kernel: impl IntoIterator<Item = &'a str>) -> Cow<'static, str
     }
 }
 
-/// Returns a reason as a word: `[kernel lock]` is `kernel-lock`, and waiting for a CPU is `cpu`.
+/// Converts a reason to a word: `kernel-lock` for `[kernel lock]`, `cpu` for waiting for a CPU.
 fn word(name: &str) -> String {
     let spelled = |name: &str| {
         let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -465,14 +465,14 @@ fn word(name: &str) -> String {
     }
 }
 
-/// Returns true for the names of reasons that have a word: `[futex]`, `[waiting for a CPU]`.
+/// Returns true for reasons with a word: `[futex]`, `[waiting for a CPU]`.
 pub fn is_known(name: &str) -> bool {
     let is_name = |name: &str| name.starts_with('[') && name.ends_with(']');
     is_name(name) && WORDS.contains(&&*word(name))
 }
 
-/// Returns whether a reason is the one of a word: as it is shown, or without brackets and with `-` for spaces; or matches it
-/// as a [pattern](crate::pattern).
+/// Returns true if a reason matches a word or [pattern](crate::pattern): as displayed, or without
+/// brackets and with `-` for spaces.
 ///
 /// # Examples
 /// ```
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn reasons_are_those_of_the_kernels_functions() {
-        // As Linux 6.18 and 6.1 have them.
+        // Linux 6.18 and 6.1.
         let sleeping = "schedule do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep do_syscall_64";
         for (chain, expected) in [
             (sleeping, "[sleep]"),

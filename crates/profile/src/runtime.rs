@@ -1,6 +1,6 @@
-//! [`Runtime`]: a runtime whose generated code, or whose own stacks, a profile has.
+//! [`Runtime`]: language runtimes with JIT code or their own stacks.
 
-/// A runtime that makes code as it goes, or keeps stacks of its own.
+/// A runtime that generates code, or manages its own stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Runtime {
@@ -10,22 +10,22 @@ pub enum Runtime {
     Erlang,
     /// Guile, a Scheme.
     Guile,
-    /// Programs that GHC compiled.
+    /// Programs compiled by GHC.
     Haskell,
-    /// HotSpot, and other machines with its library.
+    /// HotSpot, and other JVMs with `libjvm.so`.
     Java,
     /// LuaJIT.
     LuaJit,
     /// Node.js.
     Node,
-    /// QEMU, which translates the code of its guests.
+    /// QEMU, which translates guest code.
     Qemu,
     /// SBCL, a Common Lisp.
     Sbcl,
 }
 
 impl Runtime {
-    /// Returns the runtime that a program or library belongs to, by its file name without folders.
+    /// Detects the runtime by file name, without folders.
     pub fn of_file(name: &str) -> Option<Runtime> {
         Some(match name {
             "beam.smp" => Runtime::Erlang,
@@ -41,12 +41,12 @@ impl Runtime {
         })
     }
 
-    /// Returns the runtime that a function proves by its name: GHC links its own into each program.
+    /// Detects the runtime by function name: GHC links its runtime into each program.
     pub fn of_function(name: &str) -> Option<Runtime> {
         (name == "hs_main" || name.starts_with("stg_ap_")).then_some(Runtime::Haskell)
     }
 
-    /// Returns its name.
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
             Runtime::DotNet => ".NET",
@@ -61,12 +61,12 @@ impl Runtime {
         }
     }
 
-    /// Returns the reason for which stacks of such programs are cut, where that is the runtime's own.
+    /// Returns why the runtime truncates stacks, if it does.
     pub fn cuts_stacks(self) -> Option<&'static str> {
         match self {
-            Runtime::Erlang => Some("Erlang's code keeps no frame pointers unless it is told to"),
+            Runtime::Erlang => Some("Erlang's code has no frame pointers by default"),
             Runtime::Haskell => {
-                Some("Haskell's callers are on a stack in the heap, of which no sample has a copy")
+                Some("Haskell keeps callers on a heap stack, which samples do not copy")
             }
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! Threads and samples: summed up by stack, and one by one in columns.
+//! Threads and samples, aggregated or single.
 
 use crate::stacks::StackId;
 
@@ -6,20 +6,20 @@ use crate::stacks::StackId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(pub u32);
 
-/// A thread, or all threads of one name where a profile does not tell them apart.
+/// A thread, or all threads of a name without thread ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// Process id; `None` where threads are told apart by name only.
+    /// Process id; `None` without thread ids.
     pub pid: Option<i32>,
-    /// Thread id; `None` where threads are told apart by name only.
+    /// Thread id; `None` without thread ids.
     pub tid: Option<i32>,
-    /// Name of the thread: an index into [`Profile::comms`](crate::Profile::comms).
+    /// Thread name: an index into [`Profile::comms`](crate::Profile::comms).
     pub comm: u32,
-    /// Last name of the process's main thread, if it is known: an index as `comm`.
+    /// Last name of the main thread, if known: an index like `comm`.
     pub process_comm: Option<u32>,
 }
 
-/// Samples that agree in everything but time and CPU.
+/// Samples that differ only in time and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AggregatedStack {
     /// Index into [`Profile::events`](crate::Profile::events).
@@ -30,14 +30,14 @@ pub struct AggregatedStack {
     pub stack: StackId,
     /// Number of samples.
     pub samples: u64,
-    /// Sum of their periods, in the event's [unit](crate::EventSummary::unit).
+    /// Sum of the periods, in the event's [unit](crate::EventSummary::unit).
     pub weight: u64,
 }
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Nanoseconds of the recording's clock; 0 where samples have no time.
+    /// Nanoseconds of the recording's clock; 0 without time.
     pub time: u64,
     /// CPU number, if recorded.
     pub cpu: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Sample {
     pub weight: u64,
 }
 
-/// Moment at which samples are missing.
+/// Time of missing samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
     /// Nanoseconds of the recording's clock.
@@ -66,17 +66,16 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum GapCause {
-    /// So many records were dropped before, since a buffer was full.
+    /// Number of records dropped before because a buffer was full.
     Lost(u64),
-    /// The kernel throttled sampling from then on, since it took too much time.
+    /// The kernel throttled sampling from then on.
     Throttled,
 }
 
-/// Samples one by one, in order of time, in columns: 32 bytes each.
+/// Single samples by time, in columns: 32 bytes each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleColumns {
     times: Vec<u64>,
-    /// `NO_CPU` where none was recorded.
     cpus: Vec<u32>,
     threads: Vec<ThreadId>,
     stacks: Vec<StackId>,
@@ -88,7 +87,7 @@ pub struct SampleColumns {
 const NO_CPU: u32 = u32::MAX;
 
 impl SampleColumns {
-    /// Adds a sample, no earlier than those that there are.
+    /// Appends a sample. Its time must not precede the last one.
     pub fn push(&mut self, sample: Sample) {
         self.times.push(sample.time);
         self.cpus.push(sample.cpu.unwrap_or(NO_CPU));
@@ -103,12 +102,12 @@ impl SampleColumns {
         self.times.len()
     }
 
-    /// Returns whether there is no sample.
+    /// Returns true if there is no sample.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 
-    /// Returns the sample at an index, if there is one.
+    /// Returns the sample at an index.
     pub fn get(&self, index: usize) -> Option<Sample> {
         Some(Sample {
             time: *self.times.get(index)?,
@@ -145,12 +144,12 @@ impl SampleColumns {
         &self.threads
     }
 
-    /// Returns the CPU number of the sample at an index, if it was recorded.
+    /// Returns the CPU number of a sample, if recorded.
     pub fn cpu(&self, index: usize) -> Option<u32> {
         Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU)
     }
 
-    /// Replaces the stacks of an event's samples for which there is another one, by thread and stack.
+    /// Replaces stacks of an event if `other` returns a replacement.
     pub(crate) fn replace_stacks(
         &mut self,
         event: usize,
@@ -164,7 +163,6 @@ impl SampleColumns {
         }
     }
 
-    /// Returns the samples that are wanted, by event and stack.
     pub(crate) fn filtered(self, is_wanted: impl Fn(usize, StackId) -> bool) -> SampleColumns {
         let wanted: Vec<Sample> = (self.iter())
             .filter(|sample| is_wanted(sample.event, sample.stack))
@@ -172,7 +170,6 @@ impl SampleColumns {
         SampleColumns::from_samples(&wanted)
     }
 
-    /// Makes samples of one event those of another one.
     pub(crate) fn move_event(&mut self, from: usize, to: usize) {
         for event in &mut self.events {
             if *event as usize == from {
@@ -181,7 +178,7 @@ impl SampleColumns {
         }
     }
 
-    /// Makes columns of samples in order of time.
+    /// Creates columns from samples sorted by time.
     pub(crate) fn from_samples(samples: &[Sample]) -> SampleColumns {
         let mut columns = SampleColumns::default();
         samples.iter().for_each(|sample| columns.push(*sample));

@@ -1,4 +1,4 @@
-//! [`Selection`]: the stacks of an event, weighed again under conditions.
+//! [`Selection`]: an event's stacks, reweighted under conditions.
 
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use crate::stacks::FrameListId;
 /// Set of functions, by id.
 pub type FunctionSet = Arc<[bool]>;
 
-/// Condition that samples have to fulfil to count.
+/// Condition on samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
-    /// The sample is of this process.
+    /// Process id.
     Process(i32),
-    /// The sample is of this thread.
+    /// Thread.
     Thread(ThreadId),
-    /// The sample is of a thread of this name: an index into [`Profile::comms`].
+    /// Thread name: an index into [`Profile::comms`].
     Comm(u32),
-    /// The innermost function lies in this object.
+    /// Object of the leaf function.
     Object(ObjectId),
-    /// The sample was taken on this CPU. Needs samples one by one.
+    /// CPU number. Requires single samples.
     Cpu(u32),
-    /// The sample was taken between these times, both included, in nanoseconds of the recording's clock. Needs samples one
-    /// by one.
+    /// First and last time, inclusive, in nanoseconds of the recording's clock. Requires single
+    /// samples.
     Time(u64, u64),
-    /// One of these functions is anywhere in the stack.
+    /// The stack contains any of these functions.
     With(FunctionSet),
-    /// None of these functions is anywhere in the stack.
+    /// The stack contains none of these functions.
     Without(FunctionSet),
 }
 
-/// Stacks of one event, by thread, and the samples of each: what is weighed again when a filter changes.
+/// Stacks of one event, reweighted when conditions change.
 ///
-/// Filters weigh again rather than hide: a function's share is then one of the samples that fulfil the conditions.
+/// Conditions change weights instead of hiding stacks, so shares refer to accepted samples.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     event: usize,
     entries: Vec<AggregatedStack>,
-    /// Index of the entry of each sample of [`Profile::samples`]; `NO_ENTRY` for those of another event.
+    /// Entry of each sample in [`Profile::samples`]; `NO_ENTRY` for other events.
     of_sample: Option<Vec<u32>>,
 }
 
 const NO_ENTRY: u32 = u32::MAX;
 
 impl Selection {
-    /// Takes the stacks of an event.
+    /// Selects all stacks of an event.
     pub fn of(profile: &Profile, event: usize) -> Selection {
         let entries: Vec<AggregatedStack> = (profile.aggregated.iter())
             .filter(|entry| entry.event == event)
@@ -81,26 +81,26 @@ impl Selection {
         self.event
     }
 
-    /// Entries with the weights that they have without a condition.
+    /// Stacks with unconditional weights.
     pub fn entries(&self) -> &[AggregatedStack] {
         &self.entries
     }
 
-    /// Returns the index of the entry that a sample counts for, if it is of the event.
+    /// Returns the index of a sample's stack, for samples of the event.
     pub fn entry_of(&self, sample: usize) -> Option<usize> {
         let entry = *self.of_sample.as_ref()?.get(sample)?;
         (entry != NO_ENTRY).then_some(entry as usize)
     }
 
-    /// Returns whether conditions on time and CPU can be told: the profile has samples one by one.
+    /// Returns true if conditions on time and CPU work, because the profile has single samples.
     pub fn has_samples(&self) -> bool {
         self.of_sample.is_some()
     }
 
-    /// Returns all entries in their order, with the weights and numbers of those samples that fulfil all conditions; a
-    /// condition that needs samples one by one is fulfilled by none where there are none.
+    /// Returns all stacks, in order, with the weights of samples that meet all conditions. Without
+    /// single samples, none meets a condition on time or CPU.
     ///
-    /// Takes one pass over the samples if there is a condition on them, and one over the entries.
+    /// Makes one pass over the stacks, and one over the samples for time or CPU.
     pub fn weigh(&self, profile: &Profile, conditions: &[Condition]) -> Vec<AggregatedStack> {
         let mut entries = self.weighed_by_sample(profile, conditions);
         let by_stack = StackMatcher::of(profile, conditions);
@@ -128,7 +128,7 @@ impl Selection {
         entries
     }
 
-    /// Returns the share of weight, in the unit of `by`, of entries that have one of these functions in their stack.
+    /// Returns the total weight, in the unit of `by`, of stacks with any of these functions.
     pub fn weight_with(
         profile: &Profile,
         entries: &[AggregatedStack],
@@ -158,7 +158,6 @@ impl Selection {
         let (Some(of_sample), Some(samples)) = (&self.of_sample, &profile.samples) else {
             return entries;
         };
-        // Samples are in order of time.
         let times = samples.times();
         let (mut first, mut end) = (0, times.len());
         for condition in conditions {
@@ -185,15 +184,15 @@ impl Selection {
     }
 }
 
-/// Mark of callers that were not looked at. Sets have fewer bits.
+/// Marks unexamined callers. Sets have fewer bits.
 const NOT_KNOWN: u64 = u64::MAX;
 
-/// Conditions on the functions of stacks, with what is known of callers that many stacks have in common.
+/// Matches functions of stacks, with a cache for shared callers.
 struct StackMatcher<'p> {
     profile: &'p Profile,
-    /// Sets, and whether a stack has to have one of them.
+    /// Function sets, and whether a stack must contain one.
     sets: Vec<(&'p [bool], bool)>,
-    /// By callers, a bit for each set that they have a function of; `NOT_KNOWN` where nobody has looked.
+    /// By caller list: a bit per matching set, or `NOT_KNOWN`.
     of_callers: Vec<u64>,
 }
 
@@ -204,7 +203,7 @@ impl<'p> StackMatcher<'p> {
             Condition::Without(set) => Some((&**set, false)),
             _ => None,
         };
-        // More than 63 would be typed by nobody; those beyond are not looked at.
+        // Only the first 63 sets count. Users do not type more.
         let sets: Vec<_> = conditions.iter().filter_map(set).take(63).collect();
         let lists = match sets.is_empty() {
             true => 0,
@@ -246,7 +245,7 @@ impl<'p> StackMatcher<'p> {
     }
 }
 
-/// Returns the set of functions that a predicate is true for.
+/// Returns the functions that a predicate accepts.
 pub fn functions_where(
     profile: &Profile,
     mut is_in: impl FnMut(FunctionId) -> bool,
@@ -261,7 +260,8 @@ mod tests {
     use super::*;
     use crate::{ProfileBuilder, Sample, Thread, WeighBy, WeightUnit};
 
-    /// Samples of f0 -> f1 and f0 -> f2 in two threads of two processes, on two CPUs, at times 0 to 9, that weigh 10.
+    /// Samples of weight 10 at times 0 to 9: f0 -> f1 and f0 -> f2, two processes of one thread,
+    /// two CPUs.
     fn profile() -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let other = builder.add_event("other", WeightUnit::Events);

@@ -1,4 +1,4 @@
-//! [`StackTree`]: all stacks of an event as one tree of calls, whose weights can be set again.
+//! [`StackTree`]: all stacks as one call tree with replaceable weights.
 
 use crate::call_tree::by_name;
 use crate::frame::FunctionId;
@@ -8,11 +8,10 @@ use crate::stacks::StackId;
 use crate::top::WeighBy;
 use crate::trie::NO_NODE;
 
-/// Tree of the calls of all stacks, from the root on, in preorder and in columns: 24 bytes a node.
+/// Call tree of all stacks, root first, in preorder and columns: 32 bytes per node.
 ///
-/// A node's subtree is the nodes from its own index to its [end](Self::end), so that whatever is too narrow to be drawn is
-/// skipped in one step. Siblings are in the order of their names, which no weight changes. Weights are those of
-/// the entries that were [set](Self::set_weights) last.
+/// A subtree ranges from its node to the node's [end](Self::end), so a drawing skips narrow ones in
+/// one step. Siblings are sorted by name. [`set_weights`](Self::set_weights) replaces the weights.
 ///
 /// # Examples
 /// ```
@@ -42,13 +41,13 @@ pub struct StackTree {
     depths: Vec<u32>,
     own: Vec<u64>,
     total: Vec<u64>,
-    /// Node of the leaf of each entry; `NO_NODE` for stacks without a frame.
+    /// Leaf node of each entry; `NO_NODE` for empty stacks.
     leaves: Vec<u32>,
     whole: u64,
 }
 
 impl StackTree {
-    /// Makes the tree of some entries, with no weight yet.
+    /// Builds the tree of stacks, with weights 0.
     pub fn of(profile: &Profile, entries: &[AggregatedStack]) -> StackTree {
         let ranks = ranks(profile);
         let paths: Vec<Path<'_>> = (entries.iter())
@@ -58,7 +57,7 @@ impl StackTree {
             leaves: vec![NO_NODE; entries.len()],
             ..StackTree::default()
         };
-        // Nodes of the stack at hand, and its callers.
+        // Nodes of the current stack, and its callers.
         let mut open: Vec<u32> = Vec::new();
         let mut last_outer: &[u32] = &[];
         for entry in in_order(&paths, |frame| {
@@ -94,7 +93,7 @@ impl StackTree {
         tree
     }
 
-    /// Ends the subtrees of all open nodes but the outermost `kept`.
+    /// Ends open subtrees except the outermost `kept`.
     fn close(&mut self, open: &mut Vec<u32>, kept: usize) {
         let end = self.functions.len() as u32;
         for node in open.drain(kept..) {
@@ -102,7 +101,7 @@ impl StackTree {
         }
     }
 
-    /// Sets the weights to those of the entries that the tree was made of, in the same order, however they weigh now.
+    /// Sets the weights. `entries` must be the constructor's in the same order, with any weights.
     pub fn set_weights(&mut self, entries: &[AggregatedStack], by: WeighBy) {
         self.own.fill(0);
         self.whole = 0;
@@ -127,7 +126,7 @@ impl StackTree {
         self.functions.len()
     }
 
-    /// Returns whether there is no node.
+    /// Returns true if there is no node.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
@@ -140,37 +139,37 @@ impl StackTree {
     /// Function of a node.
     ///
     /// # Panics
-    /// If there is no such node, as all methods that take one.
+    /// If the node does not exist, as in all methods.
     pub fn function(&self, node: u32) -> FunctionId {
         self.functions[node as usize]
     }
 
-    /// Node that a node is below, `None` for an outermost one.
+    /// Parent of a node; `None` for a root.
     pub fn parent(&self, node: u32) -> Option<u32> {
         Some(self.parents[node as usize]).filter(|parent| *parent != NO_NODE)
     }
 
-    /// Index behind the last node below a node.
+    /// Index after a node's last descendant.
     pub fn end(&self, node: u32) -> u32 {
         self.ends[node as usize]
     }
 
-    /// Number of nodes above a node.
+    /// Number of ancestors of a node.
     pub fn depth(&self, node: u32) -> u32 {
         self.depths[node as usize]
     }
 
-    /// Weight of the samples whose stack ends at a node.
+    /// Weight of samples that end at a node.
     pub fn own(&self, node: u32) -> u64 {
         self.own[node as usize]
     }
 
-    /// Weight of the samples whose stack goes through a node.
+    /// Weight of samples through a node.
     pub fn total(&self, node: u32) -> u64 {
         self.total[node as usize]
     }
 
-    /// Iterates over the nodes right below a node, or over the outermost ones, by name.
+    /// Iterates over a node's children (`None`: roots), by name.
     pub fn children(&self, node: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         let (first, end) = match node {
             Some(node) => (node + 1, self.end(node)),
@@ -181,10 +180,9 @@ impl StackTree {
     }
 }
 
-/// Frames of a stack, root first.
 #[derive(Clone, Copy, Debug)]
 struct Path<'p> {
-    /// Frames of the callers, which stacks with equal callers have in one place.
+    /// Callers. Equal ones share this slice.
     outer: &'p [u32],
     inner: &'p [u32],
 }
@@ -202,7 +200,6 @@ impl<'p> Path<'p> {
         self.outer.len() + self.inner.len()
     }
 
-    /// Returns a frame of the stack.
     fn frame(self, depth: usize) -> u32 {
         match depth.checked_sub(self.outer.len()) {
             None => self.outer[depth],
@@ -211,7 +208,6 @@ impl<'p> Path<'p> {
     }
 }
 
-/// Returns the place of each function in the order of names.
 fn ranks(profile: &Profile) -> Vec<u32> {
     let mut order: Vec<u32> = (0..profile.functions.len() as u32).collect();
     order.sort_unstable_by(|a, b| by_name(profile, FunctionId(*a), FunctionId(*b)));
@@ -222,9 +218,9 @@ fn ranks(profile: &Profile) -> Vec<u32> {
     ranks
 }
 
-/// Returns the indices of paths in the order of their frames' ranks, callers before what they call.
+/// Sorts paths by the ranks of their frames, root first. Returns their indexes.
 ///
-/// Level by level, so that what many paths have in common is looked at once for each, however deep it is.
+/// Sorts by level, so each path's shared prefix is examined once, however deep.
 fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
     let rank_at = |path: u32, depth: usize| {
         let path = paths[path as usize];
@@ -232,7 +228,7 @@ fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
     };
     let mut order: Vec<u32> = (0..paths.len() as u32).collect();
     let mut ranked: Vec<(Option<u32>, u32)> = Vec::new();
-    // Ranges of paths that are equal up to a depth.
+    // Ranges of paths with equal frames up to a depth.
     let mut groups = vec![(0, order.len(), 0)];
     while let Some((first, end, mut depth)) = groups.pop() {
         let group = &mut order[first..end];
@@ -257,7 +253,7 @@ fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
         }
         let mut start = first;
         for equal in ranked.chunk_by(|(a, _), (b, _)| a == b) {
-            // Paths that have ended are equal.
+            // Paths that end here are equal.
             if equal.len() > 1 && equal[0].0.is_some() {
                 groups.push((start, start + equal.len(), depth + 1));
             }
@@ -327,7 +323,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nodes are the beginnings of all stacks, in the order of their names, as a sorted map of them has them.
+        /// Compares with a sorted map of stack prefixes.
         #[test]
         fn nodes_are_the_sorted_beginnings_of_stacks(stacks in prop::collection::vec((prop::collection::vec(0u8..4, 0..9), 1u64..9), 1..40)) {
             let profile = profile(&stacks);
@@ -353,7 +349,7 @@ mod tests {
             }
         }
 
-        /// Totals of a tree are the sums below them, and self of a function is that of the table.
+        /// Totals are sums of subtrees; self agrees with `TopFunctions`.
         #[test]
         fn weights_are_those_of_the_table(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..7), 1u64..9), 1..30)) {
             let profile = profile(&stacks);

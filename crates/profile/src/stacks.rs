@@ -1,27 +1,24 @@
-//! Stacks of frames, with their callers shared.
+//! Stacks of frames with shared callers.
 
 use crate::frame::FrameId;
 use crate::intern::Lists;
 
-/// Id of a stack: see [`Profile::stack`](crate::Profile::stack). Stacks of two ids may be equal.
+/// Id of a stack: see [`Profile::stack`](crate::Profile::stack). Equal stacks may have two ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
 
-/// Id of a list of frames, of which a stack has two.
+/// Id of a frame list. A stack consists of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameListId(pub u32);
 
-/// Stacks, each made of two interned lists: its callers, which many stacks have in common, and
-/// the frames at its leaf.
+/// Stacks of two interned lists each: callers, which stacks share, and leaf frames.
 #[derive(Debug, Default)]
 pub(crate) struct FrameStacks {
     lists: Lists<u32>,
-    /// Ids of the outer list, root first, and of the inner one.
     stacks: Vec<(FrameListId, FrameListId)>,
 }
 
 impl FrameStacks {
-    /// Begins with lists that are interned already.
     pub(crate) fn with_lists(lists: Lists<u32>) -> FrameStacks {
         FrameStacks {
             lists,
@@ -29,38 +26,33 @@ impl FrameStacks {
         }
     }
 
-    /// Interns a list of frames, root first.
     pub(crate) fn intern_list(&mut self, frames: &[u32]) -> FrameListId {
         FrameListId(self.lists.intern(frames).0)
     }
 
-    /// Adds a stack.
     pub(crate) fn push(&mut self, outer: FrameListId, inner: FrameListId) -> StackId {
         self.stacks.push((outer, inner));
         StackId(self.stacks.len() as u32 - 1)
     }
 
-    /// Returns the callers and the inner frames of a stack.
     pub(crate) fn lists(&self, id: StackId) -> (FrameListId, FrameListId) {
         self.stacks[id.0 as usize]
     }
 
-    /// Returns the number of distinct lists.
     pub(crate) fn list_count(&self) -> usize {
         self.lists.len()
     }
 
-    /// Returns the number of frames in all distinct lists.
     pub(crate) fn frame_count(&self) -> usize {
         self.lists.item_count()
     }
 
-    /// Returns the numbers of the frames of a list, root first.
+    /// Returns the frame numbers of a list, root first.
     pub(crate) fn list(&self, id: FrameListId) -> &[u32] {
         self.lists.get(id.0)
     }
 
-    /// Returns the stacks, under the ids that they have, without the frames that are not wanted.
+    /// Removes unwanted frames. Stack ids stay valid.
     pub(crate) fn with_frames_where(&self, is_wanted: impl Fn(u32) -> bool) -> FrameStacks {
         let mut lists = Lists::default();
         let mut frames = Vec::new();
@@ -81,7 +73,6 @@ impl FrameStacks {
         }
     }
 
-    /// Returns the frames of a stack, root first.
     pub(crate) fn get(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
         let (outer, inner) = self.stacks[id.0 as usize];
         let frames = self.lists.get(outer.0).iter();

@@ -1,25 +1,25 @@
-//! [`SampleStreams`]: samples one by one, of each thread in order of time, in a few bytes each.
+//! [`SampleStreams`]: single samples by thread and time, compressed to a few bytes each.
 //!
-//! Ten million samples in [columns](crate::SampleColumns) take 320 MB; as streams they take some 70, and can only be read from
-//! the beginning. A sample is the difference of its time to the sample before, the number of its entry in
-//! [`Profile::aggregated`](crate::Profile::aggregated), and CPU and weight where these have changed.
+//! Ten million samples take 320 MB in [columns](crate::SampleColumns), and 70 MB in streams, which
+//! are read only sequentially. A sample encodes the time since its predecessor, its index in
+//! [`Profile::aggregated`](crate::Profile::aggregated), and any change of CPU and weight.
 
 use crate::samples::ThreadId;
 
 /// Sample of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamedSample {
-    /// Nanoseconds of the recording's clock; 0 where samples have no time.
+    /// Nanoseconds of the recording's clock; 0 without time.
     pub time: u64,
     /// CPU number, if recorded.
     pub cpu: Option<u32>,
-    /// Number of its entry, which has event, thread and stack.
+    /// Index of the aggregated stack, with event and thread.
     pub entry: u32,
     /// Period, in the event's unit.
     pub weight: u64,
 }
 
-/// Samples in the order in which they were added, each as what differs from the one before.
+/// Samples in insertion order, delta-encoded.
 ///
 /// # Examples
 /// ```
@@ -39,26 +39,26 @@ pub struct SampleStream {
     last: Last,
 }
 
-/// Fields of the sample before, to which those of the next one are compared.
+/// Previous sample, the base of the next delta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Last {
     time: u64,
     weight: u64,
-    /// Number of the CPU and one; 0 where none was recorded.
+    /// CPU number plus 1; 0 if not recorded.
     cpu: u64,
 }
 
-/// Bit of a sample's first number: a weight follows.
+/// Flag in the first number: a weight follows.
 const HAS_WEIGHT: u64 = 1;
 
-/// Bit of a sample's first number: a CPU follows.
+/// Flag in the first number: a CPU follows.
 const HAS_CPU: u64 = 2;
 
-/// Bits of the first number below the entry.
+/// Flag bits in the first number, below the entry.
 const FLAG_BITS: u32 = 2;
 
 impl SampleStream {
-    /// Adds a sample. One that is earlier than the one before takes more room.
+    /// Appends a sample. An earlier one takes more bytes.
     pub fn push(&mut self, sample: StreamedSample) {
         let cpu = sample.cpu.map_or(0, |cpu| u64::from(cpu) + 1);
         let mut head = u64::from(sample.entry) << FLAG_BITS;
@@ -94,7 +94,7 @@ impl SampleStream {
         self.len == 0
     }
 
-    /// Gives back memory that samples do not take.
+    /// Releases unused memory.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
     }
@@ -123,7 +123,7 @@ impl<'s> IntoIterator for &'s SampleStream {
     }
 }
 
-/// Iterator over the samples of a [`SampleStream`].
+/// Iterator over a [`SampleStream`].
 #[derive(Clone, Debug)]
 pub struct StreamIter<B> {
     bytes: B,
@@ -180,7 +180,7 @@ impl<B: AsRef<[u8]>> Iterator for StreamIter<B> {
     }
 }
 
-/// Appends a number, seven bits to a byte, the lowest first.
+/// Appends a LEB128 number: seven bits per byte, lowest first.
 #[inline]
 fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
@@ -190,15 +190,15 @@ fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Samples one by one, of each thread in order of time: see [`Profile::streams`](crate::Profile::streams).
+/// Single samples by thread and time: see [`Profile::streams`](crate::Profile::streams).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleStreams {
-    /// By number of the thread; threads without samples may be missing at the end.
+    /// By thread id. The last threads may be missing.
     threads: Vec<SampleStream>,
 }
 
 impl SampleStreams {
-    /// Adds a sample of a thread, no earlier than those that the thread has.
+    /// Appends a thread's sample. Its time must not precede the last one.
     pub fn push(&mut self, thread: ThreadId, sample: StreamedSample) {
         let place = thread.0 as usize;
         if self.threads.len() <= place {
@@ -207,7 +207,7 @@ impl SampleStreams {
         self.threads[place].push(sample);
     }
 
-    /// Iterates over the samples of a thread, in order of time.
+    /// Iterates over a thread's samples, by time.
     pub fn of(&self, thread: ThreadId) -> StreamIter<&[u8]> {
         match self.threads.get(thread.0 as usize) {
             Some(stream) => stream.iter(),
@@ -215,12 +215,12 @@ impl SampleStreams {
         }
     }
 
-    /// Iterates over the samples of all threads, one thread behind the other.
+    /// Iterates over all samples, thread by thread.
     pub fn iter(&self) -> impl Iterator<Item = StreamedSample> + '_ {
         self.threads.iter().flatten()
     }
 
-    /// Returns the samples with other numbers of their entries; those whose entry has none are left out.
+    /// Renumbers entries. Drops samples of entries without a new number.
     pub(crate) fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> SampleStreams {
         let renumbered = |stream: &SampleStream| {
             let mut kept = SampleStream::default();

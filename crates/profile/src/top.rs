@@ -6,18 +6,18 @@ use crate::frame::{FunctionId, Line, ObjectId};
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, Thread};
 
-/// Rule by which a sample counts.
+/// Weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeighBy {
-    /// By its period: the number of events that it stands for.
+    /// Its period: the number of represented events.
     #[default]
     Period,
-    /// As one.
+    /// Always 1.
     Samples,
 }
 
 impl WeighBy {
-    /// Returns what the samples of an entry count together.
+    /// Returns the total weight of an entry.
     pub fn of(self, entry: &AggregatedStack) -> u64 {
         match self {
             WeighBy::Period => entry.weight,
@@ -25,7 +25,7 @@ impl WeighBy {
         }
     }
 
-    /// Returns what one sample of this weight counts.
+    /// Returns the weight of one sample.
     pub fn of_sample(self, weight: u64) -> u64 {
         match self {
             WeighBy::Period => weight,
@@ -34,7 +34,7 @@ impl WeighBy {
     }
 }
 
-/// Columns of the row key. Process and thread need a profile that was analysed by thread.
+/// Columns of row keys. Process and thread require thread ids in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Thread name.
@@ -43,13 +43,13 @@ pub struct Keys {
     pub pid: bool,
     /// Thread.
     pub tid: bool,
-    /// State of the thread: running, or what it waited for.
+    /// Thread state: running, or the wait reason.
     pub state: bool,
     /// Object.
     pub object: bool,
     /// Function.
     pub symbol: bool,
-    /// Line. Needs a profile that was analysed by line.
+    /// Line. Requires functions distinguished by line.
     pub line: bool,
 }
 
@@ -66,7 +66,7 @@ impl Keys {
     };
 }
 
-/// Key of a row; `None` for columns that are not among the [`Keys`].
+/// Key of a row. `None` for other columns than the [`Keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowKey {
     /// Index into [`Profile::comms`].
@@ -75,13 +75,13 @@ pub struct RowKey {
     pub pid: Option<i32>,
     /// Thread.
     pub tid: Option<i32>,
-    /// State of the thread: the function that stands for what it waited for; `Some(None)` where it ran.
+    /// Thread state: the wait reason's function; `Some(None)` if running.
     pub state: Option<Option<FunctionId>>,
     /// Object.
     pub object: Option<ObjectId>,
     /// Function.
     pub function: Option<FunctionId>,
-    /// Line; `Some(None)` where it is unknown.
+    /// Line; `Some(None)` if unknown.
     pub line: Option<Option<Line>>,
 }
 
@@ -98,41 +98,41 @@ impl RowKey {
     };
 }
 
-/// Row: its key, with the weights and numbers of its samples.
+/// Row: key, weights and numbers of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopRow {
     /// Key of the row.
     pub key: RowKey,
-    /// Weight of samples whose leaf it is.
+    /// Weight of samples with the row at the leaf.
     pub self_weight: u64,
-    /// Weight of samples in which it appears, each counted once however often it recurs.
+    /// Weight of samples that contain the row, once per sample.
     pub total_weight: u64,
-    /// Number of samples whose leaf it is.
+    /// Number of samples with the row at the leaf.
     pub self_samples: u64,
-    /// Number of samples in which it appears.
+    /// Number of samples that contain the row.
     pub total_samples: u64,
 }
 
-/// Events up to which each has a table of all functions.
+/// Maximum number of events for a table of all functions per event.
 const FEW_EVENTS: usize = 32;
 
-/// The rows of one event.
+/// Rows of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopFunctions {
-    /// Sum of the weights of all samples; the base of percentages.
+    /// Total weight, the base of percentages.
     pub weight_total: u64,
-    /// Rows, in the order of their names until they are sorted.
+    /// Rows, sorted by name until [`sort`](Self::sort).
     pub rows: Vec<TopRow>,
 }
 
 impl TopFunctions {
-    /// Sums up the entries of one event.
+    /// Sums the stacks of one event.
     pub fn of(profile: &Profile, event: usize, weight: WeighBy, keys: Keys) -> TopFunctions {
         let entries = profile.aggregated.iter().filter(|e| e.event == event);
         TopFunctions::of_entries(profile, entries, weight, keys)
     }
 
-    /// Sums up entries, which may be [weighed again](crate::selection::Selection::weigh).
+    /// Sums stacks, possibly [reweighted](crate::selection::Selection::weigh).
     pub fn of_entries<'e>(
         profile: &Profile,
         entries: impl Iterator<Item = &'e AggregatedStack>,
@@ -140,24 +140,24 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let is_by_function = !(keys.comm || keys.pid || keys.tid || keys.state);
-        // Tables of all functions, once for each event, would take the product of both.
+        // Tables of all functions per event cost events times functions.
         let has_few_events = profile.events.len() <= FEW_EVENTS;
         if is_by_function && keys.symbol && has_few_events {
             return TopFunctions::by_function(profile, entries, weight, keys);
         }
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
-        // Where the key depends on the function alone, each function's row is looked up once.
+        // Look up each function's row once if the key depends on nothing else.
         let cached = usize::from(is_by_function && has_few_events) * profile.functions.len();
         let mut by_function = vec![None; cached];
-        // By row, index of the entry that it counted last.
+        // Last entry counted by each row.
         let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
         for (number, entry) in (1..).zip(entries) {
             let amount = weight.of(entry);
             weight_total = weight_total.saturating_add(amount);
             let mut leaf = None;
-            // A sample without frames is the thread's alone.
+            // A sample without frames belongs to its thread.
             if profile.frames(entry.stack).next().is_none() {
                 let key = RowKey {
                     comm: keys.comm.then_some(profile.thread(entry.thread).comm),
@@ -208,7 +208,7 @@ impl TopFunctions {
         }
     }
 
-    /// Sums up entries where each function has a row of its own.
+    /// Sums stacks with one row per function.
     fn by_function<'e>(
         profile: &Profile,
         entries: impl Iterator<Item = &'e AggregatedStack>,
@@ -216,11 +216,10 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let count = profile.functions.len();
-        // By function: number of the entry that it counted last, and its sums.
+        // Last entry counted, and sums.
         let mut counted = vec![0u32; count];
         let mut totals = vec![(0u64, 0u64); count];
         let mut own = vec![(0u64, 0u64); count];
-        // Samples without frames.
         let mut alone = None;
         let mut weight_total = 0u64;
         for (number, entry) in (1..).zip(entries) {
@@ -271,8 +270,7 @@ impl TopFunctions {
         }
     }
 
-    /// Sorts by total or by self weight, the heaviest first; ties by the other
-    /// weight, then by name.
+    /// Sorts by total or self weight, heaviest first, then by the other weight and name.
     pub fn sort(&mut self, by_total: bool) {
         self.rows.sort_by_key(|r| {
             let (a, b) = match by_total {
@@ -285,7 +283,6 @@ impl TopFunctions {
 }
 
 impl TopRow {
-    /// Row without samples.
     fn empty(key: RowKey) -> TopRow {
         TopRow {
             key,
@@ -297,7 +294,7 @@ impl TopRow {
     }
 }
 
-/// Sorts rows by their names: numbers depend on which thread came first, names do not.
+/// Sorts rows by name, because ids depend on the order of threads.
 fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
     let names = |row: &TopRow| {
         let function = row.key.function.map(|id| &profile.function(id).name);
@@ -307,13 +304,12 @@ fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
             row.key.object.map(|id| &*profile.object(id).name),
         )
     };
-    // Names beside the rows: looking them up at each comparison takes longer than comparing.
+    // Lookups in each comparison would dominate the sort.
     let mut named: Vec<_> = rows.iter().map(|row| (names(row), row)).collect();
     named.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.key.cmp(&b.1.key)));
     named.into_iter().map(|(_, row)| *row).collect()
 }
 
-/// Returns the key of the row that a function of an entry's stack counts for.
 pub(crate) fn key(
     profile: &Profile,
     entry: &AggregatedStack,
@@ -330,7 +326,7 @@ pub(crate) fn key(
     }
 }
 
-/// Returns the part of the key that a function has, whatever thread it runs in.
+/// Thread-independent part of the key.
 fn key_of_function(profile: &Profile, function: FunctionId, keys: Keys) -> RowKey {
     RowKey {
         comm: None,

@@ -1,13 +1,13 @@
-//! [`Trie`]: chains of calls with their beginnings shared, which trees of calls grow from.
+//! [`Trie`]: prefix tree of call paths.
 
 use std::cmp::Ordering;
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Chains of calls with their beginnings shared. Nodes have the numbers in which they came, each behind its parent.
+/// Prefix tree of call paths. Nodes are numbered in insertion order, after their parents.
 ///
-/// `C` is what tells calls from the same caller apart: a function, or more than that.
+/// `C` identifies a call: a function, or more.
 ///
 /// # Examples
 /// ```
@@ -28,17 +28,17 @@ pub struct Trie<C> {
     children: FxHashMap<(u32, C), u32>,
 }
 
-/// Parent of the outermost nodes, which is no node.
+/// Parent of roots; not a node.
 pub const NO_NODE: u32 = u32::MAX;
 
-/// Nodes of a trie in preorder: each before those below it.
+/// Nodes in preorder. Fields are indexed by position in that order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preorder {
-    /// Number of the node in the trie, by place.
+    /// Number of the node.
     pub nodes: Vec<u32>,
-    /// Place of the parent, [`NO_NODE`] for the outermost, by place.
+    /// Position of the parent; [`NO_NODE`] for roots.
     pub parents: Vec<u32>,
-    /// Place behind the last node below, by place.
+    /// Position after the last descendant.
     pub ends: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         self.calls.len()
     }
 
-    /// Returns whether there is no node.
+    /// Returns true if there is no node.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -66,18 +66,18 @@ impl<C: Copy + Eq + Hash> Trie<C> {
     /// Call of a node.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn call(&self, node: u32) -> C {
         self.calls[node as usize]
     }
 
-    /// Iterates over all nodes, each behind its parent: number, number of the parent or [`NO_NODE`], call.
+    /// Iterates over all nodes, parents first: number, parent ([`NO_NODE`] for roots), call.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (u32, u32, C)> + '_ {
         let nodes = self.parents.iter().zip(&self.calls).enumerate();
         nodes.map(|(at, (parent, call))| (at as u32, *parent, *call))
     }
 
-    /// Returns the node of a call from another, which is made if it is new; from [`NO_NODE`] it is outermost.
+    /// Returns a node's child for a call, created if necessary. [`NO_NODE`] is the parent of roots.
     pub fn child(&mut self, parent: u32, call: C) -> u32 {
         let (calls, parents) = (&mut self.calls, &mut self.parents);
         *(self.children.entry((parent, call))).or_insert_with(|| {
@@ -87,7 +87,7 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         })
     }
 
-    /// Adds the weights of nodes to those of the nodes above; nodes without a weight have none.
+    /// Computes totals from self weights. Missing weights are 0.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
         let mut totals = own.to_vec();
         totals.resize(self.len(), 0);
@@ -100,9 +100,9 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         totals
     }
 
-    /// Puts the nodes in preorder, siblings in the order given. No recursion, as stacks may be deep.
+    /// Sorts nodes in preorder, siblings by `order`. Not recursive, because stacks may be deep.
     pub fn preorder(&self, order: impl Fn(u32, u32) -> Ordering) -> Preorder {
-        // Children of all nodes one behind the other; those of NO_NODE come last.
+        // Concatenated child lists; the roots come last.
         let count = self.len();
         let slot = |parent: u32| (parent as usize).min(count);
         let mut starts = vec![0usize; count + 2];

@@ -4,23 +4,23 @@ use std::fmt;
 
 use crate::waits::WAITS;
 
-/// Unit of an event's weights, in which sums of periods are shown.
+/// Unit of an event's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightUnit {
-    /// Nanoseconds: of the clock events, whose periods are the time that passed, and of waits.
+    /// Nanoseconds: clock events (the period is elapsed time), and off-CPU time.
     Nanoseconds,
     /// Occurrences of a generic event, by its name: `cycles`, `page-faults`.
     Named(Box<str>),
-    /// Occurrences of an event without a generic name: a tracepoint, a raw event, a breakpoint.
+    /// Occurrences of another event (tracepoint, raw event, breakpoint).
     #[default]
     Events,
-    /// Samples: each weighs one, or nothing else is known of the weights (folded text).
+    /// Samples: each weighs 1, or the unit is unknown (folded text).
     Samples,
 }
 
 impl WeightUnit {
-    /// Returns the unit of an event by its name, as perf writes it.
+    /// Returns the unit of an event by its perf name.
     ///
     /// ```
     /// use rprof_profile::WeightUnit;
@@ -33,13 +33,13 @@ impl WeightUnit {
         let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
         match name {
             "cpu-clock" | "task-clock" | WAITS => WeightUnit::Nanoseconds,
-            // A name with modifiers at most; `probe_app:run` and `cpu/event=1/` are more.
+            // Only modifiers may follow, unlike `probe_app:run` and `cpu/event=1/`.
             name if is_generic(name) && are_modifiers(rest) => WeightUnit::Named(name.into()),
             _ => WeightUnit::Events,
         }
     }
 
-    /// Returns the unit as a word: `ns`, the event's generic name, `events` or `samples`.
+    /// Returns the unit as a word: `ns`, the generic name, `events` or `samples`.
     pub fn as_str(&self) -> &str {
         match self {
             WeightUnit::Nanoseconds => "ns",
@@ -50,15 +50,15 @@ impl WeightUnit {
     }
 }
 
-/// Returns true for a generic event's name. Raw events have none: `r1a8`, `raw 0x1a8`.
+/// Returns true for generic events, not for raw ones: `r1a8`, `raw 0x1a8`.
 fn is_generic(name: &str) -> bool {
     let is_hex = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
     let is_raw = name.strip_prefix('r').is_some_and(is_hex);
     !is_raw && !name.contains(' ')
 }
 
-/// Returns true if `rest`, which follows an event's name, is a colon and letters that perf knows as
-/// modifiers (perf-list(1)), or nothing. Tracepoints and uprobes have other names there.
+/// Returns true if an event name is followed only by perf's modifier letters (perf-list(1)), not by
+/// a tracepoint or uprobe name.
 fn are_modifiers(rest: &str) -> bool {
     let letters = rest.strip_prefix(':').unwrap_or(rest);
     letters

@@ -1,7 +1,7 @@
-//! Waits: what threads wait for, as the leaf of their stacks, and one event of the time on a CPU and off it.
+//! Off-CPU samples: wait reasons as leaf frames, and wall-clock time as one event.
 //!
-//! A sample of `offcpu-time` is a wait, and its period the nanoseconds that it took. All of them end in the kernel's
-//! scheduler; what was waited for is told by the functions that called it.
+//! A sample of `offcpu-time` is a wait. Its period is the duration in nanoseconds. Its stack ends
+//! in the kernel's scheduler; the scheduler's callers reveal the wait reason.
 
 use std::borrow::Cow;
 
@@ -15,55 +15,55 @@ use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
 
-/// Name of the event whose samples are waits, as perf has it.
+/// Name of the off-CPU event, as in perf.
 pub const WAITS: &str = "offcpu-time";
 
-/// Name of the event of the time on a CPU and off it.
+/// Name of the wall-clock event: time on and off CPU.
 pub const WALL_CLOCK: &str = "wall-clock";
 
-/// Name of the object that reasons of waits lie in.
+/// Name of the object that contains wait reasons and wakers.
 pub const WAIT_OBJECT: &str = "[off-cpu]";
 
-/// Name of the frame of a wait that an interrupt ended: longer than the name of a thread may be.
+/// Frame of a wait ended by an interrupt. Longer than any thread name.
 pub const WOKEN_BY_INTERRUPT: &str = "[woken by a timer or device]";
 
-/// Name of the frame of a wait that a thread ended whose name is not known: longer than the name of a thread may be.
+/// Frame of a wait ended by an unnamed thread. Longer than any thread name.
 pub const WOKEN_BY_UNNAMED: &str = "[woken by an unnamed thread]";
 
-/// Beginning of the names of frames for who ended a wait.
+/// Prefix of waker frame names.
 const WOKEN_BY: &str = "[woken by ";
 
-/// Stack of a wait that none was taken of.
+/// Reason of a wait without a stack.
 pub(crate) const NO_STACK: &str = "[stack not taken]";
 
-/// Cause for which there is no event of the time on a CPU and off it.
+/// Reason why a profile has no wall-clock event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WallError {
-    /// No waits were recorded.
+    /// The recording has no off-CPU samples.
     #[error("the recording has no waits")]
     NoWaits,
-    /// Samples on CPUs are not of time, and cannot be added to waits.
+    /// On-CPU samples do not measure time, so they cannot be added to waits.
     #[error("samples are of {}, which is no time and cannot be added to that of waits", .0)]
     NotTime(String),
 }
 
-/// Type of waits in pprof's profiles, and of all of threads' time.
+/// Sample types in pprof profiles.
 const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];
 
-/// Returns true for the name of an event whose samples are waits, with modifiers or without; in pprof it is `offcpu`.
+/// Returns true for off-CPU events (`offcpu` in pprof), with or without modifiers.
 pub fn is_of_waits(event: &str) -> bool {
     let [offcpu, _] = PPROF_TYPES;
     matches!(event.split(':').next(), Some(name) if name == WAITS || name == offcpu)
 }
 
-/// Returns true for the name of an event of the time on a CPU and off it; in pprof it is `wall`.
+/// Returns true for wall-clock events (`wall` in pprof).
 pub fn is_of_wall_clock(event: &str) -> bool {
     let [_, wall] = PPROF_TYPES;
     event == WALL_CLOCK || event == wall
 }
 
-/// Returns the object that what threads waited for lies in, which is added unless it is there.
+/// Returns the object of wait reasons, added if necessary.
 pub fn wait_object(objects: &mut Vec<Object>) -> ObjectId {
     let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
     let known = objects.iter().position(is_it);
@@ -79,19 +79,20 @@ pub fn wait_object(objects: &mut Vec<Object>) -> ObjectId {
     ObjectId(number as u32)
 }
 
-/// Returns the name of the frame of a wait that a thread of this name ended.
+/// Returns the frame name of a waker.
 pub fn woken_by(name: &str) -> String {
     format!("{WOKEN_BY}{name}]")
 }
 
-/// Returns true for the name of a frame for who ended a wait: one of [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
+/// Returns true for a waker's frame name: [`woken_by`], [`WOKEN_BY_INTERRUPT`] or
 /// [`WOKEN_BY_UNNAMED`].
 pub fn is_waker(name: &str) -> bool {
     name.starts_with(WOKEN_BY) && name.ends_with(']')
 }
 
-/// Returns what a thread waited for by its stack, from the leaf outwards: of each frame, whether it is the kernel's, and its
-/// name. Where the kernel's have none, those of the program tell; where these do not either, it is `[off CPU]`.
+/// Derives the wait reason from a stack, leaf first. Each item tells whether the frame belongs to
+/// the kernel, and its name. User-space names replace missing kernel names. The fallback is
+/// `[off CPU]`.
 pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
     let mut stack = stack.peekable();
     if stack.peek().is_none() {
@@ -106,12 +107,12 @@ pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Co
 }
 
 impl Profile {
-    /// Returns the index of the event whose samples are waits, if there is one.
+    /// Returns the off-CPU event, if there is one.
     pub fn waits(&self) -> Option<usize> {
         (self.events.iter()).position(|event| is_of_waits(&event.name))
     }
 
-    /// Returns the CPU time that was used; without the wall time where the profile has waits, which say more of that.
+    /// Returns the used CPU time, without wall time if off-CPU samples measure it better.
     pub fn cpu_time_beside_waits(&self) -> Option<CpuTime> {
         let has_waits = self.waits().is_some();
         self.quality.cpu_time.map(|time| CpuTime {
@@ -120,8 +121,8 @@ impl Profile {
         })
     }
 
-    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. A frame for who ended
-    /// the wait lies below it. Does nothing where callers were left out, and to stacks that have such a leaf.
+    /// Appends the wait reason (`[futex]`, `[disk]`) as a leaf to off-CPU stacks, after a waker
+    /// frame. Skips stacks that have a reason. Does nothing without callers.
     pub fn name_waits(&mut self) {
         let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {
             return;
@@ -145,11 +146,13 @@ impl Profile {
         self.put_leaves(waits, reason_of);
     }
 
-    /// Makes the samples of waits and of the first event that is time, and has samples if one has, one event, `wall-clock`: what
-    /// threads did with their time. Stacks of waits have a leaf that says so. Does nothing to a profile that is so already.
+    /// Merges off-CPU samples and a clock event into one event, `wall-clock`.
+    ///
+    /// The clock event is the first one in nanoseconds, preferably with samples. Off-CPU stacks get
+    /// a leaf for the wait. Does nothing if the profile already has wall-clock time.
     ///
     /// # Errors
-    /// [`WallError`]: nothing is changed then.
+    /// [`WallError`]. The profile then stays unchanged.
     pub fn join_wall_clock(&mut self) -> Result<(), WallError> {
         let Some(waits) = self.waits() else {
             return match self.is_of_wall_clock() {
@@ -193,7 +196,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Adds a leaf to stacks of an event: the name that `leaf` gives, if any.
+    /// Appends leaves to an event's stacks where `leaf` returns a name.
     fn put_leaves(
         &mut self,
         event: usize,
@@ -229,17 +232,17 @@ impl Profile {
         self.replace_stacks(event, |_, stack| longer.get(&stack).copied());
     }
 
-    /// Returns the function at the leaf of a stack that stands for what was waited for; `None` where the thread ran.
+    /// Returns the wait reason at the leaf; `None` for a running thread.
     ///
     /// # Panics
-    /// If the stack is one of another profile.
+    /// If the stack belongs to another profile.
     pub fn reason_at(&self, stack: StackId) -> Option<FunctionId> {
         let leaf = self.stack(stack).next_back()?;
         let object = self.object(self.function(leaf).object);
         (object.kind == ObjectKind::Waiting).then_some(leaf)
     }
 
-    /// Returns whether it has an event of the time on a CPU and off it, or, of stacks alone, both that ran and that wait.
+    /// Returns true for a wall-clock event, or folded stacks with waits.
     fn is_of_wall_clock(&self) -> bool {
         let has_waits = || {
             self.aggregated
@@ -252,8 +255,7 @@ impl Profile {
             || self.is_folded && has_waits()
     }
 
-    /// Returns what was waited for, by the leaf of a stack. Formats that have no objects have names alone: the
-    /// [known ones](is_known) of reasons.
+    /// Returns the wait reason at the leaf. Without objects, only [known](is_known) names count.
     fn names_wait(&self, stack: StackId) -> Option<&str> {
         let function = self.function(self.stack(stack).next_back()?);
         let name = function.name.as_deref().ok()?;
@@ -261,7 +263,7 @@ impl Profile {
         is_reason.then_some(name)
     }
 
-    /// Returns what a sample is of: the reason of a wait, or [`RUNNING`].
+    /// Returns a sample's wait reason, or [`RUNNING`].
     fn state_of(&self, event: usize, stack: StackId) -> &str {
         let is_wait = || {
             self.events
@@ -275,20 +277,19 @@ impl Profile {
         }
     }
 
-    /// Keeps those samples that are for one of some reasons ([patterns](is_reason)): waits, and time on CPUs by the word
-    /// [`RUNNING`].
+    /// Keeps samples by wait reasons ([patterns](is_reason)). [`RUNNING`] selects time on CPU.
     pub fn retain_reasons(&mut self, patterns: &[String]) {
         let wants = |state: &str| patterns.iter().any(|pattern| is_reason(pattern, state));
         self.retain_states(wants);
     }
 
-    /// Keeps samples of waits alone, and returns whether there are any.
+    /// Keeps off-CPU samples. Returns true if there are any.
     pub fn retain_waits(&mut self) -> bool {
         self.retain_states(|state| state != RUNNING);
         self.events.iter().any(|event| event.samples > 0)
     }
 
-    /// Keeps samples by their states: of each stack it is looked up once.
+    /// Keeps samples by state, computed once per stack.
     fn retain_states(&mut self, wants: impl Fn(&str) -> bool) {
         let mut wanted: FxHashMap<(usize, StackId), bool> = FxHashMap::default();
         for entry in &self.aggregated {
@@ -302,15 +303,14 @@ impl Profile {
         });
     }
 
-    /// Keeps the samples of one event alone.
+    /// Keeps one event's samples.
     pub fn retain_event(&mut self, wanted: usize) {
         self.retain_samples(|_, event, _| event == wanted);
     }
 
-    /// Keeps samples by event and stack.
     fn retain_samples(&mut self, is_wanted: impl Fn(&Profile, usize, StackId) -> bool) {
         let aggregated = std::mem::take(&mut self.aggregated);
-        // Numbers of the entries that are kept, by what they were.
+        // New entry indexes; `None` for dropped ones.
         let mut numbers: Vec<Option<u32>> = Vec::with_capacity(aggregated.len());
         for entry in aggregated {
             let is_kept = is_wanted(self, entry.event, entry.stack);
@@ -334,7 +334,7 @@ impl Profile {
         }
     }
 
-    /// Replaces the stacks of an event for which there is another one, by thread and stack.
+    /// Replaces stacks of an event if `other` returns a replacement.
     pub(crate) fn replace_stacks(
         &mut self,
         event: usize,
@@ -352,7 +352,7 @@ impl Profile {
         }
     }
 
-    /// Returns the number of the frame of a function that stands for a reason, which is added unless it is there.
+    /// Returns the frame number of a wait reason, added if necessary.
     pub(crate) fn reason_frame(&mut self, name: &str) -> u32 {
         let object = wait_object(&mut self.objects);
         let is_it =
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use crate::builder::ProfileBuilder;
 
-    /// A program that computes 30 ms, sleeps 50 ms, and waits 20 ms of which no stack was taken.
+    /// A program that computes 30 ms, sleeps 50 ms, and waits 20 ms without a stack.
     fn profile(builder: ProfileBuilder, clock: &str) -> Profile {
         let mut builder = builder;
         let on = builder.add_event(clock, WeightUnit::of_event(clock));

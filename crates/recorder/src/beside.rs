@@ -1,4 +1,4 @@
-//! Counts that are taken beside the samples.
+//! Counters that run together with sampling, as in `perf stat`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rprof_events::Event;
 use rprof_launch::ResourceUsage;
 use rprof_sampler::Session;
 
-/// Counters beside a recording, over the same time and for the same target.
+/// Counters for the target of a recording, over the same time.
 #[derive(Debug)]
 pub(crate) struct CountsBeside {
     session: CountingSession,
@@ -32,24 +32,22 @@ impl CountsBeside {
         Ok(CountsBeside { session })
     }
 
-    /// Begins to count, unless the exec of the command does, or the recording begins later.
+    /// Starts counting, unless the command's exec or a later [`enable`](Self::enable) does.
     pub(crate) fn start(&mut self) {
-        // An event that cannot be started counts 0 for a time of 0, which its note tells.
+        // An event that fails to start counts 0 for a time of 0, which its note shows.
         self.session.start().ok();
     }
 
-    /// Begins to count after a delay.
     pub(crate) fn enable(&mut self) {
         self.session.enable().ok();
     }
 
-    /// Stops counting.
     pub(crate) fn disable(&mut self) {
         self.session.disable().ok();
     }
 
-    /// Ends counting; returns keys and values for the private section of the recording: the count of each event, with
-    /// the share of the time for which it was taken, and time and memory of a command that has ended.
+    /// Ends counting. Returns notes for the file: each event's count and counted share of the time,
+    /// and the command's CPU times and memory.
     pub(crate) fn finish(
         mut self,
         wall: Duration,

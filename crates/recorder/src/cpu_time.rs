@@ -1,4 +1,4 @@
-//! CPU time that was used, beside that which samples stand for.
+//! Measures the CPU time of the target, to compare it with the sampled time.
 
 use std::time::Duration;
 
@@ -11,36 +11,37 @@ use rprof_sampler::{EventIds, FinalCounts, Role, Session};
 
 use crate::output::Tally;
 
-/// Shortest period of a clock event in nanoseconds (`perf_swevent_start_hrtimer` in kernel/events/core.c).
+/// Shortest period of a clock event in nanoseconds (`perf_swevent_start_hrtimer` in
+/// kernel/events/core.c).
 const SHORTEST_PERIOD: u64 = 10_000;
 
-/// Configuration of `cpu-clock` and of `task-clock` (`PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_TASK_CLOCK`).
+/// Configurations of `cpu-clock` and `task-clock` (`PERF_COUNT_SW_CPU_CLOCK`,
+/// `PERF_COUNT_SW_TASK_CLOCK`).
 const CLOCKS: [u64; 2] = [0, 1];
 
-/// Shortest recording of whole CPUs whose CPU time is told: it is known in clock ticks, of several kinds.
+/// Shortest system-wide recording with a CPU time: its source has the resolution of clock ticks.
 const LEAST_OF_SYSTEM: Duration = Duration::from_secs(1);
 
-/// Accounts of the kernel that tell how much CPU time is used, from the beginning of a recording.
+/// Kernel statistics of the target's CPU time since the start of a recording.
 ///
-/// The clock that is sampled counts as well, but not what a thread does after its events were taken from it, which is
-/// a tenth of the time of short processes; so the greater of the two is what was used.
+/// The clock event counts too, but misses the end of each thread: a tenth of the time of short
+/// processes. So the larger value is used.
 #[derive(Debug)]
 pub(crate) enum Accounts {
-    /// A command that began with the recording.
+    /// A command that started with the recording.
     Command,
-    /// Processes or threads that were attached to.
+    /// Attached processes or threads.
     Attached(CpuTimeWatcher),
-    /// Whole CPUs, and their time in the beginning.
+    /// Whole CPUs, with their busy time at the start.
     Cpus(Duration),
-    /// No account is that of what is sampled.
     None,
 }
 
 impl Accounts {
-    /// Begins with the recording of a session, or when it is enabled later.
+    /// Reads the initial values at the start of a recording, or when it is enabled later.
     pub(crate) fn begin(session: &Session, is_late: bool) -> Accounts {
         match session.target() {
-            // What it used before is in the accounts.
+            // The statistics include time before sampling started.
             Target::Command if is_late => Accounts::None,
             Target::Command => Accounts::Command,
             Target::System => {
@@ -56,7 +57,7 @@ impl Accounts {
         }
     }
 
-    /// Returns the CPU time used so far: to be asked before sampling stops, as what is watched goes on.
+    /// Returns the CPU time used so far. Call it before sampling stops, because the target runs on.
     pub(crate) fn used(&self, session: &Session) -> Option<Duration> {
         let inherits =
             (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
@@ -75,8 +76,8 @@ impl Accounts {
         }
     }
 
-    /// Returns the CPU time of what a command that has ended leaves behind; `unfinished` are processes that it started and
-    /// that still run. Of a command that goes on the clock that is sampled counts them.
+    /// Returns the CPU time of the processes in `unfinished`, which the command left running.
+    /// Returns 0 while the command runs, because the clock event counts them then.
     fn left_behind(&self, session: &Session, unfinished: &[i32]) -> Duration {
         match (self, session.child()) {
             (Accounts::Command, Some(child)) if child.usage().is_some() => (unfinished.iter())
@@ -88,7 +89,7 @@ impl Accounts {
     }
 }
 
-/// Begins to watch for how long what a session records waits for a CPU; `None` for whole CPUs, which do not wait.
+/// Begins to measure how long the target waits for a CPU; `None` for whole CPUs and cgroups.
 pub(crate) fn watch_delays(session: &Session) -> Option<DelayWatcher> {
     let watched = match session.target() {
         Target::System | Target::Cgroups(_) => return None,
@@ -103,7 +104,6 @@ pub(crate) fn watch_delays(session: &Session) -> Option<DelayWatcher> {
     Some(DelayWatcher::begin(watched))
 }
 
-/// Returns the CPU time with what was watched of waiting for a CPU.
 pub(crate) fn with_delays(
     time: CpuTime,
     session: &Session,
@@ -120,13 +120,12 @@ pub(crate) fn with_delays(
     }
 }
 
-/// Returns the CPUs whose time samples stand for.
 fn watched_cpus(session: &Session) -> &[u32] {
     session.watched_cpus().unwrap_or(session.cpus())
 }
 
-/// Returns the CPU time of a session at its end; `None` where control groups were watched, and where no clock was sampled.
-/// `used` is what [`Accounts::used`] said before sampling stopped.
+/// Returns the CPU time of a finished recording; `None` for cgroups or without a clock event.
+/// `used` is [`Accounts::used`] before sampling stopped.
 pub(crate) fn measured(
     session: &Session,
     (accounts, used): (&Accounts, Option<Duration>),
@@ -152,11 +151,11 @@ pub(crate) fn measured(
     Some(time)
 }
 
-/// Returns the CPU time by the counts at the end, of threads that were watched; `None` where no clock was sampled.
+/// Returns the CPU time from the events' final counts; `None` if no clock was sampled.
 ///
-/// A clock event counts the nanoseconds for which its thread runs, whether or not a sample is taken, and those
-/// of threads that have ended as well. So its count is the CPU time that was used, and samples times period
-/// is what the samples stand for. The two differ where threads are short: each begins a period of its own.
+/// A clock event counts the running time of its threads, including ended ones. So its count is the
+/// used CPU time, and samples times period is the sampled time. They differ for short threads: each
+/// begins a new period.
 fn of_counts(
     events: &[EventIds],
     counts: &FinalCounts,
@@ -186,7 +185,7 @@ fn is_clock(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && CLOCKS.contains(&attr.config)
 }
 
-/// Returns the period of a clock event: the kernel turns its frequency into a period once and for all.
+/// Returns the fixed period of a clock event, converted from a frequency as in the kernel.
 fn period_ns(attr: &Attr) -> u64 {
     let period = match attr.flags.contains(AttrFlags::FREQ) {
         true => 1_000_000_000 / attr.period_or_freq.max(1),
@@ -238,7 +237,7 @@ mod tests {
         assert_eq!(time.used, Duration::from_nanos(300_000_001));
         assert_eq!(time.sampled, Some(Duration::from_millis(20)));
         assert_eq!(time.period, Duration::from_millis(1));
-        // Half of it is not sampled at all.
+        // The excluded half is not sampled at all.
         assert_eq!(of(clock(AttrFlags::EXCLUDE_KERNEL)).sampled, None);
         let mut faults = clock(AttrFlags::empty());
         faults.attr.config = 2;

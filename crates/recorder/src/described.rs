@@ -1,4 +1,4 @@
-//! Events as a file describes them: with the attrs of the records that are written.
+//! Event descriptions for the file, with the attrs of the rewritten records.
 
 use rprof_perfdata::EventDescription;
 use rprof_records::Attr;
@@ -7,21 +7,20 @@ use rprof_sampler::{EventIds, Role};
 use crate::offcpu;
 use crate::unwind::is_to_unwind;
 
-/// Changes to records on their way to the file.
+/// Changes to records before they are written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rewriting {
     /// Registers and stack bytes become callchains.
     pub(crate) unwinds: bool,
-    /// Mask of user registers that stay.
+    /// Mask of user registers that samples keep.
     pub(crate) kept_registers: u64,
-    /// SWITCH records stay, of which waits are made.
+    /// Keeps SWITCH records besides the waits computed from them.
     pub(crate) keeps_switches: bool,
-    /// Waits have their wakers.
+    /// Waits contain their wakers.
     pub(crate) records_wakers: bool,
 }
 
 impl Rewriting {
-    /// Returns the attr of an event's samples once they are unwound.
     pub(crate) fn unwound(&self, attr: &Attr) -> Attr {
         match self.unwinds && is_to_unwind(attr) {
             true => attr.unwound(self.kept_registers),
@@ -29,7 +28,6 @@ impl Rewriting {
         }
     }
 
-    /// Describes events as their records are written.
     pub(crate) fn describe(&self, events: &[EventIds]) -> Vec<EventDescription> {
         let describe = |event: &EventIds| {
             let attr = self.unwound(&event.attr);
@@ -43,7 +41,7 @@ impl Rewriting {
             let ids = event.ids.clone();
             EventDescription { attr, name, ids }
         };
-        // Wakeups are in the waits that they end.
+        // Wakeups are part of the waits that they end.
         let is_written = |event: &&EventIds| event.role != Role::Wakeups;
         events.iter().filter(is_written).map(describe).collect()
     }

@@ -1,4 +1,4 @@
-//! The live pipeline: from the kernel's rings to a perf.data file.
+//! The recording pipeline: from the kernel's ring buffers to a perf.data file.
 //!
 //! ```text
 //!   Session (a drain thread for each CPU) --> batches --> writer thread: merge, unwind --> output
@@ -6,31 +6,34 @@
 //!   this thread waits for the program, or for a stop                            a RecordWriter
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`recording`] | [`Recording`]: from start to summary |
-//! | [`options`] | [`RecordOptions`], [`RecordError`]: where to and how, and what can go wrong |
+//! | [`options`] | [`RecordOptions`] and [`RecordError`] |
 //! | [`pipeline`] | the writer thread: [`Merge`], deferred samples |
-//! | `trace` | traces of tracing units, as records |
-//! | `unwind` | registers and stack bytes of samples to callchains |
+//! | `trace` | AUX traces, as records |
+//! | `unwind` | unwinding of registers and stack bytes to callchains |
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
-//! | [`synthesize`] | records of what was there before, and of the kernel |
-//! | `offcpu` | [`ThreadTime`]: switches of threads to samples of their waits |
-//! | `backlog` | whether samples pile up before the writer thread |
-//! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
-//! | `beside` | counts that are taken beside the samples |
-//! | `run_delay` | time for which threads waited for a CPU, as the scheduler counts it |
-//! | `described` | events as a file describes them |
+//! | [`synthesize`] | records for existing processes and for the kernel |
+//! | `offcpu` | [`ThreadTime`]: context switches to wait samples |
+//! | `backlog` | detects that the writer thread is behind |
+//! | `limits` | [`Limit`]: limits on the recorder's own cost |
+//! | `beside` | counters that run together with sampling |
+//! | `run_delay` | time that threads waited for a CPU, from scheduler statistics |
+//! | `described` | event descriptions for the file |
 //! | `mapped_files` | the files behind mappings |
-//! | [`machine`] | features of the file's header that describe this machine |
-//! | [`tracing_data`] | formats of tracepoints, for readers |
-//! | [`replay`](mod@replay) | the same on batches from somewhere else, to measure it |
-//! | `recent` | [`RecentRecords`]: the last records of a recording without a file |
-//! | [`progress`] | [`Progress`] and [`WriterState`], while it goes on |
-//! | [`summary`] | [`Summary`], at the end |
+//! | [`machine`] | header features that describe the machine |
+//! | [`tracing_data`] | tracepoint formats for readers |
+//! | [`replay`](mod@replay) | runs the writer on given batches, for benchmarks |
+//! | `recent` | [`RecentRecords`]: an in-memory ring of the last records |
+//! | [`progress`] | [`Progress`] and [`WriterState`] of a running recording |
+//! | [`summary`] | [`Summary`]: the result |
 //! | [`throttling`] | [`Throttling`]: when the kernel paused sampling |
 //!
-//! Nothing here prints or decides how things are shown.
+//! [`Recording::start`] records a command, [`Recording::attach`] a running target, and
+//! [`Recording::finish`] returns the summary. The example `record` is a complete program.
+//!
+//! The crate prints nothing and formats no output for users.
 
 mod backlog;
 mod beside;

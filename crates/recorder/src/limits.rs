@@ -1,49 +1,49 @@
-//! Limits that keep a recorder within bounds beside strangers, and whether they were reached.
+//! Limits on the recorder's own cost, and which were reached.
 
 use std::collections::BTreeMap;
 
-/// A limit of what a recorder takes in, remembers or waits for, be it asked to by the programs it records.
+/// A limit on the resources that recorded programs can make the recorder use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Names and mappings that were left out, as their process makes them without end.
+    /// COMM and mapping records dropped because their process floods them.
     Flood,
-    /// More mappings than are followed: those of one process, or of all together.
+    /// Mappings beyond the maximum, of one process or in total.
     Mappings,
-    /// More images mapped at a time than are followed.
+    /// Mapped images beyond the maximum.
     Images,
-    /// An image whose unwind information is longer than any honest one.
+    /// Images skipped because their unwind information is implausibly long.
     LongUnwindInfo,
-    /// An image that is nearly all holes, which take no room on its disk and all the more here.
+    /// Sparse images skipped: nearly all holes, which need memory here but no disk space.
     SparseImage,
-    /// Images that were not opened, as there were too many open files.
+    /// Images not opened because of too many open files.
     OpenFiles,
-    /// Images that were not opened at once, as others of the same user do not answer.
+    /// Images not opened at once, because other files of the same user do not respond.
     SilentImages,
-    /// Unwind tables that were dropped to make room for others, and are made again when needed.
+    /// Unwind tables dropped to free memory; they are built again on demand.
     UnwindTables,
-    /// Stacks that took too long, or had to wait for an image that did.
+    /// Stacks that took too long to unwind, or that waited for a slow image.
     SlowStacks,
-    /// Jitdumps that are written faster than they are read for unwinding.
+    /// Jitdumps that grow faster than the unwinder reads them.
     Jitdumps,
-    /// Looks into the memory of processes that were not answered in time, or not made, since others were not.
+    /// Reads of process memory that timed out, or were skipped after others had timed out.
     ProcessMemory,
-    /// Reads of jitdumps that were not answered in time.
+    /// Reads of jitdumps that timed out.
     JitdumpTime,
-    /// Names of images that are left out from the counts of truncated stacks.
+    /// Images not named in the counts of truncated stacks.
     TruncatedImages,
-    /// Paths that are left out from the file's table of build-ids.
+    /// Paths missing from the file's build-id table.
     BuildIds,
-    /// Mappings of which the files were not looked at, as too many came.
+    /// Mappings whose files were not checked for embedding, because there were too many.
     EmbeddingEvents,
-    /// Recordings without what was to be embedded in them, as it took too long to read.
+    /// Recordings without all embedded files, because reading took too long.
     EmbeddingTime,
-    /// Files that did not answer when they were to be embedded.
+    /// Files not embedded because reading them timed out.
     SilentFiles,
 }
 
 impl Limit {
-    /// A stable `snake_case` word, for the file.
+    /// Returns a stable `snake_case` key for the file.
     pub fn key(self) -> &'static str {
         match self {
             Limit::Flood => "flood",
@@ -67,31 +67,28 @@ impl Limit {
     }
 }
 
-/// Limits that were reached, each with how many times.
+/// Reached limits and their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReachedLimits(BTreeMap<Limit, u64>);
 
 impl ReachedLimits {
-    /// Returns the limits that were reached, with how many times.
+    /// Returns the reached limits and their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Limit, u64)> + '_ {
         self.0.iter().map(|(limit, times)| (*limit, *times))
     }
 
-    /// Counts that a limit was reached; nothing for 0 times.
     pub(crate) fn add(&mut self, limit: Limit, times: u64) {
         if times > 0 {
             *self.0.entry(limit).or_default() += times;
         }
     }
 
-    /// Adds those of another part of the recorder.
     pub(crate) fn extend(&mut self, others: &ReachedLimits) {
         others
             .iter()
             .for_each(|(limit, times)| self.add(limit, times));
     }
 
-    /// Makes keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note =
             |(limit, times): (Limit, u64)| (format!("limit.{}", limit.key()), times.to_string());

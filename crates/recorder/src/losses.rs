@@ -6,30 +6,28 @@ use rprof_sampler::{Degradation, EventIds, Role, Session};
 
 use crate::throttling::SuggestedRate;
 
-/// Ring that is suggested at least, where all CPUs together take no more than [`MOST_OF_ALL`].
+/// Minimum suggested ring size, if all CPUs together stay within [`MOST_OF_ALL`].
 const LARGE: usize = 64 << 20;
 
-/// Largest ring that can be asked for.
+/// Largest ring that the kernel accepts.
 const LARGEST: usize = 1 << 30;
 
-/// Most bytes of the rings of all CPUs together that are suggested.
 const MOST_OF_ALL: usize = 2 << 30;
 
-/// Settings with which a recording that lost samples in full rings loses fewer.
+/// Suggested settings after samples were lost in full rings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LossAdvice {
     /// Lower rate.
     pub rate: Option<SuggestedRate>,
-    /// Bytes of a larger ring of samples for each CPU.
+    /// Larger ring size per CPU, in bytes.
     pub ring: Option<usize>,
-    /// Value of `kernel.perf_event_mlock_kb` that allows that ring, if this user may not have it now.
+    /// Value of `kernel.perf_event_mlock_kb` that allows this ring, if the current one does not.
     pub mlock_kb: Option<usize>,
-    /// True if samples have copies of the stack, which take nearly all the room in a ring.
+    /// True if samples copy the stack, which takes most of the space in a ring.
     pub copies_stacks: bool,
 }
 
 impl LossAdvice {
-    /// Returns what to suggest after a recording in which `lost` of `all` samples were lost.
     pub(crate) fn of(session: &Session, lost: u64, all: u64) -> LossAdvice {
         let (ring, _) = session.ring_bytes();
         let events = session.events().iter();
@@ -48,7 +46,7 @@ impl LossAdvice {
     ) -> LossAdvice {
         let copies = |event: &EventIds| (event.attr.sample_type).contains(SampleType::STACK_USER);
         let sampled = events.filter(|event| event.role == Role::Samples);
-        // One with copies fills a ring before others do.
+        // Events with stack copies fill a ring first.
         let Some(event) = sampled.reduce(|a, b| if copies(a) { a } else { b }) else {
             return LossAdvice::default();
         };
@@ -60,7 +58,7 @@ impl LossAdvice {
     }
 }
 
-/// Returns a rate at which no more samples come than were kept, less a quarter.
+/// Returns three quarters of the rate of kept samples.
 fn lower_rate(event: &EventIds, lost: u64, all: u64) -> SuggestedRate {
     let kept = all.saturating_sub(lost).max(1) as f64 / all.max(1) as f64 * 0.75;
     let rate = event.attr.period_or_freq;
@@ -71,7 +69,8 @@ fn lower_rate(event: &EventIds, lost: u64, all: u64) -> SuggestedRate {
     SuggestedRate::Period(period.max(rate.saturating_mul(2)))
 }
 
-/// Returns the bytes of a larger ring, and the limit on locked memory that it takes if this user has reached theirs.
+/// Returns a larger ring size in bytes, and the `kernel.perf_event_mlock_kb` for it if the user's
+/// limit is too low.
 fn larger_ring(ring: usize, cpus: usize, steps: &[Degradation]) -> (Option<usize>, Option<usize>) {
     let fair = (MOST_OF_ALL / cpus.max(1)).clamp(1, LARGEST);
     // A power of two, as rings are.

@@ -1,4 +1,4 @@
-//! Features of the file's header that describe this machine.
+//! Header features that describe the machine.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,7 +7,7 @@ use rprof_perfdata::features::run::ClockData;
 use rprof_perfdata::{Feature, FeatureSections};
 use rprof_sampler::Clock;
 
-/// Adds what is known of the machine. What cannot be read is left out.
+/// Adds features of the machine. Skips values that cannot be read.
 pub fn describe(features: &mut FeatureSections, online: u32) {
     let line = |path| {
         fs::read_to_string(path)
@@ -34,11 +34,11 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
     }
 }
 
-/// Adds the resolution of the clock of the records, and one instant on it and on the wall clock. perf does where a
-/// clock is named.
+/// Adds the clock's resolution, and one instant on it and on the wall clock, as perf does with a
+/// named clock.
 pub fn describe_clock(features: &mut FeatureSections, clock: Clock) {
     features.insert_words(Feature::CLOCKID, &[clock.resolution_ns()]);
-    // Between two looks at the clock lies the one at the wall clock.
+    // Read the wall clock between two readings of the clock.
     let before = clock.now_ns();
     let wall_clock = Clock::REALTIME.now_ns();
     let after = clock.now_ns();
@@ -50,7 +50,7 @@ pub fn describe_clock(features: &mut FeatureSections, clock: Clock) {
     });
 }
 
-/// Name and release of the system, from uname(2).
+/// Returns the machine name as in uname(2), for the architecture rprof was built for.
 fn architecture() -> String {
     match std::env::consts::ARCH {
         "x86" => "i686".into(),
@@ -67,14 +67,14 @@ fn cpu_model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// In KiB.
 fn total_memory() -> Option<u64> {
     let info = head("/proc/meminfo")?;
     let line = info.lines().find(|l| l.starts_with("MemTotal:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Reads the first page of a file of /proc, in which the first CPU is: the kernel takes its time for those of all.
+/// Reads the first page of a /proc file, with the first CPU. Generating all CPUs takes the kernel
+/// long.
 fn head(path: &str) -> Option<String> {
     let mut bytes = vec![0; 4096];
     let read = File::open(path).ok()?.read(&mut bytes).ok()?;

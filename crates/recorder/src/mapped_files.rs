@@ -1,4 +1,4 @@
-//! The files behind mappings, found while they are mapped.
+//! Images of executable mappings, and how to open their files.
 
 use std::ops::Range;
 
@@ -6,7 +6,6 @@ use rprof_image::{FileIdentity, MappedFile};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 use rprof_records::Mapped;
 
-/// Image that a process has mapped executably.
 #[derive(Clone, Debug)]
 pub(crate) struct MappedImage {
     pub(crate) pid: Pid,
@@ -27,7 +26,6 @@ impl MappedImage {
         }
     }
 
-    /// Returns the description by which the file is found.
     pub(crate) fn file(&self) -> MappedFile<'_> {
         let image = &self.image;
         MappedFile {
@@ -50,7 +48,7 @@ impl MappedImage {
         }
     }
 
-    /// Returns device and inode, as the record of the mapping names them; 0 where it has none.
+    /// Returns device and inode of the mapping's record; 0 if it has none.
     pub(crate) fn device_and_inode(&self) -> ((u32, u32), u64) {
         match self.image.identity {
             ImageIdentity::Inode {

@@ -1,4 +1,4 @@
-//! Options of a recording, and its errors.
+//! Options and errors of a recording.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use rprof_sampler::SessionError;
 
 use crate::output::{Embedding, RotationPolicy, WriterFactory};
 
-/// Cause for which a recording could not be made, or not be finished.
+/// Error that prevented or ended a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -21,7 +21,7 @@ pub enum RecordError {
     /// No file was written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The output file could not be made.
+    /// The output file could not be created.
     #[error(transparent)]
     Output(#[from] OutputError),
     /// Writing failed.
@@ -29,38 +29,38 @@ pub enum RecordError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
-        /// Remains of the recording.
+        /// What remains of the recording.
         remains: Remains,
     },
-    /// The descriptions of tracepoints could not be read.
-    #[error("cannot read what the tracepoints' payloads hold: {0}")]
+    /// The formats of the tracepoints could not be read.
+    #[error("cannot read the format of the tracepoints: {0}")]
     TracingData(#[source] io::Error),
-    /// Events that are counted beside the samples could not be opened. No file was written.
-    #[error("cannot count beside the samples: {0}")]
+    /// The additional counters could not be opened. No file was written.
+    #[error("cannot count events while recording: {0}")]
     Counts(#[source] rprof_counting::CountError),
     /// Waiting for the command failed.
     #[error("cannot wait for the command: {0}")]
     Wait(#[source] io::Error),
-    /// The thread that writes could not be started, or ended early.
-    #[error("the thread that writes the file failed: {0}")]
+    /// The writer thread could not be started, or panicked.
+    #[error("the writer thread failed: {0}")]
     Thread(#[source] io::Error),
 }
 
-/// Remains of a recording that could not be written to its end.
+/// What remains of a recording that could not be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remains {
-    /// Nothing: it had not begun, and its file was taken away again.
+    /// Nothing: the recording had not begun, and its file was deleted.
     Nothing,
-    /// A file that can be read, with the records before.
+    /// A readable file with the records so far.
     File,
-    /// Whatever the reader of the stream, or the writer of the caller's, made of the records before.
+    /// The records that the reader of the stream, or the caller's writer, already received.
     Handed,
 }
 
 impl Remains {
-    /// Makes errors of writing to this file.
+    /// Returns a constructor of write errors for a path.
     pub(crate) fn write_error(self, path: &Path) -> impl Fn(io::Error) -> RecordError {
         let path = path.to_owned();
         move |source| RecordError::Write {
@@ -73,7 +73,7 @@ impl Remains {
     fn clause(self) -> &'static str {
         match self {
             Remains::Nothing => "; nothing was recorded",
-            Remains::File => "; what was recorded before is in the file and can be read",
+            Remains::File => "; the file holds the data up to then and can be read",
             Remains::Handed => "",
         }
     }
@@ -83,26 +83,26 @@ impl Remains {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
-    /// A file of this name; one that exists makes room.
+    /// A file with this name; an existing file is renamed.
     File(PathBuf),
-    /// An open file that has no name; the caller reads it by a handle of its own.
+    /// An open file without a name, which the caller reads through another handle.
     Unnamed(File),
-    /// A stream in pipe mode. Nothing else must be written to it.
+    /// A stream in perf's pipe mode. The caller must write nothing else to it.
     Stream(File),
-    /// A writer of the caller's: see [`Output::writer`].
+    /// A writer of the caller: see [`Output::writer`].
     Writer(WriterFactory),
 }
 
 impl Output {
-    /// Hands the records to a writer instead of a file: in the order of time, with stacks unwound,
-    /// as they would stand in the file. So a recording can be analysed while it goes on.
+    /// Passes the records to a writer instead of a file: sorted by time and unwound, as in a file.
+    /// So the caller can analyse a running recording.
     ///
-    /// `create` is called once, before the first record, with the events as the records have them
-    /// (attr, name and ids) and the features that are known from the start. The writer then
-    /// lives on a thread of its own: it gets each record as soon as no CPU can send an earlier one,
-    /// a [checkpoint](RecordWriter::checkpoint) about every 100 ms behind a FINISHED_ROUND record, and is
-    /// finished within [`Recording::finish`](crate::Recording::finish). Results leave it by what it shares
-    /// with the caller, such as a channel. An error of it ends the recording.
+    /// `create` is called once, before the first record, with the events of the records (attr,
+    /// name, ids) and the header features. The writer runs on its own thread. It gets each record
+    /// once no CPU can send an earlier one, and about every 100 ms a
+    /// [checkpoint](RecordWriter::checkpoint) after a FINISHED_ROUND record.
+    /// [`Recording::finish`](crate::Recording::finish) finishes it. It returns results through
+    /// shared state such as a channel. Its errors end the recording.
     ///
     /// # Examples
     /// ```no_run
@@ -149,7 +149,7 @@ impl Output {
     }
 }
 
-/// Bytes of unwinding tables by default. Those of a browser and a desktop have some 60 MiB.
+/// Default memory for unwind tables, in bytes. Tables of a browser and a desktop need some 60 MiB.
 pub(crate) const UNWIND_MEMORY: usize = 96 << 20;
 
 /// Options of a recording.
@@ -157,39 +157,39 @@ pub(crate) const UNWIND_MEMORY: usize = 96 << 20;
 pub struct RecordOptions {
     /// Destination.
     pub output: Output,
-    /// Level at which zstd compresses the records, 1 to 22; `None` for not at all.
+    /// Compression level of zstd, 1 to 22; `None` for no compression.
     pub compression: Option<i32>,
-    /// The recorder's own command line, for the file's header.
+    /// Command line of the recorder, for the file's header.
     pub command_line: Vec<String>,
-    /// When to go on in another file; `None` for never. Only a file is followed by others.
+    /// When to switch to a new file; `None` for never. Only [`Output::File`] is rotated.
     pub rotation: Option<RotationPolicy>,
-    /// Bytes of records, of all files together, at which nothing more is written.
+    /// Maximum bytes of records, over all files; further records are dropped.
     pub max_bytes: Option<u64>,
-    /// Turn registers and stack bytes of samples into callchains, rather than write them.
+    /// Unwind user registers and stack bytes to callchains before writing.
     pub unwind: bool,
-    /// Bytes of memory that unwinding tables may take, of all images together; those that were not used for longest are dropped, and
-    /// made again when they are needed. Default: 96 MiB.
+    /// Memory for the unwind tables of all images, in bytes. The least recently used ones are
+    /// dropped and built again on demand. Default: 96 MiB.
     pub unwind_memory: usize,
-    /// Which files that reports need are embedded in the recording.
+    /// Files to embed in the recording for reports.
     pub embedding: Embedding,
-    /// Events that are counted beside the samples, for the file's notes; `None` for none.
+    /// Events to count in addition to sampling, for the file's notes; `None` for none.
     pub counted: Option<Vec<Event>>,
-    /// Waits of one thread and stack are written once they add up to this, where switches are recorded: a longer one is a
-    /// sample of its own. Default: 1 ms.
+    /// Shortest wait with its own sample, if switches are recorded. Shorter waits with the same
+    /// thread and stack are summed. Default: 1 ms.
     pub least_wait: Duration,
-    /// Longest time for which samples may lie before the writer thread takes them in; `None` to take each batch as it comes. A
-    /// pause saves the wake-ups, which cost more CPU time than the samples of a quiet system. Keep it short: the buffers hold
-    /// 2 MiB of each CPU.
+    /// Maximum delay of samples in buffers; `None` to handle each batch at once. It saves wake-ups,
+    /// which cost more CPU time than the samples of a quiet system. Keep it short: a CPU's buffers
+    /// hold 2 MiB.
     pub pause: Option<Duration>,
-    /// Part of a CPU's time, from 0 to 1, that the recording of switches may take, where they are recorded: if there are too many, they
-    /// are recorded in windows. From 1 on all are recorded. Default: 0.02.
+    /// Maximum share of CPU time for recording switches, from 0 to 1. Beyond it, rprof records them
+    /// only in time windows. From 1 on it records all. Default: 0.02.
     pub switch_budget: f64,
-    /// Gets a byte when [`Recording::writer`](crate::Recording::writer) has something to tell.
+    /// Receives a byte when [`Recording::writer`](crate::Recording::writer) changes.
     pub notify: Option<UnixStream>,
 }
 
 impl RecordOptions {
-    /// Options for one file, stream or writer, not compressed, with stacks unwound.
+    /// Creates options for one uncompressed file, stream or writer, with stacks unwound.
     pub fn new(output: Output, command_line: Vec<String>) -> RecordOptions {
         RecordOptions {
             output,

@@ -1,9 +1,9 @@
-//! Counts during a recording, which the writer thread publishes.
+//! Counters of a running recording, published by the writer thread.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counts while recording.
+/// Counters of a running recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Samples written.
@@ -12,7 +12,7 @@ pub struct Progress {
     pub lost: u64,
     /// Bytes of records written.
     pub bytes: u64,
-    /// Since the program was started.
+    /// Time since the start of the recording.
     pub elapsed: Duration,
 }
 
@@ -20,37 +20,35 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WriterState {
-    /// It writes.
+    /// The thread is writing.
     Writing,
-    /// There are as many bytes as were wanted; what comes now is not written.
+    /// The byte limit was reached; further records are dropped.
     Full,
-    /// It could not write; [`Recording::finish`](crate::Recording::finish) says why.
+    /// Writing failed; [`Recording::finish`](crate::Recording::finish) returns the error.
     Failed,
 }
 
-/// Counts that the writer thread publishes.
+/// Counters published by the writer thread, and boundaries set by the recording.
 #[derive(Debug, Default)]
 pub(crate) struct LiveCounts {
     pub(crate) samples: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) bytes: AtomicU64,
-    /// A [`WriterState`].
     pub(crate) state: AtomicU8,
-    /// From which time on records belong to the next file; 0 if none was asked for.
+    /// Time of the first record of the next file; 0 if no switch was requested.
     pub(crate) switch: AtomicU64,
-    /// Time of records from which on threads are watched; 0 if they are from the command's exec on, or not yet.
+    /// Start time of the recording, on the records' clock; 0 if the command's exec starts it, or
+    /// before.
     pub(crate) begun: AtomicU64,
-    /// Time of records up to which threads are watched; 0 until then.
+    /// End time of the recording; 0 until then.
     pub(crate) ended: AtomicU64,
 }
 
 impl LiveCounts {
-    /// Publishes the time from which on threads are watched.
     pub(crate) fn begin(&self, time: u64) {
         self.begun.store(time, Ordering::SeqCst);
     }
 
-    /// Publishes the time up to which threads are watched.
     pub(crate) fn end(&self, time: u64) {
         self.ended.store(time, Ordering::SeqCst);
     }

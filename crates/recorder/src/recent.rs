@@ -1,4 +1,4 @@
-//! [`RecentRecords`]: the last records of a recording that is in no file, to be written as one.
+//! [`RecentRecords`]: an in-memory ring of the last records, which can be written as a file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,13 +11,14 @@ use rprof_records::{Attr, Endian, ProcessEvent, RawBytes, RawRecord, RecordType,
 use crate::output::CarriedRecords;
 use crate::synthesize::kernel_maps;
 
-/// Bytes of records that are let go together.
+/// Bytes of records dropped together.
 const CHUNK: usize = 256 << 10;
 
-/// The last records of a recording, bounded by a number of intervals and by bytes. Clones share everything.
+/// The last records of a recording, limited by a number of intervals and by bytes. Clones share the
+/// data.
 ///
-/// Records come through the [writer](Self::writer). What processes are, and what they have mapped, is kept of records that
-/// are let go, so that a [snapshot](Self::snapshot) is complete in itself.
+/// A [writer](Self::writer) adds records. Names and mappings of dropped records stay, so that a
+/// [snapshot](Self::snapshot) is self-contained.
 #[derive(Clone, Debug)]
 pub struct RecentRecords(Arc<Mutex<Kept>>);
 
@@ -29,9 +30,7 @@ struct Kept {
     described: Events,
     carried: CarriedRecords,
     chunks: VecDeque<Chunk>,
-    /// Records of the chunk that goes on.
     bytes: Vec<u8>,
-    /// Bytes in `chunks`.
     len: usize,
     interval: u64,
 }
@@ -58,7 +57,7 @@ impl RecentRecords {
         })))
     }
 
-    /// Returns the destination of a recording's records: see [`Output::writer`](crate::Output::writer).
+    /// Returns a record writer for [`Output::writer`](crate::Output::writer).
     pub fn writer(&self, events: &[EventDescription], features: &FeatureSections) -> RecentWriter {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
@@ -71,7 +70,7 @@ impl RecentRecords {
         }
     }
 
-    /// Begins another interval; the records of the last `most` are kept, with the one that begins.
+    /// Begins a new interval, and keeps the records of the last `most` intervals including it.
     pub fn next_interval(&self, most: usize) {
         let mut kept = self.kept();
         kept.end_chunk();
@@ -80,20 +79,20 @@ impl RecentRecords {
         kept.let_go(|chunk, _| chunk.interval < first);
     }
 
-    /// Lets go of all records.
+    /// Drops all records.
     pub fn clear(&self) {
         let mut kept = self.kept();
         kept.end_chunk();
         kept.let_go(|_, _| true);
     }
 
-    /// Returns the number of bytes of the records that are kept now.
+    /// Returns the number of bytes of the current records.
     pub fn bytes(&self) -> usize {
         let kept = self.kept();
         kept.len + kept.bytes.len()
     }
 
-    /// Returns the records that are kept now.
+    /// Returns a snapshot of the current records.
     pub fn snapshot(&self) -> RecentSnapshot {
         let mut kept = self.kept();
         kept.end_chunk();
@@ -111,14 +110,12 @@ impl RecentRecords {
         }
     }
 
-    /// Locks, also where another holder panicked: records are whole.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Kept {
-    /// Returns the layout of made-up records.
     fn layout(&self) -> SampleLayout {
         match self.described.list().first() {
             Some(event) => event.layout.clone(),
@@ -147,7 +144,7 @@ impl Kept {
         self.let_go(|_, len| len > most);
     }
 
-    /// Lets go of chunks, the oldest first, as long as they and the bytes of all are not wanted.
+    /// Drops the oldest chunks while `is_unwanted` accepts the chunk and the total bytes.
     fn let_go(&mut self, is_unwanted: impl Fn(&Chunk, usize) -> bool) {
         while let Some(chunk) = self
             .chunks
@@ -167,7 +164,7 @@ impl Kept {
         }
     }
 
-    /// Returns true for a mapping of the kernel itself, which snapshots begin with in any case.
+    /// Returns true for a mapping of the kernel, which each snapshot synthesizes anyway.
     fn is_kernel_map(&self, raw: &RawRecord<'_>) -> bool {
         if !ProcessEvent::is_recorded_as(raw.kind) {
             return false;
@@ -177,7 +174,7 @@ impl Kept {
     }
 }
 
-/// Destination of records of which the last are kept: see [`RecentRecords::writer`].
+/// Writer that adds records: see [`RecentRecords::writer`].
 #[derive(Debug)]
 pub struct RecentWriter {
     recent: RecentRecords,
@@ -207,12 +204,11 @@ impl RecordWriter for RecentWriter {
     }
 }
 
-/// Records as they were at a moment.
+/// Records at one moment.
 #[derive(Debug)]
 pub struct RecentSnapshot {
     events: Vec<EventDescription>,
     features: FeatureSections,
-    /// Mappings and names at the beginning.
     head: Vec<u8>,
     chunks: Vec<Arc<Vec<u8>>>,
 }
@@ -221,7 +217,7 @@ impl RecentSnapshot {
     /// Writes the records as a perf.data file; returns its length in bytes.
     ///
     /// # Errors
-    /// Fails as writing to the file does.
+    /// Errors of writing the file.
     pub fn write(&self, out: File) -> io::Result<u64> {
         let mut writer = FileWriter::create(out, self.events.clone())?;
         writer.write_records(&self.head)?;

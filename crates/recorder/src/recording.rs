@@ -1,4 +1,4 @@
-//! A recording, from start to summary.
+//! [`Recording`]: starts, controls and finishes a recording.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -39,29 +39,26 @@ use crate::trace;
 use crate::tracing_data;
 use crate::unwind::{StackTally, Unwinding};
 
-/// Nanoseconds by which a watermark may run ahead where drain threads are not
-/// bound to their CPUs.
+/// Error of a watermark in nanoseconds if drain threads are not bound to their CPUs.
 const SLACK: u64 = 1_000_000;
 
-/// Number of batches of each CPU that wait where the writer thread is late: some 80 ms of samples.
+/// Queue length per CPU at which the writer thread is late: some 80 ms of samples.
 const LATE_BATCHES: usize = 8;
 
-/// Nanoseconds of fast draining at the beginning of a recording with stacks.
+/// Nanoseconds of fast draining at the start of a recording with stacks.
 const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
 
-/// A recording under way.
+/// A running recording.
 #[derive(Debug)]
 pub struct Recording {
-    // First, so that it is dropped before the events that it stops and starts.
+    // First field, so that it is dropped before the events that it controls.
     pace: Option<Pace>,
     session: Session,
     writer: Option<JoinHandle<Written>>,
     live: Arc<LiveCounts>,
     path: PathBuf,
-    /// Remains of the recording if writing fails from now on.
     remains: Remains,
     started: Instant,
-    /// When samples began to be taken.
     enabled: Instant,
     counts: Option<CountsBeside>,
     accounts: Accounts,
@@ -70,24 +67,21 @@ pub struct Recording {
     stopped: Option<Stopped>,
 }
 
-/// What is measured when sampling stops, while what is watched goes on.
+/// Measurements at the end of sampling. The target may run on.
 #[derive(Debug)]
 struct Stopped {
-    /// CPU time that was used.
     used: Option<Duration>,
     run_delay: Option<RunDelay>,
     duration: Duration,
-    /// Time for which samples were taken.
     wall: Duration,
 }
 
 impl Recording {
-    /// Starts the command and records it, or records what the builder's target names for as
-    /// long as the command runs.
+    /// Starts the command and records it, or the builder's target while the command runs.
     ///
     /// # Errors
-    /// [`RecordError`]. When the command cannot be executed no file is left, and
-    /// one that had to make room is back.
+    /// [`RecordError`]. If the command cannot be executed, the new file is deleted and the previous
+    /// one restored.
     pub fn start(
         builder: SessionBuilder,
         command: &Launcher,
@@ -96,7 +90,7 @@ impl Recording {
         Recording::begin(builder.launch(command)?, options)
     }
 
-    /// Records what runs already: what the builder's target names.
+    /// Records the builder's target, which is already running.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -108,7 +102,7 @@ impl Recording {
     }
 
     fn begin(mut session: Session, options: RecordOptions) -> Result<Recording, RecordError> {
-        // Processes are followed since the session was made, and not yet sampled.
+        // The session already follows processes, but takes no samples yet.
         let existing = existing::read(&session);
         for step in existing.degradations() {
             session.add_degradation(step);
@@ -170,7 +164,7 @@ impl Recording {
         let has_wakeups = (session.events().iter()).any(|event| event.role == Role::Wakeups);
         if has_wakeups && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
             session.add_degradation(Degradation::NoWakers {
-                cause: "this kernel describes sched:sched_waking in another way".to_owned(),
+                cause: "unsupported format of sched:sched_waking in this kernel".to_owned(),
             });
         }
         let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));
@@ -216,7 +210,8 @@ impl Recording {
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
             counts_idle: *session.target() == Target::System,
         };
-        // As late as can be: who kills this program before the head is written finds the old file.
+        // As late as possible: if rprof is killed before it writes the header, the old file is
+        // intact.
         let output = match is_named {
             true => Some(RecordingFile::create(&path)?),
             false => None,
@@ -250,7 +245,8 @@ impl Recording {
         let unwinds = unwinding.is_some();
         let remote_drain = unwinds.then(|| session.remote_drain()).flatten();
         if options.unwind {
-            // What is deep shows itself now. Before the writer begins, so that it does not wait to be woken.
+            // Drain fast to detect deep stacks early. Set it before the writer starts, to avoid a
+            // wake-up.
             let now = rprof_sampler::monotonic_ns();
             let until = now.saturating_add(FAST_DRAIN_AT_START);
             session.fast_drain().request_until(until);
@@ -300,7 +296,7 @@ impl Recording {
         let run_delays = boundaries.is_some().then(|| run_delay::begin(&session));
         if let Err(e) = session.start() {
             drop(session);
-            // With the session gone no more batches come, and the thread ends.
+            // Without the session no more batches arrive, and the thread ends.
             drop(writer.join());
             discard(output);
             return Err(e.into());
@@ -327,13 +323,13 @@ impl Recording {
         })
     }
 
-    /// Returns the steps down that were taken.
+    /// Returns the degradations so far.
     pub fn degradations(&self) -> &[Degradation] {
         self.session.degradations()
     }
 
-    /// Waits until the command ends, everything that was attached to has ended, `stop` becomes
-    /// readable, or the time is over.
+    /// Waits until the command ends, all attached targets end, `stop` becomes readable, or
+    /// `timeout` expires.
     ///
     /// # Errors
     /// [`RecordError::Wait`].
@@ -347,10 +343,10 @@ impl Recording {
             .map_err(RecordError::Wait)
     }
 
-    /// Waits as [`wait`](Self::wait) does, but for the command alone, after the end of the recording.
+    /// Waits like [`wait`](Self::wait), but only for the command, after the end of the recording.
     ///
     /// # Errors
-    /// [`RecordError::Wait`], and where there is no command.
+    /// [`RecordError::Wait`], also if there is no command.
     pub fn wait_for_command(
         &mut self,
         stop: Option<BorrowedFd<'_>>,
@@ -361,26 +357,26 @@ impl Recording {
         child.wait_or(stop, timeout).map_err(RecordError::Wait)
     }
 
-    /// Returns the session, with what was opened and how.
+    /// Returns the session, with its open events.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Returns the counts so far.
+    /// Returns the counters so far.
     pub fn progress(&self) -> Progress {
         self.live.progress(self.started.elapsed())
     }
 
-    /// Returns the state of the writer thread. Once it is not [`WriterState::Writing`] any more, the
-    /// recording had better be finished: what still comes is not written.
+    /// Returns the state of the writer thread. Finish the recording once it is not
+    /// [`WriterState::Writing`]: further records are dropped.
     pub fn writer(&self) -> WriterState {
         self.live.state()
     }
 
-    /// Begins to sample, where the session did not from the start.
+    /// Starts sampling, if the session did not enable its events at the start.
     ///
     /// # Errors
-    /// The first event that could not be started. All others are.
+    /// The error of the first event that failed. All other events are started.
     pub fn enable(&mut self) -> Result<(), ControlError> {
         self.enabled = Instant::now();
         self.live.begin(self.session.clock().now_ns());
@@ -392,37 +388,37 @@ impl Recording {
         self.session.enable()
     }
 
-    /// Goes on in another file from now on, where [`RecordOptions::rotation`] is set.
+    /// Continues in a new file from now on, if [`RecordOptions::rotation`] is set.
     ///
-    /// Samples that are there go into the file that ends, if later ones overwrite earlier ones.
+    /// In overwrite mode, the samples now in the rings go to the current file.
     pub fn switch(&mut self) {
         self.session.snapshot();
         let now = self.session.clock().now_ns();
         self.live.switch.store(now, Ordering::Relaxed);
     }
 
-    /// Sends the command a signal. One that has ended is left alone.
+    /// Sends a signal to the command, unless it has ended.
     pub fn signal_command(&self, signal: i32) {
         if let Some(child) = self.session.child() {
             child.signal(signal).ok();
         }
     }
 
-    /// Stops sampling: what happens from now on until [`finish`](Self::finish) is none of the recording's.
+    /// Stops sampling. Later activity is not recorded.
     pub fn stop_sampling(&mut self) {
         if self.stopped.is_some() {
             return;
         }
         self.pace.take();
         self.stopped = Some(Stopped {
-            // Before sampling stops: what is watched goes on.
+            // Before sampling stops, because the target runs on.
             used: self.accounts.used(&self.session),
             run_delay: run_delay::of(&self.session, self.run_delays.as_ref()),
             duration: self.started.elapsed(),
             wall: self.enabled.elapsed(),
         });
         self.live.end(self.session.clock().now_ns());
-        // An event that cannot be disabled is closed in the end.
+        // An event that cannot be disabled stops when it is closed.
         self.session.disable().ok();
         if let Some(counts) = &mut self.counts {
             counts.disable();
@@ -432,12 +428,12 @@ impl Recording {
         }
     }
 
-    /// Ends the recording and finishes the file. The command, if it still runs,
-    /// goes on unwatched and can be [waited](Self::wait) for.
+    /// Ends the recording and finishes the file. A command may run on without sampling:
+    /// [`wait_for_command`](Self::wait_for_command).
     ///
     /// # Errors
-    /// [`RecordError::Write`]; the summary tells what was recorded, with a file of
-    /// 0 bytes, only when there is no error.
+    /// [`RecordError::Write`]; [`RecordError::Thread`] if the writer thread panicked or the
+    /// recording is already finished.
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
         self.stop_sampling();
         let counts = self.session.stop();
@@ -455,7 +451,7 @@ impl Recording {
         let Some(writer) = self.writer.take() else {
             return Err(RecordError::Thread(io::Error::other("finished already")));
         };
-        // It may pause.
+        // The writer may be pausing.
         writer.thread().unpark();
         let mut written = writer.join().map_err(|_| {
             RecordError::Thread(io::Error::other("it panicked; please report this"))
@@ -467,7 +463,7 @@ impl Recording {
         let events = self.session.events();
         let sampled: Vec<_> = events.iter().filter(|e| e.role == Role::Samples).collect();
         for (place, cpu) in counts.cpus.iter().enumerate() {
-            // All events of a CPU share its ring; the first one's id stands for them.
+            // All events of a CPU share its ring, so the first id stands for all.
             let lost = cpu.events.iter().filter_map(EventCount::lost).sum();
             let id = sampled.first().and_then(|e| e.ids.get(place));
             (written.output)
@@ -508,7 +504,8 @@ impl Recording {
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
-            // Samples that were overwritten stand for time as well.
+            // Overwritten samples are missing from the sum, so there is no CPU time in overwrite
+            // mode.
             trace: self.session.trace_unit().map(|_| total.trace),
             cpu_time: cpu_time.filter(|_| !self.session.overwrites()),
             left_running: self.left_running(&unfinished),
@@ -549,7 +546,7 @@ impl Recording {
         Ok(summary)
     }
 
-    /// Returns the processes that the command started, and that have outlived it.
+    /// Returns the running processes that the command started.
     fn left_running(&self, unfinished: &[i32]) -> Vec<i32> {
         let Some(child) = self.session.child() else {
             return Vec::new();
@@ -565,7 +562,6 @@ impl Recording {
     }
 }
 
-/// Removes a file in which nothing was recorded.
 fn discard(output: Option<RecordingFile>) {
     if let Some(output) = output {
         output.discard();

@@ -1,7 +1,7 @@
-//! [`replay`]: the writer thread's work on batches from somewhere else, to measure what it costs.
+//! [`replay`]: runs the writer thread's work on given batches, to benchmark it.
 //!
-//! Nothing is asked of the kernel's events. Images are opened as ever; memory of processes that are not there is not
-//! read.
+//! It opens no kernel events. It opens images as usual, but process memory is unavailable if the
+//! processes are gone.
 
 use std::fs::File;
 use std::io;
@@ -26,18 +26,18 @@ use crate::pipeline::writer::Writer;
 use crate::progress::LiveCounts;
 use crate::unwind::{StackTally, Unwinding};
 
-/// Batches, and what is to be known of them.
+/// Input of a replay.
 #[derive(Debug)]
 pub struct Replay {
-    /// CPUs that they are of.
+    /// CPUs of the batches.
     pub cpus: Vec<u32>,
-    /// Events, with all ids that records have.
+    /// Events, with all ids in the records.
     pub events: Vec<EventIds>,
     /// The batches; the last one of each CPU has the watermark [`u64::MAX`].
     pub batches: Receiver<Batch>,
-    /// Way back of their buffers.
+    /// Takes the buffers back.
     pub recycler: Recycler,
-    /// File that is written.
+    /// Output file.
     pub file: File,
 }
 
@@ -47,20 +47,20 @@ pub struct Replay {
 pub struct Replayed {
     /// Samples written.
     pub samples: u64,
-    /// Records that came after one with a later time had been released.
+    /// Records that arrived after a later one had been released.
     pub late: u64,
-    /// Most bytes of records that waited to be merged.
+    /// Maximum bytes of records that waited to be merged.
     pub most_pending: usize,
-    /// Outcomes of unwinding, where samples have registers and stacks.
+    /// Results of unwinding, if samples have registers and stacks.
     pub stacks: Option<StackTally>,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub file_bytes: u64,
 }
 
-/// Merges, unwinds and writes all batches, on this thread, until the channel is closed.
+/// Merges, unwinds and writes all batches on this thread until the channel is closed.
 ///
 /// # Errors
-/// Records of the file.
+/// Errors of writing the file.
 pub fn replay(replay: Replay) -> io::Result<Replayed> {
     let Replay {
         cpus,

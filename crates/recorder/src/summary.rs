@@ -1,4 +1,4 @@
-//! The summary at the end of a recording.
+//! [`Summary`]: the result of a recording.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,69 +19,68 @@ use rprof_cpu_time::CpuTime;
 /// Result of a finished recording.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// The file; with several, what their names begin with.
+    /// The file; with rotation, the common prefix of the names.
     pub path: PathBuf,
-    /// The files that are kept, oldest first, where there may be several.
+    /// Remaining files with rotation, oldest first.
     pub files: Vec<PathBuf>,
-    /// Files that do not have the name any more that they were made under: somebody renamed, deleted or replaced
-    /// them meanwhile.
+    /// Files that another program renamed, deleted or replaced meanwhile.
     pub moved: Vec<(PathBuf, Whereabouts)>,
     /// Length of the last file in bytes.
     pub file_bytes: u64,
-    /// Events sampled, by the names in the file.
+    /// Names of the sampled events.
     pub events: Vec<String>,
-    /// Samples in the file, or in all of them.
+    /// Number of samples, over all files.
     pub samples: u64,
-    /// From start to end of recording.
+    /// Duration of the recording.
     pub duration: Duration,
-    /// Samples lost in full rings, by CPU; CPUs that lost none are left out.
+    /// Samples lost in full rings, by CPU; CPUs without losses are omitted.
     pub lost: Vec<(u32, u64)>,
-    /// Settings with which fewer samples or switches are lost; `None` where none was lost.
+    /// Settings that lose fewer samples or switches; `None` if none were lost.
     pub loss_advice: Option<LossAdvice>,
-    /// Samples that the processor itself dropped, by CPU.
+    /// Samples dropped by the processor, by CPU.
     pub dropped: Vec<(u32, u64)>,
-    /// Number of times that samples had to stay in a ring because the writer lagged behind.
+    /// Number of times that a drain thread found no free buffer because the writer lagged.
     pub lagged: u64,
-    /// Sideband records lost: names or mappings are missing.
+    /// Lost sideband records: names or mappings are missing.
     pub lost_sideband: u64,
-    /// Throttling by the kernel, and a rate that would have avoided it.
+    /// Throttling by the kernel, and a rate that avoids it.
     pub throttling: Option<Throttling>,
-    /// Samples that were left out: taken twice of threads that both inherited an event and have
-    /// their own, or of the recorder itself.
+    /// Rejected samples: duplicates of threads with an inherited and an own event, and samples of
+    /// the recorder.
     pub rejected: u64,
-    /// Records that came after a later one had been written.
+    /// Records that arrived after a later one had been written.
     pub late: u64,
-    /// Bytes in a ring that were no records, or were not taken.
+    /// Bytes in a ring that could not be parsed or fetched.
     pub damaged_bytes: u64,
-    /// Pieces of the trace, where a tracing unit's was recorded, and gaps in it.
+    /// Pieces of the AUX trace and gaps in it, if a tracing unit was recorded.
     pub trace: Option<AuxTally>,
-    /// CPU time that was used, and that samples stand for; `None` where whole CPUs were watched, and where no
-    /// clock was sampled.
+    /// CPU time used and CPU time that samples represent; `None` for cgroups, or if no clock was
+    /// sampled.
     pub cpu_time: Option<CpuTime>,
-    /// Samples of waits in the file, or in all of them.
+    /// Number of wait samples, over all files.
     pub waits: u64,
-    /// Time of the threads, where switches were recorded.
+    /// Time of the threads, if switches were recorded.
     pub thread_time: Option<ThreadTime>,
-    /// Time for which threads waited for a CPU by the scheduler's account, where switches were recorded: of what was attached
-    /// to, the threads that were there from the beginning to the end; of a command, its first thread. `None` where the kernel does not
-    /// count it, or nobody was there all the while.
+    /// Time that threads waited for a CPU, from scheduler statistics, if switches were recorded: of
+    /// attached threads that ran from beginning to end, or of the command's first thread. `None` if
+    /// the kernel does not count it or there is no such thread.
     pub run_delay: Option<RunDelay>,
-    /// Processes that the command had started and that outlived it: not recorded any more.
+    /// Processes that the command started and that still run; they are no longer recorded.
     pub left_running: Vec<i32>,
-    /// Steps down that were taken, those of the end among them.
+    /// Degradations, with the ones at the end.
     pub degradations: Vec<Degradation>,
-    /// Outcomes of unwinding, where rprof unwound stacks.
+    /// Results of unwinding, if rprof unwound stacks.
     pub stacks: Option<StackTally>,
-    /// Files that were embedded in the recording, or in all of them.
+    /// Embedded files, over all files of the recording.
     pub embedded: Vec<EmbeddedName>,
-    /// What the user should know of embedded files, and of those that could not be.
+    /// Messages for the user about embedded files and failures to embed.
     pub notices: Vec<Notice>,
-    /// Limits on what the recorded programs may cost that were reached.
+    /// Reached limits on the cost of recorded programs.
     pub limits: ReachedLimits,
 }
 
 impl Summary {
-    /// Samples lost on all CPUs, for whatever reason.
+    /// Returns the number of samples lost or dropped on all CPUs.
     pub fn lost_samples(&self) -> u64 {
         (self.lost.iter().chain(&self.dropped))
             .map(|(_, n)| n)

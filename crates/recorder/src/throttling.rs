@@ -1,4 +1,4 @@
-//! When the kernel pauses sampling, and at which rate it would not have.
+//! [`Throttling`]: detects that the kernel throttled sampling, and suggests a lower rate.
 
 use rprof_perf_event::Limits;
 use rprof_records::AttrFlags;
@@ -6,32 +6,31 @@ use rprof_sampler::{EventCount, EventIds, FinalCounts, Role};
 
 use crate::output::Tally;
 
-/// The kernel paused an event until its next tick, since there had been more samples in
-/// this one than `perf_event_max_sample_rate` allows for. It also lowers that limit by
-/// itself when samples take more than `perf_cpu_time_max_percent` of the time.
+/// Throttling by the kernel, which pauses an event until the next tick after too many samples
+/// (`perf_event_max_sample_rate`). It lowers that limit if samples take more than
+/// `perf_cpu_time_max_percent` of the CPU time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttling {
-    /// THROTTLE records of all events.
+    /// Number of THROTTLE records of all events.
     pub times: u64,
-    /// The event that was paused most often.
+    /// The event throttled most often.
     pub event: String,
-    /// The limit now, in samples a second and CPU.
+    /// The current limit, in samples per second and CPU.
     pub limit: Option<u64>,
-    /// Rate that would not have been throttled.
+    /// Rate that avoids throttling.
     pub suggested_rate: Option<SuggestedRate>,
 }
 
-/// A rate of sampling.
+/// A sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuggestedRate {
-    /// Samples a second.
+    /// Samples per second.
     Frequency(u64),
-    /// Events for each sample.
+    /// Events per sample.
     Period(u64),
 }
 
 impl Throttling {
-    /// Judges the counts. `None` if nothing was throttled.
     pub(crate) fn of(
         tally: &Tally,
         events: &[EventIds],
@@ -39,14 +38,13 @@ impl Throttling {
         seconds: f64,
     ) -> Option<Throttling> {
         if tally.times_throttled() == 0 {
-            // The usual case: nothing is to be read, while the command's user waits for the end.
+            // The usual case. Reads no files, because the user waits for the end.
             return None;
         }
         let limit = Limits::read().max_sample_rate;
         Throttling::with_limit(tally, events, counts, seconds, limit)
     }
 
-    /// Judges the counts under a limit of `limit` samples a second and CPU.
     fn with_limit(
         tally: &Tally,
         events: &[EventIds],
@@ -68,10 +66,10 @@ impl Throttling {
         let suggested_rate = limit.map(|limit| {
             let attr = &event.attr;
             if attr.flags.contains(AttrFlags::FREQ) {
-                // The limit holds for each tick by itself: leave room for jitter.
+                // The kernel checks the limit per tick, so leave room for jitter.
                 return SuggestedRate::Frequency((attr.period_or_freq.min(limit) * 9 / 10).max(1));
             }
-            // The busiest CPU would have had this many events a second.
+            // Event rate of the busiest CPU.
             let of_cpu = counts.cpus.iter().filter_map(|cpu| cpu.events.get(place));
             let most = of_cpu.filter_map(EventCount::value).max().unwrap_or(0);
             let period = most as f64 / seconds.max(1e-3) / limit as f64;
@@ -94,7 +92,8 @@ mod tests {
 
     const LIMIT: u64 = 1_000;
 
-    /// The suggestion after three throttles, where the limit is 1,000 and two seconds had `value` events.
+    /// Returns the suggestion after three throttles, with a limit of 1,000 and `value` events in
+    /// two seconds.
     fn suggested(attr: Attr, value: u64) -> Option<SuggestedRate> {
         let event = EventIds {
             role: Role::Samples,
@@ -142,7 +141,7 @@ mod tests {
             period_or_freq,
             ..Attr::default()
         };
-        // Ten times the limit, for two seconds; at least twice what it was.
+        // Ten times the limit for two seconds; the suggestion is at least twice the old period.
         for (period, expected) in [(1, 10), (100, 200)] {
             let expected = Some(SuggestedRate::Period(expected));
             assert_eq!(suggested(by_period(period), LIMIT * 20), expected);

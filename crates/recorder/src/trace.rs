@@ -1,9 +1,9 @@
-//! Traces of tracing units in a recording: AUXTRACE_INFO, which every file begins with, and AUXTRACE, one for each
-//! piece.
+//! AUX traces in a recording: an AUXTRACE_INFO record at the start of each file, and AUXTRACE
+//! records for the pieces.
 //!
-//! The settings of AUXTRACE_INFO are those that perf's decoders want (`tools/perf/arch/*/util/`: `intel-pt.c`,
-//! `intel-bts.c`, `arm-spe.c`). Times of records are those of CLOCK_MONOTONIC, and those of a trace the processor's
-//! counter's: nothing converts one to the other, and the settings say so.
+//! perf's decoders define the settings in AUXTRACE_INFO (`tools/perf/arch/*/util/`: `intel-pt.c`,
+//! `intel-bts.c`, `arm-spe.c`). They give no conversion between the records' clock and the trace's
+//! processor timestamps.
 
 use std::io;
 use std::path::Path;
@@ -14,14 +14,14 @@ use rprof_perfdata::user_records::{Auxtrace, AuxtraceInfo};
 use rprof_records::{Endian, EventKind};
 use rprof_sampler::TracePiece;
 
-/// Bytes of a trace in one AUXTRACE record, which a file that is whole at every moment takes 64 KiB of. A multiple of the
-/// entries of all units, so that none is cut: 24 bytes of BTS, 64 of SPE.
+/// Trace bytes per AUXTRACE record: below the 64 KiB limit of a file that is valid at every moment.
+/// A multiple of 24 (BTS) and 64 (SPE) bytes cuts no entry.
 const RECORD: usize = 298 * 192;
 
-/// Returns the record that comes before all traces of a unit whose PMU has this number.
+/// Encodes the AUXTRACE_INFO record of a tracing unit whose PMU has type `kind`.
 ///
 /// # Errors
-/// None that are known: the record is short.
+/// None in practice: the record is short.
 pub(crate) fn info(unit: TraceUnit, kind: EventKind, by_cpu: bool) -> io::Result<Vec<u8>> {
     let pmus = Pmu::all(Path::new(EVENT_SOURCES));
     let pmu = pmus.iter().find(|pmu| pmu.kind() == kind);
@@ -35,7 +35,6 @@ pub(crate) fn info(unit: TraceUnit, kind: EventKind, by_cpu: bool) -> io::Result
     Ok(out)
 }
 
-/// Returns the settings of a unit, in the order of perf's enumeration for it.
 fn settings(unit: TraceUnit, kind: EventKind, pmu: Option<&Pmu>, by_cpu: bool) -> Vec<u64> {
     let number = u64::from(kind.0);
     // TIME_SHIFT, TIME_MULT, TIME_ZERO, CAP_USER_TIME_ZERO.
@@ -48,7 +47,7 @@ fn settings(unit: TraceUnit, kind: EventKind, pmu: Option<&Pmu>, by_cpu: bool) -
                 format.encode(most)
             };
             let bits = |term| bits(term).unwrap_or(0);
-            // Switches are in the records of the watched threads, or of whole CPUs.
+            // Context switches: of the target threads (2) or of whole CPUs (3).
             let switches = if by_cpu { 3 } else { 2 };
             let mut settings = vec![number];
             settings.extend(no_times);
@@ -56,7 +55,7 @@ fn settings(unit: TraceUnit, kind: EventKind, pmu: Option<&Pmu>, by_cpu: bool) -
             // SNAPSHOT_MODE, PER_CPU_MMAPS.
             settings.extend([0, 1]);
             settings.extend([bits("mtc"), bits("mtc_period")]);
-            // TSC_CTC_N, TSC_CTC_D: for times, which are not converted.
+            // TSC_CTC_N, TSC_CTC_D: for time conversion, unused.
             settings.extend([0, 0]);
             // CYC_BIT, MAX_NONTURBO_RATIO, FILTER_STR_LEN.
             settings.extend([bits("cyc"), 0, 0]);
@@ -74,7 +73,7 @@ fn settings(unit: TraceUnit, kind: EventKind, pmu: Option<&Pmu>, by_cpu: bool) -
     }
 }
 
-/// Cuts a piece into records, each with its part of the trace behind it.
+/// Splits a piece into AUXTRACE records, each followed by its payload.
 pub(crate) fn records(
     piece: &TracePiece,
     reference: u64,

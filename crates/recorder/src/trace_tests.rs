@@ -1,4 +1,4 @@
-//! Traces in files, of a unit that is made up: its trace, and the records of its ring.
+//! Tests of AUX traces in files, with a synthetic trace and its records.
 
 use super::*;
 use crate::backlog::Backlog;
@@ -17,7 +17,6 @@ use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Number that the kernel gave the made-up PMU.
 const KIND: EventKind = EventKind(9);
 
 fn attr() -> Attr {
@@ -68,7 +67,7 @@ fn config(unit: TraceUnit, compression: Option<i32>) -> OutputConfig {
     }
 }
 
-/// Trace of so many timestamp packets of SPE, each of 16 bytes with padding (Arm ARM, D17.2.6): 1, 2, 3, …
+/// Returns a trace of SPE timestamp packets, each padded to 16 bytes (Arm ARM, D17.2.6): 1, 2, 3, …
 fn timestamps(range: std::ops::Range<u64>) -> Vec<u8> {
     let packet = |number: u64| {
         let mut packet = vec![0x71];
@@ -79,7 +78,7 @@ fn timestamps(range: std::ops::Range<u64>) -> Vec<u8> {
     range.flat_map(packet).collect()
 }
 
-/// Writes a file with these pieces of a trace, each followed by the record that speaks of it; returns its tally.
+/// Writes a file with these pieces of a trace, each followed by its AUX record; returns the tally.
 fn written(
     unit: TraceUnit,
     compression: Option<i32>,
@@ -97,7 +96,6 @@ fn written(
         let record = Record::Aux {
             offset: piece.offset,
             size: piece.bytes.len() as u64,
-            // The last one was cut, as the area was full.
             flags: u64::from(nth + 1 == pieces.len()),
         };
         let time = 1000 + nth as u64;
@@ -167,7 +165,6 @@ fn the_trace_of_each_cpu_is_read_back_whole() {
                         if let Ok(Record::Aux { offset, size, .. }) =
                             Record::decode(&walked.record, None)
                         {
-                            // The trace that it speaks of stands before it.
                             told.push((offset, size, traces.values().map(Vec::len).sum::<usize>()));
                         }
                     }
@@ -224,7 +221,7 @@ fn perf_reads_the_settings_of_processor_trace() {
         cpu: 0,
         index: 0,
         offset: 0,
-        // PAD packets, of which perf prints eight to a line.
+        // PAD packets; perf prints eight per line.
         bytes: vec![0; 64],
     };
     let (folder, _) = written(TraceUnit::IntelPt, None, &[zeroes]);

@@ -1,4 +1,5 @@
-//! The TRACING_DATA section: what readers need to understand tracepoints' payloads.
+//! The TRACING_DATA section: formats of the recorded tracepoints, which readers need to decode
+//! payloads.
 //!
 //! ```text
 //!   17 08 44 "tracing"         magic
@@ -13,10 +14,9 @@
 //!   u64 len, bytes             saved_cmdlines
 //! ```
 //!
-//! The layout is perf's (`tools/perf/util/trace-event-info.c`), with the formats of the
-//! recorded tracepoints only. kallsyms is empty, as in perf. So is saved_cmdlines, unlike
-//! in perf: the recording has the names of its threads in COMM records, and those of others are
-//! no business of its readers.
+//! The layout is perf's (`tools/perf/util/trace-event-info.c`), with recorded tracepoints only.
+//! kallsyms is empty, as in perf. Unlike in perf, saved_cmdlines is empty too: COMM records name
+//! the recorded threads, and other names are private.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,20 +27,19 @@ use rprof_records::EventKind;
 use rprof_sampler::{EventIds, Role};
 use rustix::param::page_size;
 
-/// The system whose formats stand apart.
+/// The system with a separate list of formats.
 const FTRACE: &str = "ftrace";
 
-/// The section for tracepoints, as (system, name), in any order and with repeats.
+/// Builds the section for tracepoints given as (system, name), in any order and with duplicates.
 ///
 /// # Errors
-/// Cause for which tracefs cannot be read. A tracepoint that has gone is left out: readers show its
-/// payload as bytes.
+/// The error of reading tracefs. Missing tracepoints are skipped: readers show their payload as
+/// bytes.
 pub fn tracing_data(events: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     let tracefs = Tracefs::find().map_err(io::Error::other)?;
     build(&tracefs, events).map_err(io::Error::other)
 }
 
-/// Adds the section if there are tracepoints among the events.
 pub(crate) fn add(features: &mut FeatureSections, events: &[EventIds]) -> io::Result<()> {
     let mut events = (events.iter())
         .filter(|event| event.attr.kind == EventKind::TRACEPOINT && event.role != Role::Wakeups)
@@ -60,8 +59,8 @@ pub(crate) fn add(features: &mut FeatureSections, events: &[EventIds]) -> io::Re
     Ok(())
 }
 
-/// System and name of the tracepoint with this number. An event is called after it, unless the user
-/// gave another name or the number.
+/// Returns system and name of the tracepoint with this id. The event's name usually has them,
+/// unless the user gave another name or a number.
 fn tracepoint(tracefs: &Tracefs, called: &str, id: u64) -> Option<(String, String)> {
     let mut words = called.split([':', '/']);
     let (system, name) = (words.next()?, words.next().unwrap_or_default());
@@ -102,7 +101,7 @@ fn build(tracefs: &Tracefs, events: &[(&str, &str)]) -> Result<Vec<u8>, TracefsE
         put_formats(&mut out, formats);
     }
     put_u32(&mut out, 0);
-    // Not there when the kernel has none; strings are shown as addresses then.
+    // Missing if the kernel has none; readers then show addresses instead of strings.
     let strings = tracefs.read("printk_formats").unwrap_or_default();
     put_u32(&mut out, strings.len());
     out.extend(strings);
@@ -117,13 +116,12 @@ fn put_formats(out: &mut Vec<u8>, formats: &BTreeMap<&str, Vec<u8>>) {
     }
 }
 
-/// Bytes behind their 64-bit length.
 fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend((bytes.len() as u64).to_ne_bytes());
     out.extend(bytes);
 }
 
-/// A count or length; all of them are bounded by what tracefs hands out, 16 MiB a file.
+/// Appends a count or length. Files of tracefs have at most 16 MiB, so it fits 32 bits.
 fn put_u32(out: &mut Vec<u8>, number: usize) {
     out.extend((number as u32).to_ne_bytes());
 }

@@ -6,7 +6,8 @@ use crate::messages::Failure;
 
 #[cfg(not(feature = "agent"))]
 pub(crate) fn run(_: &AgentArgs) -> Outcome {
-    let message = "this rprof was built without the agent: `cargo install --path crates/rprof --features agent` builds one with it";
+    let message = "this build of rprof has no agent: rebuild with `cargo install --path \
+        crates/rprof --features agent`";
     Err(Failure::with_status(2, anyhow::anyhow!(message)))
 }
 
@@ -73,7 +74,7 @@ mod with_agent {
             text += &clean(&line);
             text.push('\n');
         }
-        text += "\nprocesses that run now, as their samples would be named:\n";
+        text += "\nrunning processes by workload:\n";
         for (identity, count) in workloads(config) {
             let mut line = format!("{count:>6}  {}", identity.service);
             let facts = [

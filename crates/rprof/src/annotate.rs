@@ -25,7 +25,7 @@ use crate::report::wants_color;
 use crate::with_code::{CodeInput, WithCode, with_code};
 use crate::{nearest, nothing_found, terminal};
 
-/// Functions that are shown where none is named, unless told otherwise, and the share of self that is enough.
+/// Default number of functions, and the share of self that ends the list.
 const FUNCTIONS: usize = 10;
 const ENOUGH: f64 = 0.8;
 
@@ -48,7 +48,6 @@ pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
     with_code(&code, |code| print(args, symbol, code))
 }
 
-/// Prints the annotated functions.
 fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outcome {
     let (profile, quiet) = (code.profile, args.input.quiet);
     warn(profile, quiet);
@@ -56,7 +55,8 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     let event = profile.main_event().ok_or_else(no_samples)?;
     if profile.waits() == Some(event) {
         let message = format!(
-            "samples of {WAITS} are of threads that did not run, and annotate shows the code that ran; `rprof report --off-cpu -g` shows where they waited"
+            "cannot annotate {WAITS}: its samples are waits, not running code; `rprof report \
+             --off-cpu -g` shows where threads waited"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -79,7 +79,7 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     Ok(0)
 }
 
-/// Returns the function that was named and the inputs: a recording may stand where a function does.
+/// Returns the function, if named, and the inputs.
 fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     let input = &args.input;
     match &args.function {
@@ -91,7 +91,6 @@ fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     }
 }
 
-/// Annotates the function that was named, or the hottest ones.
 fn annotate(
     annotator: &Annotator<'_>,
     profile: &Profile,
@@ -113,7 +112,7 @@ fn annotate(
         match annotator.annotate(profile, event, weight, &subject) {
             Ok(found) => functions.push(found),
             Err(why) => {
-                let name = subject.name.as_deref().unwrap_or("code without a name");
+                let name = subject.name.as_deref().unwrap_or("unnamed function");
                 let object = &profile.object(subject.object).name;
                 failures.push(format!("{} in {}: {why}", brief(name), brief(object)));
             }
@@ -123,7 +122,7 @@ fn annotate(
         let message = match (failures.is_empty(), symbol) {
             (false, _) => failures.join("; "),
             (true, Some(name)) => nothing_of(profile, name),
-            (true, None) => "there is no sample in any code".to_owned(),
+            (true, None) => "no function has samples".to_owned(),
         };
         return Err(anyhow::anyhow!(message).into());
     }
@@ -134,7 +133,7 @@ fn annotate(
     Ok(functions)
 }
 
-/// Words that no sample is in a function, with names that are near.
+/// Returns a message for a function without samples, with similar names.
 fn nothing_of(profile: &Profile, name: &str) -> String {
     let filter = Filter {
         symbols: vec![name.to_owned()],
@@ -143,7 +142,7 @@ fn nothing_of(profile: &Profile, name: &str) -> String {
     let near = nearest::unmatched(profile, &filter);
     match near.first() {
         Some(near) => near.clone(),
-        None => format!("no sample is in `{}`", brief(name)),
+        None => format!("no samples in `{}`", brief(name)),
     }
 }
 
@@ -164,7 +163,6 @@ impl RemoteSources for Downloads {
     }
 }
 
-/// Annotated functions of one event.
 struct Shown<'a> {
     profile: &'a Profile,
     event: usize,

@@ -1,4 +1,4 @@
-//! `rprof html --annotate`: the functions with most self, line by line and instruction by instruction, for the page.
+//! `rprof html --annotate`: source lines and instructions of the hottest functions, for the page.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,19 +18,17 @@ use crate::drawing::About;
 use crate::input::{Input, open_input};
 use crate::messages::{Failure, say};
 
-/// Annotated functions for a page.
 #[derive(Default)]
 pub(crate) struct CodeOfPage {
     pub(crate) functions: Vec<AnnotatedFunction>,
-    /// True if some of them are the kernel's, at the addresses where the kernel lies in memory.
     pub(crate) holds_kernel_addresses: bool,
 }
 
-/// Annotates as many functions as are asked for. Folded stacks have no code, and add nothing.
+/// Annotates up to `--annotate` functions. Folded stacks have no code and add nothing.
 ///
 /// # Errors
 ///
-/// Fails if a recording cannot be read once more; those from standard input cannot, which is wrong usage.
+/// Fails if a recording cannot be read again. Standard input is wrong usage (status 2).
 pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Failure> {
     let Some(most) = args.annotate.map(usize::from) else {
         return Ok(CodeOfPage::default());
@@ -44,7 +42,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     for path in &about.files {
         if path == Path::new("-") {
             let message = anyhow::anyhow!(
-                "--annotate reads a recording twice, and standard input can be read once: save it to a file first"
+                "--annotate cannot use standard input: it reads the recording twice; save it to a \
+                 file first"
             );
             return Err(Failure::with_status(2, message));
         }
@@ -77,7 +76,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     let functions = hottest(&annotator, &profile, event, weight, most);
     if functions.len() < most && !quiet {
         say(format_args!(
-            "{} functions are annotated: there are no more, or their code is not here",
+            "only {} functions are annotated: the others have no samples, or their code is not on \
+             this machine",
             functions.len()
         ));
     }
@@ -107,7 +107,10 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
         });
     }
     for path in embedded.iter().filter(|_| !quiet) {
-        say(format_args!("lines of {} are in the page", brief(path)));
+        say(format_args!(
+            "the page embeds source lines of {}",
+            brief(path)
+        ));
     }
     let mut parts = functions.iter().flat_map(|function| &function.parts);
     Ok(CodeOfPage {
@@ -116,7 +119,7 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     })
 }
 
-/// Annotates the functions with most self that have code here.
+/// Annotates the hottest functions whose code is on this machine.
 fn hottest(
     annotator: &Annotator<'_>,
     profile: &Profile,
@@ -131,8 +134,8 @@ fn hottest(
     found.take(most).collect()
 }
 
-/// Returns the part of an annotation that a page shows: no bytes of code, and no text of source files unless it is asked for;
-/// these files are added to `embedded`.
+/// Strips code bytes from an annotation, and source text unless `with_source`. Adds source files to
+/// `embedded`.
 fn for_page(
     json: &[u8],
     with_source: bool,

@@ -1,4 +1,4 @@
-//! `rprof demo`: records a built-in program whose shares are known.
+//! `rprof demo`: records a built-in program with known shares.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         "demo-workload".into(),
         args.seconds.to_string().into(),
     ];
-    say("recording a program with two threads, as `rprof record -F 999 -- PROGRAM` would");
+    say("recording a demo program with two threads, as `rprof record -F 999 -- PROGRAM` does");
     let builder = (Session::builder().frequency(999).callchains(true))
         .user_stack(Some(DUMP_BYTES))
         .fit_user_stack(true);
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     }
     summary.path = "a temporary file".into();
     print_summary(&summary, None);
-    // The shares are those of functions, whatever the compiler inlined into them.
+    // Shares belong to functions, so inlined calls are not split off.
     let symbolizer = Symbolizer::builder()
         .inlines(false)
         .lines(false)
@@ -93,13 +93,12 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     Ok(0)
 }
 
-/// Writes the shares that the program is written to spend beside those that were measured.
 fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
     let Some(event) = profile.main_event() else {
         return Ok(());
     };
     let top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);
-    writeln!(out, "\n# made to spend, and measured (total)")?;
+    writeln!(out, "\n# expected, and measured (total)")?;
     for (name, made) in SHARES {
         let is_it = |f: &rprof_profile::Function| {
             (f.name.as_ref()).is_ok_and(|n| n.rsplit("::").next() == Some(name))

@@ -1,4 +1,4 @@
-//! `rprof diff`, and what `rprof gate` has in common with it.
+//! `rprof diff`, and the parts it shares with `rprof gate`.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -25,17 +25,18 @@ use crate::run_folders::with_recordings_of_folders;
 use crate::told::{self, Reports};
 use crate::{nothing_found, terminal};
 
-/// Exit status of a gate that found something.
+/// Exit status of a gate that found a regression.
 const REGRESSED: u8 = 3;
 
-/// Exit status of a strict gate that cannot tell.
+/// Exit status of a strict gate without a verdict.
 pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
     let is_number = |path: &Path| path.to_str().is_some_and(|text| text.parse::<u8>().is_ok());
     if let Some(number) = args.shown.output.as_deref().filter(|path| is_number(path)) {
         let message = format!(
-            "-o {0} names the SVG to draw; perf's -o, which sorts, is -s here (`-s delta`); `-o ./{0}` draws it",
+            "-o {0} is the SVG to write, not a sort column as in perf: sort with `-s delta`, or \
+             write the SVG with `-o ./{0}`",
             number.display()
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
@@ -60,30 +61,28 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
     request.run(&old, &new)
 }
 
-/// Comparison as `diff` and `gate` ask for it.
 pub(crate) struct Request<'a> {
     pub(crate) judging: &'a JudgingArgs,
     pub(crate) shown: &'a ShownArgs,
     pub(crate) filter: &'a FilterArgs,
     pub(crate) events: &'a [String],
-    /// What is shown of waits; `None` for a command that shows none.
+    /// Wait options; `None` for `gate`.
     pub(crate) waits: Option<&'a WaitArgs>,
     pub(crate) quiet: bool,
     pub(crate) design: Design,
-    /// Change from which on it fails; `None` to show only.
+    /// Change that fails the comparison; `None` only shows it.
     pub(crate) limit: Option<f64>,
-    /// Names of the sides, where their files say nothing.
+    /// Names for sides whose files have none.
     pub(crate) labels: Option<Labels>,
     pub(crate) told: &'a ToldArgs,
-    /// Name in reports where none is given; `None` for one that is no gate's.
+    /// Default name in reports; `None` for `diff`.
     pub(crate) name: Option<&'a str>,
 }
 
-/// Names of the old and the new side.
 pub(crate) struct Labels(pub(crate) [PathBuf; 2]);
 
 impl Request<'_> {
-    /// Compares the recordings, shows the result, and returns the exit status with it.
+    /// Compares the recordings, prints the result, and returns the exit status.
     pub(crate) fn run(&self, old: &[PathBuf], new: &[PathBuf]) -> Outcome {
         told::check(self.told)?;
         let output = self
@@ -130,7 +129,6 @@ impl Request<'_> {
         Ok(status)
     }
 
-    /// Returns the rules of the comparison, as far as they are typed.
     pub(crate) fn options(&self) -> CompareOptions {
         let judging = self.judging;
         CompareOptions {
@@ -158,7 +156,7 @@ impl Request<'_> {
         }
     }
 
-    /// Reads the recordings of one side, or of both: several at a time, as their longest parts are each one thread's.
+    /// Reads recordings in parallel, because one mostly keeps a single thread busy.
     pub(crate) fn read<const N: usize>(
         &self,
         sides: [&[PathBuf]; N],
@@ -260,7 +258,7 @@ impl Request<'_> {
         show(|out| Ok((format.write)(diff, &options, out)?))
     }
 
-    /// Returns the name in reports; `None` for a comparison that nobody has named.
+    /// Returns the name for reports; `None` if the comparison has none.
     fn report_name(&self) -> Option<String> {
         self.told.name.as_deref().or(self.name).map(str::to_owned)
     }
@@ -296,7 +294,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Returns the exit status, and says why it is not 0, or why nothing can be told.
+    /// Returns the exit status. Prints the reason if the gate fails or has no verdict.
     fn gate(&self, diff: &ProfileDiff, limit: f64) -> u8 {
         let limit = limit * 100.0;
         match diff.gate() {
@@ -310,7 +308,7 @@ impl Request<'_> {
             }
             Gate::Inconclusive => {
                 say(format_args!(
-                    "it cannot be told whether anything takes {limit} % more: {}",
+                    "no verdict for the limit of {limit} %: {}",
                     words::open_question(diff)
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }
@@ -319,29 +317,26 @@ impl Request<'_> {
     }
 }
 
-/// Words the line about rows that are not shown.
 fn rest(count: usize, why: Hidden) -> String {
     match (why, count) {
         (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
-        (Hidden::Callers, 1) => "one caller changed because of these, not shown (--all)".into(),
+        (Hidden::Callers, 1) => "1 caller changed because of these, not shown (--all)".into(),
         (Hidden::Callers, _) => {
             format!("{count} callers changed because of these, not shown (--all)")
         }
         (Hidden::NothingSure, 1) => {
-            "one function without a sure change that counts, not shown (--all)".into()
+            "1 function without a significant change, not shown (--all)".into()
         }
         (Hidden::NothingSure, _) => {
-            format!("{count} functions without a sure change that counts, not shown (--all)")
+            format!("{count} functions without a significant change, not shown (--all)")
         }
     }
 }
 
-/// Rows that a table has on a terminal, unless told otherwise.
 const ROWS_ON_TERMINAL: usize = 30;
 
-/// Returns the files of both sides.
 fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
-    // As perf has it, one file is the one before.
+    // As in perf, a single file is the old side.
     let or = |file: &Option<PathBuf>, default: &str| {
         vec![file.clone().unwrap_or_else(|| default.into())]
     };
@@ -358,7 +353,7 @@ fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
     ])
 }
 
-/// Runs of one side, and what is known of where they were made.
+/// Runs of one side, and the machines that recorded them.
 pub(crate) struct SideFiles {
     pub(crate) profiles: Vec<Profile>,
     machines: Vec<RecordedOn>,
@@ -375,21 +370,19 @@ impl SideFiles {
     }
 }
 
-/// Names what helps against sides that do not compare.
+/// Returns the failure of a comparison, with its remedy.
 pub(crate) fn not_compared(error: &CompareError) -> Failure {
     let remedy = match error {
         CompareError::OtherEvent { .. } => {
             "; choose one that both have with --event, or record both with the same -e"
         }
         CompareError::NoSamples { .. } => {
-            "; did the command run long enough, and do the filters leave anything? A higher -F takes more samples"
+            "; record for longer or with a higher -F, and check the filters"
         }
         CompareError::NoWork { .. } => {
-            "; --per second needs recordings with times, --per N says the amount of work"
+            "; --per second needs recordings with timestamps, --per N sets the amount of work"
         }
-        CompareError::Statistics(_) => {
-            "; --paired needs as many runs on the one side as on the other"
-        }
+        CompareError::Statistics(_) => "; --paired needs the same number of runs on both sides",
         _ => "",
     };
     let status = match error {

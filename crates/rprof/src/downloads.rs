@@ -1,4 +1,4 @@
-//! Debug files from debuginfod servers: progress line, Ctrl-C, and the summary at the end.
+//! Downloads from debuginfod servers: progress line, Ctrl-C, and final summary.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,27 +13,26 @@ use signal_hook::consts::SIGINT;
 use crate::messages::{Failure, say};
 use crate::progress::line;
 
-/// Downloads that one command makes.
 pub(crate) struct Downloads {
     client: Arc<Client>,
     bar: Option<ProgressBar>,
-    /// Set once Ctrl-C is to end rprof; until then it ends the downloads alone.
+    /// True when the next Ctrl-C ends rprof; the first one only cancels downloads.
     over: Arc<AtomicBool>,
     quiet: bool,
 }
 
 impl Downloads {
-    /// Reads the settings from the environment, and listens for Ctrl-C.
+    /// Reads the settings from the environment, and installs the Ctrl-C handler.
     pub(crate) fn new(quiet: bool) -> Result<Downloads, Failure> {
         let settings = Settings::from_environment().map_err(|e| Failure::with_status(2, e))?;
         let (over, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::default());
         if !rprof_launch::signal_is_ignored(SIGINT) {
-            // Handlers run in this order, so the second Ctrl-C finds the flag that the first one set.
+            // Handlers run in this order, so the second Ctrl-C finds the flag of the first.
             signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&cancelled))?;
         }
-        let bar = line(quiet, "rprof: fetching {msg} (Ctrl-C goes on without)");
+        let bar = line(quiet, "rprof: fetching {msg} (Ctrl-C skips downloads)");
         let client = Client::new(settings).cancelled_by(cancelled);
         let client = match bar.clone() {
             Some(bar) => client.on_progress(move |progress| show(&bar, &progress)),
@@ -47,17 +46,16 @@ impl Downloads {
         })
     }
 
-    /// Returns the client, for the symbolizer to fetch files by.
+    /// Returns the client as the symbolizer's source of files.
     pub(crate) fn remote(&self) -> Arc<dyn RemoteFiles> {
         Arc::clone(&self.client) as Arc<dyn RemoteFiles>
     }
 
-    /// Returns the client, for what it keeps no file of.
+    /// Returns the client, for requests that it does not cache.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Prints what was fetched, what no server has, and what failed.
     pub(crate) fn print_summary(self) {
         self.over.store(true, Ordering::SeqCst);
         if let Some(bar) = &self.bar {
@@ -77,7 +75,7 @@ fn show(bar: &ProgressBar, progress: &Progress<'_>) {
         .expected
         .map_or(String::new(), |all| format!(" of {}", BinaryBytes(all)));
     let text = format!("{name}: {}{of}", BinaryBytes(progress.received));
-    // Names are as hostile here as in messages.
+    // Names are untrusted here as in messages.
     bar.set_message(rprof_export::clean::clean(&text).into_owned());
     bar.tick();
 }
@@ -115,14 +113,13 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
     }
     for (failure, names) in failed {
         lines.push(format!(
-            "debuginfod: nothing for {}: {failure}",
+            "debuginfod: no files for {}: {failure}",
             listed(&names)
         ));
     }
     lines
 }
 
-/// Joins the first names, and adds how many more there are.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 5;
     let shown = names

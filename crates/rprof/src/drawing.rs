@@ -1,5 +1,4 @@
-//! Common parts of `flamegraph` and `html`: reading recordings, or recording a command or a target, and drawing
-//! that to a file.
+//! Common parts of `flamegraph` and `html`: reads or makes a recording, and draws it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,12 +27,11 @@ use crate::remedies;
 use crate::summary::print_summary;
 use crate::waits;
 
-/// Arguments that say what is drawn, and to which file.
+/// Source of a picture and its output file.
 pub(crate) struct Request<'a> {
-    /// Name of the command.
     pub(crate) command_name: &'static str,
     pub(crate) output: &'a Path,
-    /// Open the file when it is written.
+    /// Open the written file in a browser.
     pub(crate) open: bool,
     pub(crate) source: &'a PictureSource,
     pub(crate) target: &'a TargetArgs,
@@ -42,16 +40,16 @@ pub(crate) struct Request<'a> {
     pub(crate) command: &'a [OsString],
 }
 
-/// Files that are read, if any, and the filter of the samples that are drawn.
+/// Input files, if any, and the sample filter.
 pub(crate) struct PictureSource {
-    /// `None` if a command or a target is recorded.
+    /// `None` if a command or target is recorded.
     files: Option<Vec<PathBuf>>,
     pub(crate) filter: FilterArgs,
 }
 
 impl PictureSource {
-    /// Decides whether files are read: those of -i, those that stand where a COMMAND may be, or the default where nothing
-    /// selects what to record. Then -p, -t and -C are filters.
+    /// Chooses the input files: -i, words in the COMMAND's place, or the default without a target.
+    /// With files, -p, -t and -C are filters.
     pub(crate) fn new(
         input: &[PathBuf],
         samples: &SampleFilterArgs,
@@ -81,30 +79,26 @@ impl PictureSource {
     }
 }
 
-/// Recording that is read where none is named.
 const DEFAULT_INPUT: &str = "perf.data";
 
-/// Facts about the recordings that are drawn.
 #[derive(Default)]
 pub(crate) struct About {
-    /// Command or target that was recorded; empty if no recording says so.
     pub(crate) subject: String,
-    /// Place and time.
+    /// Host and time.
     pub(crate) places: Vec<String>,
-    /// Machine, kernel and recorder, by name.
+    /// Machine, kernel and recorder, as name and value.
     pub(crate) facts: Vec<(String, String)>,
-    /// Files that they can be read from once more.
+    /// Files for a second read.
     pub(crate) files: Vec<PathBuf>,
-    /// Filter of the samples that are drawn; without the times, which each recording has its own of.
+    /// Sample filter without times, which depend on the clock of each recording.
     pub(crate) filter: Filter,
 }
 
-/// Picture that a command draws.
+/// Picture of a profile: flame graph or page.
 pub(crate) trait Picture {
-    /// Returns what to analyse for it.
     fn options(&self) -> Options;
 
-    /// Draws a profile, which may have no sample.
+    /// Draws a profile, which may be empty.
     fn draw(
         &self,
         output: Output,
@@ -113,18 +107,18 @@ pub(crate) trait Picture {
         quiet: bool,
     ) -> Result<(), Failure>;
 
-    /// Draws that no sample was taken.
+    /// Draws a picture that states that there are no samples.
     fn draw_nothing(&self, output: Output, about: &About) -> Result<(), Failure>;
 }
 
-/// Ends of the names that files of the other command have.
+/// File name suffixes that belong to the other command.
 const ENDS: [(&str, &str); 3] = [
     ("html", ".svg"),
     ("flamegraph", ".html"),
     ("flamegraph", ".htm"),
 ];
 
-/// Draws what is asked for. Returns the status to exit with: that of a command that was recorded.
+/// Draws the picture. Returns the status of the recorded command, if any.
 pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
     let (name, output) = (request.command_name, request.output.to_string_lossy());
     let is_other = |(command, end): &&(&str, &str)| name == *command && output.ends_with(end);
@@ -134,7 +128,8 @@ pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
             _ => ("an SVG", "html"),
         };
         let message = format!(
-            "{output} ends in {end}, and rprof {name} writes {made}: did you mean `rprof {other} -o {output}`?"
+            "{output} ends in {end}, but rprof {name} writes {made}: did you mean `rprof {other} \
+             -o {output}`?"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -145,7 +140,7 @@ pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
     Ok(status)
 }
 
-/// Opens a file in the program that the desktop has for it, which goes on by itself.
+/// Opens a file with xdg-open, without waiting for it.
 fn open_for_reader(path: &Path) {
     let mut viewer = Command::new("xdg-open");
     let viewer =
@@ -180,8 +175,8 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
             }
         };
         let message = format!(
-            "{flag} says how to record, and {cause}: give a COMMAND (rprof {name} -- COMMAND), or what runs already \
-             (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a), without a FILE"
+            "{flag} is for recording, but {cause}: give a COMMAND (rprof {name} -- COMMAND) or a \
+             running target (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a), and no FILE"
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
@@ -200,7 +195,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     let mut merged = read_merged(paths, args, &options, &Keys::FUNCTIONS, Callee::Kept, quiet)?;
     request.waits.join(&mut merged.profile)?;
     if paths.len() > 1 {
-        // Each recording has a clock of its own.
+        // Recordings have different clocks.
         merged.profile.time = None;
     }
     warn(&merged.profile, quiet);
@@ -215,7 +210,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     Ok(0)
 }
 
-/// Records and draws. Returns the command's exit status, whatever it is.
+/// Records and draws. Returns the command's exit status.
 fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -> Outcome {
     let unnamed = temporary()?;
     let stacks = request.sampling.wants_stacks();
@@ -234,12 +229,12 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     let recorded = record(job)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,
-        // There is nothing to draw, and nothing to keep.
+        // Nothing to draw, and nothing to keep.
         Err(error @ RecordError::Write { remains, .. }) if remains != Remains::File => {
             return Err(error.into());
         }
         Err(error) => {
-            // What there was before is drawn.
+            // Draws the data recorded before the failure.
             if let Err(failure) = draw_recording(request, picture, output, &unnamed.path(), None) {
                 failure.report();
                 keep(request, &unnamed);
@@ -258,7 +253,7 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     match drawn {
         Ok(()) => Ok(status),
         Err(failure) => {
-            // A failure of the command matters more than that nothing could be drawn.
+            // The command's failure takes precedence over the drawing failure.
             let status = match status {
                 0 => Err(failure),
                 status => {
@@ -272,13 +267,12 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     }
 }
 
-/// Makes a file for a recording that is read at once: without a name, so that nothing is left of it however this
-/// process ends.
+/// Creates an unnamed file, which disappears with this process.
 pub(crate) fn temporary() -> Result<UnnamedFile, Failure> {
     Ok(UnnamedFile::create().context("cannot make a temporary file; is TMPDIR writable?")?)
 }
 
-/// Keeps a recording that was made and could not be drawn, and says where it is.
+/// Saves a recording that could not be drawn, and prints its path.
 fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
     let copy = || -> std::io::Result<PathBuf> {
         let folder = private_folder()?;
@@ -287,15 +281,14 @@ fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
     };
     match copy() {
         Ok(path) => say(format_args!(
-            "the recording is kept in {0}: `rprof {1} -i {0}` draws it",
+            "the recording is saved in {0}: `rprof {1} -i {0}` draws it",
             path.display(),
             request.command_name
         )),
-        Err(error) => say(format_args!("the recording cannot be kept: {error}")),
+        Err(error) => say(format_args!("cannot save the recording: {error}")),
     }
 }
 
-/// Draws what was just recorded, and prints what is missing in it.
 fn draw_recording(
     request: &Request<'_>,
     picture: &impl Picture,
@@ -313,7 +306,7 @@ fn draw_recording(
     WaitArgs::check_recording(&data, &options)?;
     let profile = analyse(&data, &filter.symbols, &options, quiet)?;
     if nothing_found::has_filters(filter, &options.filter) {
-        let paths = [PathBuf::from("what was recorded")];
+        let paths = [PathBuf::from("the recording")];
         nothing_found::check(&profile, &paths, filter, &options.filter)?;
     }
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);
@@ -322,7 +315,7 @@ fn draw_recording(
     if let (Some(summary), false) = (summary, quiet) {
         summary.path = "a temporary file".into();
         print_summary(summary, request.command.first().map(OsString::as_os_str));
-        // The summary has told of the stacks, and of the CPU time.
+        // The summary reports stacks and CPU time already.
         let is_told = |finding: &&Finding| match finding {
             Finding::Stacks { .. } => summary.stacks.is_some(),
             Finding::Unsampled { .. } | Finding::Waited { .. } => true,
@@ -334,9 +327,8 @@ fn draw_recording(
     }
     let about = about_recording(request, &data, path);
     if profile.main_event().is_none() {
-        // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
-        // see an old one.
-        say("there is nothing to draw");
+        // An empty recording is no failure, and the new picture replaces an old one.
+        say("nothing to draw: the recording has no samples");
         return picture.draw_nothing(output, &about);
     }
     picture.draw(output, &profile, &about, quiet)
@@ -358,7 +350,7 @@ fn about_recording(request: &Request<'_>, data: &PerfData, path: &Path) -> About
     }
 }
 
-/// Returns the title of a picture: what was recorded, in the length of a line, or `other`.
+/// Returns the recorded subject as a title, or `other`.
 pub(crate) fn title(about: &About, other: &str) -> String {
     match &*about.subject {
         "" => other.to_owned(),
@@ -366,7 +358,6 @@ pub(crate) fn title(about: &About, other: &str) -> String {
     }
 }
 
-/// Shortens what was recorded to the length of a title.
 fn shorten(command: &str) -> String {
     const MOST: usize = 100;
     match command.char_indices().nth(MOST) {

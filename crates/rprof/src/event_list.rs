@@ -1,4 +1,4 @@
-//! The events of `-e`, and how a list that is none is told.
+//! Parses `-e`, and explains errors in the list.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use rprof_events::{Event, EventError};
 use crate::messages::{Failure, say};
 use crate::probes::ProgramFunctions;
 
-/// Parses all values of `-e` as one list, so that each group has a number of its own.
+/// Parses all values of `-e` as one list, so that group numbers are unique.
 pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
     Event::parse_with(&lists.join(","), &ProgramFunctions).map_err(|error| match error {
-        // The words are right; the machine lacks something.
+        // The syntax is right; the machine lacks tracefs.
         EventError::Tracefs { .. } => Failure::from(error),
         EventError::Unknown { .. } => {
-            let message = format!("{error}; `rprof list` shows those there are");
+            let message = format!("{error}; `rprof list` shows all events");
             Failure::with_status(2, anyhow::anyhow!(message))
         }
         error => Failure::with_status(2, error),
     })
 }
 
-/// Warns of probes that threads and processes which are started later do not inherit.
+/// Warns of probes that new threads and processes do not inherit.
 pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
     let events = match lists.is_empty() {
         true => Vec::new(),
@@ -28,22 +28,21 @@ pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
     };
     for event in events.iter().filter(|event| !event.is_inherited()) {
         say(format!(
-            "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
-             probe that is named by its file; -a has all"
+            "event `{event}`: threads and processes that start later are not recorded: the kernel \
+             does not inherit probes on a file; -a records all"
         ));
     }
     Ok(())
 }
 
-/// Adds a filter to events, which are to be tracepoints.
 pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
     if events.is_empty() {
         return Err(usage(format!(
-            "--filter {filter} stands before any event; it is for the tracepoints of the -e before it"
+            "--filter {filter} has no event before it: put it after the -e with its tracepoints"
         )));
     }
     for event in events {
-        // Two filters of one event have both to be fulfilled.
+        // A sample must pass both filters.
         let whole = match event.filter() {
             Some(first) => format!("({}) && ({filter})", first.to_string_lossy()),
             None => filter.to_owned(),
@@ -51,14 +50,15 @@ pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failu
         let filtered = event.clone().with_filter(&whole);
         *event = filtered.ok_or_else(|| {
             usage(format!(
-                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` shows those there are"
+                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` lists \
+                 them"
             ))
         })?;
     }
     Ok(())
 }
 
-/// Warns of parts of the events' texts that have no effect, each at the first event that has it.
+/// Warns of event options without effect, once per option.
 pub(crate) fn warn_of_ignored(events: &[Event]) {
     let mut warned = BTreeSet::new();
     for event in events {

@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::progress::{CountedWriter, WorkLine};
 use crate::tables;
 
-/// Ends of file names, and the formats that they are of.
+/// File name suffixes and their formats.
 const SUFFIXES: &[(&str, &str)] = &[
     (".otlp.pb.gz", "otlp"),
     (".pb.gz", "pprof"),
@@ -29,7 +29,6 @@ const SUFFIXES: &[(&str, &str)] = &[
     (".svg", "svg"),
 ];
 
-/// Formats that have labels of samples.
 const LABELLED: [&str; 2] = ["pprof", "otlp"];
 
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     };
     if let (Some(missing), false) = (missing, input.quiet) {
         say(format_args!(
-            "the input has no {missing}, and neither has what is written as {}",
+            "the input has no {missing}: the {} output lacks them too",
             format.name
         ));
     }
@@ -109,7 +108,6 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Returns how a recording is analysed for a form of these options.
 pub(crate) fn options_for(input: &InputArgs, content: Content, export: &ExportOptions) -> Options {
     let by_thread = export.labels.iter().any(|label| label.is_by_thread());
     let by_cpu = export.labels.contains(&SampleLabel::Cpu);
@@ -136,7 +134,7 @@ fn write(
                 weight == WeighBy::Period && profile.events[event].unit == WeightUnit::Nanoseconds;
             let unit = if is_time { unit.nanoseconds() } else { 1 };
             if !is_time && !args.input.quiet {
-                say("weights are no times, and are written as they are");
+                say("--unit is ignored: the weights are not times");
             }
             Ok(folded::write_in_units(profile, event, weight, unit, out)?)
         }
@@ -144,7 +142,6 @@ fn write(
     }
 }
 
-/// Returns the format that files of this name have.
 fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
     let name = path.to_string_lossy();
     let known = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
@@ -153,7 +150,7 @@ fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
         .ok_or_else(|| {
             let ends: Vec<&str> = SUFFIXES.iter().map(|(suffix, _)| *suffix).collect();
             let message = format!(
-                "{name} does not tell the format: give --format, or a name that ends in {}",
+                "unknown format of {name}: give --format, or a name that ends in {}",
                 ends.join(", ")
             );
             Failure::with_status(2, anyhow::anyhow!(message))

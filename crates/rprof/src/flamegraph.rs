@@ -71,7 +71,7 @@ fn svg_options(args: &FlamegraphArgs, about: &About) -> SvgOptions {
     }
 }
 
-/// Writes the SVG of the first event that has samples.
+/// Writes the SVG of the first event with samples.
 pub(crate) fn draw_to(
     output: Output,
     profile: &Profile,

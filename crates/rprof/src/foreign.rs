@@ -1,4 +1,4 @@
-//! Profiles of others as input, each recognized by what defines its format.
+//! Profiles of other tools as input, detected by content.
 
 use std::fs::File;
 use std::io::{self, BufRead};
@@ -13,21 +13,20 @@ use crate::cli;
 use crate::messages::Failure;
 use crate::waits::RECORDED_BY;
 
-/// Profile of another tool's that is not read yet.
+/// Unread profile of another tool.
 pub(crate) struct ForeignProfile {
     path: PathBuf,
     kind: Kind,
     text: Box<dyn BufRead>,
 }
 
-/// Kind of a profile of another tool's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Folded,
     Imported(Format),
 }
 
-/// Looks at the beginning of a file; `None` for what is no regular file or cannot be opened: whoever opens it next tells why.
+/// Reads the start of a file; `None` if irregular or unreadable, which opening it reports later.
 pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
     if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
         return None;
@@ -36,7 +35,7 @@ pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
 }
 
 impl ForeignProfile {
-    /// Takes an input, if it has such a profile, or gives it back.
+    /// Takes the input if it is such a profile, or returns it.
     pub(crate) fn of_opened(opened: Opened, path: &Path) -> Result<ForeignProfile, Opened> {
         let kind = match opened.detected() {
             Detected::Profile(Format::Folded) => Kind::Folded,
@@ -50,8 +49,8 @@ impl ForeignProfile {
         })
     }
 
-    /// Reads the samples that the filter wants, one by one where they have times and the options ask for it. All inputs of a
-    /// command share a budget.
+    /// Reads the samples that pass the filter, one by one if they have times and the options need
+    /// them. Inputs share the budget.
     pub(crate) fn profile(
         self,
         keys: &Keys,
@@ -63,12 +62,12 @@ impl ForeignProfile {
         if let Some(flag) = meaningless(self.kind, filter, keys) {
             let message = match self.kind {
                 Kind::Folded => format!(
-                    "{path} has folded stacks, of which only names and counts are known: {flag} means nothing \
-                     there; leave it out, or read the recording that they were made from"
+                    "{flag} does not work with {path}: folded stacks hold only names and counts; \
+                     leave it out, or read the original recording"
                 ),
                 Kind::Imported(format) => format!(
-                    "{path} is {}, which does not have what {flag} asks for; leave it out, or read the recording \
-                     that it was made from",
+                    "{flag} does not work with {path}: {} lacks the data for it; leave it out, or \
+                     read the original recording",
                     format.title()
                 ),
             };
@@ -99,15 +98,13 @@ impl ForeignProfile {
         Ok(profile)
     }
 
-    /// Tells that a recording was wanted.
+    /// Returns the failure of a command that needs a recording.
     pub(crate) fn is_no_recording(&self) -> Failure {
         let path = self.path.display();
         let what = match self.kind {
-            Kind::Folded => {
-                "has folded stacks, which have neither single samples nor a header".to_owned()
-            }
+            Kind::Folded => "has folded stacks, without single samples or a header".to_owned(),
             Kind::Imported(format) => format!(
-                "is {}, which has no header and no addresses of a recording",
+                "is {}, without the header and addresses of a recording",
                 format.title()
             ),
         };
@@ -120,11 +117,12 @@ impl ForeignProfile {
             Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
             None => String::new(),
         };
-        anyhow::anyhow!("{path} {what}: this takes a recording; {readers} read {path}").into()
+        anyhow::anyhow!("{path} {what}: this command needs a recording; {readers} read {path}")
+            .into()
     }
 }
 
-/// Returns the flag that asks for what the format does not have, if there is one.
+/// Returns the first flag that needs data which the format lacks.
 fn meaningless(kind: Kind, filter: &Filter, keys: &Keys) -> Option<&'static str> {
     let never = [(keys.line, "--sort srcline")];
     let without_times = [

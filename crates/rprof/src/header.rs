@@ -16,14 +16,14 @@ use crate::input::open;
 use crate::messages::say;
 use crate::pager::show;
 
-/// Fields that are shown; `None` if the recording lacks them.
+/// Shown fields; `None` if the recording lacks them.
 #[derive(Serialize)]
 struct Header {
     file: String,
     mode: &'static str,
     byte_order: &'static str,
     data_bytes: u64,
-    /// Time at which the file was last written, the end of the recording: RFC 3339, in UTC.
+    /// Last write of the file, which is the end of the recording: RFC 3339, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     captured_on: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,15 +49,13 @@ struct Header {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_sample_ns: Option<u64>,
     features: Vec<String>,
-    /// Quality tallies that rprof stored in the recording: pairs of key and value.
+    /// Quality notes stored by rprof, as key and value.
     #[serde(skip_serializing_if = "Option::is_none")]
     quality: Option<Vec<(String, String)>>,
     events: Vec<Event>,
     images: Vec<Image>,
-    /// AUX traces, and what is missing in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     aux_trace: Option<String>,
-    /// Files that are in the recording itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kept: Vec<Kept>,
 }
@@ -194,21 +192,21 @@ fn header(data: &PerfData) -> Header {
     }
 }
 
-/// Returns the time at which a file was last written, as `2026-01-31T23:59:58Z`; `None` for a stream.
+/// Returns the last write of a file as `2026-01-31T23:59:58Z`; `None` for a stream.
 fn last_written(path: &Path) -> Option<String> {
     let meta = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
     let since = meta.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH);
     Some(utc(since.ok()?.as_secs()))
 }
 
-/// Formats seconds since 1970 by RFC 3339. Source of the arithmetic: Howard Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms", `civil_from_days`.
+/// Formats seconds since 1970 by RFC 3339. Arithmetic: Howard Hinnant, "chrono-Compatible Low-Level
+/// Date Algorithms", `civil_from_days`.
 fn utc(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
-    // Months from March on.
+    // Months since March.
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let (month, next) = match month < 10 {

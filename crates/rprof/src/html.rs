@@ -29,7 +29,7 @@ pub(crate) fn run(args: &HtmlArgs) -> Outcome {
     };
     let page = Page {
         args,
-        // Read before anything is recorded: a file that is not there is told at once.
+        // Read before recording, so that a missing file is reported at once.
         old: (args.diff.as_ref())
             .map(|path| read_old(args, &source.filter, path))
             .transpose()?,
@@ -37,13 +37,11 @@ pub(crate) fn run(args: &HtmlArgs) -> Outcome {
     drawing::run(&request, &page)
 }
 
-/// Page, and the recording that it is compared with.
 struct Page<'a> {
     args: &'a HtmlArgs,
     old: Option<Profile>,
 }
 
-/// Returns what to analyse for a page.
 fn options(args: &HtmlArgs) -> Options {
     Options {
         addresses: !args.no_lines,

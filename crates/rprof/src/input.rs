@@ -1,4 +1,4 @@
-//! Opening of recordings, and settings that all reading commands share.
+//! Opens recordings; settings shared by all reading commands.
 
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -23,13 +23,12 @@ use crate::messages::{Failure, say};
 use crate::waits::RECORDED_BY;
 use crate::{nearest, nothing_found, recorded, remedies, unshown};
 
-/// Input of the commands that read profiles.
 pub(crate) enum Input {
     Recording(Box<PerfData>),
     Foreign(Box<ForeignProfile>),
 }
 
-/// Opens a recording: [`open_input`] for commands that need single samples or a header.
+/// Like [`open_input`], for commands that need a recording.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     match open_input(path)? {
         Input::Recording(data) => Ok(*data),
@@ -37,13 +36,12 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     }
 }
 
-/// Opens a recording, or a profile of another tool's. `-` is standard input; a named pipe is read as a stream as
-/// well.
+/// Opens a recording or another tool's profile. `-` and named pipes are streams.
 pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
     if path == Path::new("-") {
         return open_stream(io::stdin().lock(), Path::new("standard input"));
     }
-    // A shell makes a named pipe of `-i <(COMMAND)`.
+    // A shell turns `-i <(COMMAND)` into a named pipe.
     if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
         let cannot = || format!("cannot read {}", path.display());
         let pipe = std::fs::File::open(path).with_context(cannot)?;
@@ -51,7 +49,7 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
     }
     if let Some(opened) = look_at(path) {
         let opened = opened.with_context(|| format!("cannot read {}", path.display()))?;
-        // A recording is mapped, unless it is compressed.
+        // Recordings are mapped, unless compressed.
         if opened.is_compressed() || *opened.detected() != Detected::Other {
             return of_opened(opened, path);
         }
@@ -85,15 +83,14 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
     }
 }
 
-/// Tells that a file is no recording, and no profile of another tool's either.
+/// Returns the failure for a file of unknown format.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
-    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, profiles of the Firefox Profiler, of \
-                   speedscope or of gperftools";
-    anyhow::anyhow!("{error}, and neither {formats}").into()
+    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or a profile \
+        of the Firefox Profiler, speedscope or gperftools";
+    anyhow::anyhow!("{error}, nor {formats}").into()
 }
 
 impl FilterArgs {
-    /// Returns the filter of events and of these arguments.
     pub(crate) fn filter(&self, events: &[String]) -> Filter {
         Filter {
             comms: self.comm.clone(),
@@ -106,11 +103,11 @@ impl FilterArgs {
                 .flat_map(|list| list.0.clone())
                 .collect(),
             events: events.to_vec(),
-            // What counts from the beginning or end of a recording is set when that is open.
+            // Times relative to the start or end are resolved once the recording is open.
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
             objects: self.dso.clone(),
             symbols: self.symbol.clone(),
-            // Stacks without a call of it have no callers.
+            // Stacks without the function have no callers of it.
             focus: [&*self.focus, &*self.callers].concat(),
             reasons: Vec::new(),
         }
@@ -125,7 +122,7 @@ impl SampleFilterArgs {
         }
     }
 
-    /// Cuts stacks off at the functions of --callers, if there are.
+    /// Cuts stacks at the functions of --callers, if given.
     pub(crate) fn cut_to_callers(&self, profile: Profile, callee: Callee) -> Profile {
         let is_callee = |function: &Function| {
             let name = function.name.as_deref();
@@ -137,7 +134,7 @@ impl SampleFilterArgs {
         }
     }
 
-    /// Returns the filter with its times those of a recording's clock.
+    /// Returns the filter with times of the recording's clock.
     pub(crate) fn with_times_of(
         &self,
         filter: &Filter,
@@ -148,8 +145,8 @@ impl SampleFilterArgs {
             let samples = (data.features().sample_time()).filter(|(_, last)| *last > 0);
             let time = span.resolve(samples).ok_or_else(|| {
                 let message = format!(
-                    "{} does not tell when its first and last samples were taken, as streams and recordings \
-                     that were cut short do not; give --time in seconds as `rprof script` prints them",
+                    "{} does not store the times of its first and last samples: it is a stream, or \
+                     was cut short; give --time in seconds, as `rprof script` prints them",
                     data.path().display()
                 );
                 Failure::with_status(2, anyhow::anyhow!(message))
@@ -168,8 +165,7 @@ impl InputArgs {
         }
     }
 
-    /// Opens and analyses the recordings, or reads the folded texts, and merges them: `file`, if there is one, in place of
-    /// the default.
+    /// Reads, analyses and merges the inputs. `file` replaces the default input.
     pub(crate) fn profile_and(
         &self,
         file: Option<PathBuf>,
@@ -187,31 +183,30 @@ impl InputArgs {
     }
 }
 
-/// Whether stacks that are cut off by --callers keep the function that was called.
+/// Whether --callers keeps the called function in cut stacks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Callee {
-    /// It is the leaf, where stacks are shown.
+    /// The function is the leaf, for views of stacks.
     Kept,
-    /// The leaf is its direct caller, where functions are.
+    /// Its direct caller is the leaf, for views of functions.
     Dropped,
 }
 
-/// Profile of one or several inputs.
 pub(crate) struct Merged {
     pub(crate) profile: Profile,
-    /// What the recordings are of, each once.
+    /// Recorded commands or targets, without duplicates.
     pub(crate) subjects: Vec<String>,
-    /// Where and when each of them was made.
+    /// Host and time of each recording.
     pub(crate) places: Vec<Vec<String>>,
-    /// Facts on how each of them was made.
+    /// Machine and recorder of each recording.
     pub(crate) facts: Vec<Vec<(String, String)>>,
 }
 
-/// Reads recordings or profiles of other tools, and merges them.
+/// Reads and merges recordings or profiles of other tools.
 ///
 /// # Errors
 ///
-/// An input cannot be read, or there is no sample that passes the filters.
+/// An input cannot be read, or no sample passes the filters.
 pub(crate) fn read_merged(
     paths: &[PathBuf],
     args: &FilterArgs,
@@ -225,7 +220,7 @@ pub(crate) fn read_merged(
     Ok(merged)
 }
 
-/// Reads as [`read_merged`] does. No sample is no failure: for programs that read what a recorder writes by and by.
+/// Reads like [`read_merged`], but accepts empty profiles, for `push --follow`.
 pub(crate) fn read_even_empty(
     paths: &[PathBuf],
     args: &FilterArgs,
@@ -263,8 +258,8 @@ pub(crate) fn read_even_empty(
     }
     let folded = profiles.iter().filter(|profile| profile.is_folded).count();
     if folded > 0 && folded < profiles.len() {
-        let message = "folded stacks and recordings do not merge: `rprof collapse` makes folded stacks of a \
-                       recording, which merge with others";
+        let message = "cannot merge folded stacks and recordings: convert the recordings to folded \
+            stacks first with `rprof collapse`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let mut profile = merge(profiles);
@@ -279,7 +274,7 @@ pub(crate) fn read_even_empty(
     })
 }
 
-/// Refuses the name of an event that the recording does not have: most likely it was mistyped.
+/// Rejects an event name that the recording lacks.
 pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Failure> {
     for name in wanted {
         let filter = Filter {
@@ -290,7 +285,7 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
         if !events.iter().any(|e| filter.wants_event(&e.name)) {
             let known: Vec<_> = events.iter().map(|e| e.name.as_str()).collect();
             let message = format!(
-                "there is no event {name:?} in {}; there are {}",
+                "no event {name:?} in {}: it has {}",
                 data.path().display(),
                 known.join(", ")
             );
@@ -304,7 +299,6 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
     Ok(())
 }
 
-/// Analyses a recording.
 pub(crate) fn analyse(
     data: &PerfData,
     names: &SymbolArgs,
@@ -317,33 +311,30 @@ pub(crate) fn analyse(
     Ok(profile)
 }
 
-/// Symbols of the recordings that one command reads: images that several have in common are read once.
+/// Symbols for all recordings of a command. Shared images are read once.
 pub(crate) struct Symbols {
-    /// What profiles of other tools may cost.
+    /// Memory budget for profiles of other tools.
     pub(crate) budget: ReadingBudget,
     symbolizer: Symbolizer,
     downloads: Option<Downloads>,
 }
 
 impl Symbols {
-    /// Analyses a recording.
     pub(crate) fn analyse(&self, data: &PerfData, options: &Options) -> Profile {
         rprof_analysis::analyse(data, &self.symbolizer, options)
     }
 
-    /// Tells what was fetched for them.
     pub(crate) fn finish(self) {
         if let Some(downloads) = self.downloads {
             downloads.print_summary();
         }
-        // Tables of symbols in many pieces, which the system takes back faster when the process ends,
-        // as it does soon.
+        // Freeing the symbol tables is slower than exiting, which follows soon.
         std::mem::forget(self.symbolizer);
     }
 }
 
 impl SymbolArgs {
-    /// Makes what names functions, with source lines only if they are shown.
+    /// Builds the symbolizer, with source lines only if needed.
     pub(crate) fn symbols(&self, lines: bool, quiet: bool) -> Result<Symbols, Failure> {
         let downloads = self.downloads(quiet)?;
         Ok(Symbols {
@@ -353,13 +344,13 @@ impl SymbolArgs {
         })
     }
 
-    /// Makes the budget for profiles of other tools.
+    /// Returns the memory budget for profiles of other tools.
     pub(crate) fn reading_budget(&self) -> ReadingBudget {
         (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
     }
 
-    /// Makes the symbolizer, with source lines only if they are shown, since they take time. `locates` tells whether
-    /// functions without symbols are located.
+    /// Builds the symbolizer. `lines` looks up source lines, which takes time; `locates` locates
+    /// functions without symbols.
     pub(crate) fn symbolizer(
         &self,
         lines: bool,
@@ -369,7 +360,6 @@ impl SymbolArgs {
         self.symbolizer_builder(lines, locates, downloads).build()
     }
 
-    /// Makes the settings of a [`symbolizer`](Self::symbolizer).
     pub(crate) fn symbolizer_builder(
         &self,
         lines: bool,
@@ -389,12 +379,11 @@ impl SymbolArgs {
             .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())
             .kernel_cache(PrivateCache::of_user())
-            // Within bounds of one's own, less may be found.
+            // A custom memory limit may find less, which must not be cached.
             .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
             .remote(downloads.map(Downloads::remote))
     }
 
-    /// Makes the client of debuginfod, if `--debuginfod` was given.
     pub(crate) fn downloads(&self, quiet: bool) -> Result<Option<Downloads>, Failure> {
         match self.debuginfod && !self.no_debuginfod {
             true => Downloads::new(quiet).map(Some),
@@ -413,7 +402,7 @@ pub(crate) fn warn(profile: &Profile, quiet: bool) {
     }
 }
 
-/// Prints a note if only one of several events with samples is shown.
+/// Prints a note if other events with samples are hidden.
 pub(crate) fn tell_others(profile: &Profile, shown: usize, how: &str, quiet: bool) {
     let others = (profile.events.iter().skip(shown + 1)).filter(|e| e.samples > 0);
     if others.count() > 0 && !quiet {

@@ -15,7 +15,6 @@ use crate::cli::{HeaderFormat, ListArgs};
 use crate::messages::{Failure, say};
 use crate::pager::show;
 
-/// Filter on kinds, names and availability.
 struct Filter {
     kinds: Vec<ListKind>,
     names: Vec<String>,
@@ -83,7 +82,7 @@ fn try_open(attr: &Attr, scope: TrialScope) -> Result<(), Errno> {
     PerfFd::open(attr, pid, cpu).map(drop)
 }
 
-/// The availability of an event as a sentence, with a remedy where there is one.
+/// Returns the availability of an event, with a remedy if there is one.
 fn reason(availability: Availability) -> String {
     match availability {
         Availability::Denied => format!("{availability}; see `rprof doctor`"),
@@ -92,7 +91,6 @@ fn reason(availability: Availability) -> String {
     }
 }
 
-/// Error for an empty list, with its reason.
 fn nothing(filter: &Filter, no_tracepoints: Option<&TracefsError>) -> Failure {
     let mut message = match filter.names.as_slice() {
         [] => "there are no such events here".to_owned(),
@@ -119,7 +117,7 @@ fn text(out: &mut dyn Write, events: &[Listed]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Text of the column NOTE: aliases, details, and why the event does not work.
+/// Returns the NOTE column.
 fn note(listed: &Listed) -> String {
     let mut parts = Vec::new();
     if !listed.aliases.is_empty() {
@@ -138,7 +136,7 @@ fn note(listed: &Listed) -> String {
 struct Json<'a> {
     version: u32,
     events: Vec<JsonEvent<'a>>,
-    /// Reason for which tracepoints are missing.
+    /// Reason why tracepoints are missing.
     no_tracepoints: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! `rprof`: the command line over the crates beside it.
+//! `rprof`: the command line over the library crates.
 //!
-//! Arguments, messages, remedies that name flags, progress and exit statuses are here; the work of each
-//! command is in the libraries.
+//! Arguments, messages, remedies that name flags, progress and exit statuses. The libraries do the
+//! work.
 
 mod agent;
 mod annotate;
@@ -107,5 +107,4 @@ fn main() -> ExitCode {
     }
 }
 
-/// Result of a command: an exit status, or a failure.
 type Outcome = Result<u8, Failure>;

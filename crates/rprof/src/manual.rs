@@ -1,8 +1,8 @@
-//! Sections of the manual pages that the arguments do not have: examples, environment, files, what else to read.
+//! Manual page sections beyond the arguments: examples, environment, files, see also.
 
 use std::fmt::Write;
 
-/// Examples of each command: what it does, and the line.
+/// Examples of each command: description and command line.
 const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "rprof",
@@ -12,25 +12,22 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "A command, and where it spent its time:",
                 "rprof record -- ./app --its-arguments\nrprof report\nrprof flamegraph",
             ),
-            (
-                "What may stand in the way of recording here:",
-                "rprof doctor",
-            ),
+            ("Check what limits recording here:", "rprof doctor"),
         ],
     ),
     (
         "stat",
         &[
             (
-                "What a command takes:",
+                "Count events, time and memory of a command:",
                 "rprof stat -- ./app --its-arguments",
             ),
             (
-                "Ten runs of it, and how much they differ:",
+                "Ten runs, and how much they vary:",
                 "rprof stat -r 10 -- ./app",
             ),
             (
-                "Two commands in turns, and a failure if the second takes more than 5 % more CPU time:",
+                "Two commands in turns; fail if the second takes over 5 % more CPU time:",
                 "rprof stat -r 20 --fail-above 5% -- ./old ::: ./new",
             ),
             (
@@ -38,7 +35,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "rprof stat -a -I 1000 --per cpu",
             ),
             (
-                "One document for a script:",
+                "JSON for a script:",
                 "rprof stat --format json -o counts.json -- ./app",
             ),
         ],
@@ -69,7 +66,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("A command:", "rprof record -- ./app --its-arguments"),
             (
-                "A process that runs, for ten seconds, with the workers that it has started:",
+                "A running process and its children, for ten seconds:",
                 "rprof record -p 1234 --with-children -d 10",
             ),
             (
@@ -126,7 +123,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Of perf.data:", "rprof flamegraph -o flamegraph.svg"),
             (
-                "Recorded at once; the exit status is that of the command:",
+                "Record and draw a command; rprof exits with its status:",
                 "rprof flamegraph -- make test",
             ),
         ],
@@ -136,11 +133,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Of perf.data:", "rprof html"),
             (
-                "Recorded at once; the exit status is that of the command:",
+                "Record and draw a command; rprof exits with its status:",
                 "rprof html -o tests.html -- make test",
             ),
             (
-                "With what changed since another recording:",
+                "With the changes since another recording:",
                 "rprof html --diff old.data new.data",
             ),
         ],
@@ -149,15 +146,15 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "diff",
         &[
             (
-                "The recording before against the one after, with a picture:",
+                "Compare an old and a new recording, and draw the difference:",
                 "rprof diff old.data new.data -o diff.svg",
             ),
             (
-                "Three runs of each, failing if anything takes 5 % more:",
+                "Three runs of each; fail if anything takes 5 % more:",
                 "rprof diff --base old1.data old2.data old3.data --new new1.data new2.data new3.data --fail-above 5%",
             ),
             (
-                "Shares, where the one ran for longer, as Markdown:",
+                "Compare shares if one recording is longer, as Markdown:",
                 "rprof diff old.data new.data --per total --format markdown",
             ),
         ],
@@ -166,11 +163,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "gate",
         &[
             (
-                "Five runs of each in turns, failing if anything takes 5 % more:",
+                "Five runs of each in turns; fail if anything takes 5 % more:",
                 "rprof gate -- ./old/bench ::: ./new/bench",
             ),
             (
-                "Runs kept before a change, and compared with after it:",
+                "Save runs before a change, and compare after it:",
                 "rprof gate --save base -- ./bench\nrprof gate --base base -- ./bench",
             ),
         ],
@@ -203,11 +200,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "rprof push --to pyroscope http://localhost:4040 --label service_name=checkout perf.data",
             ),
             (
-                "What would be sent to a collector, and with what:",
+                "Print the requests to a collector without sending them:",
                 "rprof push --to otlp http://localhost:4318 --dry-run",
             ),
             (
-                "A minute at a time, for as long as both run:",
+                "Continuously, one minute at a time:",
                 "rprof record -a -F 19 --switch-output=1m --switch-max-files 60 -o /var/tmp/rprof.data &\nrprof push --to parca https://parca.example --token-file token --follow /var/tmp/rprof.data",
             ),
         ],
@@ -216,11 +213,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "agent",
         &[
             (
-                "Whether it would work here, and whose the processes are, without sending anything:",
+                "Check the configuration and list the workloads, without sending anything:",
                 "rprof agent check --config /etc/rprof/agent.toml",
             ),
             (
-                "For good, and how it is doing:",
+                "Run it in the background, and ask for its state:",
                 "rprof agent --config /etc/rprof/agent.toml &\nrprof agent status",
             ),
         ],
@@ -239,7 +236,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             "rprof header -i perf.data",
         )],
     ),
-    ("list", &[("Events that there are here:", "rprof list")]),
+    ("list", &[("Events of this machine:", "rprof list")]),
     ("doctor", &[("May this user record?", "rprof doctor")]),
     (
         "demo",
@@ -248,7 +245,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "completions",
         &[(
-            "For this session of bash, and for all of fish:",
+            "For this bash session, and for fish permanently:",
             "source <(rprof completions bash)\nrprof completions fish >~/.config/fish/completions/rprof.fish",
         )],
     ),
@@ -272,47 +269,47 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     (
         "DEBUGINFOD_URLS, DEBUGINFOD_CACHE_PATH",
-        "Servers of debug files, asked with --debuginfod only, and the folder of what they sent.",
+        "Servers of debug files, used only with --debuginfod, and the folder for downloads.",
     ),
-    ("TMPDIR", "Folder of what is recorded only to be drawn."),
+    ("TMPDIR", "Folder for temporary recordings."),
     (
         "XDG_CACHE_HOME",
-        "Parent of the cache of debug files, and of rprof's own; ~/.cache without it. Nothing of rprof's own is kept where there is no \
-         such folder.",
+        "Parent folder of the debuginfod cache and of rprof's own caches; default ~/.cache. rprof \
+         keeps no caches of its own if the folder does not exist.",
     ),
 ];
 
 const FILES: &[(&str, &str)] = &[
     (
         "perf.data",
-        "The recording, in the format of perf; the one before is kept as perf.data.old.",
+        "The recording, in perf's format; the previous one is kept as perf.data.old.",
     ),
     ("flamegraph.svg", "The flame graph."),
     ("profile.html", "The page of `rprof html`."),
     ("/usr/lib/debug/.build-id", "Debug files, by build-id."),
     (
         "~/.cache/rprof/kernel-symbols",
-        "What /proc/kallsyms says of this start of the machine, for this user alone; may be deleted.",
+        "Cache of /proc/kallsyms for this boot, private to this user; may be deleted.",
     ),
     (
         "~/.cache/rprof/debug-info-*",
-        "What debug information said of addresses that were asked for, for this user alone; may be deleted.",
+        "Cache of lookups in debug information, private to this user; may be deleted.",
     ),
     (
         "/tmp/perf-PID.map",
-        "Names of code that a process made at run time; kept in the recording.",
+        "Symbols of code that a process generated at run time; embedded in the recording.",
     ),
     (
         "/proc/sys/kernel/perf_event_paranoid",
-        "Who may record what.",
+        "Limits what unprivileged users may record.",
     ),
     (
         "/proc/sys/kernel/perf_event_max_sample_rate",
-        "Most samples a second.",
+        "Maximum number of samples per second and CPU.",
     ),
 ];
 
-/// Returns the sections for the page of a command, or of `rprof`, in the language of man(7).
+/// Returns the extra sections of a command's page, in man(7) markup.
 pub(crate) fn sections(command: &str) -> String {
     let mut page = String::new();
     let known = EXAMPLES.iter().find(|(name, _)| *name == command);
@@ -347,7 +344,6 @@ pub(crate) fn sections(command: &str) -> String {
     page
 }
 
-/// Text in which nothing is a request or an escape.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = text
@@ -369,7 +365,7 @@ mod tests {
         for (command, examples) in EXAMPLES {
             assert!(sections(command).contains(".SH EXAMPLES"));
             for line in examples.iter().flat_map(|(_, lines)| lines.lines()) {
-                // What a shell would take out of it.
+                // Cut shell syntax.
                 let line = line.strip_prefix("source <(").unwrap_or(line);
                 let end = line.find([')', '|', '>', '&']).unwrap_or(line.len());
                 let words: Vec<&str> = line[..end].split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Messages on stderr, and failures with their exit status.
+//! Messages on stderr, and failures with exit statuses.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -9,13 +9,12 @@ use rprof_export::wrap::wrap;
 use crate::progress::suspend;
 use crate::terminal::width_of_messages;
 
-/// Prints a line to stderr, under rprof's name.
+/// Prints a line to stderr, prefixed with `rprof: `.
 ///
-/// Names in it, of files or functions, may hold anything: no control character of
-/// theirs reaches the terminal, and none is longer than a few lines.
+/// File and function names are untrusted: control characters are removed, and long names shortened.
 ///
-/// A stderr that takes nothing, as its disk is full or its terminal is closed, stops nobody: a recording goes on, and
-/// its command is waited for. So no `eprintln!`, which panics then.
+/// Ignores errors, where `eprintln!` would panic: a full disk or closed terminal must not end a
+/// recording.
 pub(crate) fn say(message: impl Display) {
     let message = clean(&message.to_string()).into_owned();
     let message = format!("rprof: {}", shorten_words(&message));
@@ -32,14 +31,13 @@ pub(crate) fn say(message: impl Display) {
     });
 }
 
-/// A failed command.
 pub(crate) struct Failure {
     status: u8,
     error: anyhow::Error,
 }
 
 impl Failure {
-    /// A failure with another exit status than 1.
+    /// Returns a failure with an exit status other than 1.
     pub(crate) fn with_status(status: u8, error: impl Into<anyhow::Error>) -> Failure {
         Failure {
             status,
@@ -47,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// Puts what was being done in front of the message.
+    /// Prepends the failed operation to the message.
     pub(crate) fn context(self, what: String) -> Failure {
         Failure {
             status: self.status,
@@ -55,13 +53,12 @@ impl Failure {
         }
     }
 
-    /// Returns what failed, and why.
     pub(crate) fn text(&self) -> String {
         full_text(&self.error)
     }
 
-    /// Prints what failed, and returns the exit status. Returns `None`, and prints nothing, if the reader of
-    /// our output has closed the pipe.
+    /// Prints the error, and returns the exit status. Returns `None` silently if the reader closed
+    /// the pipe.
     pub(crate) fn report(&self) -> Option<u8> {
         if is_broken_pipe(self.error.as_ref()) {
             return None;
@@ -77,8 +74,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Joins an error and its causes. Causes that the text before them already has, as with errors of our
-/// libraries, are left out.
+/// Joins an error and its causes, without repeated ones.
 fn full_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -91,7 +87,6 @@ fn full_text(error: &anyhow::Error) -> String {
     text
 }
 
-/// Returns true if the error was caused by a closed pipe.
 pub(crate) fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.into_iter().any(|cause| {

@@ -1,4 +1,4 @@
-//! Words of a command line that name a recording where a command may stand.
+//! Detects input files among words that may be commands.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -11,8 +11,8 @@ use rprof_perfdata::PerfData;
 use crate::foreign::look_at;
 use crate::messages::Failure;
 
-/// Returns whether a word that stands where a command may be names a recording or folded stacks. Folded stacks
-/// that can be executed are a command, as any text may be; a recording never is.
+/// Returns true if a word names a recording or folded stacks. Executable folded stacks count as a
+/// script.
 pub(crate) fn is_recording(word: &OsStr) -> bool {
     let path = Path::new(word);
     let Some(meta) = std::fs::metadata(path).ok().filter(Metadata::is_file) else {
@@ -31,7 +31,8 @@ pub(crate) fn is_recording(word: &OsStr) -> bool {
     is_magic || !can_be_executed && is_profile
 }
 
-/// Returns true if the beginning of a JSON document has a key that profiles have: a folder of recordings may hold other JSON.
+/// Returns true if a JSON document starts like a profile: folders of recordings may hold other
+/// JSON.
 fn has_key_of_profiles(start: &[u8]) -> bool {
     let keys = [
         "\"meta\"",
@@ -45,25 +46,24 @@ fn has_key_of_profiles(start: &[u8]) -> bool {
     keys.iter().any(has)
 }
 
-/// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a
-/// pipe that a shell made, or standard input.
+/// Returns true if a word names a recording, folded stacks, a named pipe, or standard input.
 pub(crate) fn is_input(word: &OsStr) -> bool {
     let is_pipe = |meta: Metadata| meta.file_type().is_fifo();
     word == "-" || std::fs::metadata(word).is_ok_and(is_pipe) || is_recording(word)
 }
 
-/// Returns whether a word that stands where a command may be names an input, or a file that no command can be: readers
-/// tell what is wrong with it.
+/// Returns true if a word names an input, or a file that cannot be a command, whose errors readers
+/// report.
 pub(crate) fn is_input_or_no_command(word: &OsStr) -> bool {
     is_input(word) || is_no_command(word)
 }
 
-/// Returns whether a word names a file that cannot be executed, while no program has its name.
+/// Returns true if a word names a file that is not executable, and no program in PATH.
 fn is_no_command(word: &OsStr) -> bool {
     let path = Path::new(word);
     let can_be_executed = |meta: &Metadata| meta.permissions().mode() & 0o111 != 0;
     let is_plain = std::fs::metadata(path).is_ok_and(|m| m.is_file() && !can_be_executed(&m));
-    // The system says what it lacks to be executed.
+    // The kernel reports why a script cannot be executed.
     let is_script =
         || matches!(look_at(path), Some(Ok(opened)) if opened.start().starts_with(b"#!"));
     let is_program = || {
@@ -76,14 +76,13 @@ fn is_no_command(word: &OsStr) -> bool {
     is_plain && !is_program() && !is_script()
 }
 
-/// Refuses a recording that is given as the command to record.
 pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
     match command.first() {
         Some(word) if is_recording(word) => {
             let file = word.to_string_lossy();
             let message = format!(
-                "{file} is a recording or folded stacks, and no command: `rprof report {file}` shows it, \
-                 `rprof flamegraph {file}` draws it"
+                "{file} is a recording or folded stacks, not a command: `rprof report {file}` \
+                 shows it, `rprof flamegraph {file}` draws it"
             );
             Err(Failure::with_status(2, anyhow::anyhow!(message)))
         }

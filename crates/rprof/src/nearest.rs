@@ -1,4 +1,4 @@
-//! Names near those that a filter was given and that nothing has.
+//! Suggestions for filter patterns that match nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rprof_events::suggest::names_near;
 use rprof_profile::pattern::{matches_function, matches_object};
 use rprof_profile::{Filter, Profile};
 
-/// Returns a sentence for each pattern of functions or objects that none of the recording has.
+/// Returns a message for each function or object pattern without a match.
 pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
     let functions = || {
         let names = profile.functions.iter();
@@ -23,7 +23,7 @@ pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
     symbols.chain(objects).collect()
 }
 
-/// Words that nothing matches, with the nearest names: near as a whole, or in the part that people type.
+/// Returns a message with the nearest names: similar as a whole, or in the part that people type.
 fn sentence<'n>(
     what: &str,
     pattern: &str,
@@ -48,12 +48,11 @@ fn sentence<'n>(
     }
 }
 
-/// Returns a function's name without what it lies in.
 fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Returns the name of a file without folders and, of a library, without its version.
+/// Returns a file name without folders, and without the version of a library.
 fn file_stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.split_once(".so").map_or(name, |(stem, _)| stem)

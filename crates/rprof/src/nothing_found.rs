@@ -1,4 +1,4 @@
-//! Failure of commands that found no sample: one wording and one exit status for all of them.
+//! Failure of commands that find no samples: one wording and one exit status.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -13,11 +13,11 @@ use crate::cli::FilterArgs;
 use crate::messages::Failure;
 use crate::{nearest, remedies};
 
-/// Fails if a profile has no sample: the filters reject all of them, or there was none.
+/// Fails if a profile is empty: the filters reject all samples, or there were none.
 ///
 /// # Errors
 ///
-/// The profile has no sample. The message names the filters that were given.
+/// The profile has no samples. The message names the given filters.
 pub(crate) fn check(
     profile: &Profile,
     paths: &[PathBuf],
@@ -31,7 +31,7 @@ pub(crate) fn check(
     let message = match given.is_empty() {
         true => nothing_recorded(profile, paths),
         false => {
-            // What was read wrong, and names that nothing has.
+            // Read warnings, and patterns without a match.
             let mut causes = profile.quality.warnings.clone();
             causes.extend(nearest::unmatched(profile, filter));
             let mut seen = BTreeSet::new();
@@ -42,18 +42,17 @@ pub(crate) fn check(
     Err(anyhow::anyhow!(message).into())
 }
 
-/// Returns the failure of filters that no sample passes, for commands that make no profile; `None` if there is no filter.
+/// Returns the failure of filters that reject all samples; `None` without filters.
 pub(crate) fn by_filters(paths: &[PathBuf], args: &FilterArgs, filter: &Filter) -> Option<Failure> {
     let given = given(args, filter);
     (!given.is_empty()).then(|| anyhow::anyhow!(nothing_left(&given, &[], paths)).into())
 }
 
-/// Returns the failure of recordings without samples.
 pub(crate) fn without_samples(paths: &[PathBuf]) -> Failure {
     anyhow::anyhow!(nothing_recorded(&Profile::default(), paths)).into()
 }
 
-/// Returns true if the arguments can reject samples of what was just recorded, whose events all count.
+/// Returns true if the arguments can reject samples, apart from events.
 pub(crate) fn has_filters(args: &FilterArgs, filter: &Filter) -> bool {
     let filter = Filter {
         events: Vec::new(),
@@ -62,13 +61,12 @@ pub(crate) fn has_filters(args: &FilterArgs, filter: &Filter) -> bool {
     !given(args, &filter).is_empty()
 }
 
-/// A filter that was given, and the command that lists what it can select.
+/// A given filter, and the command that lists its possible values.
 struct Given {
     flag: String,
     listed_by: &'static str,
 }
 
-/// Maximum number of values of one filter that a message has.
 const MAX_VALUES: usize = 8;
 
 fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
@@ -110,7 +108,7 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
         texts(&filter.cpus),
         "`rprof script -F cpu,time,event` lists the CPU of each sample",
     );
-    // Reasons choose the event of waits.
+    // --reason implies the event of waits.
     let is_chosen = |event: &&String| filter.reasons.is_empty() || *event != WAITS;
     let events: Vec<&String> = filter.events.iter().filter(is_chosen).collect();
     add(

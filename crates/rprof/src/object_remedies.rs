@@ -1,85 +1,93 @@
-//! Remedies for the objects whose functions have no name: packages with debug symbols, flags of runtimes.
+//! Remedies for objects without symbols: debug packages, flags of runtimes.
 
 use rprof_profile::{Reason, Runtime};
 
 use crate::packages::{Owner, owner_of};
 
-/// Share of self, in percent, from which on all lists of packages are searched for an object.
+/// Minimum self share of an object, in percent, for a search in all package lists.
 const SEARCHED: f64 = 5.0;
 
-/// Returns what helps against unnamed functions of an object, where more is known than the reason says. `own` is their share of
-/// self in percent.
+/// Returns a more specific remedy than the reason's. `own` is the self share in percent.
 pub(crate) fn of_object(object: &str, reason: Reason, own: f64) -> Option<String> {
     match reason {
-        Reason::Stripped | Reason::NoSymbolAtAddress => Some(match owner_of(object, own >= SEARCHED)? {
-            Owner::Dpkg(package) => format!(
-                "It is of package {package}: install its debug symbols ({package}-dbgsym, from the debug \
-                 archive), or have them downloaded with `--debuginfod`."
-            ),
-            Owner::Rpm(Some(package)) => format!(
-                "It is of package {package}: install its debug symbols (`dnf debuginfo-install {package}`, `zypper install \
-                 {package}-debuginfo`), or have them downloaded with `--debuginfod`."
-            ),
-            Owner::Rpm(None) => format!(
-                "Install its debug symbols (`rpm -qf {object}` tells the package, `dnf debuginfo-install` \
-                 takes it), or have them downloaded with `--debuginfod`."
-            ),
-        }),
+        Reason::Stripped | Reason::NoSymbolAtAddress => {
+            Some(match owner_of(object, own >= SEARCHED)? {
+                Owner::Dpkg(package) => format!(
+                    "Package {package}: install {package}-dbgsym (from the debug archive), or download \
+                 its symbols with `--debuginfod`."
+                ),
+                Owner::Rpm(Some(package)) => format!(
+                    "Package {package}: install its debug symbols (`dnf debuginfo-install {package}`, \
+                 `zypper install {package}-debuginfo`), or download them with `--debuginfod`."
+                ),
+                Owner::Rpm(None) => format!(
+                    "Install its debug symbols (`rpm -qf {object}` prints the package for `dnf \
+                 debuginfo-install`), or download them with `--debuginfod`."
+                ),
+            })
+        }
         Reason::JitWithoutMap | Reason::AnonymousMemory => Some(
-            "A compiler at run time (JIT) made this code and wrote no names of it. If it can, have it write a perf map or a jitdump; \
-             `rprof record --runtimes` does so for Node.js, Java, Python, .NET and Erlang."
+            "A JIT compiler generated this code without symbols. Make it write a perf map or a \
+             jitdump; `rprof record --runtimes` does this for Node.js, Java, Python, .NET and \
+             Erlang."
                 .into(),
         ),
         _ => None,
     }
 }
 
-/// Returns what makes a runtime write the names of its code, or shows them otherwise.
+/// Returns how to get symbols from a runtime, or another profiler that shows them.
 pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Node => {
-            "Have Node.js write its names: start it with `rprof record --runtimes -- node …`, or with \
-             `node --perf-basic-prof --interpreted-frames-native-stack`."
+            "Make Node.js write its symbols: start it with `rprof record --runtimes -- node …`, or \
+             with `node --perf-basic-prof --interpreted-frames-native-stack`."
         }
         Runtime::Java => {
-            "Have Java write its names: record with --runtimes, run `java -XX:+UnlockDiagnosticVMOptions \
-             -XX:+DumpPerfMapAtExit`, or `jcmd PID Compiler.perfmap` while it is recorded."
+            "Make Java write its symbols: record with --runtimes, run `java \
+             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit`, or `jcmd PID \
+             Compiler.perfmap` while it is recorded."
         }
         Runtime::DotNet => {
-            "Have .NET write its names: start it with `rprof record --runtimes -- …`, or with DOTNET_PerfMapEnabled=1."
+            "Make .NET write its symbols: start it with `rprof record --runtimes -- …`, or with \
+             DOTNET_PerfMapEnabled=1."
         }
         Runtime::Erlang => {
-            "Have Erlang write its names: start it with `rprof record --runtimes -- …`, or with `erl +JPperf true`."
+            "Make Erlang write its symbols: start it with `rprof record --runtimes -- …`, or with \
+             `erl +JPperf true`."
         }
         Runtime::Guile => {
-            "Guile tells nobody the names of the code that it compiles; its own profiler, statprof, shows \
+            "Guile exports no symbols of its compiled code; its own profiler, statprof, shows \
              procedures."
         }
         Runtime::LuaJit => {
-            "LuaJIT tells nobody the names of its traces; its own profiler, `luajit -jp`, shows functions of Lua."
+            "LuaJIT exports no symbols of its traces; its own profiler, `luajit -jp`, shows Lua \
+             functions."
         }
-        Runtime::Qemu => "Have QEMU write its names: run it with `-perfmap` (QEMU 8.0 and later).",
+        Runtime::Qemu => {
+            "Make QEMU write its symbols: run it with `-perfmap` (QEMU 8.0 and later)."
+        }
         Runtime::Sbcl => {
-            "SBCL tells nobody the names of its code; its own profiler, sb-sprof, shows functions of Lisp."
+            "SBCL exports no symbols of its code; its own profiler, sb-sprof, shows Lisp functions."
         }
         _ => "Its own profiler may show them.",
     }
 }
 
-/// Returns what makes the stacks of a runtime whole.
+/// Returns how to get complete stacks from a runtime.
 pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
     match runtime {
         Runtime::Erlang => {
             Some("start it with `rprof record --runtimes -- …`, or with `erl +JPperf true`")
         }
         Runtime::Haskell => Some(
-            "callers are shown by GHC's own profiler (build with -prof -fprof-auto, run with +RTS -p)",
+            "GHC's own profiler shows callers (build with -prof -fprof-auto, run with +RTS -p)",
         ),
         _ => None,
     }
 }
 
-/// Returns what names the functions that an interpreter runs, by the object that it lies in.
+/// Returns how to name the functions of an interpreter, by its object.
 pub(crate) fn of_interpreter(object: &str) -> Option<String> {
     let base = object.rsplit('/').next().unwrap_or(object);
     let version = base
@@ -93,7 +101,7 @@ pub(crate) fn of_interpreter(object: &str) -> Option<String> {
         .filter_map(|part| part.parse::<u32>().ok());
     let has_trampolines = match (parts.next(), parts.next()) {
         (Some(major), Some(minor)) => (major, minor) >= (3, 12),
-        _ => return Some("Python 3.12 and later name them with `python3 -X perf`.".into()),
+        _ => return Some("Python 3.12 and later show them with `python3 -X perf`.".into()),
     };
     Some(match has_trampolines {
         true => "Run it with `python3 -X perf` (or PYTHONPERFSUPPORT=1).".into(),
@@ -101,7 +109,7 @@ pub(crate) fn of_interpreter(object: &str) -> Option<String> {
             let version = version.trim_end_matches('.');
             let short: Vec<&str> = version.split('.').take(2).collect();
             let short = short.join(".");
-            format!("Python 3.12 and later name them with `python3 -X perf`; this is {short}.")
+            format!("Python 3.12 and later show them with `python3 -X perf`; this is {short}.")
         }
     })
 }
@@ -128,7 +136,7 @@ mod tests {
         ] {
             assert!(for_names_of(runtime).contains(flag), "{flag}");
         }
-        // A program with a compiler of its own is no Node.js.
+        // A program with its own compiler is not Node.js.
         let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap, 50.0).unwrap_or_default();
         assert!(
             !text.contains("node ") && text.contains("perf map"),

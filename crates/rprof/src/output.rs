@@ -1,4 +1,4 @@
-//! Results of commands: to a file that is whole or not there, to a stream, or to standard output.
+//! Output of commands: to a file that is complete or absent, to a stream, or to standard output.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use rprof_output::{Choice, Destination, OutputError, Readers};
 use crate::messages::Failure;
 use crate::remedies;
 
-/// Names that outputs get where no other is given. What stands under them is nobody's choice.
+/// Default output names. The user did not choose to overwrite a file there.
 const DEFAULT_NAMES: [&str; 3] = ["flamegraph.svg", "perf.data", "profile.html"];
 
-/// Returns who chose the name of an output.
+/// Returns whether the user chose the output name.
 pub(crate) fn choice(path: &Path) -> Choice {
     match DEFAULT_NAMES.iter().any(|name| path == Path::new(name)) {
         true => Choice::Default,
@@ -21,7 +21,7 @@ pub(crate) fn choice(path: &Path) -> Choice {
     }
 }
 
-/// Names what helps against an output that cannot be made.
+/// Returns the failure of an output, with its remedy.
 pub(crate) fn cannot(error: OutputError) -> Failure {
     match remedies::of_output(&error) {
         Some(remedy) => anyhow::anyhow!("{error}{remedy}").into(),
@@ -29,21 +29,20 @@ pub(crate) fn cannot(error: OutputError) -> Failure {
     }
 }
 
-/// Output of a command, of which it is known that it can be made.
+/// Output of a command, checked before the work starts.
 pub(crate) struct Output {
-    /// Nothing for standard output.
+    /// `None` for standard output.
     to: Option<(Destination, PathBuf)>,
     readers: Readers,
 }
 
 impl Output {
-    /// Looks at what stands at `path`, and whether a file can be made there; `-` is standard output. Done
-    /// before the work whose result goes there.
+    /// Checks that `path` can be written, before the work starts; `-` is standard output.
     pub(crate) fn prepare(path: &Path) -> Result<Output, Failure> {
         Output::checked(path).map_err(cannot)
     }
 
-    /// Does the same as [`prepare`](Self::prepare), for those who have a remedy of their own.
+    /// Does the same as [`prepare`](Self::prepare), without a remedy in the error.
     pub(crate) fn checked(path: &Path) -> Result<Output, OutputError> {
         if path == Path::new("-") {
             return Ok(Output {
@@ -59,8 +58,8 @@ impl Output {
         })
     }
 
-    /// Gives the file mode 0600, as recordings have it, if it holds addresses of the kernel. They tell where the kernel lies in
-    /// memory, which it hides from other users (`kernel.kptr_restrict`).
+    /// Sets file mode 0600 for kernel addresses, which `kernel.kptr_restrict` hides from other
+    /// users.
     pub(crate) fn private_if(self, holds_kernel_addresses: bool) -> Output {
         match holds_kernel_addresses {
             true => Output {
@@ -71,12 +70,12 @@ impl Output {
         }
     }
 
-    /// Path of the output, unless it is standard output.
+    /// Returns the path; `None` for standard output.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.to.as_ref().map(|(_, path)| &**path)
     }
 
-    /// Writes the result. A file appears under its name only once it is whole.
+    /// Writes the result. The file appears under its name only when complete.
     pub(crate) fn write(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
@@ -95,11 +94,11 @@ impl Output {
     }
 }
 
-/// Fails if there is no standard output to write to.
 pub(crate) fn check_standard_output() -> Result<(), Failure> {
     match standard_output_was_closed() {
         true => Err(anyhow::anyhow!(
-            "cannot write to standard output: it is closed (`>&-`); `>/dev/null` discards what is printed"
+            "cannot write to standard output: it is closed (`>&-`); use `>/dev/null` to discard \
+             the output"
         )
         .into()),
         false => Ok(()),

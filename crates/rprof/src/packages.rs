@@ -1,4 +1,4 @@
-//! Packages that files were installed by, from the package manager's own database.
+//! Finds the package of a file in the package manager's database.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,24 +10,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Package manager that owns a file.
+/// Package manager and package of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owner {
-    /// Debian's and its relatives', with the name of the package.
+    /// Debian and derivatives, with the package name.
     Dpkg(String),
-    /// That of Fedora, SUSE and their relatives, with the name of the package where `rpm` tells it.
+    /// Fedora, SUSE and derivatives, with the package name if `rpm` returns it.
     Rpm(Option<String>),
 }
 
-/// Owners of objects that were asked for. Finding one reads thousands of lists, or runs a program, and views that are made anew every
-/// two seconds ask for the same ones again and again.
+/// Cache of owners: a lookup is slow, and live views repeat it every two seconds.
 static KNOWN: Mutex<BTreeMap<String, Option<Owner>>> = Mutex::new(BTreeMap::new());
 
-/// Most objects whose owners are kept.
 const MOST_KNOWN: usize = 1000;
 
-/// Returns the owner of an object, if it is a file of a package. Unless `in_all`, packages with another name than the object's are not
-/// searched: all lists take some 30 ms.
+/// Returns the owner of an object, if any. Without `in_all`, searches only packages with a similar
+/// name: all take some 30 ms.
 pub(crate) fn owner_of(object: &str, in_all: bool) -> Option<Owner> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(owner) = known.get(object) {
@@ -56,11 +54,10 @@ fn look_up(object: &str, in_all: bool) -> Option<Owner> {
         .then(|| Owner::Rpm(asked(Path::new("/usr/bin/rpm"), object)))
 }
 
-/// Longest that `rpm` may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks rpm for the package that has a path. Its database has had several forms, so the program is asked, and not the
-/// one that PATH names, where others may put theirs.
+/// Asks rpm, as its database has had several formats. Runs /usr/bin/rpm, because PATH may name
+/// another program.
 fn asked(rpm: &Path, object: &str) -> Option<String> {
     asked_with(rpm, &[], object)
 }
@@ -94,15 +91,16 @@ fn asked_with(program: &Path, first: &[&str], object: &str) -> Option<String> {
         .read_to_string(&mut text);
     answer.ok().filter(|_| status.success())?;
     let name = text.lines().next()?.trim();
-    // Not "file /x is not owned by any package".
+    // Rejects "file /x is not owned by any package".
     let is_name = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
     (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
 }
 
-/// Bytes of an answer that are read.
+/// Maximum size of an answer, in bytes.
 const MOST_ANSWER: u64 = 4096;
 
-/// Folders in which packages have no files: the Debian policy (section 9.1) leaves them to those who run the machine.
+/// Folders without package files: the Debian policy (section 9.1) reserves them for the
+/// administrator.
 const WITHOUT_PACKAGES: [&str; 9] = [
     "/home/",
     "/root/",
@@ -115,13 +113,13 @@ const WITHOUT_PACKAGES: [&str; 9] = [
     "/sys/",
 ];
 
-/// Number of lists that are read before others are by several threads at once.
+/// Number of lists read before the others are searched in parallel.
 const LIKELY: usize = 12;
 
-/// Returns the package whose list of files has a path; `folder` is dpkg's `info`.
+/// Returns the package that lists a path; `folder` is dpkg's `info`.
 ///
-/// Packages may have the path from before `/lib` became a link to `/usr/lib`. There are a thousand lists, of some 10 MB, so those of
-/// packages with a similar name are read first, and the others if `in_all`.
+/// Lists may hold the path from before `/lib` became a link to `/usr/lib`. A thousand lists have
+/// some 10 MB, so packages with similar names come first, and others only if `in_all`.
 fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     let real = std::fs::canonicalize(object).ok();
     let real = real.as_deref().and_then(Path::to_str).unwrap_or(object);
@@ -163,7 +161,7 @@ fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     if !in_all {
         return None;
     }
-    // Of several packages, which is an error of theirs, always the same one.
+    // If several packages list a path (a packaging error), always return the same one.
     let first = AtomicUsize::new(usize::MAX);
     rprof_parallel::run(rprof_parallel::available(), others.len(), |queue| {
         let mut text = Vec::new();
@@ -180,19 +178,17 @@ fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     Some(package_name(list).to_owned())
 }
 
-/// Paths of a file.
 struct Wanted<'a> {
     paths: Vec<&'a str>,
-    /// Ends of the lines that may have one.
     line_ends: Vec<String>,
 }
 
 impl Wanted<'_> {
-    /// Returns true if a list has one of the paths. `text` is room for it.
+    /// Returns true if a list holds one of the paths. `text` is a buffer.
     fn is_in(&self, list: &Path, text: &mut Vec<u8>) -> bool {
         text.clear();
         let read = File::open(list).and_then(|mut file| file.read_to_end(text));
-        // Most lists do not even have a file of this name.
+        // Most lists do not hold the file name at all.
         let has = |end: &String| memchr::memmem::find(text, end.as_bytes()).is_some();
         if read.is_err() || !self.line_ends.iter().any(has) {
             return false;
@@ -202,13 +198,14 @@ impl Wanted<'_> {
     }
 }
 
-/// Returns the package of a list: `zlib1g` of `zlib1g:amd64.list`.
+/// Returns the package of a list: `zlib1g` for `zlib1g:amd64.list`.
 fn package_name(list: &str) -> &str {
     let name = list.strip_suffix(".list").unwrap_or(list);
     name.split(':').next().unwrap_or(name)
 }
 
-/// Returns the letters that names of libraries and of their packages have in common: those of `libgcc_s.so.1` and `libgcc-s1`.
+/// Returns the letters that a library shares with its package name, as `libgcc_s.so.1` and
+/// `libgcc-s1`.
 fn letters_of_file(path: &str) -> Vec<u8> {
     let name = path.rsplit('/').next().unwrap_or(path);
     letters(&name.replacen(".so", "", 1))
@@ -228,7 +225,7 @@ mod tests {
     #[test]
     fn rpm_is_asked_for_the_package_of_a_path() {
         let folder = tempfile::tempdir().unwrap();
-        // Scripts, run by a shell that is named: a file that was just written may still be open elsewhere.
+        // Run by a named shell: a freshly written script may still be open elsewhere.
         let asked_of = |script: &str| {
             let path = folder.path().join("rpm");
             std::fs::write(&path, script).unwrap();

@@ -12,7 +12,7 @@ use signal_hook::consts::SIGINT;
 use crate::messages::Failure;
 use crate::output::write_to;
 
-/// Writes to standard output, or through `$PAGER` if standard output is a terminal and it is set.
+/// Writes to standard output, or through `$PAGER` if standard output is a terminal.
 pub(crate) fn show(
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub(crate) fn show(
             let mut command = Command::new("sh");
             command.arg("-c").arg(&pager);
             if std::env::var_os("LESS").is_none() {
-                // As git has it: no page where one is enough, colours, what was shown stays.
+                // As in git: no paging for one screen, colours, and the text stays on the screen.
                 command.env("LESS", "FRX");
             }
             through(command, write)
@@ -38,17 +38,17 @@ fn through(
     into(child, write)
 }
 
-/// Writes into the standard input of a program that shows it, and waits for it.
+/// Writes to the standard input of a viewer, and waits for it.
 pub(crate) fn into(
     mut child: Child,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // Ctrl-C is for the pager, where it ends a search. It must not end rprof.
+    // Ctrl-C ends a search in the pager. It must not end rprof.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("cannot listen for signals")?;
     let mut out = BufWriter::new(child.stdin.take().context("no pipe to the pager")?);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    // The pager has ended if anything is unwritten.
+    // Unwritten data means that the pager has exited.
     drop(out.into_parts());
     child.wait().context("cannot wait for the pager")?;
     written

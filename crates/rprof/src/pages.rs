@@ -33,10 +33,7 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
                     .filter(|c| !c.is_hide_set())
                     .map(clap::Command::get_name)
                     .collect();
-                let message = format!(
-                    "there is no command {name:?}; there are {}",
-                    known.join(", ")
-                );
+                let message = format!("no command {name:?}: the commands are {}", known.join(", "));
                 return Err(Failure::with_status(2, io::Error::other(message)));
             };
             let title = format!("rprof-{name}");
@@ -49,7 +46,7 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
     let write = |out: &mut dyn io::Write| Ok(out.write_all(&text)?);
     let viewer = || {
         let mut man = Command::new("man");
-        // Which pager, and how wide the page is, is for man(1) to know.
+        // man(1) chooses the pager and the width.
         man.args(["-l", "-"]).stdin(Stdio::piped()).spawn().ok()
     };
     match io::stdout().is_terminal().then(viewer).flatten() {

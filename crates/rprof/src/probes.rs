@@ -6,7 +6,7 @@ use rprof_events::Resolver;
 use rprof_image::ImageFile;
 use rprof_symbols::elf::function_offset;
 
-/// Resolver that reads the symbol tables of programs.
+/// Resolver that reads symbol tables of programs.
 pub(crate) struct ProgramFunctions;
 
 impl Resolver for ProgramFunctions {
@@ -14,6 +14,6 @@ impl Resolver for ProgramFunctions {
         let shown = program.display();
         let file = ImageFile::open(program).map_err(|why| format!("cannot use {shown}: {why}"))?;
         function_offset(file.bytes(), function)
-            .map_err(|why| format!("no place for a probe on `{function}` in {shown}: {why}"))
+            .map_err(|why| format!("cannot set a probe on `{function}` in {shown}: {why}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Lines of progress on stderr.
+//! Progress lines on stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,12 @@ use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle, Wea
 use rprof_export::clean::clean;
 use rprof_recorder::Progress;
 
-/// Time between two updates.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Bytes after which a line of what is being written is brought up to date.
+/// Bytes between two updates of a write.
 const STEP: u64 = 256 << 10;
 
-/// Returns a line on stderr of this form, if that is a terminal that can rewrite it.
+/// Creates a progress line with this template, if stderr is a terminal that can rewrite it.
 pub(crate) fn line(quiet: bool, form: &str) -> Option<ProgressBar> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     if quiet || dumb || !io::stderr().is_terminal() {
@@ -28,10 +27,10 @@ pub(crate) fn line(quiet: bool, form: &str) -> Option<ProgressBar> {
     Some(bar)
 }
 
-/// The line that was made last, which messages must not be written into.
+/// The current line, which messages must not interrupt.
 static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
-/// Writes a message, with the line of progress out of the way if there is one.
+/// Writes a message, with the progress line hidden.
 pub(crate) fn suspend(write: impl FnOnce()) {
     let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let bar = shown.as_ref().and_then(WeakProgressBar::upgrade);
@@ -42,7 +41,7 @@ pub(crate) fn suspend(write: impl FnOnce()) {
     }
 }
 
-/// Line that says what is being done, and for how long already.
+/// Progress line with the current step and its duration.
 pub(crate) struct WorkLine {
     bar: Option<ProgressBar>,
 }
@@ -56,15 +55,13 @@ impl WorkLine {
         WorkLine { bar }
     }
 
-    /// Says what is being done.
     pub(crate) fn say(&self, what: &str) {
         if let Some(bar) = &self.bar {
-            // Names are as hostile here as in messages.
+            // Names are untrusted here as in messages.
             bar.set_message(clean(what).into_owned());
         }
     }
 
-    /// Removes the line.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -78,7 +75,6 @@ impl Drop for WorkLine {
     }
 }
 
-/// Writer that says how much was written.
 pub(crate) struct CountedWriter<'a> {
     out: &'a mut dyn Write,
     line: &'a WorkLine,
@@ -120,7 +116,6 @@ impl Write for CountedWriter<'_> {
     }
 }
 
-/// Line of a recording.
 pub(crate) struct ProgressLine {
     bar: Option<ProgressBar>,
 }
@@ -132,7 +127,7 @@ impl ProgressLine {
         }
     }
 
-    /// Returns true if a line is shown. Without one, nobody needs the counts.
+    /// Returns true if the line is visible. Otherwise counts are not needed.
     pub(crate) fn is_shown(&self) -> bool {
         self.bar.is_some()
     }
@@ -149,7 +144,6 @@ impl ProgressLine {
         }
     }
 
-    /// Removes the line.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -34,7 +34,6 @@ use crate::terminal::Terminal;
 use crate::waits;
 use crate::watching::{StopReason, Times, wait_for_command, watch};
 
-/// Records as the arguments say, to an output of its own.
 pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorded, Failure> {
     let to = destination(output)?;
     let stacks = args.sampling.wants_stacks();
@@ -43,7 +42,9 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     if let Some(hertz) = args.waits.off_cpu {
         if args.extras.overwrite {
             return Err(usage(
-                "--overwrite keeps the last samples alone, and --off-cpu needs all switches of threads".to_owned(),
+                "--overwrite and --off-cpu cannot be combined: --overwrite keeps only the last \
+                 samples, --off-cpu needs all context switches"
+                    .to_owned(),
             ));
         }
         job.builder = waits::add_to(job.builder, &args.target, "--off-cpu")?;
@@ -52,11 +53,12 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
     }
     if args.extras.overwrite {
-        // When the samples are read, what they stood on may be gone: whoever reads the file unwinds them.
+        // The stacks may be gone when samples are read, so readers of the file unwind.
         job.unwinds = false;
         if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = output.switch_output {
             return Err(usage(
-                "--overwrite goes with --switch-output=signal: a file of the last samples is written when SIGUSR2 comes"
+                "--overwrite works only with --switch-output=signal: SIGUSR2 writes the last \
+                 samples to a file"
                     .to_owned(),
             ));
         }
@@ -65,7 +67,6 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     record(job)
 }
 
-/// A recording to be made: target, settings, destination.
 pub(crate) struct Job {
     pub(crate) builder: SessionBuilder,
     pub(crate) command: Vec<OsString>,
@@ -73,22 +74,21 @@ pub(crate) struct Job {
     pub(crate) times: Times,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
-    /// Print the summary as soon as recording has ended, before the command has.
+    /// Print the summary when the recording ends, before the command exits.
     pub(crate) prints_summary: bool,
-    /// Stacks are unwound while recording.
+    /// Unwind stacks while recording.
     pub(crate) unwinds: bool,
-    /// Length of short waits of one stack that is worth a sample; `None` for the default.
+    /// Total length of short waits of one stack that make a sample; `None` for the default.
     pub(crate) least_wait: Option<Duration>,
-    /// Part of a CPU's time that the recording of switches may take; `None` for the default.
+    /// Share of CPU time that recording switches may take; `None` for the default.
     pub(crate) switch_budget: Option<f64>,
-    /// Remarks on what is recorded, and what is not.
+    /// Remarks about what the target includes and excludes.
     pub(crate) remarks: Vec<String>,
-    /// Runtimes that are made to write names.
+    /// Runtimes that rprof makes write symbols.
     pub(crate) runtimes: Option<Runtimes>,
 }
 
 impl Job {
-    /// Makes it of the arguments.
     pub(crate) fn new(
         target: &TargetArgs,
         sampling: &SamplingArgs,
@@ -97,8 +97,8 @@ impl Job {
         to: Destination,
     ) -> Result<Job, Failure> {
         if command.is_empty() && !target.is_given() {
-            let message = "nothing to record: give a COMMAND (rprof record -- COMMAND), a process \
-                           that runs (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
+            let message = "nothing to record: give a COMMAND (rprof record -- COMMAND), a running \
+                process (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
         refuse_recording(command)?;
@@ -127,7 +127,6 @@ impl Job {
     }
 }
 
-/// Makes a session of the arguments.
 pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
     let mut builder = Session::builder()
         .callchains(stacks)
@@ -141,7 +140,7 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
         .enabled_from_start(args.delay.is_none())
         .exclude_self(args.exclude_perf);
     if stacks && args.unwinds() {
-        // Unwinding reads memory and images of the process, which are gone once it has ended.
+        // Unwinding reads memory and images of the process, which disappear at its exit.
         builder = builder.configure(|options| options.drain.idle = UNWINDING_IDLE);
     }
     builder = match (args.count, args.freq) {
@@ -153,8 +152,9 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
             let most = most_samples(limit, stacks && args.dump_bytes().is_some());
             if most < limit && !args.quiet {
                 say(format_args!(
-                    "-F max is {most} a second while stacks are copied, of the {limit} that the kernel allows: more \
-                     would take all the time there is, and be lost. -F {limit} asks for just that"
+                    "-F max is {most} samples per second while stacks are copied, although the \
+                     kernel allows {limit}: more would overload the CPU and be lost; -F {limit} \
+                     forces it"
                 ));
             }
             builder.frequency(most)
@@ -163,13 +163,13 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     };
     if let (true, Some((_, filter))) = (args.event.is_empty(), args.filters.0.first()) {
         return Err(usage(format!(
-            "--filter {filter} comes without an event; give tracepoints before it (-e sched:sched_switch)"
+            "--filter {filter} has no event: give tracepoints before it (-e sched:sched_switch)"
         )));
     }
     if !args.event.is_empty() {
         let mut events = event_list::parse(&args.event)?;
         for (after, filter) in &args.filters.0 {
-            // As many events as the options before the last one have.
+            // Number of events before this filter.
             let count = |options: usize| match options {
                 0 => Ok(0),
                 options => event_list::parse(&args.event[..options]).map(|events| events.len()),
@@ -194,11 +194,11 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     Ok(builder)
 }
 
-/// Most samples a second that `-F max` stands for where each has a copy of the stack. One takes some 15 µs of its CPU: at
-/// the 100,000 that kernels allow, 0.3 s of work took up to 12 s, and 98 % of the samples were lost.
+/// Maximum rate of `-F max` with stack copies. A copy takes some 15 µs of CPU: at the kernel's
+/// limit of 100,000, 0.3 s of work took up to 12 s, and 98 % of the samples were lost.
 const MOST_WITH_STACKS: u64 = 20_000;
 
-/// Returns the samples a second that `-F max` stands for.
+/// Returns the rate of `-F max`, in samples per second.
 fn most_samples(limit: u64, copies_stacks: bool) -> u64 {
     match copies_stacks {
         true => limit.min(MOST_WITH_STACKS),
@@ -210,24 +210,23 @@ fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Maximum time between two reads of a ring while stacks are unwound.
+/// Maximum time between two reads of a ring buffer while unwinding.
 const UNWINDING_IDLE: Duration = Duration::from_millis(10);
 
-/// Output of a recording, and how it is written.
+/// Output of a recording, and its options.
 pub(crate) struct Destination {
     output: Output,
-    /// The stream is standard output, which the command must not print into.
+    /// The stream is standard output, so the command must not print there.
     is_stdout: bool,
     compression: Option<i32>,
     rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
     embedding: Embedding,
-    /// Events are counted beside the samples.
     counts: bool,
 }
 
 impl Destination {
-    /// Writes one file of this name, uncompressed.
+    /// Writes one uncompressed file.
     fn file(path: &Path) -> Destination {
         Destination::uncompressed(Output::File(path.to_owned()))
     }
@@ -250,7 +249,7 @@ impl Destination {
     }
 }
 
-/// Makes the destination of the arguments: a file, or standard output for `-`, unless that is a terminal.
+/// Returns the destination: a file, or standard output for `-`.
 fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     let rotation = args.switch_output.map(|at| RotationPolicy {
@@ -280,7 +279,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let is_stdout = args.output == Path::new("-")
         || (choice == Choice::Typed && named_descriptor(&args.output) == Some(1));
     if !is_stdout {
-        // The file itself is made when the events are open.
+        // The file is created once the events are open.
         let there = rprof_output::Destination::of(&args.output, choice);
         match there.map_err(cannot)? {
             Stream { .. } if rotation.is_some() => {
@@ -288,7 +287,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
                     "--switch-output makes several files; name them with -o FILE, not a device or a stream",
                 ));
             }
-            // A recording that goes nowhere is that of a file.
+            // A recording to /dev/null behaves like a file.
             Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
             Stream { file, .. } => to.output = Output::Stream(file),
             File(_) => {}
@@ -302,8 +301,8 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     }
     if std::io::stdout().is_terminal() {
         return Err(usage(
-            "standard output is a terminal, and a recording is not text; \
-             pipe it on (rprof record -o - … | rprof report -i -), or name a file",
+            "cannot write a recording to a terminal: pipe it (rprof record -o - … | rprof report \
+             -i -), or name a file",
         ));
     }
     check_standard_output()?;
@@ -313,18 +312,14 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     Ok(to)
 }
 
-/// Result of a recording.
 pub(crate) struct Recorded {
-    /// Exit status for rprof: the command's own if there was one, otherwise 0.
+    /// Exit status of rprof: the command's status, or 0 without a command.
     pub(crate) status: u8,
-    /// A signal ended the recording.
     pub(crate) is_interrupted: bool,
-    /// Figures of the recording, or why it failed.
     pub(crate) summary: Result<Summary, RecordError>,
 }
 
-/// Records until the command or the target ends, a signal comes, or a limit of time or size is reached.
-/// Then waits for the command.
+/// Records until an exit, a signal, or a time or size limit. Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let signals =
         Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
@@ -367,8 +362,9 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         job.remarks.iter().for_each(say);
         if Procfs::default().is_of_other_pid_namespace() {
             say(
-                "/proc is of another PID namespace, where these processes have other numbers: their memory and mappings cannot be \
-                 read, so that code made at run time is not followed; mount one here (`unshare --mount-proc`, `mount -t proc proc /proc`)",
+                "/proc belongs to another PID namespace: memory and mappings of these processes \
+                 cannot be read, and JIT code is not followed; mount it here (`unshare \
+                 --mount-proc`, `mount -t proc proc /proc`)",
             );
         }
         job.runtimes.iter().for_each(Runtimes::say_what_is_set);
@@ -379,11 +375,11 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let is_endless = job.command.is_empty() && job.times.duration.is_none();
     if is_endless && !job.quiet && std::io::stderr().is_terminal() {
-        say("recording; Ctrl-C ends it");
+        say("recording; stop with Ctrl-C");
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
-        // The recording is over: the work of writing names is none of the profile's.
+        // Stop first: the profile must not contain the writing of symbols.
         recording.stop_sampling();
         let command = recording.session().child().map(Child::pid);
         let runs = command.filter(|_| !matches!(end, StopReason::Exited(_)));
@@ -391,7 +387,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let mut summary = recording.finish();
     if let (Ok(summary), false) = (&mut summary, matches!(end, StopReason::Exited(_))) {
-        // The command itself still runs; its processes are no leftovers.
+        // The command still runs; its processes are expected.
         summary.left_running.clear();
     }
     if let (Ok(summary), true) = (&summary, job.verbose) {
@@ -422,7 +418,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let status = status.map_or(0, exit_status);
     match summary {
-        // Whoever read the stream has had enough of it; that is no failure.
+        // The reader of the stream closed it, which is no failure.
         Err(error) if is_stream && is_broken_pipe(&error) => Ok(Recorded {
             status,
             is_interrupted,
@@ -436,28 +432,28 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
 }
 
-/// Prints why the recording has ended, if it has failed or has ended before the command.
+/// Prints why the recording failed or ended before the command.
 fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command: bool) {
     let goes_on = match has_command {
-        true => "; the command goes on, and rprof waits for it",
+        true => "; the command continues, and rprof waits for it",
         false => "",
     };
     match (end, summary) {
         (_, Err(error)) if is_broken_pipe(error) => {}
-        // The failure itself is told at the end too, when many lines may have passed.
+        // The error is repeated at exit, when many lines may have passed.
         (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
         (StopReason::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
         (StopReason::Duration, Ok(_)) if has_command => {
-            say(format_args!("the time is over{goes_on}"));
+            say(format_args!("the recording time is over{goes_on}"));
         }
         (StopReason::TargetsGone, Ok(_)) if has_command => {
-            say(format_args!("all that was watched has ended{goes_on}"));
+            say(format_args!("all targets have exited{goes_on}"));
         }
         _ => {}
     }
 }
 
-/// Gives a command that cannot be executed the exit status of a shell, 126 or 127.
+/// Returns exit status 126 or 127 for a command that cannot be executed, as a shell does.
 pub(crate) fn failed_start(error: RecordError) -> Failure {
     match &error {
         RecordError::Session(SessionError::Exec(e)) => {

@@ -1,4 +1,4 @@
-//! `rprof record`: one recording, or with `--runs` several of one command.
+//! `rprof record`: one recording, or several runs of a command with `--runs`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
         return Ok(recorded.status);
     };
     if args.command.is_empty() {
-        return Err(usage("--runs is for a COMMAND, which is run each time"));
+        return Err(usage("--runs needs a COMMAND to run each time"));
     }
     if args.output.output == Path::new("-") {
         return Err(usage(
@@ -34,14 +34,14 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
         let recorded = run_into(args, &output)?;
         recorded.summary?;
         if recorded.status != 0 || recorded.is_interrupted {
-            // A run that did not come to its end says nothing of how long it takes.
+            // An incomplete run has no meaningful duration.
             std::fs::remove_file(&output.output).ok();
             let how = match recorded.is_interrupted {
                 true => "a signal ended it".to_owned(),
                 false => format!("it ended with status {}", recorded.status),
             };
             say(format_args!(
-                "run {number} of {runs} is not kept, and was the last: {how}"
+                "stopped at run {number} of {runs}, which is not kept: {how}"
             ));
             return Ok(recorded.status.max(1));
         }
@@ -49,13 +49,13 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let (first, last) = (names.path(1), names.path(runs));
     if !args.sampling.quiet {
         say(format_args!(
-            "{runs} runs are in {} to {}",
+            "saved {runs} runs in {} to {}",
             first.display(),
             last.display()
         ));
         let next = names.path(runs + 1);
         if next.exists() {
-            say(format_args!("{} is of an earlier time", next.display()));
+            say(format_args!("{} is from earlier runs", next.display()));
         }
     }
     Ok(0)
@@ -65,7 +65,6 @@ fn usage(message: &'static str) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Names of the files of all runs.
 enum Names {
     /// `1.data`, `2.data`, … in a folder.
     In(PathBuf),
@@ -74,7 +73,7 @@ enum Names {
 }
 
 impl Names {
-    /// Takes a path for a folder if it is one, or ends with a slash; it is made then.
+    /// Treats a path as a folder if it is one or ends with a slash, and creates it.
     fn of(path: &Path) -> Result<Names, Failure> {
         let is_folder = path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir();
         if !is_folder {

@@ -1,12 +1,12 @@
-//! What was recorded, where and when, in words: by what a recording says of itself.
+//! Describes a recording from its header: subject, host and time.
 
 use std::collections::BTreeMap;
 
 use rprof_perfdata::{Feature, PerfData};
 use rprof_records::{ProcessEvent, RecordType};
 
-/// Describes what was recorded: the command, `NAME (pid N)`, or `whole system on HOST`. Empty if the
-/// recording does not say.
+/// Returns the recorded subject: the command, `NAME (pid N)`, or `whole system on HOST`. Empty if
+/// unknown.
 pub(crate) fn subject(data: &PerfData) -> String {
     let line = data.features().command_line().unwrap_or_default();
     match Target::of(&line) {
@@ -15,7 +15,7 @@ pub(crate) fn subject(data: &PerfData) -> String {
     }
 }
 
-/// Returns whether it was recorded from the start of a command to its end, so that how long that took is its own doing.
+/// Returns true if the recording covers a command from start to exit.
 pub(crate) fn is_of_command(data: &PerfData) -> bool {
     let line = data.features().command_line().unwrap_or_default();
     let is_timed = |word: &String| word == "-d" || word.starts_with("--duration");
@@ -23,7 +23,7 @@ pub(crate) fn is_of_command(data: &PerfData) -> bool {
     Target::of(&line).is_none() && !line.is_empty() && !own.skip(2).any(is_timed)
 }
 
-/// Tells where and when it was recorded, in parts of a sentence.
+/// Returns host and time, as parts of a sentence.
 pub(crate) fn place_and_time(data: &PerfData) -> Vec<String> {
     let host = data.features().string(Feature::HOSTNAME);
     let mut parts: Vec<String> = host.map(|host| format!("on {host}")).into_iter().collect();
@@ -35,7 +35,7 @@ pub(crate) fn place_and_time(data: &PerfData) -> Vec<String> {
     parts
 }
 
-/// Tells how it was recorded: machine, kernel, recorder, command, by name.
+/// Returns machine, kernel, recorder and command line, as name and value.
 pub(crate) fn facts(data: &PerfData) -> Vec<(String, String)> {
     let features = data.features();
     let processors = features.cpu_counts().map(|(_, online)| online.to_string());
@@ -55,7 +55,6 @@ pub(crate) fn facts(data: &PerfData) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the parts that several recordings have in common.
 pub(crate) fn in_common(places: &[Vec<String>]) -> Vec<String> {
     let Some((first, others)) = places.split_first() else {
         return Vec::new();
@@ -64,10 +63,10 @@ pub(crate) fn in_common(places: &[Vec<String>]) -> Vec<String> {
     first.iter().filter(is_everywhere).cloned().collect()
 }
 
-/// Returns a time in seconds since 1970 as date, hour and minute: `2026-11-22 17:05 UTC`.
+/// Formats seconds since 1970 as `2026-11-22 17:05 UTC`.
 pub(crate) fn utc(seconds: u64) -> String {
     let (days, minutes) = (seconds / 86400, seconds % 86400 / 60);
-    // Days since March of the year 0: leap days are at the end of years then (Howard Hinnant,
+    // Days since March of the year 0, so that leap days end the year (Howard Hinnant,
     // "chrono-Compatible Low-Level Date Algorithms").
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -84,7 +83,7 @@ pub(crate) fn utc(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
-/// What a recorder was told to watch, other than a command.
+/// Recorded target other than a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     System,
@@ -95,12 +94,11 @@ enum Target {
     User(String),
 }
 
-/// Letters of `perf record` and `rprof record` that take a value.
+/// Short options of `perf record` and `rprof record` with a value.
 const WITH_VALUE: &str = "FcemoDptuGCMr";
 
 impl Target {
-    /// Finds the target in the command line of a recorder. A command beside it only says for how
-    /// long.
+    /// Finds the target in a recorder's command line. A command beside it only sets the duration.
     fn of(line: &[String]) -> Option<Target> {
         let mut target = None;
         let words = line.iter().skip(2).take_while(|word| *word != "--");
@@ -110,7 +108,7 @@ impl Target {
             let is_command = !word.starts_with('-') && !after_long;
             after_long = word.starts_with("--") && !word.contains('=');
             if is_command {
-                // Without `--` before it. Its options are not the recorder's.
+                // A command without `--`; its options are not the recorder's.
                 break;
             }
             let (flag, value) = match word.strip_prefix("--") {
@@ -119,7 +117,7 @@ impl Target {
                     None => (letter(long), None),
                 },
                 None => match word.strip_prefix('-') {
-                    // The first letter that takes a value ends a cluster: `-agp12`.
+                    // The first letter with a value ends a cluster: `-agp12`.
                     Some(cluster) => match cluster.find(|c| WITH_VALUE.contains(c)) {
                         Some(at) => {
                             let (flags, last) = cluster.split_at(at);
@@ -131,7 +129,7 @@ impl Target {
                         }
                         None => (cluster.chars().find(|c| *c == 'a'), None),
                     },
-                    // The value of an option unknown here.
+                    // Value of an unknown option.
                     None => continue,
                 },
             };
@@ -154,7 +152,7 @@ impl Target {
                 Some('u') => Target::User(value),
                 _ => continue,
             };
-            // The whole system may be narrowed down.
+            // -a may be combined with a narrower target.
             match (&target, &found) {
                 (None | Some(Target::System), _) => target = Some(found),
                 (Some(Target::Cpus(_)), Target::System) => {}
@@ -182,7 +180,6 @@ impl Target {
     }
 }
 
-/// Returns the letter of a long option that says what to watch.
 fn letter(long: &str) -> Option<char> {
     Some(match long {
         "all-cpus" => 'a',
@@ -195,7 +192,7 @@ fn letter(long: &str) -> Option<char> {
     })
 }
 
-/// Lists tasks, those of one name together: `nginx (pid 7, 8)`.
+/// Lists tasks grouped by name: `nginx (pid 7, 8)`.
 fn named(what: &str, tasks: &[String], name: impl Fn(&str) -> Option<String>) -> String {
     let mut by_name: Vec<(Option<String>, Vec<&str>)> = Vec::new();
     for task in tasks {
@@ -212,7 +209,7 @@ fn named(what: &str, tasks: &[String], name: impl Fn(&str) -> Option<String>) ->
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the names of processes that ran already: those stand before the first sample.
+/// Returns names of existing processes, whose records precede the first sample.
 fn process_names(data: &PerfData, pids: &[String]) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for block in data.blocks().map_while(Result::ok) {
@@ -241,7 +238,6 @@ fn process_names(data: &PerfData, pids: &[String]) -> BTreeMap<String, String> {
     names
 }
 
-/// Extracts the recorded command from the command line of the recorder.
 fn recorded_command(line: &[String]) -> &[String] {
     let mut parts = line.splitn(2, |word| word == "--");
     match parts.nth(1) {
@@ -262,7 +258,7 @@ mod tests {
     fn the_recorded_command_stands_behind_two_dashes() {
         let line = words("perf record -g -- make -j2 -- all");
         assert_eq!(recorded_command(&line).join(" "), "make -j2 -- all");
-        // Without them, or with nothing behind, nobody can tell options from the command.
+        // Without `--`, options and the command cannot be separated.
         for line in [words("perf record make"), words("perf record -p 1 --")] {
             assert_eq!(recorded_command(&line), line);
         }

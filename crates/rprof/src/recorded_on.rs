@@ -1,4 +1,4 @@
-//! Environments of recordings: processor, CPUs, kernel and time, which must be alike for their amounts to compare.
+//! Environments of recordings, which must match for a comparison.
 
 use rprof_export::diff::Environment;
 use rprof_perfdata::{Feature, PerfData};
@@ -6,19 +6,16 @@ use rprof_profile::compare::Work;
 
 use crate::recorded;
 
-/// Settings that must be alike for amounts to compare.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedOn {
     cpu: Option<String>,
-    /// CPUs that were online.
     cpus: Option<String>,
     kernel: Option<String>,
-    /// Seconds from the first to the last sample, of recordings that did not end with a command.
+    /// Seconds from the first to the last sample; `None` if a command's exit ended the recording.
     seconds: Option<f64>,
 }
 
 impl RecordedOn {
-    /// Reads the settings of a recording.
     pub(crate) fn of(data: &PerfData) -> RecordedOn {
         let features = data.features();
         let seconds = (features.sample_time()).filter(|(first, last)| last > first);
@@ -32,7 +29,7 @@ impl RecordedOn {
         }
     }
 
-    /// Returns what a report says of where a side was recorded: each combination once.
+    /// Returns the environments of a side, without duplicates.
     pub(crate) fn environments(machines: &[RecordedOn]) -> Vec<Environment> {
         let mut environments: Vec<Environment> = Vec::new();
         for machine in machines {
@@ -49,7 +46,7 @@ impl RecordedOn {
     }
 }
 
-/// Returns why amounts of both sides may not compare.
+/// Returns the reasons why the sides may not compare.
 pub(crate) fn reservations(sides: [&[RecordedOn]; 2], per: Option<Work>) -> Vec<String> {
     let mut reservations = Vec::new();
     let distinct = |of: fn(&RecordedOn) -> Option<&String>| {
@@ -79,8 +76,8 @@ pub(crate) fn reservations(sides: [&[RecordedOn]; 2], per: Option<Work>) -> Vec<
         && (old / new).max(new / old) > 1.2
     {
         reservations.push(format!(
-            "{old:.1} s were recorded of the one and {new:.1} s of the other: no verdict; --per second compares rates, \
-             --per total shares"
+            "recorded times differ ({old:.1} s; {new:.1} s): no verdict; --per second compares \
+             rates, --per total shares"
         ));
     }
     reservations

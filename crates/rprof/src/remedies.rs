@@ -1,4 +1,4 @@
-//! Remedies that name flags of this program. The libraries say what stands in the way.
+//! Remedies that name rprof's flags. The libraries describe only the cause.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rprof_sampler::{Degradation, OpenError, SessionError};
 
 use crate::object_remedies;
 
-/// Words a failure to record, with the flags that would help.
+/// Words a recording failure, with flags that help.
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {
         RecordError::Session(SessionError::Open(OpenError::Event(refused))) => of_event(refused),
@@ -23,9 +23,9 @@ pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
             needed,
             limit,
         })) => Some(format!(
-            "watching {threads} threads on {cpus} CPUs takes {needed} file descriptors, and {limit} may be \
-             open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs (-C) or \
-             threads (-t), or everything (-a), which takes few for each CPU"
+            "{threads} threads on {cpus} CPUs need {needed} file descriptors, but the limit is \
+             {limit}: raise it (`ulimit -Hn`, or LimitNOFILE= of the service), record fewer CPUs \
+             (-C) or threads (-t), or the whole system (-a), which needs few per CPU"
         )),
         RecordError::Output(refused) => of_output(refused).map(|remedy| format!("{error}{remedy}")),
         _ => None,
@@ -33,19 +33,19 @@ pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     worded.map_or_else(|| error.into(), anyhow::Error::msg)
 }
 
-/// Words a refused event, where a flag would help.
+/// Words a refused event, if a flag helps.
 pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     let remedy = match &refused.remedy {
         Remedy::WholeCpus { paranoid } => {
             let level = rprof_perf_event::remedy::paranoid_text(*paranoid);
             format!(
-                "Watching whole CPUs shows what all users run, and {level}. Allow it with `sysctl \
-                 kernel.perf_event_paranoid=0` (-1 with tracepoints), or give rprof CAP_PERFMON (`setcap \
-                 cap_perfmon+ep`; in a container `--cap-add PERFMON`); one's own processes take neither (-p)"
+                "Whole CPUs need privileges, as {level}: set `sysctl kernel.perf_event_paranoid=0` \
+                 (-1 with tracepoints), or give rprof CAP_PERFMON (`setcap cap_perfmon+ep`; in a \
+                 container `--cap-add PERFMON`); your own processes need neither (-p)"
             )
         }
         remedy @ Remedy::Part { part, .. } => match flag_of(*part) {
-            Some(flag) => format!("{remedy}. Without {flag} it may be recorded"),
+            Some(flag) => format!("{remedy}. It may be recorded without {flag}"),
             None if *part == AttrPart::BranchCallStacks => {
                 format!("{remedy}. `--call-graph auto` needs neither")
             }
@@ -56,7 +56,7 @@ pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     Some(format!("{}. {remedy}", refused.what_failed()))
 }
 
-/// Returns the flag of `record` that asks for a part of samples or a kind of records.
+/// Returns the `record` flag that requests a part of samples or a kind of records.
 fn flag_of(part: AttrPart) -> Option<&'static str> {
     Some(match part {
         AttrPart::Branches => "-b and -j",
@@ -74,7 +74,7 @@ fn flag_of(part: AttrPart) -> Option<&'static str> {
     })
 }
 
-/// Returns what helps against an output that cannot be made, to stand behind the message.
+/// Returns a remedy to append to an output error.
 pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
     match error {
         OutputError::NoReader { .. } => Some(
@@ -84,16 +84,18 @@ pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
         | OutputError::LinkToDevice { .. }
         | OutputError::LinkIntoSystem { .. }
         | OutputError::Create { .. } => Some(". Choose another file with -o"),
-        OutputError::Rename { .. } => Some(". Take it away, or choose another file with -o"),
+        OutputError::Rename { .. } => Some(". Remove it, or choose another file with -o"),
         _ => None,
     }
 }
 
-/// Words a step down, with the flag that would help.
+/// Words a degradation, with the flag that helps.
 pub(crate) fn of_step(step: &Degradation) -> String {
     match step {
-        Degradation::NoUserStack => format!("{step}. `--call-graph fp` asks for just that"),
-        // To become root is no advice for root.
+        Degradation::NoUserStack => {
+            format!("{step}. `--call-graph fp` does the same without this message")
+        }
+        // Root needs no advice to become root.
         Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
             true => format!(
                 "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
@@ -104,7 +106,7 @@ pub(crate) fn of_step(step: &Degradation) -> String {
     }
 }
 
-/// Words a finding of a report's verdict, with the flag that would help.
+/// Words a finding of the verdict, with the flag that helps.
 pub(crate) fn of_finding(finding: &Finding) -> String {
     let remedy = match finding {
         Finding::Stacks {
@@ -118,14 +120,14 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             reason: Reason::Unidentified,
             ..
         } => {
-            ". Report on the machine that was recorded; if this is it, vouch for its files with `--symfs /`. Or \
-             record with build-ids."
+            ". Report on the recorded machine (if this is it, trust its files with `--symfs /`), \
+             or record with build-ids."
         }
         Finding::Unnamed {
             reason: Reason::ForeignKernel,
             ..
         } => {
-            ". Report on the machine that was recorded, while the same kernel runs; or name its vmlinux (-k)."
+            ". Report on the recorded machine while the same kernel runs, or give its vmlinux (-k)."
         }
         Finding::Unsampled {
             longer_than_tasks: Some(_),
@@ -139,8 +141,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             ..
         } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
-        Finding::Idle { .. } => "; --no-fold-idle shows them apart",
-        // Looking for a package takes time, which is worth it where much is hidden.
+        Finding::Idle { .. } => "; --no-fold-idle shows them separately",
         Finding::Stacks {
             runtime: Some(runtime),
             ..
@@ -155,6 +156,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             let remedy = object_remedies::for_names_of(*runtime);
             return format!("{}. {remedy}", finding.statement());
         }
+        // The package search takes time, so only large shares get one.
         Finding::Unnamed {
             object,
             reason,
@@ -182,7 +184,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
     format!("{}{remedy}", finding.statement())
 }
 
-/// Words the reason for which a recording cannot be opened, with what may be named instead.
+/// Words why a recording cannot be opened, with alternatives.
 pub(crate) fn of_unreadable(error: &ReadError) -> String {
     match error {
         ReadError::NotAFile { .. } => {
@@ -197,7 +199,8 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
             if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data.old") =>
         {
             format!(
-                "{error}; a second `rprof record` leaves the first one's recording there; or name both: rprof diff OLD NEW"
+                "{error}; a second `rprof record` moves the first recording there; or name both \
+                 files: rprof diff OLD NEW"
             )
         }
         _ => error.to_string(),
@@ -261,14 +264,14 @@ mod tests {
                     on_other_stack: 40.0,
                     runtime: None,
                 },
-                "40.0% end where the program went to another stack",
+                "40.0% end at a switch to another stack",
             ),
         ];
         for (finding, flag) in flags {
             let text = of_finding(&finding);
             assert!(text.starts_with(&finding.statement()), "{text}");
             assert!(text.contains(flag), "{text}");
-            // The library names no option of a program.
+            // The library names no options.
             assert!(!finding.to_string().contains(" -"), "{finding}");
         }
         for reason in Reason::ALL {
@@ -282,9 +285,9 @@ mod tests {
         let text = failure(Errno::ACCESS, &Attr::default());
         assert!(
             text.starts_with(
-                "cannot open event `cycles` on CPU 0: Permission denied (EACCES). Watching"
+                "cannot open event `cycles` on CPU 0: Permission denied (EACCES). Whole CPUs"
             ) && text.contains("kernel.perf_event_paranoid is 2")
-                && text.ends_with("one's own processes take neither (-p)"),
+                && text.ends_with("your own processes need neither (-p)"),
             "{text}"
         );
         let branches = Attr {
@@ -294,7 +297,7 @@ mod tests {
         let text = failure(Errno::OPNOTSUPP, &branches);
         assert!(
             text.contains("To record branches takes a processor")
-                && text.ends_with("Without -b and -j it may be recorded"),
+                && text.ends_with("It may be recorded without -b and -j"),
             "{text}"
         );
         let lbr = Attr {
@@ -314,11 +317,12 @@ mod tests {
         };
         let text = failure_of(SessionError::from(files));
         assert!(text.contains("(-C)") && text.contains("(-a)"), "{text}");
-        // The libraries word all the others.
+        // The libraries word all others.
         let text = failure(Errno::BUSY, &Attr::default());
         assert!(text.contains("watchdog"), "{text}");
-        assert!(
-            of_step(&Degradation::NoUserStack).ends_with("`--call-graph fp` asks for just that")
-        );
+        assert!(of_step(&Degradation::NoUserStack).ends_with(
+            "`--call-graph fp` does the same without \
+                this message"
+        ));
     }
 }

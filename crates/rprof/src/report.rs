@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         without_zeros: false,
         without_total,
         one_name: false,
-        // Folded text has no objects to tell functions apart by.
+        // Folded stacks have no objects.
         keys: Keys {
             object: keys.object && !profile.is_folded,
             ..keys
@@ -71,8 +71,8 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Returns whether rows are sorted by total: as the flags say, else by self where people read, and in the
-/// order that json and csv have had from the beginning.
+/// Returns whether rows are sorted by total: as the flags say, else only in JSON and CSV with
+/// callchains.
 fn by_total(args: &ReportArgs, has_callchains: bool) -> bool {
     match (args.rows.children, args.rows.no_children) {
         (true, _) => true,
@@ -81,10 +81,11 @@ fn by_total(args: &ReportArgs, has_callchains: bool) -> bool {
     }
 }
 
-/// Least share of a branch, in percent of all samples, that a tree shows unless told otherwise: perf's.
+/// Default minimum share of a tree branch, in percent of all samples, as in perf.
 const LEAST_BRANCH: f64 = 0.5;
 
-/// Returns the trees that -g asks for. A word behind it that is none of perf's for trees is a FILE, which comes second.
+/// Returns the trees of -g. A word that perf does not accept there is the input file, returned
+/// second.
 fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Failure> {
     let Some(text) = &args.call_graph else {
         return Ok((None, None));
@@ -101,14 +102,14 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
         match (word, word.parse::<f64>()) {
             ("caller", _) => options.growth = Growth::Callees,
             ("callee", _) => options.growth = Growth::Callers,
-            // Ways of drawing, and what branches are told apart by, of which there is one here.
+            // perf's drawing styles and branch keys; rprof has one of each.
             ("graph" | "fractal" | "flat" | "folded" | "function" | "percent", _) => {}
             ("none", _) => return Ok((None, None)),
             (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
             ("dwarf" | "fp" | "lbr" | "auto", _) if !Path::new(word).exists() => {
                 let message = format!(
-                    "-g {word}: stacks are shown as they were recorded, and `rprof record --call-graph {word}` says how; give \
-                     caller or callee here"
+                    "-g {word} is an option for recording (`rprof record --call-graph {word}`): \
+                     give caller or callee here"
                 );
                 return Err(Failure::with_status(2, anyhow::anyhow!(message)));
             }
@@ -117,7 +118,8 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
             }
             _ => {
                 let message = format!(
-                    "-g {text}: {word} is no call tree; give caller or callee, and a share in percent"
+                    "-g {text}: unknown value {word}; give caller or callee, and optionally a \
+                     minimum percentage"
                 );
                 return Err(Failure::with_status(2, anyhow::anyhow!(message)));
             }
@@ -126,10 +128,10 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
     Ok((Some(options), None))
 }
 
-/// Lines of a terminal that does not tell how many it has.
+/// Height of a terminal that does not report it.
 const LINES: usize = 36;
 
-/// Returns the height that a table is fitted to. A pipe gets all rows, and who asks for a number gets that many.
+/// Returns the table height. Pipes get all rows, and -n sets the number.
 fn height(args: &ReportArgs) -> Option<usize> {
     let is_wanted = args.rows.limit.is_none() && is_for_people(args) && io::stdout().is_terminal();
     is_wanted.then(|| terminal::height().unwrap_or(LINES))
@@ -152,7 +154,7 @@ fn keys(sort: &[SortKey]) -> Keys {
     }
 }
 
-/// Returns the heading of a key's column; `None` for a key that has none of its own.
+/// Returns the heading of a key's column; `None` without a column.
 fn heading(key: &SortKey) -> Option<&'static str> {
     Some(match key {
         SortKey::Comm => "comm",
@@ -166,7 +168,8 @@ fn heading(key: &SortKey) -> Option<&'static str> {
     })
 }
 
-/// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a terminal.
+/// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a
+/// terminal.
 pub(crate) fn wants_color(color: Color) -> bool {
     match color {
         Color::Always => true,

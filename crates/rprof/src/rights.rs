@@ -1,4 +1,4 @@
-//! Programs that change their rights when they start, which the kernel does not let others sample.
+//! Programs that change privileges at exec, which the kernel stops sampling.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -7,31 +7,31 @@ use std::path::Path;
 
 use rustix::fs::Access;
 
-/// Explains why a program has no samples, if its exec changes rights, or its file is not readable by the
-/// caller: the kernel then removes the events of the task (begin_new_exec in fs/exec.c).
+/// Explains an empty recording if exec changes privileges, or the file is unreadable. The kernel
+/// then removes the task's events (begin_new_exec in fs/exec.c).
 pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
     let path = rprof_launch::find_program(program)?;
     let shown = path.display();
-    let record = "the kernel ends the recording there";
+    let record = "the kernel then stops recording it";
     if rustix::fs::access(&path, Access::READ_OK).is_err() {
         return Some(format!(
-            "{shown} may not be read by this user, and {record}; record as one who may"
+            "{shown} is not readable by this user, and {record}; record as a user who may read it"
         ));
     }
     let is_root = rustix::process::geteuid().is_root();
     changes_rights(&path, &path.metadata().ok()?, is_root).then(|| {
         let remedy = match is_root {
             true => "record the whole system while it runs (-a)",
-            false => "record what it runs, as `sudo rprof record -- COMMAND`",
+            false => "record the program that it runs: `sudo rprof record -- COMMAND`",
         };
         format!(
-            "{shown} takes on other rights when it starts (set-user-ID, set-group-ID or file \
+            "{shown} changes privileges when it starts (set-user-ID, set-group-ID or file \
              capabilities), and {record}; {remedy}"
         )
     })
 }
 
-/// Root has all capabilities, and gains none by those of a file.
+/// Root has all capabilities and gains none from a file.
 fn changes_rights(path: &Path, file: &Metadata, is_root: bool) -> bool {
     let mode = file.permissions().mode();
     let user = mode & 0o4000 != 0 && file.uid() != rustix::process::getuid().as_raw();
@@ -52,7 +52,7 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/bin/sh", &path).unwrap();
         assert_eq!(hidden_by(path.as_os_str()), None);
-        // One's own set-user-ID bit changes nothing; the group's only with the right to execute.
+        // The user's own set-user-ID bit changes nothing; the group bit needs the execute bit.
         let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         set(0o4755);
         assert_eq!(hidden_by(path.as_os_str()), None);

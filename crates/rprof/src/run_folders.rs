@@ -1,4 +1,4 @@
-//! Folders of recordings, of which each is one run.
+//! Folders of recordings, each of one run.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use anyhow::Context;
 use crate::messages::Failure;
 use crate::named_input::is_recording;
 
-/// Lists the recordings of a folder, in the order of their numbers. What was moved aside when newer ones were kept (`.old`) is none, nor
-/// is what is hidden.
+/// Lists the recordings of a folder, ordered by number. Skips hidden files and replaced ones
+/// (`.old`).
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -27,7 +27,7 @@ pub(crate) fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Returns the paths with the recordings of folders in the place of these.
+/// Replaces folders by their recordings.
 ///
 /// # Errors
 /// A folder cannot be read, or has no recording.
@@ -42,7 +42,8 @@ pub(crate) fn with_recordings_of_folders(paths: &[PathBuf]) -> Result<Vec<PathBu
         if found.is_empty() {
             let folder = path.display();
             let message = format!(
-                "there is no recording in {folder}: `rprof record --runs 5 -o {folder}/ -- COMMAND` makes some"
+                "no recordings in {folder}: make some with `rprof record --runs 5 -o {folder}/ -- \
+                 COMMAND`"
             );
             return Err(anyhow::anyhow!(message).into());
         }
@@ -51,7 +52,7 @@ pub(crate) fn with_recordings_of_folders(paths: &[PathBuf]) -> Result<Vec<PathBu
     Ok(files)
 }
 
-/// Returns the number in a file's name: the tenth run is behind the ninth.
+/// Returns the number in a file name, so that run 10 follows run 9.
 fn number_of(path: &Path) -> u64 {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();

@@ -39,19 +39,20 @@ impl ScriptArgs {
 
 pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     if args.input.filter.weight.is_some() {
-        let message = "script sums nothing up, so samples have no --weight: it shows the period of \
-                       each (`-F +period`); leave --weight out, or use `rprof report`";
+        let message = "--weight does not apply to script, which prints single samples: print their \
+            periods with `-F +period`, or use `rprof report`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     if !args.input.filter.callers.is_empty() {
-        let message = "script prints whole stacks, which --callers would cut; --focus chooses those that have the \
-                       function, and `rprof report --callers` shows what called it";
+        let message = "--callers does not apply to script, which prints whole stacks: select \
+            stacks with --focus, or use `rprof report --callers`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let paths = args.input.paths();
     let [path] = &*paths else {
-        let message = "script prints one recording at a time, since the times of two do not compare; give one \
-                       FILE, or merge them with `rprof report`, `rprof collapse` or `rprof flamegraph`";
+        let message = "script prints one recording only, as times of two recordings do not \
+            compare: give one FILE, or merge them with `rprof report`, `rprof collapse` or `rprof \
+            flamegraph`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     };
     let data = open(path)?;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let downloads = names.downloads(args.input.quiet)?;
     let (lines, located) = (script.shows_lines(), names.located);
     let symbolizer = names.symbolizer_builder(lines, located, downloads.as_ref());
-    // As perf prints names: the addresses beside them tell functions apart.
+    // As in perf: addresses tell equal names apart.
     let symbolizer = symbolizer.tells_apart(false).build();
     let filter = args.input.filter.filter(&args.input.event);
     let filter = args.input.filter.with_times_of(&filter, &data)?;
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
             say(format_args!("warning: {warning}"));
         }
     }
-    // Records may be what is wanted.
+    // Side records may be the purpose.
     if samples.iter().next().is_none() && options.side == SideRecords::default() {
         let none = || nothing_found::without_samples(&paths);
         return Err(

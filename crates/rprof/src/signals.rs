@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGUSR2 while recording.
+//! Handles SIGINT, SIGTERM, SIGHUP and SIGUSR2 while recording.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail, instead of ending this process with a
-/// half-written file. A handler, since what is ignored here would be ignored by every command that is started.
+/// Makes a write beyond `ulimit -f` fail instead of killing this process. Installs a handler,
+/// because children inherit an ignored signal.
 pub(crate) fn survive_file_size_limit() {
     if !rprof_launch::signal_is_ignored(SIGXFSZ) {
-        // Without it the signal does what it always does.
+        // On failure the default action stays.
         signal_hook::flag::register(SIGXFSZ, Arc::default()).ok();
     }
 }
 
-/// Signals to a recording. The first SIGINT, SIGTERM or SIGHUP ends the recording; the second ends rprof at
-/// once, and the file has what was written by then.
+/// The first SIGINT, SIGTERM or SIGHUP ends the recording. The second ends rprof, and the file
+/// keeps the data so far.
 pub(crate) struct Signals {
     wake: UnixStream,
     waker: UnixStream,
@@ -27,9 +27,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers. That of SIGUSR2 is there for every recording: one that does not rotate is not
-    /// ended by who thinks it does.
-    /// `rotates` says that it is asked for, be it ignored by whoever started rprof.
+    /// Installs the handlers. SIGUSR2 always has one, so that it does not kill a recording without
+    /// rotation. `rotates` installs it even if SIGUSR2 is ignored.
     pub(crate) fn listen(rotates: bool) -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -37,8 +36,8 @@ impl Signals {
         let last = Arc::new(AtomicUsize::new(0));
         let second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // nohup, or a shell's background job, has set the signal to be ignored, by the
-            // command as well. A handler would undo that.
+            // nohup and background jobs ignore the signal, for the command too. A handler would
+            // undo that.
             if rprof_launch::signal_is_ignored(signal) {
                 continue;
             }
@@ -62,23 +61,24 @@ impl Signals {
         })
     }
 
-    /// Descriptor that is readable once a signal came, or something was written to [`waker`](Self::waker).
+    /// Returns a descriptor that becomes readable with a signal, or a write to
+    /// [`waker`](Self::waker).
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// Socket to which other threads write to wake whoever polls [`fd`](Self::fd).
+    /// Returns a socket for other threads to wake a poll of [`fd`](Self::fd).
     pub(crate) fn waker(&self) -> io::Result<UnixStream> {
         self.waker.try_clone()
     }
 
-    /// Reads what is there, so that [`fd`](Self::fd) is not readable until the next signal.
+    /// Empties the socket, so that [`fd`](Self::fd) blocks until the next signal.
     pub(crate) fn drain(&self) {
         let mut bytes = [0; 64];
         while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 
-    /// Number of the last signal that ends a recording.
+    /// Returns the last signal that ends a recording.
     pub(crate) fn last(&self) -> Option<i32> {
         match self.last.load(Ordering::SeqCst) {
             0 => None,

@@ -1,11 +1,11 @@
-//! Exit statuses of commands that were started, as a shell reports them.
+//! Exit statuses of commands, as a shell reports them.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rprof_launch::ExecError;
 
-/// Returns the exit status by which a shell reports how a command ended: 128 + N for signal N.
+/// Returns a shell's exit status: 128 + N for signal N.
 pub(crate) fn exit_status(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,
@@ -15,7 +15,7 @@ pub(crate) fn exit_status(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// Returns the exit status for a command that cannot be executed: 127 if it is not there, else 126.
+/// Returns the exit status of a command that cannot be executed: 127 if missing, else 126.
 pub(crate) fn of_exec(error: &ExecError) -> u8 {
     u8::try_from(error.exit_code()).unwrap_or(126)
 }

@@ -20,12 +20,11 @@ use crate::remedies;
 use crate::rights::hidden_by;
 use crate::waits::{run_delay, thread_time};
 
-/// Prints what was recorded, of which program if there was one, and what is missing.
+/// Prints the results and losses of a recording. `program` is the recorded program, if any.
 pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
     lines(summary, program).iter().for_each(say);
 }
 
-/// Lines of the summary.
 fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     let mut lines = Vec::new();
     let duration = summary.duration.as_secs_f64();
@@ -35,7 +34,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     };
     let events = summary.events.join(", ");
     match &summary.files[..] {
-        // Said below of each file.
+        // Each file is reported below.
         [] if !summary.moved.is_empty() => {
             lines.push(format!("{samples} of {events} in {duration:.3} s"));
         }
@@ -98,7 +97,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     }
     if summary.damaged_bytes > 0 {
         lines.push(format!(
-            "{} bytes in a ring were no records and are left out; please report this",
+            "skipped {} bytes of a ring buffer that are not valid records; please report this",
             HumanCount(summary.damaged_bytes)
         ));
     }
@@ -112,11 +111,11 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
             ""
         };
         let left = match summary.left_running.len() {
-            1 => "1 process that the command started still runs, and is".to_owned(),
-            n => format!("{n} processes that the command started still run, and are"),
+            1 => "1 process started by the command still runs and is".to_owned(),
+            n => format!("{n} processes started by the command still run and are"),
         };
         lines.push(format!(
-            "{left} not recorded any more: {}{more}",
+            "{left} no longer recorded: {}{more}",
             some.join(", ")
         ));
     }
@@ -128,31 +127,31 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
                 false => without_samples(summary.cpu_time.as_ref()),
             }
         });
-        lines.push(format!("no sample was taken: {why}"));
+        lines.push(format!("no samples: {why}"));
     }
     lines
 }
 
-/// Tells of a file that somebody else renamed, deleted or replaced.
+/// Words a file that another program renamed, deleted or replaced.
 fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
     let path = path.display();
     match now {
         Whereabouts::Deleted => format!(
-            "{path} was deleted while it was written, and what was recorded in it is lost; what stands there now, \
-             if anything does, is not of this recording"
+            "{path} was deleted during recording: its data is lost; any file there now is not of \
+             this recording"
         ),
         Whereabouts::Moved(to) => format!(
-            "{path} was renamed to {} while it was written, and has what was recorded",
+            "{path} was renamed to {} during recording, and holds the data",
             to.display()
         ),
-        Whereabouts::Unmoved => format!("{path} has what was recorded"),
+        Whereabouts::Unmoved => format!("{path} holds the data"),
     }
 }
 
-/// Explains why nothing was sampled, by what was used.
+/// Explains an empty recording by the CPU time used.
 fn without_samples(time: Option<&CpuTime>) -> String {
     let Some(time) = time else {
-        return "what was watched did not run, or not for long enough".to_owned();
+        return "the target did not run, or not for long enough".to_owned();
     };
     let findings = on_cpu_time(time);
     if let Some(found) = (findings.iter()).find(|found| matches!(found, Finding::Unsampled { .. }))
@@ -166,32 +165,30 @@ fn without_samples(time: Option<&CpuTime>) -> String {
     };
     let period = time.period.as_secs_f64() * 1e3;
     if time.sampled.is_none() && time.used > 10 * time.period {
-        return format!("what was watched used {ran}, but none of it in the code that is sampled");
+        return format!("the target used {ran}, but none of it in the sampled code");
     }
     match (time.idle_share(), time.off_cpu()) {
         (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.waiting > off_cpu.asleep => format!(
-            "what was watched waited for a CPU for {:.3} s, and used {ran}",
+            "the target waited {:.3} s for a CPU, and used {ran}",
             off_cpu.waiting.as_secs_f64()
         ),
         (Some(share), Some(_)) if share > 0.9 => {
-            format!("what was watched slept all the time, and used {ran}")
+            format!("the target slept all the time, and used {ran}")
         }
         (Some(share), None) if share > 0.9 => {
-            format!("what was watched slept or waited for a CPU all the time, and used {ran}")
+            format!("the target slept or waited for a CPU all the time, and used {ran}")
         }
-        _ => format!(
-            "what was watched used {ran}, and there are {period:.1} ms between two samples; try a higher -F"
-        ),
+        _ => format!("the target used {ran}, with one sample per {period:.1} ms; try a higher -F"),
     }
 }
 
-/// Adds how many stacks reach their root, and where the others end.
+/// Adds the share of complete stacks, and where the others end.
 fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
     if stacks.total == 0 {
         return;
     }
     let share = 100.0 * stacks.complete as f64 / stacks.total as f64;
-    // Not 100.00 unless all of them do.
+    // 100 only if all stacks are complete.
     let share = match stacks.complete == stacks.total {
         true => "100".to_owned(),
         false => format!("{:.2}", share.min(99.99)),
@@ -211,35 +208,34 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
     }
 }
 
-/// Plain words for why stacks are not complete.
 fn in_words(cause: StackCause) -> &'static str {
     match cause {
-        StackCause::StackEnded => "deeper than what was copied of the stack",
+        StackCause::StackEnded => "deeper than the copied part of the stack",
         StackCause::NoUnwindInfo => "no unwind information",
         StackCause::BadUnwindInfo => "unusable unwind information",
-        StackCause::BadMemory => "a value that was not recorded is needed",
-        StackCause::OtherStack => "the callers are on another stack, which was not copied",
-        StackCause::NotMapped => "a return address leads to no code",
+        StackCause::BadMemory => "unwinding needs a value that was not recorded",
+        StackCause::OtherStack => "callers are on another stack, which was not copied",
+        StackCause::NotMapped => "a return address points to no code",
         StackCause::TooDeep => "more frames than a record can hold",
         StackCause::Compat => "32-bit process",
-        StackCause::NotOpened => "not opened, as there were too many open files",
+        StackCause::NotOpened => "not opened: too many open files",
         StackCause::TooSlow => "unwinding took too long",
         _ => "another reason",
     }
 }
 
-/// Remedy for stacks that are not complete.
 fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
     match cause {
         StackCause::NoUnwindInfo if image.starts_with("/memfd:vmem") => Some(
-            "it is Erlang's if beam.smp was recorded: --runtimes, or `erl +JPperf true`, keeps frame pointers",
+            "if this is Erlang (beam.smp), --runtimes or `erl +JPperf true` keeps frame pointers",
         ),
         StackCause::NoUnwindInfo if rprof_symbols::is_by_ghc(Path::new(image)) => Some(
-            "Haskell's callers are on a stack in the heap, of which no sample has a copy; GHC's own profiler shows them",
+            "Haskell keeps callers on a heap stack, which samples do not copy; GHC's own profiler \
+             shows them",
         ),
         StackCause::NoUnwindInfo if is_made_at_run_time => {
-            Some("a jitdump, or code with frame pointers, would show who called it")
+            Some("a jitdump, or code with frame pointers, would show the callers")
         }
         StackCause::NotOpened => Some("raise `ulimit -n`"),
         StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
@@ -249,12 +245,11 @@ fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     }
 }
 
-/// Path as messages have it: whoever is recorded chose it.
+/// Formats a path, which is untrusted.
 fn shown(path: &Path) -> String {
     brief(&path.to_string_lossy())
 }
 
-/// Text about files that reports will need.
 fn noticed(notice: &Notice) -> String {
     match notice {
         Notice::ImagesEmbedded {
@@ -274,8 +269,8 @@ fn noticed(notice: &Notice) -> String {
                 n => format!(", {n} without code"),
             };
             format!(
-                "{path}{and_more} cannot be found by path from here, and {are} kept in the \
-                 recording ({kib} KiB before compression{part}; -v names all)"
+                "{path}{and_more} {are} embedded in the recording: not reachable by path from here \
+                 ({kib} KiB before compression{part}; -v names all)"
             )
         }
         Notice::ImageTooLong {
@@ -288,8 +283,8 @@ fn noticed(notice: &Notice) -> String {
                 n => format!(" (and {n} more)"),
             };
             format!(
-                "{}{and_more} cannot be found by its path, and is too long to be kept in the \
-                 recording ({bytes} bytes): its functions may have no names in reports",
+                "{}{and_more} is not embedded: too large ({bytes} bytes), and not reachable by its \
+                 path; its functions may have no names",
                 shown(path)
             )
         }
@@ -299,102 +294,100 @@ fn noticed(notice: &Notice) -> String {
                 n => format!(" (and {n} more)"),
             };
             format!(
-                "{}{and_more} is not at its path any more, and was gone before it could be copied: its functions may have \
-                 no names in reports",
+                "{}{and_more} is not embedded: deleted before it could be copied; its functions \
+                 may have no names",
                 shown(path)
             )
         }
         Notice::TooManyImages { known, left_out } => format!(
-            "samples lie in more than {known} programs and libraries: {left_out} more are not kept if they are gone"
+            "limit: samples lie in more than {known} programs and libraries; {left_out} more are \
+             not embedded if deleted"
         ),
         Notice::NotEmbedded { path, reason } => {
             let why = match reason {
                 NotEmbedded::Unusable(why) => why,
-                NotEmbedded::NoRoom => "the recording has more than enough of these already",
-                NotEmbedded::NoEntries => "nothing in it reads as code of a program",
+                NotEmbedded::NoRoom => "the limit for such files is reached",
+                NotEmbedded::NoEntries => "it has no valid entries",
                 NotEmbedded::NotReadable => {
-                    "its process may not read it, or is another user's whose rights rprof cannot take"
+                    "its process may not read it, or rprof may not act as that process's user"
                 }
-                _ => "it cannot be",
+                _ => "unknown cause",
             };
-            format!("{} is not kept: {why}", shown(path))
+            format!("{} is not embedded: {why}", shown(path))
         }
         Notice::BadLines { path, lines } => {
             let are = match lines {
-                1 => "1 line is no entry and is".to_owned(),
-                n => format!("{n} lines are no entries and are"),
+                1 => "1 invalid line was".to_owned(),
+                n => format!("{n} invalid lines were"),
             };
-            format!("{}: {are} left out", shown(path))
+            format!("{}: {are} skipped", shown(path))
         }
         Notice::TooManyRuntimes { followed } => format!(
-            "more than {followed} processes may make code: perf maps of others are not kept"
+            "limit: perf maps of only {followed} processes are embedded; more processes may \
+             generate code"
         ),
-        _ => "some files that reports need are not kept".to_owned(),
+        _ => "some files that reports need are not embedded".to_owned(),
     }
 }
 
-/// Text about a limit that was reached so many times.
 fn limited(limit: Limit, times: u64) -> String {
     let n = HumanCount(times);
     match limit {
         Limit::Flood => format!(
-            "limit: dropped {n} records of processes that map files or rename threads all the time: their code may have \
-             no names"
+            "limit: dropped {n} mapping and name records of processes that flood them: their code \
+             may have no names"
         ),
         Limit::Mappings => {
-            format!("limit: {n} mappings of processes with very many are not followed")
+            format!("limit: {n} mappings are not followed: their processes have too many")
         }
-        Limit::Images => format!(
-            "limit: more images were mapped at a time than are followed; {n} mappings have none"
-        ),
+        Limit::Images => {
+            format!("limit: {n} mappings have no image: too many images were mapped at a time")
+        }
         Limit::LongUnwindInfo => {
-            format!("limit: unwind information of {n} images is too long to be read")
+            format!("limit: unwind information of {n} images is too large")
         }
-        Limit::SparseImage => format!("limit: {n} images consist of holes and are not read"),
-        Limit::OpenFiles => format!(
-            "limit: {n} images were not opened, as there were too many open files (`ulimit -n`)"
-        ),
-        Limit::SilentImages => format!(
-            "limit: {n} images were put off, as others of the same user took too long to open"
-        ),
-        Limit::UnwindTables => format!(
-            "limit: unwind information of {n} images was dropped to make room for that of others"
-        ),
-        Limit::SlowStacks => format!("limit: {n} stacks took too long to unwind and are cut short"),
+        Limit::SparseImage => format!("limit: {n} images are not read: they consist of holes"),
+        Limit::OpenFiles => {
+            format!("limit: {n} images were not opened: too many open files (`ulimit -n`)")
+        }
+        Limit::SilentImages => {
+            format!("limit: {n} images were deferred: opening others of the same user timed out")
+        }
+        Limit::UnwindTables => {
+            format!("limit: unwind information of {n} images was dropped to make room for others")
+        }
+        Limit::SlowStacks => format!("limit: {n} stacks are cut short: unwinding took too long"),
         Limit::Jitdumps => format!(
-            "limit: jitdumps are written faster than they may be read ({n} times): stacks in \
-             their code may be cut short"
+            "limit: jitdumps grew faster than they may be read ({n} times): stacks in their code \
+             may be cut short"
         ),
         Limit::ProcessMemory => format!(
-            "limit: memory of processes was not there in time ({n} times): deep stacks may be cut short"
+            "limit: reading process memory timed out ({n} times): deep stacks may be cut short"
         ),
         Limit::JitdumpTime => format!(
-            "limit: jitdumps were not read in time ({n} times): stacks in their code may be cut short"
+            "limit: reading jitdumps timed out ({n} times): stacks in their code may be cut short"
         ),
         Limit::TruncatedImages => {
             format!("limit: {n} truncated stacks are counted without the name of their image")
         }
         Limit::BuildIds => {
-            format!("limit: {n} mappings of very many files are not in the table of build-ids")
+            format!("limit: {n} mappings have no build-id in the recording: too many files")
         }
         Limit::EmbeddingEvents => format!(
-            "limit: files of {n} mappings were not looked at, as too many came: if they go away, \
-             their functions may have no names in reports"
+            "limit: files of {n} mappings were not checked, as too many came: if deleted, their \
+             functions may have no names"
         ),
         Limit::EmbeddingTime => {
-            "limit: files that may be gone when reports need them took too long to read, and are \
-             not in the recording"
-                .to_owned()
+            "limit: some files were not embedded: reading them took too long".to_owned()
         }
         Limit::SilentFiles => format!(
-            "limit: files did not answer in time, or were not asked for, since others of the same user did not \
-             ({n} times), and are not in the recording"
+            "limit: {n} files were not embedded: reading them, or others of the same user, timed \
+             out"
         ),
-        _ => format!("limit: one that this version has no words for was reached {n} times"),
+        _ => format!("limit: an unknown limit was reached {n} times"),
     }
 }
 
-/// Adds what was lost, by CPU.
 fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     let by_cpu = |losses: &[(u32, u64)]| {
         let cpus: Vec<String> = (losses.iter())
@@ -436,7 +429,7 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     }
 }
 
-/// Lists the options that lose fewer samples, with values.
+/// Lists options that reduce losses, with values.
 fn fewer_losses(advice: &LossAdvice) -> Option<String> {
     let ring = larger_ring(advice);
     let rate = advice.rate.map(|rate| match rate {
@@ -452,7 +445,7 @@ fn fewer_losses(advice: &LossAdvice) -> Option<String> {
     }
 }
 
-/// Words the option for a larger ring, and what allows it.
+/// Returns the option for a larger ring buffer, and the privilege it needs.
 pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
     let mib = advice.ring? >> 20;
     Some(match advice.mlock_kb {
@@ -461,7 +454,6 @@ pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
     })
 }
 
-/// Tells how much was traced, and what is missing in it.
 fn traced(trace: &AuxTally) -> String {
     match (trace.pieces, trace.has_gaps()) {
         (0, _) => "nothing was traced".to_owned(),
@@ -473,18 +465,18 @@ fn traced(trace: &AuxTally) -> String {
 fn throttled(throttling: &Throttling) -> String {
     let limit = match throttling.limit {
         Some(limit) => format!(
-            ", whose limit (kernel.perf_event_max_sample_rate) is {} a second now",
+            ", as its limit (kernel.perf_event_max_sample_rate) is now {} per second",
             HumanCount(limit)
         ),
         None => String::new(),
     };
     let rate = match throttling.suggested_rate {
-        Some(SuggestedRate::Frequency(hertz)) => format!("-F {hertz} would not be"),
-        Some(SuggestedRate::Period(period)) => format!("-c {period} would not be"),
+        Some(SuggestedRate::Frequency(hertz)) => format!("-F {hertz} avoids this"),
+        Some(SuggestedRate::Period(period)) => format!("-c {period} avoids this"),
         None => "a lower -F or higher -c helps".to_owned(),
     };
     format!(
-        "throttled: {} times the kernel{limit} paused sampling of {}; {rate}",
+        "throttled: {} times the kernel paused sampling of {}{limit}; {rate}",
         HumanCount(throttling.times),
         throttling.event
     )

@@ -152,9 +152,9 @@ fn summary_without_samples_says_why() {
     };
     let none = Some(Duration::ZERO);
     let said = [
-        // One that slept is not asked for a higher frequency.
+        // A sleeper gets no advice to raise the frequency.
         why(450, 2000, none, none),
-        // Nor one that got no CPU.
+        // Neither does a target without a CPU.
         why(450, 2000, none, Some(Duration::from_millis(1990))),
         why(450, 2000, none, None),
         why(450, 1, none, none),

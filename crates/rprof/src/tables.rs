@@ -1,4 +1,4 @@
-//! `rprof export --format parquet`: recordings as tables of a fleet.
+//! `rprof export --format parquet`: recordings as fleet tables.
 
 use crate::Outcome;
 use crate::cli::ExportArgs;
@@ -6,11 +6,12 @@ use crate::messages::Failure;
 
 #[cfg(not(feature = "parquet"))]
 pub(crate) fn run(_: &ExportArgs) -> Outcome {
-    let message = "this rprof was built without Parquet: `cargo install --path crates/rprof --features parquet` builds one with it";
+    let message = "this build of rprof has no Parquet support: rebuild with `cargo install --path \
+        crates/rprof --features parquet`";
     Err(Failure::with_status(2, anyhow::anyhow!(message)))
 }
 
-/// Writes the tables of each recording below the folder that is the output. What is there already stays.
+/// Writes the tables of each recording below the output folder. Existing files stay.
 #[cfg(feature = "parquet")]
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
     use rprof_export::{CleanNames, Content, ExportOptions, SampleLabel};
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     }
     if args.output.extension().is_some() || args.output.as_os_str() == "-" {
         let message = format!(
-            "{} is no folder's name: parquet's tables are a folder, such as `-o profiles`",
+            "{} is not a folder name: parquet writes a folder of tables, such as `-o profiles`",
             args.output.display()
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     if !quiet {
         let there = match there {
             0 => String::new(),
-            there => format!("; {there} were there already"),
+            there => format!("; {there} existed already"),
         };
         say(format_args!(
             "wrote {new} files below {}{there}",

@@ -1,4 +1,4 @@
-//! Target of a session, from the arguments.
+//! Session target from the arguments.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,12 +12,11 @@ use crate::cli::TargetArgs;
 use crate::messages::Failure;
 
 impl TargetArgs {
-    /// Sets target and CPUs of a session.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
         Ok(builder.target(self.target()?).cpus(self.cpu_list()))
     }
 
-    /// Returns the CPUs that were asked for; none for all.
+    /// Returns the requested CPUs; empty for all.
     pub(crate) fn cpu_list(&self) -> Vec<u32> {
         self.cpus
             .as_ref()
@@ -29,19 +28,23 @@ impl TargetArgs {
     ///
     /// # Errors
     ///
-    /// A process or thread that cannot run, both processes and threads, or an unknown user: wrong usage.
+    /// Wrong usage: an impossible process or thread id, both processes and threads, or an unknown
+    /// user.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
         let usage = |message: String| Err(Failure::with_status(2, anyhow::anyhow!(message)));
         let mut ids = self.processes.iter().chain(&self.threads);
         if let Some(id) = ids.find(|id| id.cast_signed() <= 0) {
             let id = id.cast_signed();
             return usage(format!(
-                "{id} is no running process or thread, and there is no FILE to read; `ps -eLf` lists what runs"
+                "{id} is no running process or thread, and there is no FILE to read; `ps -eLf` \
+                 lists running threads"
             ));
         }
         if !self.processes.is_empty() && !self.threads.is_empty() {
             return usage(
-                "-p and -t are two targets: give -p to record processes with all their threads, or -t to record threads alone".to_owned(),
+                "-p and -t cannot be combined: -p records processes with all their threads, -t \
+                 records single threads"
+                    .to_owned(),
             );
         }
         let target = if !self.processes.is_empty() {
@@ -66,7 +69,8 @@ impl TargetArgs {
 }
 
 impl TargetArgs {
-    /// Returns the ids of the processes to record, each once: -p takes the id of a thread for its process, as perf does.
+    /// Returns the process ids to record, without duplicates. As in perf, -p accepts a thread id
+    /// for its process.
     pub(crate) fn process_ids(&self) -> Vec<u32> {
         let proc = Procfs::default();
         let process = |id: &u32| proc.process_of(*id).unwrap_or(*id);
@@ -76,7 +80,7 @@ impl TargetArgs {
         ids
     }
 
-    /// Returns remarks on what -p selects, if that may not be what was meant.
+    /// Returns remarks on an unexpected selection of -p.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let proc = Procfs::default();
         let of_thread = |id: &u32| {
@@ -90,8 +94,7 @@ impl TargetArgs {
         threads.chain(self.unrecorded_children()).collect()
     }
 
-    /// Returns a remark on processes that were started by those that are recorded, and are not recorded themselves:
-    /// as with perf, -p is about the processes that it names, and about what they start from then on.
+    /// Returns a remark on running children. As in perf, -p includes only children started later.
     fn unrecorded_children(&self) -> Option<String> {
         if self.with_children {
             return None;
@@ -105,20 +108,18 @@ impl TargetArgs {
         }
         let what = match pids.len() {
             0 => return None,
-            1 => "a process that it started before is".to_owned(),
-            n => format!("{n} processes that were started before are"),
+            1 => "1 child process that started earlier is".to_owned(),
+            n => format!("{n} child processes that started earlier are"),
         };
         Some(format!(
-            "{what} not recorded: {}; --with-children records such, too",
+            "{what} not recorded: {}; --with-children includes them",
             some.join(", ")
         ))
     }
 }
 
-/// Number of processes that a remark names.
 const MOST_NAMED: usize = 5;
 
-/// Returns a process's id with its name, if it has one.
 fn named(proc: &Procfs, pid: u32) -> String {
     match proc.comm(pid, pid) {
         Some(comm) => format!("{pid} ({})", brief(&String::from_utf8_lossy(&comm))),
@@ -126,8 +127,7 @@ fn named(proc: &Procfs, pid: u32) -> String {
     }
 }
 
-/// Returns the processes that run and were started by these, or by what these started, ascending; without this
-/// process and what it started.
+/// Returns running descendants, ascending, without this process and its own.
 fn descendants(proc: &Procfs, of: &[u32]) -> Vec<u32> {
     if of.is_empty() {
         return Vec::new();
@@ -151,25 +151,23 @@ fn descendants(proc: &Procfs, of: &[u32]) -> Vec<u32> {
     found.into_iter().filter(|pid| !of.contains(pid)).collect()
 }
 
-/// Number of a user, by name or number.
 fn user_id(user: &str) -> Result<u32, Failure> {
     if let Ok(number) = user.parse() {
         return Ok(number);
     }
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let known = find(&passwd, user).or_else(|| {
-        // Users that are kept elsewhere, as in LDAP.
+        // Users from another source, such as LDAP.
         let asked = Command::new("getent").args(["passwd", "--", user]).output();
         find(&String::from_utf8_lossy(&asked.ok()?.stdout), user)
     });
     known.ok_or_else(|| {
-        let message =
-            format!("there is no user {user:?}; `id -u` shows numbers, which -u takes too");
+        let message = format!("no user {user:?}; -u also takes a number, as `id -u` prints it");
         Failure::with_status(2, anyhow::anyhow!(message))
     })
 }
 
-/// Number of a user in the text of passwd(5).
+/// Finds a user id in the text of passwd(5).
 fn find(passwd: &str, user: &str) -> Option<u32> {
     let mut lines = passwd.lines().map(|line| line.split(':'));
     lines.find_map(|mut fields| match fields.next() == Some(user) {
@@ -185,7 +183,7 @@ mod tests {
     #[test]
     fn descendants_are_found_whatever_their_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        // 40 -> 7 -> 50, 40 -> 41; 9 is nobody's here.
+        // 40 -> 7 -> 50, 40 -> 41; 9 has another parent.
         for (pid, parent) in [(40, 1), (7, 40), (50, 7), (41, 40), (9, 1)] {
             let process = folder.path().join(pid.to_string());
             std::fs::create_dir(&process).unwrap();

@@ -1,4 +1,4 @@
-//! Reports of a comparison beside its table: Markdown, JUnit, and what GitHub reads.
+//! Reports of a comparison beside its table: Markdown, JUnit, and GitHub annotations.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -16,13 +16,12 @@ use crate::input::{Input, analyse, open_input};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 
-/// Bytes beyond which GitHub drops the summary of a step, all of it.
+/// Size above which GitHub drops the whole step summary, in bytes.
 const MOST_SUMMARY: u64 = 1 << 20;
 
-/// Variable that names the file of a step's summary.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// Refuses reports that cannot be written, before anything is recorded or read.
+/// Checks that the reports can be written, before recording or reading.
 pub(crate) fn check(told: &ToldArgs) -> Result<(), Failure> {
     for (flag, path) in [("--markdown", &told.markdown), ("--junit", &told.junit)] {
         let Some(path) = path else { continue };
@@ -32,21 +31,18 @@ pub(crate) fn check(told: &ToldArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports that were asked for, and what they are about.
+/// Requested reports and their subject.
 pub(crate) struct Reports<'a> {
     pub(crate) told: &'a ToldArgs,
-    /// Name of the comparison; `None` for one that nobody has named.
     pub(crate) name: Option<String>,
-    /// Say how many runs would show how much.
+    /// State how many runs would show how much.
     pub(crate) plans: bool,
     pub(crate) filter: &'a FilterArgs,
     pub(crate) events: &'a [String],
-    /// A recording of the new side.
     pub(crate) new: Option<&'a Path>,
 }
 
 impl Reports<'_> {
-    /// Writes them.
     pub(crate) fn write(&self, diff: &ProfileDiff) -> Result<(), Failure> {
         let told = self.told;
         let title = self.name.as_deref().unwrap_or("rprof diff");
@@ -70,7 +66,7 @@ impl Reports<'_> {
             .filter(|_| has_failed)
             .map(|new| self.function_lines(new));
         let place = |row: &FunctionDiff| lines.as_ref()?.place(row);
-        // Its runner reads both outputs; a table or JSON on standard output stays what it is.
+        // GitHub's runner reads stderr too, so standard output stays a table or JSON.
         let text = github::annotations(diff, title, &place);
         anstream::stderr().write_all(text.as_bytes()).ok();
         let mut text = Vec::new();
@@ -79,7 +75,7 @@ impl Reports<'_> {
         append_summary(&text)
     }
 
-    /// Reads a recording once more, with lines. Where it has none, annotations are without.
+    /// Reads a recording again, with lines. Without lines, annotations have none.
     fn function_lines(&self, path: &Path) -> FunctionLines {
         let read = || -> Result<Option<Profile>, Failure> {
             let Input::Recording(data) = open_input(path)? else {
@@ -88,7 +84,7 @@ impl Reports<'_> {
             let options = Options {
                 filter: self.filter.filter(self.events),
                 by_line: true,
-                // Only frames with addresses have the lines where their functions begin.
+                // Only frames with addresses have the start lines of functions.
                 addresses: true,
                 ..Options::default()
             };
@@ -100,12 +96,10 @@ impl Reports<'_> {
     }
 }
 
-/// Adds to the summary of the step, as long as there is room.
+/// Appends to the step summary, if there is room.
 fn append_summary(text: &[u8]) -> Result<(), Failure> {
     let Some(path) = std::env::var_os(SUMMARY).map(PathBuf::from) else {
-        say(format_args!(
-            "{SUMMARY} is not set: there is no summary to add to"
-        ));
+        say(format_args!("{SUMMARY} is not set: no summary was written"));
         return Ok(());
     };
     let cannot = || format!("cannot write {}", path.display());
@@ -120,13 +114,13 @@ fn append_summary(text: &[u8]) -> Result<(), Failure> {
         .with_context(cannot)?)
 }
 
-/// Lines of functions, of one recording.
 struct FunctionLines {
     profile: Option<Profile>,
 }
 
 impl FunctionLines {
-    /// Returns the line where a function begins, or the one that was sampled most where debug information does not have that.
+    /// Returns the start line of a function, or its hottest line if debug information lacks the
+    /// start.
     fn place(&self, row: &FunctionDiff) -> Option<SourceLine> {
         let profile = self.profile.as_ref()?;
         let wanted = row.name.as_deref()?;
@@ -159,7 +153,6 @@ impl FunctionLines {
     }
 }
 
-/// Returns the line where a function begins.
 fn start_line(profile: &Profile, function: usize) -> Option<u32> {
     let entries = profile.aggregated.iter();
     let frames = entries.flat_map(|entry| profile.frames(entry.stack));
@@ -169,7 +162,6 @@ fn start_line(profile: &Profile, function: usize) -> Option<u32> {
     Some(frame.start_line)
 }
 
-/// Returns the weight of samples in a function itself.
 fn weight_of(profile: &Profile, function: usize) -> u64 {
     let ends_there = |stack| {
         let leaf = profile.frames(stack).last();
@@ -182,7 +174,7 @@ fn weight_of(profile: &Profile, function: usize) -> u64 {
     entries.map(|entry| entry.weight).sum()
 }
 
-/// Returns a path as seen from the root of the repository, without `..`; `None` for files that are not in it.
+/// Returns a path relative to the repository root, without `..`; `None` for files outside.
 fn below_the_repository(path: &Path) -> Option<String> {
     let root = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
     let root = root.or_else(|| std::env::current_dir().ok())?;

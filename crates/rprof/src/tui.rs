@@ -60,19 +60,19 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     finish(end)
 }
 
-/// Refuses to begin where there is no terminal to draw on.
+/// Fails without a suitable terminal.
 pub(crate) fn check_terminal(flag: &str, instead: &str) -> Result<(), Failure> {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let reason = match (io::stdout().is_terminal(), is_dumb) {
-        (false, _) => "standard output is no terminal",
-        (true, true) => "TERM names a terminal that cannot place its cursor",
+        (false, _) => "standard output is not a terminal",
+        (true, true) => "TERM names a terminal without cursor control",
         (true, false) => return Ok(()),
     };
     let message = format!("{flag} needs a terminal, and {reason}; {instead}");
     Err(Failure::with_status(2, anyhow::anyhow!(message)))
 }
 
-/// Ends as the loop did: by the signal that ended it, if one did.
+/// Ends by the signal that ended the loop, if any.
 pub(crate) fn finish(end: io::Result<End>) -> Outcome {
     match end {
         Ok(End::Quit) => Ok(0),
@@ -87,7 +87,7 @@ pub(crate) fn finish(end: io::Result<End>) -> Outcome {
     }
 }
 
-/// Returns what the terminal can show, by NO_COLOR and the like, and the character set of the locale.
+/// Returns the terminal's capabilities, from NO_COLOR and similar variables and the locale.
 pub(crate) fn theme(color: Color) -> Theme {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -100,14 +100,14 @@ pub(crate) fn theme(color: Color) -> Theme {
     }
 }
 
-/// Returns the words of this command line, the program by its name.
+/// Returns this command line, with the program name as `rprof`.
 pub(crate) fn words() -> Vec<String> {
     let rest = std::env::args_os().skip(1);
     let rest = rest.map(|word| clean(&word.to_string_lossy()).into_owned());
     std::iter::once("rprof".to_owned()).chain(rest).collect()
 }
 
-/// Returns what the title says behind file and event.
+/// Returns the title's text after file and event.
 fn about(merged: &Merged) -> String {
     let profile = &merged.profile;
     let mut words = Vec::new();
@@ -123,7 +123,7 @@ fn about(merged: &Merged) -> String {
     clean(&words.join("  ")).into_owned()
 }
 
-/// Returns what has to be known before shares are read: that they are of a small part of what happened, or of an interpreter.
+/// Returns the finding that a reader must know first.
 fn hint(profile: &Profile) -> Option<String> {
     let findings = verdict::findings(profile);
     let rank = |finding: &Finding| match finding {
@@ -141,10 +141,10 @@ fn hint(profile: &Profile) -> Option<String> {
     Some(clean(&format!("{statement} (more by 7)")).into_owned())
 }
 
-/// Returns the lines of the verdict, and of the events.
+/// Returns the verdict and the events.
 pub(crate) fn facts(profile: &Profile) -> Vec<String> {
     let names = CleanNames::new(profile);
-    // Events that are there for their records only, as `dummy`, have no samples.
+    // Events that only carry records, such as `dummy`, have no samples.
     let sampled = (profile.events.iter().enumerate()).filter(|(_, event)| event.samples > 0);
     let events = sampled.map(|(index, event)| {
         format!(

@@ -1,4 +1,4 @@
-//! Source and instructions of a function that was selected on the screen.
+//! Source and instructions of the selected function.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -16,21 +16,20 @@ use crate::input::{Input, open_input};
 use crate::messages::Failure;
 use crate::with_code::{CodeInput, WithCode, with_code};
 
-/// Function whose code is wanted.
 struct Wanted {
     name: String,
     object: String,
 }
 
-/// Reads code on a thread of its own, which reads the recordings once more, with addresses, when the first is wanted.
+/// Reads code on its own thread. The first request reads the recordings again, with addresses.
 pub(crate) struct CodeReader {
     wanted: Option<Sender<Wanted>>,
-    /// Cause for which there is none.
+    /// Reason why no code can be read.
     refusal: Option<String>,
 }
 
 impl CodeReader {
-    /// Starts the thread, which answers with pages. Nobody waits for it at the end.
+    /// Starts the thread, which answers with pages. It is not joined.
     pub(crate) fn new(input: InputArgs, screen: terminal::Sender) -> CodeReader {
         let (sender, wanted) = channel::<Wanted>();
         let read = move || {
@@ -62,12 +61,14 @@ impl CodeReader {
         }
     }
 
-    /// Has the code of a function read; returns what to say meanwhile.
+    /// Requests the code of a function; returns the message to show meanwhile.
     pub(crate) fn read(&self, profile: &Profile, function: FunctionId) -> Event {
         let function = profile.function(function);
         let Ok(name) = &function.name else {
             return Event::Message(
-                "code without a name: `rprof annotate` shows the hottest".into(),
+                "cannot show the code of an unnamed function: `rprof annotate` shows the hottest \
+                 functions"
+                    .into(),
             );
         };
         let wanted = Wanted {
@@ -76,7 +77,7 @@ impl CodeReader {
         };
         let told = format!("reading the code of {} …", brief(name));
         let is_sent = (self.wanted.as_ref()).is_some_and(|sender| sender.send(wanted).is_ok());
-        let ended = || "the recording could not be read once more".to_owned();
+        let ended = || "the recording could not be read again".to_owned();
         Event::Message(match is_sent {
             true => told,
             false => self.refusal.clone().unwrap_or_else(ended),
@@ -95,25 +96,25 @@ fn of<'a>(input: &'a InputArgs, paths: &'a [PathBuf]) -> CodeInput<'a> {
     }
 }
 
-/// Refuses inputs that have no code, or cannot be read twice.
+/// Rejects inputs without code, and inputs that cannot be read twice.
 fn check(paths: &[PathBuf]) -> Result<(), Failure> {
     for path in paths {
         if path == Path::new("-") {
-            let why = "code needs the recording once more, and standard input can be read once: save it to a file";
+            let why = "cannot show code: it needs a second read, and standard input can be read \
+                only once; save it to a file";
             return Err(anyhow::anyhow!(why).into());
         }
         if let Input::Foreign(_) = open_input(path)? {
-            let why = format!("{} has no addresses, and so no code", path.display());
+            let why = format!("cannot show code: {} has no addresses", path.display());
             return Err(anyhow::anyhow!(why).into());
         }
     }
     Ok(())
 }
 
-/// Returns the page of a function.
 fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, Failure> {
     let profile = code.profile;
-    let none = || anyhow::anyhow!("no sample is in `{}`", brief(&wanted.name));
+    let none = || anyhow::anyhow!("no samples in `{}`", brief(&wanted.name));
     let event = profile.main_event().ok_or_else(none)?;
     let subject = chosen(profile, event, wanted, weight).ok_or_else(none)?;
     let annotation = (code.annotator)
@@ -151,7 +152,7 @@ fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, 
     Ok(Event::Page(heading, lines))
 }
 
-/// Returns the function that was wanted: of those that its name matches as a pattern, the one of that very name and object.
+/// Returns the match with the same name and object.
 fn chosen(profile: &Profile, event: usize, wanted: &Wanted, weight: WeighBy) -> Option<Subject> {
     let found = subject::named(profile, event, weight, &wanted.name);
     let rank = |subject: &Subject| {
@@ -159,6 +160,6 @@ fn chosen(profile: &Profile, event: usize, wanted: &Wanted, weight: WeighBy) -> 
         let is_object = *profile.object(subject.object).name == *wanted.object;
         (is_name, is_object)
     };
-    // Of equal ones the first, which has the most samples.
+    // On ties the first, which has the most samples.
     found.into_iter().rev().max_by_key(rank)
 }

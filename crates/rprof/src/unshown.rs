@@ -1,4 +1,4 @@
-//! Parts of a recording that no command here shows, with the command of perf that does.
+//! Data in a recording that rprof does not show, with the command that does.
 
 use rprof_perfdata::{Event, Feature, PerfData};
 use rprof_records::words::data_source::MemoryOperation;
@@ -6,7 +6,7 @@ use rprof_records::{Attr, AttrFlags, BranchSampleType, RecordType, Sample, Sampl
 
 use crate::messages::say;
 
-/// Prints a line for each thing that a recording holds and that its reports do not show.
+/// Prints a line for each kind of unshown data.
 pub(crate) fn tell(data: &PerfData, quiet: bool) {
     if quiet {
         return;
@@ -20,19 +20,19 @@ pub(crate) fn tell(data: &PerfData, quiet: bool) {
     };
     for (what, command) in unshown(&attrs, beside) {
         say(format_args!(
-            "{file} holds {what}, which are not shown: `{command} -i {file}` does"
+            "{file} holds {what}, not shown here: use `{command} -i {file}`"
         ));
     }
 }
 
-/// Parts of a recording that its events do not tell of.
+/// Properties of a recording beyond its events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beside {
     traces: bool,
     data_sources: bool,
 }
 
-/// Returns what recordings of these events hold beside what is shown, and the command that shows it.
+/// Returns unshown data of these events, with the command that shows it.
 fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let has = |wanted: SampleType| {
@@ -42,7 +42,7 @@ fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'sta
     if beside.traces {
         found.push(("traces of the processor", "perf script --itrace=i1us"));
     }
-    // Branches that are calls are stacks, which are shown.
+    // Call branches form stacks, which are shown.
     let branches = |(_, attr): &(&str, &Attr)| {
         attr.sample_type.contains(SampleType::BRANCH_STACK)
             && !attr
@@ -81,19 +81,17 @@ fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'sta
     }
     let switches = |(_, attr): &(&str, &Attr)| attr.flags.contains(AttrFlags::CONTEXT_SWITCH);
     if events.iter().any(switches) {
-        found.push((
-            "switches between threads",
-            "rprof script --show-switch-events",
-        ));
+        found.push(("context switches", "rprof script --show-switch-events"));
     }
     found
 }
 
-/// Records in which data sources are looked for.
+/// Maximum number of records searched for data sources.
 const LOOKED_AT: usize = 100_000;
 
-/// Returns true if samples tell how memory was accessed. The field alone tells nothing: perf asks for it in each recording with
-/// stack dumps (`--call-graph dwarf`), and the kernel fills in `PERF_MEM_NA` where an event has none.
+/// Returns true if samples have data sources. The field alone proves nothing: perf requests it in
+/// each recording with stack dumps (`--call-graph dwarf`), and the kernel writes `PERF_MEM_NA` for
+/// events without one.
 fn holds_data_sources(data: &PerfData) -> bool {
     let events = data.events();
     let has_field = |event: &Event| event.attr.sample_type.contains(SampleType::DATA_SRC);
@@ -181,7 +179,7 @@ mod tests {
         );
     }
 
-    /// Returns whether a recording with these data sources is said to have some.
+    /// Returns whether a recording with these data sources counts as having some.
     fn is_told(sources: &[u64]) -> bool {
         let attr = Attr {
             sample_type: SampleType::IP | SampleType::ADDR | SampleType::DATA_SRC,
@@ -213,11 +211,11 @@ mod tests {
 
     #[test]
     fn data_sources_that_are_not_available_are_none() {
-        // `PERF_MEM_NA`, with and without the number of the level, as perf_event.h has it.
+        // `PERF_MEM_NA`, with and without the level number, as in perf_event.h.
         let none = [0x0005_0800_2100_0021, 0x5_0810_0021, 0x1, 0];
         assert!(!is_told(&none));
         assert!(!is_told(&[]));
-        // A load that the first cache had: `PERF_MEM_OP_LOAD`, `PERF_MEM_LVL_L1 | PERF_MEM_LVL_HIT`.
+        // A load from the L1 cache: `PERF_MEM_OP_LOAD`, `PERF_MEM_LVL_L1 | PERF_MEM_LVL_HIT`.
         let load = 0x2 | (0x8 | 0x2) << 5;
         assert!(is_told(&[none[0], load]));
     }

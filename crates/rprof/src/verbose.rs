@@ -7,7 +7,7 @@ use rprof_records::AttrFlags;
 
 use crate::messages::say;
 
-/// Prints which events and rings were opened.
+/// Prints the opened events and ring buffers.
 pub(crate) fn describe(recording: &Recording) {
     let session = recording.session();
     for event in session.events() {
@@ -34,7 +34,7 @@ pub(crate) fn describe(recording: &Recording) {
         BinaryBytes(sideband as u64)
     ));
     if !session.has_exact_watermarks() {
-        say("the threads that read them are not bound to their CPUs: order is kept to within 1 ms");
+        say("the reader threads are not pinned to their CPUs: records are ordered to within 1 ms");
     }
     let attached = session.attached().len();
     if attached > 0 {
@@ -42,17 +42,17 @@ pub(crate) fn describe(recording: &Recording) {
     }
 }
 
-/// Says what was kept, and what was left out.
+/// Prints embedded files and dropped samples.
 pub(crate) fn describe_end(summary: &Summary) {
     for file in &summary.embedded {
         let path = brief(&file.path.to_string_lossy());
         let size = BinaryBytes(file.bytes);
-        say(format_args!("kept in the recording: {path} ({size})"));
+        say(format_args!("embedded in the recording: {path} ({size})"));
     }
     if summary.rejected > 0 {
         say(format_args!(
-            "{} samples were left out: taken twice of threads with an inherited event and their own, or \
-             of rprof itself",
+            "dropped {} samples: duplicates from a thread with an inherited event and one of its \
+             own, or samples of rprof itself",
             summary.rejected
         ));
     }

@@ -1,14 +1,13 @@
-//! Two commands that are compared, with `:::` between them.
+//! Two compared commands, separated by `:::`.
 
 use std::ffi::OsString;
 
 use crate::messages::Failure;
 use crate::named_input::refuse_recording;
 
-/// Word between two commands that are compared.
 const VERSUS: &str = ":::";
 
-/// Splits the words behind the options of a subcommand into none, one, or two commands.
+/// Splits the words after a subcommand's options into none, one, or two commands.
 pub(crate) fn commands(
     words: &[OsString],
     subcommand: &str,
@@ -27,7 +26,7 @@ pub(crate) fn commands(
         return wrong("a command is missing beside `:::`");
     }
     if commands.len() > 2 {
-        return wrong("two commands are compared, and no more");
+        return wrong("more than two commands cannot be compared");
     }
     for command in &commands {
         refuse_recording(command)?;

@@ -1,4 +1,4 @@
-//! Waits of threads: what is recorded for them, and how they are shown.
+//! Waits of threads: recording and display options.
 
 use std::time::Duration;
 
@@ -23,7 +23,6 @@ fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Adds waits to a recording.
 pub(crate) fn add_to(
     builder: SessionBuilder,
     target: &TargetArgs,
@@ -31,11 +30,12 @@ pub(crate) fn add_to(
 ) -> Result<SessionBuilder, Failure> {
     if target.cgroups.len() > 1 {
         return Err(usage(format!(
-            "{flag} takes one control group, as the switches of a thread that is in two would be told twice; name the outer one"
+            "{flag} needs a single control group: switches of threads in two groups would count \
+             twice; name the outer group"
         )));
     }
     let builder = builder.off_cpu(true);
-    // What rprof itself waits for would never end.
+    // Recording rprof's own waits would cause more waits without end.
     let is_by_cpu = target.all_cpus || target.cpus.is_some() || !target.cgroups.is_empty();
     Ok(match is_by_cpu {
         true => builder.exclude_self(true),
@@ -44,7 +44,6 @@ pub(crate) fn add_to(
 }
 
 impl WaitArgs {
-    /// Returns the flag that was given.
     pub(crate) fn flag(&self) -> &'static str {
         match (self.wall, self.off_cpu) {
             (true, _) => "--wall",
@@ -53,10 +52,10 @@ impl WaitArgs {
         }
     }
 
-    /// Chooses what is shown of waits, beside the events that the user chose.
+    /// Selects the shown waits, beside the events that the user chose.
     ///
     /// # Errors
-    /// The user chose events that leave nothing of it.
+    /// The chosen events exclude waits.
     pub(crate) fn choose(&self, mut options: Options) -> Result<Options, Failure> {
         if !self.is_given() {
             return Ok(options);
@@ -68,19 +67,20 @@ impl WaitArgs {
         self.check(&options.filter.events)?;
         options.filter.reasons.clone_from(&self.reason);
         if self.wall && !options.filter.events.is_empty() {
-            // The event of the time on CPUs was chosen; the waits belong to it.
+            // --event chose the on-CPU event; the waits belong to it.
             options.filter.events.push(WAITS.to_owned());
         }
         Ok(options)
     }
 
-    /// Refuses events that the user chose and that leave nothing of what the flags show.
+    /// Rejects chosen events that leave nothing to show.
     fn check(&self, events: &[String]) -> Result<(), Failure> {
         let flag = self.flag();
         if self.off_cpu && !self.reason.is_empty() && self.reason.iter().all(|word| word == RUNNING)
         {
             return Err(usage(format!(
-                "--off-cpu leaves out time on CPUs, which --reason {RUNNING} asks for; give --wall in its place"
+                "--off-cpu excludes time on CPUs, which --reason {RUNNING} selects; give --wall \
+                 instead"
             )));
         }
         let Some(chosen) = events.first() else {
@@ -88,8 +88,8 @@ impl WaitArgs {
         };
         if self.shows_waits_alone() && !events.iter().any(|event| is_of_waits(event)) {
             return Err(usage(format!(
-                "{flag} shows waits, which are the event {WAITS}, and --event {chosen} chooses another; leave one of them out, \
-                 or give --wall, which shows both"
+                "{flag} shows waits (event {WAITS}), but --event {chosen} selects another event; \
+                 leave one out, or give --wall, which shows both"
             )));
         }
         if !self.wall {
@@ -98,21 +98,20 @@ impl WaitArgs {
         let mut others = events.iter().filter(|event| !is_of_waits(event)).peekable();
         if others.peek().is_none() {
             return Err(usage(format!(
-                "--wall shows waits beside time on CPUs, and --event {chosen} chooses waits alone; leave --event out, or give \
-                 --off-cpu in place of --wall"
+                "--wall shows waits and time on CPUs, but --event {chosen} selects only waits; \
+                 leave --event out, or give --off-cpu instead of --wall"
             )));
         }
         let is_time = |event: &String| WeightUnit::of_event(event) == WeightUnit::Nanoseconds;
         match others.any(is_time) {
             true => Ok(()),
             false => Err(usage(format!(
-                "--wall adds waits to time on CPUs, and samples of --event {chosen} are no time; choose cpu-clock, or give \
-                 --off-cpu for the waits alone"
+                "--wall adds waits to time on CPUs, but samples of --event {chosen} are not time; \
+                 choose cpu-clock, or give --off-cpu for waits only"
             ))),
         }
     }
 
-    /// Refuses a recording without the waits that the flags show.
     pub(crate) fn check_recording(data: &PerfData, options: &Options) -> Result<(), Failure> {
         match options.waits.alone {
             true => check_events(data, &[WAITS.to_owned()]),
@@ -120,7 +119,7 @@ impl WaitArgs {
         }
     }
 
-    /// Makes waits and what was sampled on CPUs one event, if both are shown.
+    /// Joins waits and on-CPU samples into one event, for --wall.
     pub(crate) fn join(&self, profile: &mut Profile) -> Result<(), Failure> {
         if !self.wall {
             return Ok(());
@@ -135,19 +134,18 @@ impl WaitArgs {
     }
 }
 
-/// Words what the scheduler counts as waiting for a CPU.
 pub(crate) fn run_delay(delay: &RunDelay) -> String {
     let who = match delay.threads {
-        1 => "one thread that was there all the while".to_owned(),
-        n => format!("{} threads that were there all the while", HumanCount(n)),
+        1 => "1 thread that existed throughout".to_owned(),
+        n => format!("{} threads that existed throughout", HumanCount(n)),
     };
     format!(
-        "by the scheduler's account {who} waited {:.3} s for a CPU, the time between being woken and running included",
+        "scheduler statistics: {who} waited {:.3} s for a CPU, including the time from wakeup to \
+         running",
         delay.time.as_secs_f64()
     )
 }
 
-/// Words what threads did with their time.
 pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
     let samples = match waits {
         1 => "1 sample".to_owned(),
@@ -171,37 +169,39 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -
     )];
     if time.windows > 0 {
         let windows = match time.windows {
-            1 => "1 window, which stands".to_owned(),
-            n => format!("{} windows, which stand", HumanCount(n)),
+            1 => "1 window".to_owned(),
+            n => format!("{} windows", HumanCount(n)),
         };
         lines.push(format!(
-            "switches came too often to record all: they were for {windows} for the {} between windows as well, so times are \
-             estimates; --off-cpu-budget 100 records all, and slows the program",
+            "context switches came too often to record all: times are estimates from {windows}, \
+             extrapolated for the {} between them; --off-cpu-budget 100 records all, but slows the \
+             program",
             seconds(time.paused)
         ));
     }
     if time.elsewhere > 0 {
         lines.push(
-            "counted is time on the CPUs of -C, and waits that began there, wherever they ended"
+            "with -C, times include time on these CPUs, and waits that began there, wherever they \
+             ended"
                 .to_owned(),
         );
     }
     if time.wakers_until.is_some() {
         lines.push(
-            "who wakes threads was not recorded any more after a while, as threads on this machine wake each other over 100,000 times a second; waits \
-             behind that do not say what ended them"
+            "wakers were not recorded to the end: this machine exceeds the limit of 100,000 \
+             wakeups per second; later waits do not show their wakers"
                 .to_owned(),
         );
     }
     if time.lost_switches == 0 && time.unknown > 0 {
         lines.push(format!(
-            "{} of the time of threads is unknown",
+            "{} of thread time is unknown",
             seconds(time.unknown)
         ));
     }
     if time.lost_switches > 0 {
         lines.push(format!(
-            "{} switches of threads were lost, and {} of their time is unknown. To lose fewer: {}--realtime 1",
+            "lost {} context switches: {} of thread time is unknown. To lose fewer: {}--realtime 1",
             HumanCount(time.lost_switches),
             seconds(time.unknown),
             ring.map_or(String::new(), |ring| format!("{ring} or "))

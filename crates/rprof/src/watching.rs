@@ -1,4 +1,4 @@
-//! Waiting for a recording to end, and for the command after it.
+//! Waits for the end of a recording, and then for the command.
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -11,33 +11,27 @@ use crate::progress::{ProgressLine, TICK};
 use crate::signals::Signals;
 use crate::terminal;
 
-/// Start and length of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     /// Time before the first sample.
     pub(crate) delay: Option<Duration>,
-    /// Time from then on until recording ends.
+    /// Time from the first sample to the end.
     pub(crate) duration: Option<Duration>,
 }
 
-/// Reason for which a recording ends.
 #[derive(Debug)]
 pub(crate) enum StopReason {
-    /// The command ended.
     Exited(ExitStatus),
-    /// Everything that was attached to has ended.
+    /// All targets exited.
     TargetsGone,
-    /// A signal of this number came.
+    /// A signal with this number came.
     Signal(i32),
-    /// `Times::duration` is over.
     Duration,
-    /// `--max-size` is reached.
     Full,
-    /// Writing has failed.
     Failed,
 }
 
-/// Waits until the recording is to end, and shows its progress meanwhile.
+/// Waits for the end of the recording, and shows its progress.
 pub(crate) fn watch(
     recording: &mut Recording,
     signals: &Signals,
@@ -63,7 +57,7 @@ fn loop_until_end(
         let now = Instant::now();
         if begin.is_some_and(|begin| begin <= now) {
             if let Err(error) = recording.enable() {
-                // What could be started is recorded.
+                // Events that started are recorded.
                 say(error);
             }
             begin = None;
@@ -96,8 +90,8 @@ fn loop_until_end(
     }
 }
 
-/// Waits for the command after the recording. Passes on to it the signal that ended the recording, or the
-/// first that comes now; the second ends rprof (see `Signals`).
+/// Waits for the command. Forwards the signal that ended the recording, or the first one now. The
+/// second ends rprof (see `Signals`).
 pub(crate) fn wait_for_command(
     recording: &mut Recording,
     signals: &Signals,
@@ -121,7 +115,7 @@ pub(crate) fn wait_for_command(
     }
 }
 
-/// Sends the command a signal that rprof got, unless the terminal has sent it to both.
+/// Forwards a signal to the command, unless the terminal sent it to both.
 fn pass_on(recording: &Recording, signal: i32) {
     if !terminal::has_reached_command(signal) {
         recording.signal_command(signal);

@@ -1,4 +1,4 @@
-//! Recordings read with the code of their functions, for whoever annotates.
+//! Reads recordings together with the code of their functions, for annotation.
 
 use std::path::PathBuf;
 
@@ -13,35 +13,31 @@ use crate::input::{Callee, check_events, open};
 use crate::messages::Failure;
 use crate::{nearest, nothing_found, unshown};
 
-/// Recordings to read, and how.
 pub(crate) struct CodeInput<'a> {
     pub(crate) paths: &'a [PathBuf],
     pub(crate) args: &'a FilterArgs,
     pub(crate) filter: Filter,
     pub(crate) syntax: Syntax,
     pub(crate) quiet: bool,
-    /// Only functions of the filter's objects are annotated, if it has some.
+    /// Annotate only functions of the filter's objects, if any.
     pub(crate) is_of_objects: bool,
 }
 
-/// Recordings that were read.
 pub(crate) struct WithCode<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) annotator: Annotator<'a>,
-    /// Images of each recording.
     pub(crate) images: &'a [CodeImages<'a>],
     pub(crate) downloads: Option<&'a Downloads>,
 }
 
 impl WithCode<'_> {
-    /// Returns what an event promises at least, in all recordings.
+    /// Returns the lowest precision of an event in all recordings.
     pub(crate) fn precision(&self, event: usize) -> u8 {
         let promised = self.images.iter().map(|code| code.precision(event));
         promised.min().unwrap_or(0)
     }
 }
 
-/// Reads recordings, and hands them to `then`.
 pub(crate) fn with_code<T>(
     input: &CodeInput<'_>,
     then: impl FnOnce(&WithCode<'_>) -> Result<T, Failure>,
@@ -49,7 +45,7 @@ pub(crate) fn with_code<T>(
     let names = &input.args.symbols;
     let downloads = names.downloads(input.quiet)?;
     let symbolizer = names.symbolizer(false, !names.no_located, downloads.as_ref());
-    // Lines take time, and are wanted of what is shown alone.
+    // Lines take time, so they are looked up only for shown code.
     let with_lines = names.symbolizer(true, !names.no_located, downloads.as_ref());
     let recordings: Vec<PerfData> = (input.paths.iter())
         .map(|path| open(path))
@@ -87,7 +83,7 @@ pub(crate) fn with_code<T>(
     if let Some(downloads) = downloads {
         downloads.print_summary();
     }
-    // Tables in many pieces, which the system takes back faster when the process ends, as it does soon.
+    // Freeing the symbol tables is slower than exiting, which follows soon.
     std::mem::forget((symbolizer, with_lines));
     Ok(result)
 }

@@ -1,15 +1,13 @@
-//! The program that `rprof demo` records: two threads that spend known shares of
-//! their time in known functions.
+//! The program that `rprof demo` records: two threads with known shares of time.
 //!
-//! Each function works until the thread's own CPU clock says that its share is
-//! used up, so the shares hold on any machine, however fast or busy.
+//! Functions work until the thread's CPU clock reaches their share, on any machine.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Functions that use CPU time, and the share in percent of each.
+/// Functions, and their shares in percent.
 pub(crate) const SHARES: [(&str, u64); 4] = [
     ("hash_blocks", 40),
     ("sort_numbers", 30),
@@ -20,7 +18,7 @@ pub(crate) const SHARES: [(&str, u64); 4] = [
 /// CPU time of one round.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// Runs two threads for so many CPU seconds each.
+/// Runs two threads for `seconds` of CPU time each.
 pub(crate) fn run(seconds: f64) {
     let threads = ["demo-left", "demo-right"].map(|name| {
         std::thread::Builder::new()
@@ -28,12 +26,11 @@ pub(crate) fn run(seconds: f64) {
             .spawn(move || serve(Duration::from_secs_f64(seconds)))
     });
     for thread in threads.into_iter().flatten() {
-        // A thread that panicked has said so.
+        // The panic was reported already.
         thread.join().ok();
     }
 }
 
-/// CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -44,8 +41,7 @@ fn serve(budget: Duration) {
     let mut now = cpu_time();
     let end = now + budget;
     while now < end {
-        // Each deadline is counted from the one before, not from when it was
-        // noticed, so that being late does not add up.
+        // Each deadline counts from the previous one, so delays do not add up.
         now = read_request(now);
         now = render_reply(now);
     }
@@ -69,7 +65,6 @@ fn render_reply(from: Duration) -> Duration {
     black_box(last)
 }
 
-/// CPU time of one function in a round.
 fn share(function: usize) -> Duration {
     ROUND * SHARES[function].1 as u32 / 100
 }
@@ -128,7 +123,7 @@ fn parse_text(until: Duration) {
 
 #[inline(never)]
 fn walk_list(until: Duration) {
-    // Each place names the next; 7 is prime to 4096, so all are visited.
+    // Each element holds the next index; 7 is coprime to 4096, so the walk visits all.
     let next: Vec<u16> = (0..4096u16).map(|i| (i + 7) % 4096).collect();
     let mut at = 0u16;
     while cpu_time() < until {

@@ -1,4 +1,4 @@
-//! Samples a command and prints how many samples each CPU gave.
+//! Samples a command and prints the number of samples of each CPU.
 //!
 //! `cargo run -p rprof-sampler --example watch -- sh -c 'seq 1000000 | sort -R | tail -1'`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -24,7 +24,7 @@ fn main() -> Result<(), SessionError> {
     }
     session.start()?;
 
-    // The program runs while its records are counted on a thread of their own.
+    // A separate thread counts records while the program runs.
     let (batches, recycler) = (session.batches().clone(), session.recycler());
     let counting = std::thread::spawn(move || {
         let mut counts = BTreeMap::new();
@@ -51,7 +51,6 @@ fn main() -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Counts the samples of a batch.
 fn samples_in(batch: &Batch) -> usize {
     let mut rest = RawBytes::from(batch.bytes.as_slice());
     let mut samples = 0;

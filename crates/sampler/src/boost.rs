@@ -1,4 +1,4 @@
-//! [`LateBoost`]: real-time scheduling of a receiver while it is late.
+//! [`LateBoost`]: real-time scheduling of a late receiver.
 
 use crate::clock::monotonic_ns;
 use crate::scheduling;
@@ -6,53 +6,52 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Nanoseconds for which a boost may last.
+/// Maximum duration of a boost in ns.
 const MOST: u64 = 300_000_000;
 
-/// Nanoseconds that must be left for a boost to begin.
+/// Minimum credit in ns to begin a boost.
 const LEAST: u64 = 30_000_000;
 
-/// A nanosecond of boost is earned in so many nanoseconds.
+/// Time in ns that earns one ns of boost.
 const EARNED_IN: u64 = 4;
 
-/// Real-time scheduling of the calling thread while it is late, for a quarter of the time at most.
+/// Real-time scheduling of the calling thread while it is late, at most a quarter of the time.
 ///
-/// A nice value counts only among the threads of one scheduling group. Where each session has a group of its own
-/// (`sched_autogroup`), or each container, a profiler has the share of one group among all, however low its nice
-/// value is; and a receiver that does not get the CPU loses samples. SCHED_FIFO does not know groups. Since it takes
-/// the CPU from everything else, it is bounded, and used only while it is needed.
+/// A nice value works only within one scheduling group, such as a session (`sched_autogroup`) or a
+/// container. A receiver without CPU time loses samples. SCHED_FIFO ignores groups. Since it takes
+/// the CPU from everything else, its use is limited.
 ///
-/// Does nothing where SCHED_FIFO is not allowed (CAP_SYS_NICE, `ulimit -r`).
+/// Does nothing if SCHED_FIFO is not permitted (CAP_SYS_NICE, `ulimit -r`).
 #[derive(Debug, Default)]
 pub struct LateBoost {
     account: Account,
-    /// True if the scheduling stays as it is.
     is_settled: bool,
     boosted: Boosted,
 }
 
 impl LateBoost {
-    /// Prepares the boost of a receiver, which is an ordinary thread until it is late. With `realtime`, the priority of
-    /// its drain threads, it is a real-time thread from the first [`update`](Self::update) on.
+    /// Creates the boost of an ordinary receiver. With `realtime`, its drain threads' priority, it
+    /// is a real-time thread from the first [`update`](Self::update) on.
     pub fn new(realtime: Option<u8>) -> LateBoost {
         let boost = LateBoost::default();
-        // Drain threads go first.
+        // Drain threads have a higher priority.
         let priority = realtime.map_or(0, |drains| drains.saturating_sub(1).max(1));
         boost.boosted.set(priority);
         boost
     }
 
-    /// Returns whether the receiver is boosted since it was late.
+    /// Returns true if the receiver is boosted.
     pub fn is_on(&self) -> bool {
         self.account.is_on
     }
 
-    /// Returns the switch for threads that the receiver waits for.
+    /// Returns the handle for threads that the receiver waits for.
     pub fn boosted(&self) -> Boosted {
         self.boosted.clone()
     }
 
-    /// Begins or ends the boost of the calling thread. Costs next to nothing while it is neither late nor boosted.
+    /// Begins or ends the boost of the calling thread. Nearly free while it is neither late nor
+    /// boosted.
     pub fn update(&mut self, is_late: bool) {
         if self.is_settled {
             return;
@@ -83,7 +82,7 @@ impl LateBoost {
         }
     }
 
-    /// Ends the boost of the calling thread, if there is one, for good: what is left to do has time.
+    /// Ends the boost of the calling thread for good.
     pub fn end(&mut self) {
         self.update(false);
         self.is_settled = true;
@@ -91,11 +90,9 @@ impl LateBoost {
 }
 
 thread_local! {
-    /// What the thread has by [`Boosted::follow`]; `None` before the first time.
     static FOLLOWED: RefCell<Option<Followed>> = const { RefCell::new(None) };
 }
 
-/// A thread that follows a receiver, until the thread ends.
 #[derive(Debug)]
 struct Followed {
     boosted: Boosted,
@@ -104,13 +101,13 @@ struct Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        // While the lock is held by another thread, this one lives, and nobody else has its number.
+        // No other thread can have this id yet, since this thread still exists.
         let mut helpers = self.boosted.helpers();
         helpers.retain(|(tid, _)| *tid != self.tid);
     }
 }
 
-/// Tells whether a receiver is boosted, to threads that work while it waits for them. Cheap to clone.
+/// Passes a receiver's boost on to threads that it waits for. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Boosted(Arc<Shared>);
 
@@ -118,7 +115,7 @@ pub struct Boosted(Arc<Shared>);
 struct Shared {
     /// Real-time priority of the receiver; 0 for none.
     priority: AtomicU8,
-    /// Threads that follow it, each with the priority that it has.
+    /// Followers, each with its current priority.
     helpers: Mutex<Vec<(libc::pid_t, u8)>>,
 }
 
@@ -135,19 +132,19 @@ impl Boosted {
         (self.0.helpers.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the boost of all threads that follow, in the middle of their work, which may take long.
+    /// Ends the boost of all followers at once, since their work may take long.
     fn end(&self) {
         let mut helpers = self.helpers();
         self.set(0);
         for (tid, priority) in helpers.iter_mut().filter(|(_, priority)| *priority != 0) {
-            // A thread may lower what it was allowed to raise.
+            // Lowering a priority is always permitted.
             let _ = scheduling::make_thread_ordinary(*tid);
             *priority = 0;
         }
     }
 
-    /// Gives the calling thread the scheduling that the receiver has now. Call it before each piece of work: a boosted
-    /// receiver waits in vain for a thread that does not get a CPU.
+    /// Gives the calling thread the receiver's current scheduling. Call it before each piece of
+    /// work, since a boosted receiver may wait for this thread.
     pub fn follow(&self) {
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
         let is_first = FOLLOWED.with_borrow_mut(|followed| {
@@ -168,7 +165,7 @@ impl Boosted {
             helpers.len() - 1
         });
         let priority = self.priority();
-        // Neither is to be had without rights, and then the receiver is not boosted either.
+        // Without permission for either, the receiver is not boosted either.
         let _ = match (helpers[at].1, priority) {
             (old, new) if old == new => Ok(()),
             (_, 0) => scheduling::make_ordinary(),
@@ -178,13 +175,11 @@ impl Boosted {
     }
 }
 
-/// Time for which a thread may be boosted, and whether it is.
 #[derive(Debug)]
 struct Account {
     is_on: bool,
-    /// Nanoseconds of boost that are left.
+    /// Remaining credit in ns.
     left: u64,
-    /// Time of the last look.
     seen_at: u64,
 }
 
@@ -199,7 +194,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Returns whether the thread is to be boosted from `now` on, in nanoseconds.
+    /// Returns true if the thread is to be boosted from `now` (ns) on.
     fn update(&mut self, is_late: bool, now: u64) -> bool {
         let passed = now.saturating_sub(self.seen_at);
         let spent = if self.is_on { passed } else { 0 };
@@ -235,14 +230,12 @@ mod tests {
         let on = (0..100_000).filter(|ms| account.update(true, ms * MS));
         let boosted = on.count();
         assert!((24_900..=25_400).contains(&boosted), "{boosted}");
-        // However long it waits, it earns no more than one stretch.
         let begin = 10_000_000;
         let on = (begin..begin + 1000).filter(|ms| account.update(true, ms * MS));
         let boosted = on.count();
         assert!((300..=600).contains(&boosted), "{boosted}");
     }
 
-    /// Runs on a thread of its own, whose scheduling changes.
     fn on_a_thread(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }
@@ -255,7 +248,6 @@ mod tests {
             boost.update(false);
             assert_eq!(scheduling::policy(), libc::SCHED_OTHER);
             boost.update(true);
-            // Without the right to it nothing happens.
             let policy = scheduling::policy();
             let is_boosted = policy == (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
             assert_eq!(is_boosted, !boost.is_settled);
@@ -267,7 +259,6 @@ mod tests {
                 assert_eq!(scheduling::policy(), policy);
                 its_steps.wait();
                 its_steps.wait();
-                // In the middle of its work.
                 assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);
                 helper.follow();
                 assert_eq!(scheduling::policy() & libc::SCHED_FIFO, 0);

@@ -3,13 +3,12 @@
 use rprof_perf_event::Clock;
 use std::time::Duration;
 
-/// Returns `CLOCK_MONOTONIC` in nanoseconds: the clock that stamps every record of a
-/// [`Session`](crate::Session), unless another was asked for.
+/// Returns `CLOCK_MONOTONIC` in ns, the default clock of a [`Session`](crate::Session)'s records.
 pub fn monotonic_ns() -> u64 {
     Clock::MONOTONIC.now_ns()
 }
 
-/// Returns the time since the machine was started, sleep included (`CLOCK_BOOTTIME`).
+/// Returns the time since boot, sleep included (`CLOCK_BOOTTIME`).
 pub(crate) fn since_boot() -> Duration {
     Duration::from_nanos(Clock::BOOTTIME.now_ns())
 }

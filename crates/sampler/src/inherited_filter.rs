@@ -1,13 +1,11 @@
-//! [`InheritedEventFilter`]: drops duplicate samples of threads that have both an inherited and
-//! their own event, and the recorder's own samples.
+//! [`InheritedEventFilter`]: drops duplicate samples, and the recorder's own samples.
 //!
-//! A thread that was attached to while its creator was may have two events for one
-//! (`open/attach.rs` says how): what it inherited, and its own. Both write their ids into
-//! every record, so:
+//! A thread attached after its creator may have inherited events and its own (see
+//! `open/attach.rs`). Every record contains the id of its event, so:
 //!
-//! - a thread that was attached to late counts under the ids of its own events only;
-//! - what such a thread starts inherits both, and counts under the ids of its creator;
-//! - every other thread has but one event, and all of its samples count.
+//! - a thread that was attached late counts only under the ids of its own events;
+//! - its children inherit both, and count under their creator's ids;
+//! - every other thread has one event, and all its samples count.
 
 use crate::drain::Stream;
 use rprof_records::{
@@ -15,27 +13,26 @@ use rprof_records::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Filter for samples that do not count. It follows FORK, EXIT and COMM records, so every record of
-/// a recording must pass through one filter, in the order of time.
+/// Drops duplicate samples. It follows FORK, EXIT and COMM records, so every record must pass
+/// through one filter in time order.
 #[derive(Clone, Debug)]
 pub struct InheritedEventFilter {
     samples: SampleLayout,
     sideband: SampleLayout,
-    /// Thread whose event has this id, of threads that were attached to late.
+    /// Thread by event id, for threads that were attached late.
     owner_of_id: HashMap<u64, u32>,
-    /// Thread under whose ids a thread counts. Threads that are missing here count under any id.
+    /// Owner of the ids under which a thread counts. Other threads count under any id.
     owner_of_thread: HashMap<u32, u32>,
-    /// Ids of events that were closed again while they were opened: no attr has them.
+    /// Ids of events that were closed again; no attr has them.
     abandoned: HashSet<u64>,
-    /// Process whose samples are dropped.
     excluded: Option<u32>,
-    /// Thread and time of the last exec that an owner was taken from.
+    /// Thread and time of the last exec that set an owner.
     last_exec: (u32, u64),
     rejected: u64,
 }
 
 impl InheritedEventFilter {
-    /// Makes a filter that accepts every record, for those of no session.
+    /// Creates a filter that accepts every record.
     pub fn of_everything(samples: SampleLayout, sideband: SampleLayout) -> InheritedEventFilter {
         InheritedEventFilter::new(samples, sideband, &BTreeMap::new(), None)
     }
@@ -61,23 +58,23 @@ impl InheritedEventFilter {
         }
     }
 
-    /// Drops the records of events that were closed again, by their ids. perf 6.1 reads no file that has any.
+    /// Drops records with these ids of closed events. perf 6.1 rejects files with such records.
     pub(crate) fn abandoned(mut self, ids: impl IntoIterator<Item = u64>) -> InheritedEventFilter {
         self.abandoned.extend(ids);
         self
     }
 
-    /// Returns whether the filter accepts every record.
+    /// Returns true if the filter accepts every record.
     pub fn accepts_all(&self) -> bool {
         self.owner_of_thread.is_empty() && self.excluded.is_none() && self.abandoned.is_empty()
     }
 
-    /// Number of samples rejected so far.
+    /// Returns the number of rejected samples.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// Returns whether a record counts, as all records but some samples do, and those of events that were closed again.
+    /// Returns false for duplicate samples and for records of closed events.
     pub fn accepts(&mut self, stream: Stream, record: &[u8]) -> bool {
         if self.accepts_all() {
             return true;
@@ -85,7 +82,7 @@ impl InheritedEventFilter {
         let Some(raw) = RawRecord::parse(RawBytes::from(record), Endian::NATIVE) else {
             return true;
         };
-        // Samples are of events that were enabled in the end.
+        // All events with samples stayed open.
         if stream == Stream::Sideband
             && !self.abandoned.is_empty()
             && (self.sideband.sample_id(&raw).id).is_some_and(|id| self.abandoned.contains(&id))
@@ -115,7 +112,6 @@ impl InheritedEventFilter {
         }
     }
 
-    /// Judges a sample by the fields that stand in the same place whichever event it is of.
     fn accepts_sample(&self, body: &RawBytes<'_>) -> bool {
         let ids = self.samples.fixed_offset(SampleType::TID);
         let number = |at: usize| body.u32(at, Endian::NATIVE);
@@ -125,7 +121,6 @@ impl InheritedEventFilter {
         self.accepts_ids(pid, tid, id)
     }
 
-    /// Judges the switch of a thread by its trailer.
     fn accepts_switch(&self, raw: &RawRecord<'_>) -> bool {
         let SampleId { pid, tid, id, .. } = self.samples.sample_id(raw);
         self.accepts_ids(pid.map(i32::cast_unsigned), tid.map(i32::cast_unsigned), id)
@@ -142,17 +137,16 @@ impl InheritedEventFilter {
         }
     }
 
-    /// Follows a record that changes under whose ids a thread counts.
     fn follow(&mut self, event: &ProcessEvent<'_>, id: &SampleId) {
         match event {
-            // Of a thread that was found, it is not known who created it.
+            // The creator of an attached thread is unknown.
             ProcessEvent::Forked {
                 tid, parent_tid, ..
             } => {
                 let (tid, creator) = (tid.cast_unsigned(), parent_tid.cast_unsigned());
                 let attached = self.owner_of_thread.get(&tid) == Some(&tid);
                 match self.owner_of_thread.get(&creator) {
-                    // Attached to by itself, and told of by its creator only now.
+                    // Attached directly. Its creator's FORK record comes late.
                     _ if attached => {}
                     Some(owner) => {
                         self.owner_of_thread.insert(tid, *owner);
@@ -165,7 +159,7 @@ impl InheritedEventFilter {
             ProcessEvent::Ended { tid, .. } => {
                 self.owner_of_thread.remove(&tid.cast_unsigned());
             }
-            // The thread that execs goes on under the number of the first one (execve(2)).
+            // The thread that calls exec gets the first thread's id (execve(2)).
             ProcessEvent::Executed { tid, .. } => {
                 let (tid, time) = (tid.cast_unsigned(), id.time.unwrap_or(0));
                 match id.id.and_then(|id| self.owner_of_id.get(&id)) {
@@ -173,7 +167,7 @@ impl InheritedEventFilter {
                         self.owner_of_thread.insert(tid, *owner);
                         self.last_exec = (tid, time);
                     }
-                    // Both events of a thread tell of the exec; that of another comes later.
+                    // Both events of a thread report the exec; the duplicate comes later.
                     None if self.last_exec.0 == tid
                         && time.abs_diff(self.last_exec.1) < SAME_EXEC => {}
                     None => {
@@ -186,7 +180,7 @@ impl InheritedEventFilter {
     }
 }
 
-/// Nanoseconds within which two COMM records are of the same exec.
+/// Maximum time in ns between two COMM records of one exec.
 const SAME_EXEC: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -202,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Makes a filter for threads that were attached to late, each with the id 100 above its number.
+    /// Creates a filter for threads attached late. Event ids are 100 above the thread ids.
     fn filter(late: &[u32], excluded: Option<u32>) -> InheritedEventFilter {
         let layout = SampleLayout::new(&attr(), Endian::NATIVE);
         let suspects = late
@@ -295,7 +289,6 @@ mod tests {
             assert_eq!(accepts(&mut filter, 1, tid, id), counts, "{tid} {id}");
         }
         assert!(accepts(&mut filter, 1, 9, 109) && !accepts(&mut filter, 1, 9, 107));
-        // Its number is somebody else's later.
         let Record::Fork(task) = fork(8, 7) else {
             return;
         };
@@ -314,7 +307,7 @@ mod tests {
                 name: b"x".into(),
             })
         };
-        // The late thread 8 execs, and becomes 7; its two events tell of it in either order.
+        // The late thread 8 calls exec and becomes 7. Its two events report it in either order.
         for order in [[108, 50], [50, 108]] {
             let mut filter = filter(&[7, 8], None);
             for (place, id) in order.into_iter().enumerate() {
@@ -328,7 +321,7 @@ mod tests {
             }
             assert!(accepts(&mut filter, 7, 7, 108) && !accepts(&mut filter, 7, 7, 50));
         }
-        // One that was there from the start does.
+        // An exec of a thread that was attached early clears its owner.
         let mut filter = filter(&[7, 8], None);
         tell(&mut filter, &exec(7), Misc::COMM_EXEC, 50, 10);
         assert!(accepts(&mut filter, 7, 7, 50));

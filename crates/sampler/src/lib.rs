@@ -1,4 +1,4 @@
-//! Sampling sessions: many CPUs, steps down, drain threads.
+//! Sampling sessions: opens perf events on many CPUs and drains their rings into batches.
 //!
 //! ```text
 //!   Event, SamplingOptions --> Plan --> open on every CPU, stepping down --> rings
@@ -6,11 +6,10 @@
 //!   rings --> a drain thread for each CPU --> Receiver<Batch> --> the caller
 //! ```
 //!
-//! Events come from `rprof-events`, the command and the targets from `rprof-launch`, single events
-//! and rings from `rprof-perf-event`. [`Session`] is the way in: it plans, opens, steps down and
-//! starts the threads, and hands out [`FastDrain`], [`StackBases`] and [`InheritedEventFilter`] for
-//! its receiver. Records come out as bytes, which `rprof-records` decodes; the crate has no files
-//! and no symbols.
+//! [`Session`] is the entry point. It plans, opens the events, steps down where the kernel refuses,
+//! and starts the threads. Records come out as bytes, which `rprof-records` decodes. Events come
+//! from `rprof-events`, the command and the targets from `rprof-launch`, single events and rings
+//! from `rprof-perf-event`. The crate writes no files and knows no symbols.
 //!
 //! | module | holds |
 //! |---|---|
@@ -18,7 +17,7 @@
 //! | [`options`] | [`SamplingOptions`]: what to sample and how |
 //! | [`open`] | [`Degradation`], [`OpenError`]: opening on many CPUs, and steps down |
 //! | [`drain`] | [`Batch`], [`Recycler`]: from rings to batches |
-//! | [`inherited_filter`] | [`InheritedEventFilter`]: samples that were taken twice |
+//! | [`inherited_filter`] | [`InheritedEventFilter`]: drops duplicate samples |
 //!
 //! # Example
 //!
@@ -46,7 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
+//! Source: perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
 mod boost;
 mod clock;

@@ -1,16 +1,15 @@
-//! Memory that this process may use.
+//! Memory limit of this process.
 
 use std::fs;
 use std::path::Path;
 
-/// Returns the bytes of memory that this process may use: the machine's, or less where its control group has a limit.
-/// `None` if neither can be read.
+/// Returns the machine's memory in bytes, or a lower limit of the control group. `None` if both are
+/// unknown.
 pub(crate) fn memory_limit() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     limit_by(&read)
 }
 
-/// Returns the lowest limit, by a function that reads a file.
 fn limit_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| {
         let total = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
@@ -22,7 +21,8 @@ fn limit_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     limits.chain(machine).min()
 }
 
-/// Returns the limits of a control group and of those around it, by a line of `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`.
+/// Returns the limits of a control group and its ancestors, from a line of `/proc/self/cgroup`:
+/// `ID:CONTROLLERS:PATH`.
 fn group_limits(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
@@ -33,7 +33,7 @@ fn group_limits(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<u64> 
         }
         _ => return Vec::new(),
     };
-    // A container may see its own group as the root, whatever its path.
+    // A container may see its own group as the root, with any path.
     let path = Path::new(path.trim_start_matches('/'));
     let groups = path.ancestors().map(|group| Path::new(root).join(group));
     let number = |group: std::path::PathBuf| read(&group.join(file))?.trim().parse().ok();

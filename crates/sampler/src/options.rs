@@ -1,4 +1,4 @@
-//! Options of a recording, as the caller sets them.
+//! Options of a recording.
 
 use crate::memory::memory_limit;
 use rprof_events::Rate;
@@ -8,101 +8,96 @@ use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::{AttrFlags, BranchSampleType, SampleType};
 use std::time::Duration;
 
-/// Settings of a recording. Made by [`Session::builder`](crate::Session::builder), or by hand from
-/// [`SamplingOptions::default`].
+/// Settings of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SamplingOptions {
-    /// Sampling rate. Default: 999 a second, not 1000, so as not to beat with the kernel's timer tick.
+    /// Sampling rate. Default: 999 Hz, not 1000, to avoid beating with the kernel's timer tick.
     pub rate: Rate,
-    /// True if `rate` is the default, which nobody asked for: tracepoints, probes and breakpoints
-    /// then use period 1, as in perf. Default: yes.
+    /// True if the user did not choose `rate`: tracepoints, probes and breakpoints then use period
+    /// 1, as in perf. Default: yes.
     pub rate_is_default: bool,
-    /// True to fail when the kernel does not allow the frequency, in place of lowering it. Default: no.
+    /// Fail instead of lowering a frequency above the kernel's limit. Default: no.
     pub strict_frequency: bool,
     /// Record callchains. Default: yes.
     pub callchains: bool,
-    /// Largest number of addresses in a callchain. Default: the system's limit (`perf_event_max_stack`).
+    /// Maximum number of addresses in a callchain. Default: the system's limit
+    /// (`perf_event_max_stack`).
     pub max_stack: Option<u16>,
-    /// Leave out samples in the kernel. Default: no.
+    /// Exclude samples in the kernel. Default: no.
     pub exclude_kernel: bool,
-    /// Leave out samples in user mode. Default: no.
+    /// Exclude samples in user mode. Default: no.
     pub exclude_user: bool,
-    /// Watch the threads and processes that the target starts as well. Default: yes.
+    /// Also sample threads and processes that the target starts. Default: yes.
     pub inherit: bool,
-    /// Bytes of sample ring for each CPU, rounded up to a power of two of pages.
-    /// Default: see [`ring_sizes`](crate::open::ring_sizes).
+    /// Size of each CPU's sample ring in bytes, rounded up to a power of two of pages. Default: see
+    /// [`ring_sizes`](crate::open::ring_sizes).
     pub ring_bytes: Option<usize>,
-    /// Bytes of sideband ring for each CPU, rounded as the other.
+    /// Size of each CPU's sideband ring in bytes, rounded likewise.
     pub sideband_ring_bytes: Option<usize>,
     /// Target of the recording. Default: the command.
     pub target: Target,
-    /// CPUs to watch; none means all that are online. With `off_cpu`, switches are told of on the others as well. Default: none.
+    /// CPUs to sample; empty for all online ones. `off_cpu` records switches on the others too.
+    /// Default: empty.
     pub cpus: Vec<u32>,
-    /// True if sampling begins with the command (or at [`Session::start`](crate::Session::start)
-    /// where there is none), or only at [`Session::enable`](crate::Session::enable). Default: yes.
+    /// Start sampling with the command or [`Session::start`](crate::Session::start), not with
+    /// [`Session::enable`](crate::Session::enable). Default: yes.
     pub enabled_from_start: bool,
-    /// Leave this process itself out. Default: no.
+    /// Exclude this process. Default: no.
     pub exclude_self: bool,
-    /// Leave out samples of clocks on CPUs that have nothing to do (`exclude_idle`). Events of other kinds, which an idle CPU
-    /// hardly counts, are taken as they come: many units refuse to leave it out. Default: no.
+    /// Exclude clock samples on idle CPUs (`exclude_idle`). Many PMUs refuse this flag, so other
+    /// events ignore it. Default: no.
     pub exclude_idle: bool,
-    /// Bytes of the user's stack to copy into each sample, with the user's registers, in
-    /// place of the user part of the callchain. Default: none.
+    /// Stack bytes to copy into each sample, with the user registers, instead of the user
+    /// callchain. Default: none.
     pub user_stack: Option<u32>,
-    /// Take the user's side of callchains from the processor's record of branches, where it keeps
-    /// one of calls (Intel's LBR, since Haswell). Default: no.
+    /// Take the user callchain from the processor (Intel's LBR, since Haswell). Default: no.
     pub branch_call_stacks: bool,
-    /// Take `user_stack` for an upper bound, and copy fewer bytes where the ring would not hold the
-    /// samples of 25 ms. For those who unwind at once: callchains keep the user's side, which leads on where
-    /// a stack that was not copied begins. Default: no.
+    /// Copy less than `user_stack` if the ring could not hold the samples of 25 ms. Keeps the user
+    /// callchain, for callers who unwind at once. Default: no.
     pub fit_user_stack: bool,
-    /// What samples hold beyond address, thread, time, CPU, period and callchain, and which records
-    /// come beyond those of processes.
+    /// Additional sample fields and records.
     pub extras: Extras,
-    /// Keep the last samples of each CPU in its ring, where later ones overwrite them, until
-    /// [`Session::snapshot`](crate::Session::snapshot) or the end: a flight recorder. Default: no.
+    /// Keep the last samples of each CPU in an overwritten ring until
+    /// [`Session::snapshot`](crate::Session::snapshot) or the end (flight recorder). Default: no.
     pub overwrite: bool,
-    /// Bytes of the AUX area of each CPU for the trace of an event that writes one (Intel PT), rounded up to a power of
-    /// two of pages. Default: 4 MiB with the right to lock as much, less without.
+    /// Size of each CPU's AUX area (Intel PT) in bytes, rounded likewise. Default: 4 MiB, or less
+    /// without the right to lock as much.
     pub trace_bytes: Option<usize>,
-    /// Clock of the times of records, in place of CLOCK_MONOTONIC, which kernels before 4.1 may go without.
-    /// Default: none.
+    /// Clock of the records. Default: CLOCK_MONOTONIC, or the kernel's own clock before Linux 4.1.
     pub clock: Option<Clock>,
-    /// Tell when threads leave their CPU and come back, and take the stack with which each leaves: one more event, of
-    /// [`Role::OffCpu`](crate::Role::OffCpu). Without named events, `cpu-clock` is sampled beside it, whose samples and
-    /// the times between switches have one unit. Default: no.
+    /// Record when threads leave their CPU, with their stacks, and come back, by an event of
+    /// [`Role::OffCpu`](crate::Role::OffCpu). The default event is then `cpu-clock`, which has the
+    /// unit of the times between switches. Default: no.
     pub off_cpu: bool,
-    /// With `off_cpu`, record who wakes threads as well: one more event of each CPU, of [`Role::Wakeups`](crate::Role::Wakeups), the tracepoint
-    /// `sched:sched_waking`. Where it may not be had, that is a step down. Default: no.
+    /// With `off_cpu`, also record who wakes threads, by the tracepoint `sched:sched_waking`
+    /// ([`Role::Wakeups`](crate::Role::Wakeups)). If refused, this is a step down. Default: no.
     pub wakers: bool,
     /// Options of the drain threads.
     pub drain: DrainOptions,
 }
 
-/// Parts of samples and kinds of records that are not recorded unless asked for.
+/// Additional sample fields and records of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extras {
-    /// Fields of samples that hold one word: address, data source, weight, transaction, physical address,
-    /// page sizes, control group. Others have no effect. [`SampleType::WEIGHT_STRUCT`] becomes
-    /// [`SampleType::WEIGHT`] where the kernel does not know it.
+    /// One-word sample fields, see [`FIELDS`](Self::FIELDS). Others are ignored. Kernels without
+    /// [`SampleType::WEIGHT_STRUCT`] use [`SampleType::WEIGHT`].
     pub fields: SampleType,
-    /// Records: [`AttrFlags::MMAP_DATA`], [`AttrFlags::CONTEXT_SWITCH`], [`AttrFlags::NAMESPACES`],
-    /// [`AttrFlags::CGROUP`], [`AttrFlags::TEXT_POKE`]. Others have no effect.
+    /// Additional records, see [`RECORDS`](Self::RECORDS). Others are ignored.
     pub records: AttrFlags,
-    /// Count each thread for itself: a READ record with its counts when it ends (`inherit_stat`).
+    /// Write a READ record with a thread's counts when it ends (`inherit_stat`).
     pub thread_counts: bool,
-    /// Branches before each sample, from the processor's record of them; empty for none.
+    /// Branches before each sample, from the processor's branch record; empty for none.
     pub branches: BranchSampleType,
-    /// Mask of user registers; numbers are the architecture's (`asm/perf_regs.h`).
+    /// Mask of user registers, numbered as in the architecture's `asm/perf_regs.h`.
     pub user_registers: u64,
-    /// Mask of registers at the moment of the sample, in the kernel as well.
+    /// Mask of registers at the sample, also in the kernel.
     pub interrupt_registers: u64,
 }
 
 impl Extras {
-    /// Fields that samples may have by [`fields`](Self::fields).
+    /// Supported [`fields`](Self::fields).
     pub const FIELDS: SampleType = SampleType::ADDR
         .union(SampleType::WEIGHT)
         .union(SampleType::WEIGHT_STRUCT)
@@ -113,7 +108,7 @@ impl Extras {
         .union(SampleType::DATA_PAGE_SIZE)
         .union(SampleType::CODE_PAGE_SIZE);
 
-    /// Records that may be asked for by [`records`](Self::records).
+    /// Supported [`records`](Self::records).
     pub const RECORDS: AttrFlags = AttrFlags::MMAP_DATA
         .union(AttrFlags::CONTEXT_SWITCH)
         .union(AttrFlags::NAMESPACES)
@@ -153,66 +148,56 @@ impl Default for SamplingOptions {
     }
 }
 
-/// Options of the drain threads, and how much memory they may take.
+/// Options of the drain threads and their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainOptions {
-    /// Longest time between two watermarks of an idle CPU. Default: 100 ms.
+    /// Maximum time between two watermarks of an idle CPU. Default: 100 ms.
     pub idle: Duration,
-    /// Longest time between two looks at a ring during [fast draining](crate::FastDrain), on up to 64 CPUs; beyond, it grows
-    /// with them up to 5 ms. Default: 2 ms.
+    /// Interval of [fast draining](crate::FastDrain). On more than 64 CPUs it grows up to 5 ms.
+    /// Default: 2 ms.
     pub fast: Duration,
-    /// Bytes in a batch of samples, at least one record's 64 KiB. Default: 128 KiB.
+    /// Size of a batch of samples in bytes, at least a record's 64 KiB. Default: 128 KiB.
     pub batch_bytes: usize,
-    /// Sample buffers for each CPU. With all of them in the receiver's hands, samples stay in
-    /// the ring until it is full. Default: 16. Many CPUs have [fewer](Self::buffers).
+    /// Sample buffers of each CPU. If the receiver holds all of them, samples stay in the ring.
+    /// Default: 16. Many CPUs have [fewer](Self::buffers).
     pub sample_buffers: usize,
-    /// Bytes of further sample buffers, which all CPUs share, for a receiver that is late. They take memory only while batches
-    /// wait in them. Default: a sixteenth of the memory that this process may have, at most 256 MiB.
+    /// Bytes of sample buffers shared by all CPUs, for a late receiver. They use memory only while
+    /// batches wait. Default: 1/16 of the available memory, at most 256 MiB.
     pub reserve_bytes: Option<usize>,
-    /// Sideband buffers for each CPU, of up to 64 KiB. Default: 256, so that at least 4 MiB of
-    /// sideband (and up to 16 MiB), some 40,000 mappings, can wait for a receiver that stands still. Many CPUs have
-    /// [fewer](Self::buffers).
+    /// Sideband buffers of each CPU, up to 64 KiB each. Default: 256, enough for 40,000 mappings if
+    /// the receiver stalls. Many CPUs have [fewer](Self::buffers).
     pub sideband_buffers: usize,
-    /// Bind each drain thread to the CPU it drains, where this process may run there. Default: yes.
+    /// Pin each drain thread to its CPU, if this process may run there. Default: yes.
     ///
-    /// Bound, the thread can never look at a ring while the kernel is in the middle of
-    /// writing a record there, since the kernel does that with preemption off. A watermark is then
-    /// exact, and it is memory of its own node that the thread copies.
+    /// The kernel writes a record with preemption disabled, so a pinned thread never sees a partial
+    /// one. Watermarks are then exact, and the thread copies memory of its own node.
     pub pin: bool,
-    /// Nice value for the drain threads. Default: a low one where that is allowed.
+    /// Nice value of the drain threads. Default: a low one if permitted.
     pub nice: Option<i32>,
-    /// Run the drain threads under SCHED_FIFO (sched(7)) with this priority, 1 to 99, so that
-    /// nothing but a higher one keeps them waiting. Default: where that is allowed, each runs with a low one from when it finds
-    /// its ring half full until two seconds after; all the while where events with a fixed period have copies of stacks, which
-    /// come in bursts.
+    /// Run the drain threads under SCHED_FIFO (sched(7)) with this priority, 1 to 99. Default, if
+    /// permitted: a low priority for two seconds after a thread finds its ring half full; always if
+    /// events with a fixed period have stack copies.
     pub realtime: Option<u8>,
 }
 
-/// Sample buffers that each CPU may have, however many there are.
 const LEAST_SAMPLE_BUFFERS: usize = 4;
 
-/// Sideband buffers that each CPU may have, however many there are.
 const LEAST_SIDEBAND_BUFFERS: usize = 8;
 
-/// Most bytes in a sideband batch.
 pub(crate) const SIDEBAND_BATCH: usize = 64 << 10;
 
-/// Bytes in the sample buffers of all CPUs together, beyond which each has fewer: 256 CPUs have all of them.
 const MOST_SAMPLES: usize = 512 << 20;
 
-/// Bytes of the reserve, at most.
 const MOST_RESERVE: usize = 256 << 20;
 
-/// Part of the memory that the reserve may take: 1/16.
 const RESERVE_OF_MEMORY: u64 = 16;
 
-/// Bytes in the sideband buffers of all CPUs together, beyond which each has fewer: 16 CPUs have all of them.
 const MOST_SIDEBAND: usize = 256 << 20;
 
 impl DrainOptions {
-    /// Returns the number of sample buffers and of sideband buffers that each of so many CPUs has: those that are set,
-    /// but fewer where all together would take more than half a GiB and a quarter.
+    /// Returns the numbers of sample and sideband buffers of each CPU: as set, or within 512 MiB
+    /// and 256 MiB in total.
     pub fn buffers(&self, cpus: usize) -> (usize, usize) {
         let share =
             |most: usize, bytes: usize, least| (most / bytes.max(1) / cpus.max(1)).max(least);
@@ -224,8 +209,8 @@ impl DrainOptions {
         )
     }
 
-    /// Returns the number of sample buffers that all CPUs share beyond those that each [has](Self::buffers): together not
-    /// more than half a GiB, or as many as each has.
+    /// Returns the number of sample buffers shared by all CPUs. With the [own](Self::buffers) ones
+    /// they take at most 512 MiB.
     pub fn reserve(&self, cpus: usize) -> usize {
         let bytes = self.reserve_bytes.unwrap_or_else(|| {
             let share = memory_limit().map(|bytes| bytes / RESERVE_OF_MEMORY);

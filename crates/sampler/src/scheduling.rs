@@ -1,38 +1,36 @@
-//! CPUs and priorities of threads.
+//! CPU affinity and priorities of threads.
 
 use rprof_perf_event::errno::{self, Errno};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Nice value of threads that must not be kept waiting by what they watch, and need little time.
+/// Nice value of threads that need little time, but must not wait for the workload.
 const URGENT_NICE: i32 = -15;
 
-/// Real-time priority of a drain thread that was late: its work is short.
+/// Real-time priority of a late drain thread, which has short work.
 pub(crate) const LATE_DRAIN: u8 = 2;
 
-/// Real-time priority of a receiver that is late. Drain threads go before it.
+/// Real-time priority of a late receiver, below the drain threads.
 pub(crate) const LATE_RECEIVER: u8 = 1;
 
-/// Gives the calling thread precedence over others, where that is allowed.
+/// Gives the calling thread precedence, if permitted.
 pub fn prefer_this_thread() {
-    // A higher priority is optional.
+    // Optional.
     let _ = renice(URGENT_NICE);
 }
 
-/// Takes back what the calling thread has of [`prefer_this_thread`], from the one that started it: for work
-/// that can wait.
+/// Undoes an inherited [`prefer_this_thread`], for work that can wait.
 pub fn take_no_precedence() {
     let _ = renice(0);
 }
 
-/// Sets the nice value of the calling thread (on Linux a thread's own, sched(7)).
+/// Sets the nice value of the calling thread (per thread on Linux, sched(7)).
 pub(crate) fn renice(nice: i32) -> Result<(), Errno> {
     rustix::process::setpriority_process(None, nice)
 }
 
-/// Binds the calling thread to `cpu`, if the CPU is among those it may run on now.
+/// Pins the calling thread to `cpu`, if its current affinity allows it.
 ///
-/// Asking first matters: whoever ran the profiler under taskset(1), or set CPUs aside with
-/// isolcpus, does not want its threads there.
+/// The check respects taskset(1) and isolcpus.
 pub(crate) fn pin_to(cpu: u32) -> bool {
     let cpu = cpu as usize;
     if cpu >= CpuSet::MAX_CPU {
@@ -44,26 +42,25 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
     is_allowed && sched_setaffinity(None, &only).is_ok()
 }
 
-/// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)). Threads that it starts are ordinary ones.
+/// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)). Its
+/// children are ordinary threads.
 pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
     set_scheduler_of(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
 }
 
-/// Takes back [`make_realtime`], but for the scheduling of threads that are started later: to let go of that takes
-/// CAP_SYS_NICE.
+/// Undoes [`make_realtime`], except for the reset on fork, since its removal needs CAP_SYS_NICE.
 pub(crate) fn make_ordinary() -> Result<(), Errno> {
     make_thread_ordinary(0)
 }
 
-/// Takes back what another thread of this process has of [`make_realtime`].
+/// Undoes [`make_realtime`] for another thread of this process.
 pub(crate) fn make_thread_ordinary(tid: libc::pid_t) -> Result<(), Errno> {
     set_scheduler_of(tid, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)
 }
 
-/// Returns the scheduling policy of the calling thread.
 #[cfg(test)]
 pub(crate) fn policy() -> libc::c_int {
-    // SAFETY: takes and changes no memory; 0 names the calling thread.
+    // SAFETY: the call accesses no memory; 0 is the calling thread.
     unsafe { libc::sched_getscheduler(0) }
 }
 
@@ -71,7 +68,8 @@ fn set_scheduler_of(tid: libc::pid_t, policy: libc::c_int, priority: u8) -> Resu
     let parameter = libc::sched_param {
         sched_priority: priority.into(),
     };
-    // SAFETY: a valid parameter that the call only reads; 0 names the calling thread.
+    // SAFETY: `parameter` is valid, and the call only reads it. `tid` is a number; 0 is the calling
+    // thread.
     match unsafe { libc::sched_setscheduler(tid, policy, &parameter) } {
         0 => Ok(()),
         _ => Err(errno::last()),

@@ -1,19 +1,15 @@
-//! [`TraceArea`]: area that a tracing unit writes into.
+//! [`TraceArea`]: memory that a tracing unit writes into.
 
 use rprof_perf_event::AuxRing;
 
-/// Area that a tracing unit writes into. The kernel's is an [`AuxRing`].
 pub(crate) trait TraceArea: std::fmt::Debug + Send {
-    /// Returns the size of the area in bytes.
     fn size(&self) -> usize;
 
-    /// Returns the position of the first unread byte in the whole trace.
     fn position(&self) -> u64;
 
-    /// Returns the number of unread bytes.
     fn unread(&self) -> usize;
 
-    /// Appends up to `limit` unread bytes to `out`, and gives their room back. Returns how many there were.
+    /// Moves up to `limit` unread bytes to `out`. Returns their number.
     fn read_into(&mut self, out: &mut Vec<u8>, limit: usize) -> usize;
 }
 
@@ -39,7 +35,6 @@ impl TraceArea for AuxRing {
 pub(crate) mod made_up {
     use super::TraceArea;
 
-    /// Area with a trace made up of the numbers of its bytes, modulo 251.
     #[derive(Debug)]
     pub(crate) struct MadeUpArea {
         pub(crate) size: usize,

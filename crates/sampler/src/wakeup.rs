@@ -1,28 +1,28 @@
-//! Waking threads that wait in poll(2).
+//! Wakes threads that wait in poll(2).
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A flag that threads can poll (eventfd(2)). Once raised it stays up until it is lowered.
+/// A flag for poll(2), based on eventfd(2). It stays raised until it is lowered.
 #[derive(Debug)]
 pub(crate) struct WakeupFlag(OwnedFd);
 
 impl WakeupFlag {
     /// # Errors
-    /// The kernel's, when descriptors or memory are short.
+    /// If descriptors or memory are exhausted.
     pub(crate) fn new() -> Result<WakeupFlag, Errno> {
         eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(WakeupFlag)
     }
 
     pub(crate) fn raise(&self) {
-        // The one way to fail, an overflowing counter, leaves the flag up as well.
+        // It can only fail if the counter overflows, and the flag is then raised.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
     pub(crate) fn lower(&self) {
-        // EAGAIN: it is down already.
+        // EAGAIN: it is already lowered.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
@@ -33,18 +33,17 @@ impl AsFd for WakeupFlag {
     }
 }
 
-/// Entry for [`wait`]: until `fd` is readable.
 pub(crate) fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }
 
-/// Waits for any of `fds`, at most for `timeout` (`None`: forever). Returns how many are ready; an
-/// interruption by a signal counts as none.
+/// Waits for any of `fds` until `timeout` (`None`: forever). Returns the number of ready ones; 0
+/// after a signal.
 ///
 /// # Errors
-/// The kernel's, when memory is short.
+/// If memory is exhausted.
 pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize, Errno> {
-    // A time that does not fit is longer than anybody waits.
+    // A time that does not fit is practically infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(ready) => Ok(ready),

@@ -1,4 +1,4 @@
-//! Writes the samples of a perf.data file with the fields that are asked for:
+//! Writes the samples of a perf.data file with the requested fields:
 //! `cargo run -p rprof-script --example fields -- perf.data comm,tid,time,event`
 
 use std::error::Error;

@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-/// Bytes on a line.
 const ON_A_LINE: usize = 8;
 
-/// Writes the bytes as perf does: in hexadecimal, as characters, and, where they are printable
-/// up to a NUL and nothing but NULs follows, as a string.
+/// Writes the bytes as perf does: in hexadecimal, as characters, and as a string if they are
+/// printable up to a padding of NULs.
 pub(crate) fn write(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     for (number, line) in bytes.chunks(ON_A_LINE).enumerate() {
@@ -36,12 +35,11 @@ pub(crate) fn write(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// C's isprint(3).
 fn is_printable(byte: u8) -> bool {
     byte.is_ascii_graphic() || byte == b' '
 }
 
-/// Returns the text before a NUL, if all of it is printable and only NULs follow.
+/// Returns the text before the first NUL, if it is printable and only NULs follow.
 fn string(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let (text, rest) = bytes.split_at(end);

@@ -8,8 +8,8 @@ use rprof_records::{BranchEntry, Sample};
 use crate::fields::{Field, FieldSet};
 use crate::frames::{write_object, write_symbol};
 
-/// Writes the branch stack in the first form that is asked for, then its hardware index and
-/// the words of event counters, one for each branch.
+/// Writes the branch stack in the first requested form, its hardware index, and one counter word
+/// per branch.
 pub(crate) fn write(
     view: &SampleView<'_>,
     sample: &Sample<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn write(
     if fields.has(Field::HwIndex)
         && let Some(index) = branches.hw_index
     {
-        // All bits set: the hardware has none.
+        // All bits set means that the hardware has no index.
         write!(out, " hw_index={}", index.cast_signed())?;
     }
     if fields.has(Field::BrCounters) {
@@ -43,7 +43,6 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes both ends of a branch, and its flags.
 fn write_entry(
     form: Field,
     entry: &BranchEntry,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use rprof_records::DataSource;
 
-/// Writer of the column, as wide as the widest value so far, as in perf.
+/// Writes the column as wide as its widest value so far, like perf.
 #[derive(Debug, Default)]
 pub(crate) struct DataSourceColumn {
     width: usize,

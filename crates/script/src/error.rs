@@ -2,20 +2,20 @@
 
 use std::io;
 
-/// Error of showing samples.
+/// Error of writing samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// A field was asked for that no sample of a kind of event has.
+    /// A requested field is missing in all samples of a kind of event.
     #[error(
         "Samples for '{event}' event do not have {attribute} attribute set. Cannot print '{field}' field."
     )]
     FieldMissing {
-        /// The first event of that kind.
+        /// First event of that kind.
         event: String,
-        /// perf's name for what is missing.
+        /// perf's name of the missing attribute.
         attribute: &'static str,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
     },
     /// The writer failed.

@@ -2,7 +2,7 @@
 
 use rprof_records::{Attr, BranchSampleType, EventKind, SampleType};
 
-/// A field that can be shown.
+/// Field of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "named as in the list below")]
@@ -49,7 +49,7 @@ pub enum Field {
 
 use Field as F;
 
-/// Names, what a sample must have for the field, and perf's name for that.
+/// Names, required sample bits, and perf's name of the required attribute.
 const FIELDS: [(&str, Field, SampleType, &str); 38] = [
     ("comm", F::Comm, SampleType::empty(), ""),
     ("tid", F::Tid, SampleType::TID, "TID"),
@@ -155,7 +155,7 @@ const FIELDS: [(&str, Field, SampleType, &str); 38] = [
 const BPF_OUTPUT: u64 = 10;
 
 impl Field {
-    /// Returns all names, in the order in which help lists them.
+    /// Returns all names, in help order.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FIELDS.iter().map(|(name, ..)| *name)
     }
@@ -169,7 +169,6 @@ impl Field {
         FIELDS[self as usize].0
     }
 
-    /// Returns true if samples of an event with this attr have the field.
     pub(crate) fn is_recorded(self, attr: &Attr) -> bool {
         let (.., needed, _) = FIELDS[self as usize];
         let has = needed.is_empty() || attr.sample_type.intersects(needed);
@@ -180,8 +179,8 @@ impl Field {
         }
     }
 
-    /// Returns true if the field means anything for an event: `trace` is the text of
-    /// tracepoints, `bpf-output` what BPF programs write for the event of that name.
+    /// Returns true if the field applies to an event: `trace` to tracepoints, `bpf-output` to the
+    /// event of that name.
     pub(crate) fn applies_to(self, attr: &Attr) -> bool {
         match self {
             F::Trace => attr.kind == EventKind::TRACEPOINT,
@@ -190,23 +189,22 @@ impl Field {
         }
     }
 
-    /// Returns perf's name for what samples must have for the field.
     pub(crate) fn needed_attribute(self) -> &'static str {
         FIELDS[self as usize].3
     }
 }
 
-/// A set of fields.
+/// Set of fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet(u64);
 
 impl FieldSet {
-    /// Returns true if a field is in the set.
+    /// Returns true if the set contains a field.
     pub fn has(self, field: Field) -> bool {
         self.0 & 1 << field as u8 != 0
     }
 
-    /// Returns true if any of these fields is in the set.
+    /// Returns true if the set contains any of these fields.
     pub fn has_any(self, fields: &[Field]) -> bool {
         fields.iter().any(|f| self.has(*f))
     }
@@ -224,7 +222,7 @@ impl FieldSet {
         self.0 &= !(1 << field as u8);
     }
 
-    /// Returns the fields, in the order of their names' list.
+    /// Iterates over the fields, in the order of [`Field::names`].
     pub fn iter(self) -> impl Iterator<Item = Field> {
         (FIELDS.iter().map(|f| f.1)).filter(move |f| self.has(*f))
     }

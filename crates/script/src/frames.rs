@@ -9,8 +9,8 @@ use crate::options::Options;
 use crate::plan::EventPlan;
 use rprof_export::clean::clean;
 
-/// Writes the frames: with a callchain each on a line of its own, else the one on the
-/// sample's line, its address being that in memory.
+/// Writes the callchain, one frame per line, or the leaf with its memory address on the sample's
+/// line.
 pub(crate) fn write(
     view: &SampleView<'_>,
     plan: &EventPlan,
@@ -18,7 +18,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let fields = plan.fields;
-    // Without the address, names are those of ADDR or of branches where these are shown.
+    // Without the address, names belong to ADDR or branches, if those are shown.
     let elsewhere = [
         Field::Addr,
         Field::BrStack,
@@ -42,8 +42,7 @@ pub(crate) fn write(
         0 => usize::MAX,
         n => n,
     };
-    // Where the callchain is empty (the user side was left to an unwinder), the one
-    // frame is where the sample was taken.
+    // With an empty callchain (left to an unwinder), the leaf is the only frame.
     for frame in view.frames_of_innermost(most) {
         match fields.has(Field::Ip) {
             true => write!(out, "\t{:16x}", frame.address)?,
@@ -55,8 +54,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes ` function+offset (object)`, as far as the fields ask for it; ` (inlined)` instead of the
-/// object for an inlined call.
+/// Writes ` function+offset (object)` as requested, with ` (inlined)` as the object of inlined
+/// calls.
 pub(crate) fn write_names(
     frame: Option<&SampleFrame<'_>>,
     fields: FieldSet,
@@ -96,7 +95,6 @@ pub(crate) fn write_symbol(
     }
 }
 
-/// Writes `(object)`.
 pub(crate) fn write_object(frame: Option<&SampleFrame<'_>>, out: &mut dyn Write) -> io::Result<()> {
     let name = frame.map_or("[unknown]", |f| &f.object.name);
     write!(out, "({})", clean(name))

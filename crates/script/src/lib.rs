@@ -1,5 +1,5 @@
-//! A block of text for each sample, in the form of perf script, so that
-//! `stackcollapse-perf.pl` and `inferno-collapse-perf` read it.
+//! Writes samples in the text format of perf script, which `stackcollapse-perf.pl` and
+//! `inferno-collapse-perf` read.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -23,22 +23,21 @@
 //! | module | holds |
 //! |---|---|
 //! | [`fields`] | [`Field`] and [`FieldSet`] |
-//! | [`selection`] | [`FieldList`] and [`Selection`]: which fields are shown |
-//! | `plan` | fields shown of each event of a recording |
+//! | [`selection`] | [`FieldList`] and [`Selection`]: the shown fields |
+//! | `plan` | fields of each event of a recording |
 //! | `sample` | the line of a sample |
 //! | `frames` | its frames |
 //! | `side` | records other than samples |
-//! | `branches`, `bpf_output`, `data_src`, `registers`, `values` | the rarer fields |
+//! | `branches`, `bpf_output`, `data_src`, `registers`, `values` | rare fields |
 //!
-//! There is a field for everything that a sample can hold. Where perf 6.1 prints it the form is
-//! perf's to the byte. Fields that perf 6.1 does not know have forms of their own: `cgroup`,
-//! `p_stage_cyc`, `read`, `transaction`, `id` and `stream_id` stand before the address, `hw_index`,
-//! `brcntr`, `stack`, `aux` and `raw` at the end, the last three with their bytes.
+//! Every part of a sample has a field. If perf 6.1 prints a field, the output is byte for byte the
+//! same. Fields unknown to perf 6.1 have our own format: `cgroup`, `p_stage_cyc`, `read`,
+//! `transaction`, `id` and `stream_id` precede the address. `hw_index`, `brcntr`, `stack`, `aux`
+//! and `raw` are at the end, the last three with their bytes.
 //!
-//! perf has further fields that are not in the record, but computed: from AUX traces (`flags`,
-//! `insn`, `insnlen`, `ipc`, `synth`), from guests (`machine_pid`, `vcpu`), from code and sources
-//! (`brstackinsn`, `srccode`), from other samples (`callindent`, `metric`) and from a wall clock
-//! (`tod`). These are not here.
+//! The crate does not support perf fields that are computed from other sources: AUX traces
+//! (`flags`, `insn`, `insnlen`, `ipc`, `synth`), guests (`machine_pid`, `vcpu`), code and sources
+//! (`brstackinsn`, `srccode`), other samples (`callindent`, `metric`), and a wall clock (`tod`).
 
 mod bpf_output;
 mod branches;
@@ -67,8 +66,8 @@ use plan::Plan;
 use sample::Writer;
 pub use selection::{FieldList, Selection};
 
-/// Writes all samples in the default form. Tracepoints have no text unless `samples` was read with
-/// the details for it.
+/// Writes all samples in the default format. Tracepoints have text only if `samples` has the
+/// details.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -76,7 +75,7 @@ pub fn write(samples: &Samples<'_>, out: &mut dyn Write) -> Result<(), ScriptErr
     Script::new(samples.index().data, &Options::default())?.write(samples, out)
 }
 
-/// A recording's samples as text, ready to be written.
+/// Writer for the samples of a recording.
 #[derive(Debug)]
 pub struct Script<'o> {
     options: &'o Options,
@@ -84,10 +83,10 @@ pub struct Script<'o> {
 }
 
 impl<'o> Script<'o> {
-    /// Plans the output of a recording: checks the options' fields against its events.
+    /// Checks the options' fields against the events of a recording.
     ///
     /// # Errors
-    /// [`ScriptError::FieldMissing`].
+    /// Fails with [`ScriptError::FieldMissing`].
     pub fn new(data: &PerfData, options: &'o Options) -> Result<Script<'o>, ScriptError> {
         Ok(Script {
             plan: Plan::new(data, options)?,
@@ -95,18 +94,18 @@ impl<'o> Script<'o> {
         })
     }
 
-    /// Returns true if frames are shown with their source lines.
+    /// Returns true if the output includes source lines.
     pub fn shows_lines(&self) -> bool {
         let mut events = self.plan.events.iter();
         events.any(|event| event.fields.has(Field::SrcLine))
     }
 
-    /// Returns what [`Samples::read_with`] has to read for this text.
+    /// Returns the details that [`Samples::read_with`] must read.
     pub fn details(&self) -> Details {
         self.plan.details(self.options.side)
     }
 
-    /// Writes all samples, and the records that were asked for.
+    /// Writes all samples and the requested records.
     ///
     /// # Errors
     /// Fails if the writer does.

@@ -1,8 +1,8 @@
-//! [`Options`]: what is shown, and in which form.
+//! [`Options`]: content and format of the output.
 
 use crate::selection::Selection;
 
-/// Types of records that are shown besides samples.
+/// Record types to show besides samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideRecords {
     /// LOST and LOST_SAMPLES.
@@ -15,7 +15,7 @@ pub struct SideRecords {
     pub switch: bool,
     /// READ records: counts of single threads.
     pub read: bool,
-    /// Records of AUX traces: their starts and pieces.
+    /// Records of AUX traces: start and data.
     pub aux: bool,
     /// NAMESPACES.
     pub namespaces: bool,
@@ -27,17 +27,17 @@ pub struct SideRecords {
     pub text_poke: bool,
 }
 
-/// Fields and records that are shown, and their form.
+/// Content and format of the output.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Fields of samples.
     pub fields: Selection,
-    /// Times with nanoseconds, not microseconds.
+    /// Print times with nanoseconds instead of microseconds.
     pub nanoseconds: bool,
-    /// Frames of a stack at most; 0 for all.
+    /// Maximum number of frames per stack; 0 for all.
     pub max_stack: usize,
-    /// Show samples with a callchain as if they had none.
+    /// Hide callchains.
     pub hide_callchains: bool,
-    /// Records shown in between.
+    /// Other records to show.
     pub side: SideRecords,
 }

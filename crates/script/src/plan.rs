@@ -1,4 +1,4 @@
-//! The fields that are shown of each event of a recording.
+//! Fields of each event of a recording.
 
 use rprof_analysis::samples::{Details, event_names};
 use rprof_perfdata::PerfData;
@@ -9,24 +9,22 @@ use crate::fields::{Field, FieldSet};
 use crate::options::{Options, SideRecords};
 use crate::selection::{KINDS, kind_of};
 
-/// Fields of the samples of one event, and their form.
+/// Fields and format of one event's samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventPlan {
     pub(crate) fields: FieldSet,
-    /// Frames stand on lines of their own.
+    /// True if frames have their own lines.
     pub(crate) callchain: bool,
-    /// Functions or objects were asked for by name, and so are shown without the
-    /// address too. (`-ip` alone takes them away with it.)
+    /// True if the user requested functions or objects by name, to show them even without the
+    /// address. (`-ip` alone hides them too.)
     pub(crate) names_leaf: bool,
-    /// ADDR is an address of code or data, worth a name.
     pub(crate) named_address: bool,
 }
 
-/// Fields of every event of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) events: Vec<EventPlan>,
-    /// Characters of the longest name of an event.
+    /// Length of the longest event name.
     pub(crate) name_width: usize,
 }
 
@@ -36,16 +34,16 @@ impl Plan {
         let names = event_names(data);
         let has_chain = |sample_type: SampleType| sample_type.contains(SampleType::CALLCHAIN);
         let mut selection = options.fields.clone();
-        // perf fails only where it was asked by name, and forgets the field otherwise.
+        // Like perf, fails only for explicitly requested fields, and drops others.
         for kind in 0..KINDS {
-            // Of a dummy event, which is there for its records, no samples are expected.
+            // Dummy events exist for their side records and have no samples.
             let mut of_kind = (events.iter().enumerate())
                 .filter(|(_, e)| kind_of(&e.attr) == kind && !is_dummy(&e.attr));
             let Some(first) = of_kind.clone().next() else {
                 continue;
             };
             for field in selection.asked[kind].iter() {
-                // A field that means nothing for these events is left out.
+                // Skips fields that do not apply to these events.
                 let mut attrs = of_kind.clone().map(|(_, event)| &event.attr);
                 if !attrs.clone().any(|attr| field.applies_to(attr)) {
                     continue;
@@ -58,7 +56,7 @@ impl Plan {
                     });
                 }
             }
-            // Tracepoints show where they were hit if anyone asked for stacks.
+            // Tracepoints show their location if any of them has callchains.
             let is_tracepoint = EventKind(kind as u32) == EventKind::TRACEPOINT;
             if is_tracepoint
                 && !selection.chosen[kind]
@@ -90,12 +88,11 @@ impl Plan {
         })
     }
 
-    /// Returns what has to be read for these fields and records.
     pub(crate) fn details(&self, side: SideRecords) -> Details {
         let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
         let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
         Details {
-            // Fields beyond those in the rows of pass two.
+            // Fields that the index does not store.
             records: self.events.iter().any(EventPlan::needs_record),
             addresses: any(&[Field::Sym, Field::Dso]) && self.events.iter().any(named),
             branches: any(&[Field::BrStackSym, Field::BrStackOff])
@@ -107,7 +104,6 @@ impl Plan {
 }
 
 impl EventPlan {
-    /// Returns true if a sample has to be read again, besides its stack.
     pub(crate) fn needs_record(&self) -> bool {
         use Field as F;
         let kept = [
@@ -127,12 +123,12 @@ impl EventPlan {
     }
 }
 
-/// `PERF_COUNT_SW_DUMMY`.
+/// Checks for `PERF_COUNT_SW_DUMMY`.
 fn is_dummy(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && attr.config == 9
 }
 
-/// Returns true if perf shows a name for ADDR: for page faults and branches.
+/// Returns true if perf names ADDR: for page faults and branches.
 fn is_named_address(attr: &Attr) -> bool {
     const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
     const BRANCH_INSTRUCTIONS: u64 = 4;
@@ -148,7 +144,6 @@ fn is_named_address(attr: &Attr) -> bool {
 }
 
 impl SideRecords {
-    /// Returns the types that are shown.
     fn types(self) -> Vec<RecordType> {
         let mut types = Vec::new();
         let mut add = |wanted: bool, list: &[RecordType]| {

@@ -14,7 +14,6 @@ use crate::plan::{EventPlan, Plan};
 use crate::values::Cgroups;
 use crate::{bpf_output, branches, frames, registers, values};
 
-/// Writes samples and records.
 pub(crate) struct Writer<'w> {
     pub(crate) options: &'w Options,
     pub(crate) plan: &'w Plan,
@@ -22,11 +21,9 @@ pub(crate) struct Writer<'w> {
     registers: RegisterNames,
     cgroups: Cgroups,
     data_source: DataSourceColumn,
-    /// Reused for each tracepoint.
     text: String,
 }
 
-/// First part of every line, of samples and of other records: thread, CPU, time.
 pub(crate) struct LinePrefix<'s> {
     pub(crate) comm: &'s str,
     pub(crate) pid: i32,
@@ -67,7 +64,7 @@ impl<'w> Writer<'w> {
         let fields = plan.fields;
         if fields.has(Field::Comm) {
             let comm = clean(prefix.comm);
-            // With frames below it the name stands at the margin.
+            // If frames follow, the name is not indented.
             match fields.has(Field::Ip) && plan.callchain {
                 true => write!(out, "{comm} ")?,
                 false => write!(out, "{comm:>16} ")?,
@@ -264,7 +261,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// Returns the bits of a header as letters, as perf has them.
+/// Formats header bits as letters, like perf.
 fn misc_letters(kind: RecordType, misc: Misc) -> String {
     let mut letters = match misc.0 & 7 {
         1 => "K",
@@ -289,7 +286,7 @@ fn misc_letters(kind: RecordType, misc: Misc) -> String {
     letters
 }
 
-/// Returns the text of a tracepoint on one line: a print format may end one, or have tabs.
+/// Returns the text of a tracepoint without newlines and tabs, which print formats may contain.
 fn clean_lines(text: &str) -> String {
     let one_line = text.trim_end_matches('\n').replace(['\n', '\t'], " ");
     clean(&one_line).into_owned()

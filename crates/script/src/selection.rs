@@ -1,4 +1,4 @@
-//! Selection of the fields that are shown, by kind of event.
+//! Selection of fields, by kind of event.
 
 use rprof_records::{Attr, EventKind};
 
@@ -6,16 +6,14 @@ use crate::fields::{Field, FieldSet};
 
 use Field as F;
 
-/// Kinds of events that have fields of their own, by the numbers of [`EventKind`];
-/// the last is for all PMUs of one machine.
+/// Number of event kinds, in the order of [`EventKind`]. The last is for all dynamic PMUs.
 pub(crate) const KINDS: usize = 7;
 
-/// Returns the kind of an event, as an index below [`KINDS`].
 pub(crate) fn kind_of(attr: &Attr) -> usize {
     (attr.kind.0 as usize).min(KINDS - 1)
 }
 
-/// perf's words for the kinds, as prefixes of a list.
+/// perf's names of the kinds, used as prefixes of a list.
 const KIND_NAMES: [(&str, &[usize]); 5] = [
     ("hw", &[0, 3]),
     ("sw", &[1]),
@@ -24,7 +22,6 @@ const KIND_NAMES: [(&str, &[usize]); 5] = [
     ("break", &[5]),
 ];
 
-/// Returns the fields that are shown of a kind of event by default, as in perf.
 fn default_of(kind: usize) -> FieldSet {
     let common = [F::Comm, F::Tid, F::Cpu, F::Time, F::Event];
     let code = [F::Period, F::Ip, F::Sym, F::SymOff, F::Dso];
@@ -50,14 +47,13 @@ fn default_of(kind: usize) -> FieldSet {
     (common.iter().chain(code).chain(more)).copied().collect()
 }
 
-/// The fields of each kind of event.
+/// Fields of each kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Shown.
     pub(crate) shown: [FieldSet; KINDS],
-    /// Asked for by name: not silently left out where samples lack them.
+    /// Explicitly requested fields: an error if samples lack them.
     pub(crate) asked: [FieldSet; KINDS],
-    /// Kinds whose fields were chosen in any way.
+    /// Kinds whose fields the user changed.
     pub(crate) chosen: [bool; KINDS],
 }
 
@@ -71,20 +67,20 @@ impl Default for Selection {
     }
 }
 
-/// A list of fields as written: `comm,ip`, `+addr,-dso`, `trace:comm,trace`.
+/// Field list of the command line: `comm,ip`, `+addr,-dso`, `trace:comm,trace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldList {
     kinds: Vec<usize>,
-    /// The fields, instead of those before; else what is added to them.
+    /// True if the list replaces the previous fields.
     replaces: bool,
     changes: Vec<(bool, Field)>,
 }
 
 impl FieldList {
-    /// Reads a list as `perf script -F` takes it.
+    /// Parses a list in the syntax of `perf script -F`.
     ///
     /// # Errors
-    /// Says what is wrong with the list, in words for the user.
+    /// Returns a message for the user.
     pub fn parse(text: &str) -> Result<FieldList, String> {
         let (kinds, list) = match text.split_once(':') {
             None => ((0..KINDS).collect(), text),
@@ -105,7 +101,7 @@ impl FieldList {
             .collect();
         let is_change = |item: &&str| item.starts_with(['+', '-']);
         let changing = items.iter().filter(|i| is_change(i)).count();
-        // `+a,b` goes on adding; `a,+b` is a contradiction.
+        // `+a,b` adds both. `a,+b` is contradictory.
         let replaces = !items.first().is_some_and(is_change);
         if replaces && changing > 0 {
             return Err(
@@ -148,7 +144,7 @@ fn field(name: &str) -> Result<Field, String> {
 }
 
 impl Selection {
-    /// Changes the selection as a list says.
+    /// Applies a list.
     pub fn apply(&mut self, list: &FieldList) {
         for kind in &list.kinds {
             let (shown, asked) = (&mut self.shown[*kind], &mut self.asked[*kind]);

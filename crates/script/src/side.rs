@@ -1,4 +1,4 @@
-//! Text of records other than samples, in perf's form.
+//! Text of records other than samples, in perf's format.
 
 use std::io::{self, Write};
 
@@ -9,11 +9,10 @@ use crate::sample::{LinePrefix, Writer};
 use crate::values;
 use rprof_export::clean::clean;
 
-/// Names of namespaces, in the order of a NAMESPACES record.
+/// Namespaces in the order of a NAMESPACES record.
 const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
 
 impl Writer<'_> {
-    /// Writes a record, with the line prefix of its event's samples.
     pub(crate) fn side_record(&self, view: &RecordView<'_>, out: &mut dyn Write) -> io::Result<()> {
         let prefix = LinePrefix {
             comm: &view.comm,
@@ -45,7 +44,7 @@ fn text(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
-/// Formats like printf's `%#x`: `0x…`, and plain `0` for zero.
+/// Formats like printf's `%#x`: `0x…`, but `0` for zero.
 fn hex(value: u64) -> String {
     match value {
         0 => "0".into(),
@@ -193,7 +192,6 @@ fn direction(misc: Misc) -> &'static str {
     }
 }
 
-/// Writes bytes of code that was changed, sixteen to a line.
 fn poked(what: &str, bytes: Option<RawBytes<'_>>, out: &mut dyn Write) -> io::Result<()> {
     let bytes = bytes.map(|b| b.to_cow()).unwrap_or_default();
     for line in bytes.chunks(16) {

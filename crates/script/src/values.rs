@@ -1,4 +1,4 @@
-//! Fields that are lists, names or bytes.
+//! Fields with lists, names or bytes.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -35,14 +35,13 @@ impl Cgroups {
         cgroups
     }
 
-    /// Returns the path, or the id if no record has one.
     pub(crate) fn name(&self, id: u64) -> String {
         (self.paths.get(&id)).map_or_else(|| id.to_string(), Clone::clone)
     }
 }
 
-/// Writes ` read{enabled=9,running=9,cycles=7}`: times in nanoseconds, and each event's count,
-/// followed by `/lost=N` if it lost samples.
+/// Writes ` read{enabled=9,running=9,cycles=7}`: times in nanoseconds and counts. An event with
+/// lost samples has the suffix `/lost=N`.
 pub(crate) fn write_read(
     read: &ReadValues,
     view: &SampleView<'_>,
@@ -52,7 +51,7 @@ pub(crate) fn write_read(
     write_counts(read, view.event_index, samples, out)
 }
 
-/// Writes counts as [`write_read`] does, those of an event by its place in the recording.
+/// Like [`write_read`], for an event given by its index.
 pub(crate) fn write_counts(
     read: &ReadValues,
     event_index: usize,
@@ -66,7 +65,7 @@ pub(crate) fn write_counts(
     for value in &read.values {
         let event = match value.id {
             Some(id) => events.by_id(id),
-            // One value without an id is the event's own.
+            // A single value without id belongs to the event.
             None if read.values.len() == 1 => Some(event_index),
             None => None,
         };
@@ -84,7 +83,7 @@ pub(crate) fn write_counts(
     write!(out, " read{{{}}}", parts.join(","))
 }
 
-/// Returns a page size with its unit; `N/A` for none.
+/// Formats a page size with its unit; `N/A` for 0.
 pub(crate) fn page_size(size: u64) -> String {
     if size == 0 {
         return "N/A".into();
@@ -97,7 +96,6 @@ pub(crate) fn page_size(size: u64) -> String {
     )
 }
 
-/// Writes bytes in hexadecimal, sixteen to a line, with their text.
 pub(crate) fn write_dump(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     for (i, line) in bytes.chunks(16).enumerate() {
         write!(out, "\n\t{:04x}:", i * 16)?;

@@ -1,19 +1,20 @@
-//! P-values of many tests at once, adjusted so that each may be compared with one limit.
+//! Adjustment of p-values for multiple tests.
 
-/// Way of adjusting p-values for the number of tests.
+/// Correction of p-values for the number of tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Correction {
-    /// Benjamini and Hochberg (1995): the share of what is false among what is believed, where tests do not contradict each other.
+    /// Benjamini and Hochberg (1995): controls the false discovery rate, except for negatively
+    /// dependent tests.
     #[default]
     BenjaminiHochberg,
-    /// Benjamini and Yekutieli (2001): that share, however the tests depend on each other.
+    /// Benjamini and Yekutieli (2001): controls the false discovery rate under any dependence.
     BenjaminiYekutieli,
-    /// Holm (1979): the chance that anything believed is false.
+    /// Holm (1979): controls the probability of any false finding.
     Holm,
 }
 
 impl Correction {
-    /// Adjusts p-values, so that each may be compared with the limit.
+    /// Adjusts p-values for comparison with one limit.
     pub fn adjust(self, p_values: &[f64]) -> Vec<f64> {
         match self {
             Correction::BenjaminiHochberg => benjamini_hochberg(p_values),
@@ -22,7 +23,7 @@ impl Correction {
         }
     }
 
-    /// Returns the p-value up to which one test of so many is believed if it stands alone, at the limit `q`.
+    /// Returns the maximum p-value of a single finding among `tests`, at the limit `q`.
     pub fn level_alone(self, q: f64, tests: usize) -> f64 {
         let tests = tests.max(1);
         match self {
@@ -32,18 +33,18 @@ impl Correction {
     }
 }
 
-/// Adjusts p-values by Benjamini and Hochberg (1995): where all up to a limit q are believed, at most the share q of
-/// what is believed is false, on average. A p-value that is NaN counts as 1.
+/// Adjusts p-values by Benjamini and Hochberg (1995).
 ///
-/// If nothing differs at all, the chance of believing anything is at most q.
+/// If all adjusted values up to `q` are findings, at most the share `q` is false on average.
+/// Without differences, the probability of any finding is at most `q`. NaN counts as 1.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len() as f64;
-    // From the largest down: no smaller p-value ends above a larger one.
+    // From the largest down, to keep the order of the p-values.
     step(p_values, true, |p, rank| p * m / rank as f64)
 }
 
-/// Adjusts p-values by Benjamini and Yekutieli (2001): the promise of [`benjamini_hochberg`] for tests that depend on each
-/// other in any way.
+/// Adjusts p-values by Benjamini and Yekutieli (2001): as [`benjamini_hochberg`], for dependent
+/// tests.
 pub fn benjamini_yekutieli(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len();
     let factor = m as f64 * harmonic(m);
@@ -55,14 +56,15 @@ fn harmonic(n: usize) -> f64 {
     (1..=n).map(|rank| 1.0 / rank as f64).sum()
 }
 
-/// Adjusts p-values by Holm (1979): the chance that anything believed up to a limit is false stays below the limit.
+/// Adjusts p-values by Holm (1979). If all adjusted values up to a limit are findings, the
+/// probability of any false one is at most the limit.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len();
     step(p_values, false, |p, rank| p * (m + 1 - rank) as f64)
 }
 
-/// Scales each p-value by its rank, 1 for the smallest, and makes the results rise with the p-values: by the smallest
-/// of those above (`downward`), or by the largest of those below.
+/// Scales p-values by rank (1 for the smallest). Restores their order by the minimum from above
+/// (`downward`), or the maximum from below.
 fn step(p_values: &[f64], downward: bool, scale: impl Fn(f64, usize) -> f64) -> Vec<f64> {
     let known = |index: usize| match p_values[index] {
         p if p.is_nan() => 1.0,
@@ -91,8 +93,8 @@ fn step(p_values: &[f64], downward: bool, scale: impl Fn(f64, usize) -> f64) -> 
 mod tests {
     use super::*;
 
-    /// The fifteen p-values of Benjamini and Hochberg 1995, section 3.2, of which the first four are believed at
-    /// 0.05, and by Bonferroni's and Holm's way the first three.
+    /// The fifteen p-values of Benjamini and Hochberg 1995, section 3.2. At 0.05, the method
+    /// accepts four; Bonferroni and Holm accept three.
     const PAPER: [f64; 15] = [
         0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
         0.5719, 0.6528, 0.7590, 1.0000,
@@ -115,7 +117,8 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{adjusted:?}");
         }
         assert_eq!(believed(&holm(&PAPER)), 3);
-        // These by 1 + 1/2 + … + 1/15 = 3.318229 (Benjamini and Yekutieli 2001, theorem 1.3).
+        // The above times 1 + 1/2 + … + 1/15 = 3.318229 (Benjamini and Yekutieli 2001, theorem
+        // 1.3).
         let expected = [
             0.0049773, 0.0099547, 0.0315232, 0.1182119, 0.2000892, 0.2118926, 0.2118926, 0.2140258,
             0.2538445, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,

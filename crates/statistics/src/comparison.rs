@@ -1,6 +1,6 @@
-//! [`compare`]: one quantity on two sides, as a ratio, with a threshold in the hypothesis.
+//! [`compare`]: compares a quantity on two sides, as a ratio, against a threshold.
 //!
-//! For a quantity with values y in runs of the base and of the new side, and l = ln(y + half the resolution):
+//! For values y in runs of the base and the new side, and l = ln(y + half the resolution):
 //! ```text
 //! D   = mean l of new - mean l of base                     ratio = e^D
 //! s²  = variance of l in one run: pooled over both sides,  d = nA + nB - 2
@@ -11,10 +11,12 @@
 //! f   = S⁴ / ( c²/d + (S² - c)²/(d0 + d) )                 c: the part of the noise that all quantities have in common
 //! p   = P( T ≥ (D - ln(1+x)) / SE )                        "more by at least the factor 1 + x"; less: mirrored
 //! ```
-//! This is the moderated t test of Smyth (2004) with the threshold inside the hypothesis (McCarthy and Smyth 2009,
-//! "TREAT"): a rise whose estimate exceeds the threshold by chance is no finding. Noise that all quantities of a run share was
-//! seen d times and no oftener, however many quantities say so: degrees of freedom are those of such a sum of variances
-//! (Satterthwaite 1946). Without that, 5.5 % of comparisons of equal programs, of one run with five, named something.
+//! This is the moderated t test of Smyth (2004) with a threshold in the hypothesis (McCarthy and
+//! Smyth 2009, "TREAT"): an estimate above the threshold by chance is no finding.
+//!
+//! Noise shared by all quantities of a run was observed only d times. So the degrees of freedom
+//! follow Satterthwaite (1946). Without this, 5.5 % of comparisons of equal programs, one run with
+//! five, had findings.
 
 use crate::distribution::{quantile, upper_tail};
 use crate::error::CompareError;
@@ -22,44 +24,44 @@ use crate::interval::Interval;
 use crate::measured::{Design, Measured, Spread};
 use crate::prior::Prior;
 
-/// One quantity on two sides, compared.
+/// Comparison of a quantity on two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Logarithm of new over base.
+    /// Logarithm of new / base.
     pub log_ratio: f64,
     /// Standard error of [`log_ratio`](Self::log_ratio).
     pub standard_error: f64,
-    /// Degrees of freedom of that standard error, those of the prior included.
+    /// Degrees of freedom, including the prior's.
     pub degrees_of_freedom: f64,
-    /// Threshold x as it was asked for: 0.05 for 5 %.
+    /// Threshold x (0.05 for 5 %).
     pub threshold: f64,
-    /// One-sided p-value of "new takes no more than base times 1 + x".
+    /// One-sided p-value of "new <= base * (1 + x)".
     pub p_more: f64,
-    /// One-sided p-value of "base takes no more than new times 1 + x".
+    /// One-sided p-value of "base <= new * (1 + x)".
     pub p_less: f64,
 }
 
 impl Comparison {
-    /// Returns new over base.
+    /// Returns new / base.
     pub fn ratio(&self) -> f64 {
         self.log_ratio.exp()
     }
 
-    /// Returns the interval in which the ratio lies, at a confidence such as 0.95.
+    /// Returns the ratio's confidence interval, at a confidence such as 0.95.
     pub fn confidence_interval(&self, confidence: f64) -> Interval {
         self.log_interval(confidence).map(f64::exp)
     }
 
-    /// Returns the interval in which the logarithm of the ratio lies.
+    /// Returns the confidence interval of the log ratio.
     pub(crate) fn log_interval(&self, confidence: f64) -> Interval {
         let t = quantile(0.5 + confidence / 2.0, self.degrees_of_freedom);
         Interval::around(self.log_ratio, t * self.standard_error)
     }
 
-    /// Returns the p-value by which it is judged: of "no change beyond the threshold, in either direction".
+    /// Returns the p-value of "no change beyond the threshold, in either direction".
     ///
-    /// Without a threshold both directions are open, so the smaller one counts twice. With one, at most one of them
-    /// can be near its limit.
+    /// Without a threshold both directions are possible, so the smaller p-value is doubled. With
+    /// one, at most one direction can be near it.
     pub fn p(&self) -> f64 {
         let smaller = self.p_more.min(self.p_less);
         match self.threshold > 0.0 {
@@ -68,10 +70,10 @@ impl Comparison {
         }
     }
 
-    /// Returns the p-value of "no change at all", in either direction.
+    /// Returns the two-sided p-value of "no change at all".
     pub fn p_of_any_change(&self) -> f64 {
         let rise = self.log_ratio.abs();
-        // Without spread and without difference the quotient is no number.
+        // Avoids 0 / 0 without spread and difference.
         let t = if rise == 0.0 {
             0.0
         } else {
@@ -80,8 +82,8 @@ impl Comparison {
         (2.0 * upper_tail(t, self.degrees_of_freedom)).min(1.0)
     }
 
-    /// Returns the smallest rise that would have been seen with this chance, such as 0.8, in a test at level `alpha`:
-    /// 0.14 for 14 %. `None` if the standard error is unknown.
+    /// Returns the smallest increase visible to a test at level `alpha`, with a power such as 0.8:
+    /// 0.14 for 14 %. `None` for an unknown standard error.
     pub fn smallest_visible(&self, alpha: f64, power: f64) -> Option<f64> {
         let t = quantile(1.0 - alpha, self.degrees_of_freedom)
             + quantile(power, self.degrees_of_freedom);
@@ -89,9 +91,12 @@ impl Comparison {
         visible.is_finite().then_some(visible)
     }
 
-    /// Returns how many runs a side would show a rise such as 0.1 with this chance in a test at level `alpha`, if runs go on
-    /// to differ as much as the `runs` of each side did, of which this comparison is. `None` if a thousand would not, or the
-    /// rise is no larger than the threshold.
+    /// Returns the number of runs per side that a test at level `alpha` needs to detect an
+    /// increase.
+    ///
+    /// `rise` is the increase (0.1 for 10 %), `power` the probability of detection, and `runs` this
+    /// comparison's number of runs per side. Assumes the same noise in further runs. `None` if a
+    /// thousand runs do not suffice, or if the increase does not exceed the threshold.
     pub fn runs_needed(
         &self,
         runs: [usize; 2],
@@ -111,7 +116,8 @@ impl Comparison {
             let error = (2.0 * variance / runs as f64).sqrt();
             (t(1.0 - alpha) + t(power)) * error <= beyond
         };
-        // The normal distribution asks for a few less than t, and more runs never show less: from there on upward.
+        // The normal distribution gives a lower bound, and power increases with runs: search
+        // upward.
         let normal = quantile(1.0 - alpha, f64::INFINITY) + quantile(power, f64::INFINITY);
         let fewest = (2.0 * variance * (normal / beyond).powi(2)).ceil().max(1.0);
         if fewest.is_nan() || fewest > MOST_RUNS as f64 {
@@ -136,12 +142,10 @@ impl Comparison {
     }
 }
 
-/// Runs beyond which nobody asks for more.
 const MOST_RUNS: usize = 1000;
 
-/// Compares one quantity on two sides. `threshold` is x in "more by at least the factor 1 + x": 0 for any change.
-///
-/// With sides swapped the result is mirrored, exactly.
+/// Compares a quantity on two sides. `threshold` is x in "more by at least the factor 1 + x"; 0 for
+/// any change. Swapped sides give an exactly mirrored result.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -154,8 +158,8 @@ pub fn compare(
     compare_by(measured, design, prior, threshold, Noise::Moderated)
 }
 
-/// Compares as [`compare`] does, but takes runs for no more alike than the prior says, however alike they are: S² is the largest of
-/// S², s² and v + σ0². For so few runs that they may be alike by chance.
+/// Compares like [`compare`], but assumes at least the prior's noise: S² is the maximum of S², s²
+/// and v + σ0². For so few runs that they may agree by chance.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -168,10 +172,10 @@ pub fn compare_cautiously(
     compare_by(measured, design, prior, threshold, Noise::Largest)
 }
 
-/// Variance that a comparison takes for that of one run.
+/// Variance of one run.
 #[derive(Clone, Copy)]
 enum Noise {
-    /// Between what is known beforehand and what is seen.
+    /// Weighted mean of prior and observation.
     Moderated,
     /// The larger of both.
     Largest,
@@ -204,7 +208,7 @@ fn compare_by(
     let margin = threshold.max(0.0).ln_1p();
     let p = |rise: f64| {
         let beyond = rise - margin;
-        // Without spread and without difference the quotient is no number.
+        // Avoids 0 / 0 without spread and difference.
         let t = if beyond == 0.0 { 0.0 } else { beyond / error };
         upper_tail(t, freedom)
     };
@@ -218,8 +222,8 @@ fn compare_by(
     })
 }
 
-/// Returns the degrees of freedom of a variance of which a part was seen in `few` degrees of freedom and the rest in `many`
-/// (Satterthwaite 1946).
+/// Returns a variance's degrees of freedom (Satterthwaite 1946). The part `common` has `few`, the
+/// rest `many`.
 fn degrees_of_freedom(variance: f64, common: f64, few: f64, many: f64) -> f64 {
     let common = common.min(variance);
     if common <= 0.0 || few <= 0.0 {

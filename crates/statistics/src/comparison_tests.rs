@@ -12,8 +12,8 @@ fn near(found: f64, expected: f64) {
 
 #[test]
 fn values_are_those_of_scipy() {
-    // On logarithms by scipy.stats.ttest_rel and ttest_ind(equal_var=True), scipy 1.17.1; with the threshold by
-    // scipy.stats.t.sf of the shifted difference.
+    // scipy.stats.ttest_rel and ttest_ind(equal_var=True) of logarithms, scipy 1.17.1; with the
+    // threshold, scipy.stats.t.sf of the shifted difference.
     let measured = Measured::exact(&OLD, &NEW);
     let pairs = compare(&measured, Design::Paired, Prior::NONE, 0.0).unwrap();
     near(pairs.log_ratio, 0.04468072850259706);
@@ -35,7 +35,7 @@ fn values_are_those_of_scipy() {
 
 #[test]
 fn a_prior_is_worth_its_degrees_of_freedom() {
-    // One run on each side: only the prior says how much they may differ.
+    // One run per side: only the prior estimates the noise.
     let measured = Measured::exact(&[1.0], &[1.2]);
     let few = compare(&measured, Design::Independent, Prior::NONE, 0.0);
     assert_eq!(few, Err(CompareError::TooFewRuns { runs: 1 }));
@@ -70,9 +70,9 @@ fn equal_counts_are_no_change_and_other_counts_are_one() {
     };
     let same = of(&[7.0; 3], &[7.0; 3]);
     assert_eq!((same.log_ratio, same.p()), (0.0, 1.0));
-    // Counts that repeat to the last digit: any difference is one.
+    // Counts that repeat to the last digit: any difference is real.
     assert!(of(&[2.41e9; 3], &[2.29e9; 3]).p() < 1e-9);
-    // Three times none against three times one is not much.
+    // Three times 0 against three times 1 is weak evidence.
     assert!(of(&[0.0; 3], &[1.0; 3]).p() > 0.01);
 }
 
@@ -123,7 +123,7 @@ fn verdicts_name_what_is_sure() {
 
 #[test]
 fn verdicts_agree_with_the_interval_that_is_shown() {
-    // Eight runs a side with a spread of known size, around a rise of known size, up and down.
+    // Eight runs per side with known spread and change.
     const Z: [f64; 8] = [-1.42, -0.85, -0.47, -0.15, 0.15, 0.47, 0.85, 1.42];
     let mut seen = std::collections::HashSet::new();
     for (spread, rise, threshold) in grid() {
@@ -152,7 +152,7 @@ fn verdicts_agree_with_the_interval_that_is_shown() {
     assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
-/// Spreads, rises and falls, and thresholds.
+/// Spreads, changes, thresholds.
 fn grid() -> impl Iterator<Item = (f64, f64, f64)> {
     let spreads = [0.0005, 0.002, 0.004, 0.01, 0.02, 0.05, 0.1, 0.3];
     let rises = [
@@ -183,15 +183,15 @@ fn of_many_a_difference_that_one_alone_would_show_is_not_sure() {
     assert_eq!(judge(&family, 0.05).last(), Some(&Verdict::Inconclusive));
 }
 
-/// Number from the standard normal distribution, by Box and Muller.
+/// Draws a standard normal deviate (Box and Muller).
 fn normal(random: &mut Random) -> f64 {
     let mut uniform = || (random.next_u31() as f64 + 1.0) / (f64::from(1_u32 << 31) + 1.0);
     let (a, b) = (uniform(), uniform());
     (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
 }
 
-/// Runs of twelve quantities on two sides, each with noise of 2 % or so between runs, and a common one that both runs
-/// of a pair share.
+/// Runs of twelve quantities on two sides, with noise of 2 % or so and a common part shared by
+/// pairs.
 fn simulated(random: &mut Random, runs: usize, factor: f64) -> Vec<(Vec<f64>, Vec<f64>)> {
     let pairs: Vec<f64> = (0..runs).map(|_| 0.03 * normal(random)).collect();
     (0..12)
@@ -229,8 +229,7 @@ fn verdicts(random: &mut Random, runs: usize, factor: f64, moderated: bool) -> V
 
 #[test]
 fn equal_programs_are_called_different_at_most_as_often_as_promised() {
-    // Seeded, so it is the same every time: 400 comparisons of twelve quantities each. 5 % and three standard
-    // deviations of a binomial count are 33.
+    // 400 seeded comparisons of twelve quantities: 5 % and three standard deviations are 33.
     for (seed, runs, moderated) in [(1, 5, false), (2, 5, true), (3, 20, false), (4, 3, true)] {
         let mut random = Random::new(seed);
         let alarms = (0..400).filter(|_| {
@@ -277,21 +276,21 @@ fn the_family_says_how_noisy_runs_are() {
     let deviation = prior.run_to_run_variance.sqrt();
     assert!((0.015..0.028).contains(&deviation), "{deviation}");
     assert!((1.0..=100.0).contains(&prior.degrees_of_freedom));
-    // Without replicates it says nothing.
+    // Without replicates there is no estimate.
     let single = [Measured::exact(&[1.0], &[2.0])];
     assert_eq!(Prior::from_family(&single, Design::Independent), Ok(None));
 }
 
 #[test]
 fn noise_in_common_is_worth_the_runs_that_it_was_seen_in() {
-    // Two equal parts, of which one was seen 4 times and the other 44 times: 4 / (1/4 + 1/44).
+    // Two equal parts, one seen 4 times and the other 44 times: 4 / (1/4 + 1/44).
     near(
         degrees_of_freedom(2.0, 1.0, 4.0, 44.0),
         4.0 / (1.0 / 4.0 + 1.0 / 44.0),
     );
     assert_eq!(degrees_of_freedom(2.0, 2.0, 4.0, 44.0), 4.0);
     assert_eq!(degrees_of_freedom(2.0, 0.0, 4.0, 44.0), 44.0);
-    // Twenty quantities that rise and fall together from run to run, and those that each do so for themselves.
+    // Twenty quantities with common noise, and twenty with independent noise.
     let runs = [[1.0, 1.1, 0.9, 1.05, 0.95], [1.0, 0.95, 1.1, 1.02, 0.9]];
     let sides: Vec<[Vec<f64>; 2]> = (0..20)
         .map(|index: u32| {
@@ -340,7 +339,7 @@ fn the_runs_that_a_rise_needs_show_it() {
     )
     .unwrap();
     let needed = |rise| found.runs_needed([5, 5], rise, 0.01, 0.8);
-    // What five runs a side just show needs five.
+    // An increase just visible with five runs needs five.
     let visible = found.smallest_visible(0.01, 0.8).unwrap();
     assert_eq!(needed(visible * 1.0001), Some(5));
     assert!(needed(visible / 2.0).unwrap() > 10);

@@ -1,31 +1,31 @@
-//! [`adjusted_by_dealing`]: p-values that need no distribution, of all ways in which the runs could have been dealt into sides.
+//! [`adjusted_by_dealing`]: permutation test over all assignments ("deals") of runs to two sides.
 //!
-//! The t test takes the noise of a quantity for normal. Runs of real programs fall into kinds: threads that wait more in one run
-//! and less in another, a neighbour that is there or not. Few runs do not show it, and now and then all of one kind are
-//! on one side. If nothing changed, each deal of the same runs was as likely as the one that was made: what is found has
-//! to stand out among them, by the largest t of all quantities (Westfall and Young 1993, section 2.3, single step).
+//! The t test assumes normal noise. Real runs often fall into kinds, caused by waiting threads or
+//! busy neighbours. Few runs do not reveal this, and sometimes one side gets all runs of a kind. If
+//! nothing changed, all deals were equally likely. So a finding must stand out among them, by the
+//! largest t of all quantities (Westfall and Young 1993, section 2.3, single step).
 
 use crate::error::CompareError;
 use crate::measured::{Design, Measured, differences, from_mean, logarithms, rounding_variance};
 use crate::prior::Prior;
 use crate::random::{Dice, combinations};
 
-/// Deals that are looked at, at most: of more, as many are drawn.
+/// Maximum number of deals. More are sampled.
 const MOST_DEALS: usize = 1000;
 
-/// Runs of both sides, of more of which deals are drawn.
+/// Maximum number of runs of both sides for enumerating deals.
 const MOST_RUNS: usize = 16;
 
-/// Share of a t by which another of the same runs may differ, as sums of floating point do.
+/// Relative rounding tolerance of t.
 const SAME: f64 = 1e-9;
 
-/// Returns for each quantity in which share of all deals the largest t of any is as large as its own; `None` where there is one
-/// deal, that of one run a side.
+/// Returns the adjusted p-value of each quantity: the share of deals whose largest t reaches its
+/// own. `None` if only one deal exists (one run per side).
 ///
-/// All quantities are of the same runs. Those whose means differ by less than `least` count as equal.
+/// All quantities must have the same runs. Mean differences below `least` count as 0.
 ///
 /// # Errors
-/// [`CompareError`], as of [`compare`](crate::compare).
+/// [`CompareError`], as in [`compare`](crate::compare).
 pub fn adjusted_by_dealing(
     quantities: &[Measured<'_>],
     design: Design,
@@ -57,8 +57,7 @@ pub fn adjusted_by_dealing(
     Ok(Some(own.iter().map(share).collect()))
 }
 
-/// Returns the number of ways in which so many runs of the base and of the new side could have been dealt: no p-value by dealing is smaller
-/// than one of that many.
+/// Returns the number of possible deals. Its reciprocal is the smallest possible p-value.
 pub fn ways_to_deal([a, b]: [usize; 2], design: Design) -> f64 {
     match design {
         Design::Independent if a == b => combinations(a + b, b) / 2.0,
@@ -67,8 +66,8 @@ pub fn ways_to_deal([a, b]: [usize; 2], design: Design) -> f64 {
     }
 }
 
-/// Returns deals, the one that was made first: by run, whether it is on the new side, or by pair, whether its sides are swapped.
-/// A deal and the one with all its sides swapped count as one, and one of them is returned.
+/// Returns deals, the actual one first: whether each run is on the new side, or each pair swapped.
+/// Of two mirrored deals, one is omitted.
 fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
     let [a, b] = runs;
     let (length, chosen) = match design {
@@ -96,7 +95,7 @@ fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
     Some([vec![made], others].concat())
 }
 
-/// Draws deals by chance, the same each time.
+/// Draws reproducible random deals.
 fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
     let mut dice = Dice::new(made.len() as u64);
     let mut deals = vec![made];
@@ -115,14 +114,13 @@ fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
     deals
 }
 
-/// One quantity, to be dealt.
 struct Dealt {
-    /// Logarithms by run, or differences of logarithms by pair.
+    /// Logarithms by run, or their differences by pair.
     logs: Vec<f64>,
-    /// Values by run, or differences by pair.
+    /// Values by run, or their differences by pair.
     values: Vec<f64>,
     is_paired: bool,
-    /// Variance of one run that the prior and sampling speak for, times the degrees of freedom of the prior.
+    /// Expected variance of a run (prior and sampling), times the prior's degrees of freedom.
     expected: f64,
     prior_degrees: f64,
     known: f64,
@@ -155,7 +153,7 @@ impl Dealt {
         })
     }
 
-    /// Returns t as [`compare`](crate::compare) has it, of either direction; 0 for what differs by less than `least`.
+    /// Returns |t| of [`compare`](crate::compare); 0 for differences below `least`.
     fn t(&self, deal: &[bool], [a, b]: [usize; 2], margin: f64, least: f64) -> f64 {
         let [a, b] = [a as f64, b as f64];
         let (mut sums, mut squares, mut values) = ([0.0; 2], [0.0; 2], [0.0; 2]);
@@ -237,7 +235,7 @@ mod tests {
             shares(std::slice::from_ref(&parted), Design::Independent),
             Some(vec![1.0 / 126.0])
         );
-        // Beside a quantity of two kinds, which part as well in another deal.
+        // A quantity of two kinds, which another deal separates as well.
         let kinds = (
             vec![1.0, 2.0, 1.01, 2.01, 1.0],
             vec![2.0, 1.0, 1.02, 2.02, 1.99],
@@ -245,16 +243,16 @@ mod tests {
         let both = shares(&[parted.clone(), kinds.clone()], Design::Independent).unwrap();
         assert!(both[0] > 1.0 / 126.0 && both[0] < 0.05, "{both:?}");
         assert!(both[1] > 0.5, "{both:?}");
-        // Sides swapped, the shares are the same.
+        // Swapped sides give equal shares.
         let swapped = [(parted.1, parted.0), (kinds.1, kinds.0)];
         assert_eq!(shares(&swapped, Design::Independent), Some(both));
     }
 
     #[test]
     fn signs_of_pairs_are_dealt_as_fisher_did() {
-        // Fisher 1935, section 21: Darwin's fifteen pairs of plants. Of 32,768 ways to sign the differences, 1,726 have a sum as far from 0:
-        // 5.267 %. With t of the differences themselves in the place of their sum the order is the same; logarithms and 1,000
-        // draws of the signs come near.
+        // Fisher 1935, section 21: Darwin's fifteen pairs of plants. Of 32,768 signs of
+        // differences, 1,726 have a sum as far from 0: 5.267 %. t keeps the order of sums;
+        // logarithms and 1,000 draws come near.
         let differences = [
             49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0,
             -48.0,

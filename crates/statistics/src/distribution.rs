@@ -1,18 +1,17 @@
-//! Student's t distribution, by `statrs`, with its ends: no degrees of freedom, and so many that it is normal.
+//! Student's t distribution, by `statrs`, with its limits for zero and many degrees of freedom.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Degrees of freedom from which the t distribution is taken for the normal one. They differ by less than 1e-6
-/// there, and the incomplete beta function of statrs gets slow beyond.
+/// Minimum degrees of freedom for the normal distribution, which then differs by less than 1e-6.
+/// The incomplete beta function of statrs would be slow.
 const NORMAL_FROM: f64 = 1e6;
 
-/// Returns the probability that a value of the t distribution is `t` or larger; NaN for no degrees of freedom and
-/// for no number.
+/// Returns the probability of at least `t`. NaN for NaN, or without degrees of freedom.
 pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
-    // NaN must fail the comparison as well.
+    // Also rejects NaN.
     let is_known = degrees_of_freedom > 0.0 && !t.is_nan();
     if !is_known {
         return f64::NAN;
@@ -26,8 +25,8 @@ pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::NAN, |student| student.sf(t))
 }
 
-/// Returns the value below which a share of the t distribution lies; NaN for no degrees of freedom, or a share that
-/// is not between 0 and 1.
+/// Returns a quantile of the t distribution. NaN without degrees of freedom, or for a `share`
+/// outside of (0, 1).
 pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
     let is_known = degrees_of_freedom > 0.0 && share > 0.0 && share < 1.0;
     if !is_known {
@@ -51,13 +50,13 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
     })
 }
 
-/// Quantiles that are remembered.
+/// Maximum number of cached quantiles.
 const MOST_KNOWN: usize = 1024;
 
 thread_local! {
-    /// Quantiles by the bits of share and degrees of freedom. Thousands of functions are compared with equal degrees of freedom, at
-    /// a few levels, and each quantile is a search in the incomplete beta function: together a sixth of the time of a
-    /// comparison.
+    /// Quantiles by the bits of share and degrees of freedom. Thousands of functions share a few of
+    /// these, and each quantile searches the incomplete beta function. Uncached, they took a sixth
+    /// of a comparison's time.
     static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::new(HashMap::new());
 }
 

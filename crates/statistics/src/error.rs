@@ -1,10 +1,10 @@
 //! [`CompareError`].
 
-/// Failure to compare.
+/// Error of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// A side has too few runs to show how much they differ, and no prior says it.
+    /// Too few runs to estimate the noise, and no prior.
     #[error(
         "too few runs ({runs}) to know how much runs differ by themselves; give each side two at least"
     )]
@@ -12,7 +12,7 @@ pub enum CompareError {
         /// Number of runs.
         runs: usize,
     },
-    /// Sides that were run in pairs have different numbers of runs.
+    /// Paired sides have different numbers of runs.
     #[error("{base} runs of one side and {new} of the other are no pairs")]
     NotInPairs {
         /// Runs of the base.
@@ -20,13 +20,13 @@ pub enum CompareError {
         /// Runs of the new side.
         new: usize,
     },
-    /// A value is infinite or no number.
+    /// A value is infinite or NaN.
     #[error("{value} is no value that can be compared")]
     NotFinite {
         /// The value.
         value: f64,
     },
-    /// A value is negative, or zero where values have no steps.
+    /// A value is negative, or zero without a resolution.
     #[error("{value} has no logarithm; only positive values can be compared by their ratio")]
     NotPositive {
         /// The value.

@@ -1,9 +1,10 @@
-//! The trigamma function, which `statrs` does not have, and its inverse.
+//! Trigamma function and its inverse, which `statrs` lacks.
 
-/// Argument from which the asymptotic series has all digits.
+/// Arguments from this on use the asymptotic series at full precision.
 const SERIES_FROM: f64 = 10.0;
 
-/// Returns the second derivative of ln Γ at a positive `x` (Abramowitz and Stegun, 6.4.6 and 6.4.12).
+/// Returns the second derivative of ln Γ at a positive `x` (Abramowitz and Stegun, 6.4.6 and
+/// 6.4.12).
 pub(crate) fn trigamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     // ψ₁(x) = ψ₁(x + 1) + 1/x²
@@ -18,16 +19,16 @@ pub(crate) fn trigamma(mut x: f64) -> f64 {
     sum + 1.0 / x + square / 2.0 + square / x * series
 }
 
-/// Returns the `x` whose trigamma is `value`; `None` unless that is positive and finite.
+/// Inverts [`trigamma`]; `None` unless `value` is positive and finite.
 ///
-/// Newton's method on 1/ψ₁, which is convex and nearly a straight line (Smyth, *Linear Models and Empirical Bayes
-/// Methods*, 2004, appendix).
+/// Newton's method on 1/ψ₁, which is convex and nearly linear (Smyth, *Linear Models and Empirical
+/// Bayes Methods*, 2004, appendix).
 pub(crate) fn inverse_trigamma(value: f64) -> Option<f64> {
     let is_usable = value > 0.0 && value.is_finite();
     if !is_usable {
         return None;
     }
-    // Beyond these the first term of the series is exact.
+    // Here the series' first term is exact.
     if value > 1e7 {
         return Some(1.0 / value.sqrt());
     }
@@ -46,7 +47,8 @@ pub(crate) fn inverse_trigamma(value: f64) -> Option<f64> {
     Some(x)
 }
 
-/// Returns the derivative of [`trigamma`] at a positive `x` (Abramowitz and Stegun, 6.4.6 and 6.4.13).
+/// Returns the derivative of [`trigamma`] at a positive `x` (Abramowitz and Stegun, 6.4.6 and
+/// 6.4.13).
 fn tetragamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     while x < SERIES_FROM {
@@ -65,7 +67,8 @@ mod tests {
 
     #[test]
     fn trigamma_has_its_known_values() {
-        // Abramowitz and Stegun, 6.4.2 and 6.4.4; scipy.special.polygamma(1, x), scipy 1.17.1, below.
+        // Abramowitz and Stegun, 6.4.2 and 6.4.4; scipy.special.polygamma(1, x), scipy 1.17.1,
+        // below.
         let known = [
             (1.0, PI * PI / 6.0),
             (0.5, PI * PI / 2.0),

@@ -1,13 +1,13 @@
-//! [`CommonChange`]: one change that many quantities have in common, and whether they do.
+//! [`CommonChange`]: common change of several quantities.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::comparison::Comparison;
 
-/// Change that several quantities have in common, each weighted by how surely its own is known.
+/// Common change of quantities, weighted by inverse variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CommonChange {
-    /// Logarithm of new over base.
+    /// Logarithm of new / base.
     pub log_ratio: f64,
     /// Standard error of [`log_ratio`](Self::log_ratio).
     pub standard_error: f64,
@@ -16,7 +16,8 @@ pub struct CommonChange {
 }
 
 impl CommonChange {
-    /// Computes it; `None` for fewer than two comparisons with a standard error above 0.
+    /// Estimates the common change; `None` for fewer than two comparisons with a standard error
+    /// above 0.
     pub fn of(comparisons: &[Comparison]) -> Option<CommonChange> {
         let known = comparisons.iter().filter(|c| c.standard_error > 0.0);
         let weighted: Vec<(f64, f64)> = known
@@ -29,7 +30,7 @@ impl CommonChange {
         let squares = |(ratio, weight): &(f64, f64)| weight * (ratio - common).powi(2);
         let q: f64 = weighted.iter().map(squares).sum();
         let degrees = (weighted.len() as f64) - 1.0;
-        // No distribution has no degrees of freedom.
+        // Fails without degrees of freedom.
         let distribution = ChiSquared::new(degrees).ok()?;
         Some(CommonChange {
             log_ratio: common,
@@ -56,8 +57,9 @@ mod tests {
 
     #[test]
     fn trials_of_a_vaccine_differ_as_published() {
-        // Colditz et al. (1994), thirteen trials of BCG: log risk ratios and variances as in R's metafor, whose
-        // fixed-effect model gives -0.4303, standard error 0.0405, Q = 152.23 of 12 degrees of freedom.
+        // Colditz et al. (1994), thirteen trials of BCG: log risk ratios and variances as in R's
+        // metafor, whose fixed-effect model gives -0.4303, standard error 0.0405, Q = 152.23 of 12
+        // degrees of freedom.
         let trials = [
             (-0.8893, 0.3256),
             (-1.5854, 0.1946),

@@ -1,16 +1,16 @@
 //! [`Interval`]: a confidence interval.
 
-/// Range in which a value lies, at a stated confidence.
+/// Confidence interval of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower bound.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// Returns the interval of this half width around a value.
+    /// Returns `middle ± half_width`.
     pub fn around(middle: f64, half_width: f64) -> Interval {
         Interval {
             low: middle - half_width,
@@ -18,17 +18,17 @@ impl Interval {
         }
     }
 
-    /// Returns true if a value lies in it, ends included.
+    /// Returns true if it contains a value, bounds included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Returns true if it lies within another, ends excluded.
+    /// Returns true if it lies within another one, bounds excluded.
     pub fn is_inside(&self, outer: Interval) -> bool {
         outer.low < self.low && self.high < outer.high
     }
 
-    /// Returns the interval with both ends sent through an increasing function.
+    /// Applies an increasing function to both bounds.
     pub fn map(&self, increasing: impl Fn(f64) -> f64) -> Interval {
         Interval {
             low: increasing(self.low),

@@ -1,29 +1,29 @@
-//! Statistics of repeated runs: summaries, confidence intervals, and the comparison of two sides.
+//! Statistics of repeated runs: summaries, confidence intervals, comparisons of two sides.
 //!
-//! Everything here is a pure function of numbers: no clock, no chance, no files. The same data give the same
-//! verdict on every machine.
+//! All functions are pure functions of numbers: no clock, no chance, no files. Equal data give
+//! equal verdicts on every machine.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`summary`] | [`Summary`]: mean, median, standard deviation, standard error, smallest, largest; outliers |
+//! | [`summary`] | [`Summary`]: mean, median, deviation, standard error, range; outliers |
 //! | [`interval`] | [`Interval`]: a confidence interval |
 //! | [`t_test`] | [`TTest`]: Welch's test and the paired test |
-//! | [`comparison`] | [`compare`]: one quantity on two sides, as a ratio, with a threshold in the hypothesis |
+//! | [`comparison`] | [`compare`]: a quantity on two sides, as a ratio, against a threshold |
 //! | [`measured`] | [`Measured`]: values of both sides; [`Design`] |
-//! | [`prior`] | [`Prior`]: what is known of the noise before a quantity is looked at, or learned from many |
-//! | [`verdict`] | [`Verdict`]: what a comparison says, many quantities being looked at |
-//! | [`adjust`] | [`Correction`] of p-values for many tests: Benjamini-Hochberg, Benjamini-Yekutieli, Holm |
-//! | [`dealing`] | p-values of all ways in which runs could have been dealt into sides |
-//! | [`heterogeneity`] | [`CommonChange`]: one change that many quantities have in common |
+//! | [`prior`] | [`Prior`]: noise known in advance, or estimated from many quantities |
+//! | [`verdict`] | [`Verdict`]: result of a comparison among many |
+//! | [`adjust`] | [`Correction`] for multiple tests |
+//! | [`dealing`] | permutation test |
+//! | [`heterogeneity`] | [`CommonChange`]: common change of many quantities |
 //! | [`error`] | [`CompareError`] |
-//! | [`random`] | numbers by chance, the same each time |
-//! | `gamma` | trigamma and its inverse |
+//! | [`random`] | reproducible random numbers |
+//! | `gamma` | trigamma function and its inverse |
 //!
-//! # Which test is for what
-//! `rprof stat A ::: B`, `diff` and `gate` ask the same question: does B take more than A, by at least a factor
-//! 1 + x, and is that more than runs of the same program differ by? [`compare`] answers it on logarithms, since
-//! times and counts are positive and their noise is in percent. Runs that were made in turns are compared pair by
-//! pair ([`Design::Paired`]), which takes out what drifts.
+//! # Choice of the test
+//! `rprof stat A ::: B`, `diff` and `gate` ask the same question: does B take more than A, by at
+//! least a factor 1 + x, beyond the noise between runs? [`compare`] answers it on logarithms,
+//! because times and counts are positive and their noise is relative. For alternating runs,
+//! [`Design::Paired`] compares pairs, which removes drift.
 //!
 //! # Examples
 //! ```

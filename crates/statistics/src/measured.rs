@@ -1,25 +1,24 @@
-//! [`Measured`]: values of one quantity on two sides, and how much single runs differ.
+//! [`Measured`]: values of a quantity on two sides, and their spread.
 
 use crate::error::CompareError;
 use crate::summary::{mean, variance};
 
-/// Values of one quantity on two sides. None is negative.
+/// Non-negative values of a quantity on two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured<'a> {
-    /// Values of the runs of the base.
+    /// Values of the base, by run.
     pub base: &'a [f64],
-    /// Values of the runs of the new side.
+    /// Values of the new side, by run.
     pub new: &'a [f64],
-    /// Smallest step between two values, in their unit: 1 for a count, the mean weight of a sample for what is
-    /// summed up from samples; 0 for values without steps, which must all be positive.
+    /// Smallest step between values: 1 for counts, the mean sample weight for sums of samples. 0
+    /// for continuous values, which must be positive.
     pub resolution: f64,
-    /// Variance of the logarithm in one run that sampling alone explains: 1 over the effective number of samples of
-    /// a run; 0 for what is counted.
+    /// Variance of a run's logarithm from sampling: 1 / effective samples; 0 for counts.
     pub sampling_variance: f64,
 }
 
 impl<'a> Measured<'a> {
-    /// Takes positive values without steps and without sampling.
+    /// Creates positive, continuous values without sampling.
     pub fn exact(base: &'a [f64], new: &'a [f64]) -> Measured<'a> {
         Measured {
             base,
@@ -29,7 +28,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Takes values that come in steps of `resolution`, such as counts in steps of 1.
+    /// Creates values in steps of `resolution`, such as 1 for counts.
     pub fn in_steps(base: &'a [f64], new: &'a [f64], resolution: f64) -> Measured<'a> {
         Measured {
             resolution,
@@ -38,26 +37,27 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Way in which the runs were made.
+/// Design of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Design {
-    /// The sides were run independently.
+    /// Independent runs of both sides.
     Independent,
-    /// The n-th runs of both sides were made next to each other, in turns.
+    /// Alternating runs: the n-th runs of both sides are a pair.
     Paired,
 }
 
-/// Difference of the sides on the scale of logarithms, and the spread of single runs.
+/// Difference of the sides as logarithms, and the spread of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     pub(crate) log_ratio: f64,
-    /// Variance of one run, as seen; 0 without degrees of freedom.
+    /// Observed variance of one run; 0 without degrees of freedom.
     pub(crate) variance: f64,
     /// Degrees of freedom of the variance.
     pub(crate) degrees_of_freedom: f64,
-    /// Variance of one run that sampling and rounding alone explain.
+    /// Variance of one run from sampling and rounding.
     pub(crate) known_variance: f64,
-    /// Deviation of each run from the mean of its side, or of each pair from the mean of all, on the scale of one run.
+    /// Deviation of each run from its side's mean, or of each pair from the pairs' mean, on the
+    /// scale of one run.
     pub(crate) deviations: Vec<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Spread {
         let (found, degrees, deviations) = match design {
             Design::Paired => {
                 let differences = differences(&base, &new)?;
-                // The difference of a pair has the variance of two runs.
+                // A pair's difference has the variance of two runs.
                 let of_one = variance(&differences).unwrap_or(0.0) / 2.0;
                 let deviations = from_mean(&differences).map(|far| far / 2.0_f64.sqrt());
                 (of_one, base.len() as f64 - 1.0, deviations.collect())
@@ -93,21 +93,21 @@ impl Spread {
     }
 }
 
-/// Returns the variance that rounding to steps of r leaves in logarithms: a value is off by r²/12 on average.
+/// Returns the mean variance of logarithms from rounding: r²/12 for a value in steps of r.
 pub(crate) fn rounding_variance(base: &[f64], new: &[f64], resolution: f64) -> f64 {
     let of_one = |log: &f64| (resolution / log.exp()).powi(2) / 12.0;
-    // The sides are summed up apart, so that swapping them changes no digit.
+    // Sums the sides separately: swapped sides give identical results.
     let sum = |side: &[f64]| side.iter().map(of_one).sum::<f64>();
     (sum(base) + sum(new)) / (base.len() + new.len()) as f64
 }
 
-/// Returns by how much each value is above the mean of all.
+/// Returns the deviation of each value from the mean.
 pub(crate) fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
     let mean = mean(values);
     values.iter().map(move |value| value - mean)
 }
 
-/// Returns the variance within two sides, and its degrees of freedom.
+/// Returns the pooled variance of two sides, and its degrees of freedom.
 fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
     let squares = |side: &[f64]| variance(side).unwrap_or(0.0) * (side.len() as f64 - 1.0);
     let degrees = (base.len() + new.len()) as f64 - 2.0;
@@ -117,7 +117,7 @@ fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
     }
 }
 
-/// Returns the logarithms of values, each plus half the resolution so that a count of zero has one.
+/// Returns logarithms of values plus half the resolution, so that zero has one.
 pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
     finite(values)?;
     (values.iter())
@@ -128,7 +128,7 @@ pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, Co
         .collect()
 }
 
-/// Returns the new minus the base value of each pair.
+/// Returns new minus base of each pair.
 pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, CompareError> {
     match base.len() == new.len() {
         true => Ok(base.iter().zip(new).map(|(base, new)| new - base).collect()),
@@ -139,7 +139,7 @@ pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, Compare
     }
 }
 
-/// Refuses values that are infinite or no numbers.
+/// Rejects infinite and NaN values.
 pub(crate) fn finite(values: &[f64]) -> Result<(), CompareError> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => Err(CompareError::NotFinite { value: *value }),

@@ -1,49 +1,49 @@
-//! [`Prior`]: what is known of the noise between runs before a quantity is looked at.
+//! [`Prior`]: noise between runs, known in advance.
 
 use crate::error::CompareError;
 use crate::gamma::{inverse_trigamma, trigamma};
 use crate::measured::{Design, Measured, Spread};
 use crate::summary::{mean, variance};
 
-/// Noise between runs as it is known beforehand: from a calibration, an assumption, or many quantities together.
+/// Prior noise between runs, from a calibration, an assumption, or many quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// Variance between runs of the logarithm of a value, sampling not included: (0.02)² for 2 %.
+    /// Variance of logarithms between runs, without sampling: (0.02)² for 2 %.
     pub run_to_run_variance: f64,
-    /// Weight of this knowledge, in degrees of freedom; 0 for none.
+    /// Weight of the prior in degrees of freedom; 0 for none.
     pub degrees_of_freedom: f64,
-    /// Part of the variance that all quantities of a run have in common, such as a slow moment of the machine. However
-    /// many quantities there are, it was seen as often as there are runs.
+    /// Part of the variance shared by a run's quantities, such as a slow phase of the machine. It
+    /// was observed once per run, for any number of quantities.
     pub common_variance: f64,
 }
 
-/// Smallest noise between runs that is believed: half a percent.
+/// Minimum noise: half a percent.
 const LEAST_DEVIATION: f64 = 0.005;
 
-/// Smallest and largest weight that a family of quantities may get.
+/// Minimum and maximum weight of an estimated prior.
 const WEIGHTS: (f64, f64) = (1.0, 100.0);
 
-/// Number of quantities from which the variance is taken, at least: with four of three runs each it was off so far
-/// that 14 % of comparisons of equal programs named something.
+/// Minimum number of quantities for the variance. With four of three runs each, 14 % of comparisons
+/// of equal programs had findings.
 const FEWEST_HOTTEST: usize = 20;
 
 impl Prior {
-    /// Nothing is known: each quantity speaks for itself.
+    /// No prior: each quantity only uses its own runs.
     pub const NONE: Prior = Prior {
         run_to_run_variance: 0.0,
         degrees_of_freedom: 0.0,
         common_variance: 0.0,
     };
 
-    /// Noise of 5 % with the weight of nine runs: the assumption for one run on each side. What it finds is no more
-    /// than a suspicion.
+    /// Noise of 5 % with the weight of nine runs, assumed for one run per side. Findings are only
+    /// suspicions.
     pub const ASSUMED: Prior = Prior {
         run_to_run_variance: 0.05 * 0.05,
         degrees_of_freedom: 8.0,
         common_variance: 0.0,
     };
 
-    /// Takes a standard deviation between runs, 0.02 for 2 %, that was seen in `runs` runs of one program.
+    /// Creates a prior from a standard deviation (0.02 for 2 %) of `runs` runs.
     pub fn calibrated(deviation: f64, runs: usize) -> Prior {
         Prior {
             run_to_run_variance: deviation.max(LEAST_DEVIATION).powi(2),
@@ -52,15 +52,15 @@ impl Prior {
         }
     }
 
-    /// Learns the noise from many quantities of the same runs, such as the functions of a program: each has few runs,
-    /// and their noise is alike (Smyth 2004, section 6). `None` where no quantity has replicates.
+    /// Estimates the noise from many quantities of the same runs, such as functions: each has few
+    /// runs, but their noise is similar (Smyth 2004, section 6). `None` without replicates.
     ///
-    /// The variance is that of the third with the least sampling noise, where what is far noisier than the others counts as
-    /// no more than chance would make of them. The weight is chosen so that the quantities differ in noise by as much as they
-    /// are seen to, and those too: one wild quantity makes all of them lean on their own runs.
+    /// The variance is the mean over the third with least sampling noise; outliers only count as
+    /// far as chance explains. The weight reflects how much the quantities' noise differs,
+    /// including outliers: a wild quantity makes all depend more on their own runs.
     ///
     /// # Errors
-    /// Errors of [`compare`](crate::compare) for each of them.
+    /// [`CompareError`], as in [`compare`](crate::compare).
     pub fn from_family(
         family: &[Measured<'_>],
         design: Design,
@@ -89,7 +89,7 @@ impl Prior {
             .collect();
         let excess = variance(&logs).map(|seen| seen - mean(&own));
         let weight = excess.and_then(inverse_trigamma).map(|half| 2.0 * half);
-        // What was learned is worth no more than what it was learned from.
+        // A prior weighs at most half as much as its data.
         let seen: f64 = spreads.iter().map(|spread| spread.degrees_of_freedom).sum();
         let weight = weight.unwrap_or(WEIGHTS.1).min(seen / 2.0);
         Ok(Some(Prior {
@@ -100,14 +100,14 @@ impl Prior {
     }
 }
 
-/// Quantities from which on one of them may be an outlier.
+/// Minimum number of quantities for outlier detection.
 const SEVERAL: usize = 5;
 
-/// Standard deviations of the normal distribution above which one of a hundred values lies.
+/// Standard normal 99 % quantile.
 const ONE_OF_A_HUNDRED: f64 = 2.326;
 
-/// Returns the mean of the variances beyond what sampling explains. An outlier, such as the function in which the machine's
-/// neighbours show, counts as the largest value of a hundred that the other quantities would have by chance.
+/// Returns the mean variance beyond sampling. An outlier, such as a function slowed down by other
+/// programs, counts as the others' 99 % quantile.
 fn without_outliers(spreads: &[Spread]) -> f64 {
     let mut beyond: Vec<f64> = (spreads.iter())
         .map(|spread| spread.variance - spread.known_variance)
@@ -115,7 +115,7 @@ fn without_outliers(spreads: &[Spread]) -> f64 {
     if beyond.len() < SEVERAL {
         return mean(&beyond);
     }
-    // Phipson et al. 2016, section 2.3: the upper tenth is winsorized to begin with.
+    // Phipson et al. 2016, section 2.3: winsorizes the upper tenth first.
     let mut winsorized = beyond.clone();
     winsorized.sort_by(f64::total_cmp);
     let kept = winsorized.len() - winsorized.len().div_ceil(10);
@@ -130,15 +130,15 @@ fn without_outliers(spreads: &[Spread]) -> f64 {
     mean(&beyond)
 }
 
-/// Returns the value above which one of a hundred means of so many squares of standard normal deviates lies (Wilson and Hilferty
+/// Returns the 99 % quantile of a mean of squared standard normal deviates (Wilson and Hilferty
 /// 1931).
 fn chi_square_mean(degrees_of_freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * degrees_of_freedom);
     (1.0 - part + ONE_OF_A_HUNDRED * part.sqrt()).powi(3)
 }
 
-/// Returns the variance of what all quantities of a run have in common: that of the weighted mean of what they deviate by,
-/// less what independent noise would leave in such a mean.
+/// Returns the variance shared by a run's quantities: the variance of their weighted mean
+/// deviation, minus the part from independent noise.
 fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let weights: Vec<f64> = (spreads.iter())
         .map(|spread| 1.0 / (spread.known_variance + run_to_run))
@@ -155,7 +155,7 @@ fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let mut squares: Vec<f64> = (0..first.deviations.len())
         .map(|run| mean_of_run(run).powi(2))
         .collect();
-    // Runs stand in another order where the sides are swapped, and no digit may depend on it.
+    // Swapped sides reorder the runs. Sorting makes the sum independent of that.
     squares.sort_by(f64::total_cmp);
     let squares: f64 = squares.iter().sum();
     (squares / first.degrees_of_freedom - 1.0 / whole).max(0.0)
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn the_largest_of_a_hundred_is_that_of_the_printed_tables() {
-        // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4: upper critical values at 0.01.
+        // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4: upper critical values at
+        // 0.01.
         for (degrees, expected) in [(4.0, 13.277), (8.0, 20.090), (18.0, 34.805)] {
             let found = degrees * chi_square_mean(degrees);
             assert!((found / expected - 1.0).abs() < 0.01, "{degrees}: {found}");
@@ -189,7 +190,7 @@ mod tests {
         let [without_it, with_it] = [without, with].map(|prior| prior.run_to_run_variance.sqrt());
         assert!((0.014..0.017).contains(&without_it), "{without:?}");
         assert!(with_it < 1.2 * without_it, "{with:?}");
-        // The wild one leans on its own runs.
+        // The wild quantity depends on its own runs.
         assert!(with.degrees_of_freedom < 4.0, "{with:?}");
     }
 }

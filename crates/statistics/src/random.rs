@@ -1,16 +1,16 @@
-//! [`Dice`]: chance that is the same each time; and in how many ways things can be chosen.
+//! [`Dice`]: reproducible random numbers; and combinations.
 
-/// Pseudo-random numbers that are the same each time: SplitMix64 (Steele, Lea and Flood 2014).
+/// Reproducible pseudo-random numbers: SplitMix64 (Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Begins a sequence.
+    /// Starts a sequence.
     pub fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
-    /// Returns a number below `limit`, or 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// Returns in how many ways `some` of `all` things can be chosen.
+/// Returns the number of ways to choose `some` of `all` items.
 pub fn combinations(all: usize, some: usize) -> f64 {
     let factor = |index: usize| (all - index) as f64 / (index + 1) as f64;
     (0..some.min(all)).map(factor).product()

@@ -1,21 +1,21 @@
-//! [`Summary`]: one quantity in several runs.
+//! [`Summary`]: a quantity in several runs.
 
 use crate::distribution::quantile;
 use crate::interval::Interval;
 
-/// One quantity in several runs. Each field has the unit of the values.
+/// Summary of a quantity in several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Number of runs.
     pub runs: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Middle value; the mean of the two in the middle where their number is even.
+    /// Median; the mean of two middle values.
     pub median: f64,
     /// Standard deviation of one run, estimated with n - 1; `None` for a single run.
     pub standard_deviation: Option<f64>,
-    /// Standard error of the mean: the standard deviation over √n; `None` for a single run. It is what `perf stat`
-    /// prints behind `+-`.
+    /// Standard error of the mean: standard deviation / √n, which `perf stat` prints after `+-`.
+    /// `None` for a single run.
     pub standard_error: Option<f64>,
     /// Smallest value.
     pub min: f64,
@@ -24,7 +24,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes values; `None` if there is none, or one is not finite.
+    /// Summarizes values; `None` without values, or if one is not finite.
     pub fn of(values: &[f64]) -> Option<Summary> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;
@@ -42,24 +42,24 @@ impl Summary {
         })
     }
 
-    /// Returns the interval in which the mean of all possible runs lies, at a confidence such as 0.95; `None` for a
-    /// single run. By Student's t, so for values that are about normal.
+    /// Returns the mean's confidence interval by Student's t, for roughly normal values; `None` for
+    /// a single run.
     pub fn confidence_interval(&self, confidence: f64) -> Option<Interval> {
         let t = quantile(0.5 + confidence / 2.0, self.runs as f64 - 1.0);
         let half = t * self.standard_error?;
         (!half.is_nan()).then(|| Interval::around(self.mean, half))
     }
 
-    /// Returns the standard error as a share of the mean; `None` for a single run and for a mean of zero.
+    /// Returns the standard error relative to the mean; `None` for a single run or mean zero.
     pub fn relative_error(&self) -> Option<f64> {
         (self.mean != 0.0).then_some(self.standard_error? / self.mean.abs())
     }
 }
 
-/// Returns the indices of values far from the rest: more than three interquartile ranges below the first or above the
-/// third quartile (Tukey, *Exploratory Data Analysis*, 1977, "far out"). Fewer than five values have none.
+/// Returns the indexes of outliers: more than three interquartile ranges beyond the quartiles
+/// (Tukey, *Exploratory Data Analysis*, 1977, "far out"). Needs five values.
 ///
-/// They are for marking, not for leaving out: what a machine does in one run of ten it does to users as well.
+/// Mark outliers, but do not drop them: slow runs also affect users.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     const FEWEST: usize = 5;
     const FENCE: f64 = 3.0;
@@ -69,7 +69,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     let sorted = sorted(values);
     let (first, third) = (percentile(&sorted, 0.25), percentile(&sorted, 0.75));
     let reach = FENCE * (third - first);
-    // Where half of the runs are equal, everything else is far from them: nothing is said of such.
+    // If half of the runs are equal, all others would be outliers: report none.
     if reach == 0.0 {
         return Vec::new();
     }
@@ -79,12 +79,12 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the arithmetic mean; NaN for no values.
+/// Returns the arithmetic mean; NaN without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the variance, estimated with n - 1; `None` for fewer than two values.
+/// Returns the variance, estimated with n - 1; `None` below two values.
 pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     if values.len() < 2 {
@@ -92,7 +92,7 @@ pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     }
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    // What rounding left in the mean is taken out again (Chan, Golub and LeVeque 1983).
+    // Corrects the mean's rounding error (Chan, Golub and LeVeque 1983).
     let rest: f64 = values.iter().map(|value| value - mean).sum();
     Some(((squares - rest * rest / n) / (n - 1.0)).max(0.0))
 }
@@ -103,8 +103,8 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Returns the value at a share of the way through sorted values, between two of them in proportion (type 7 of
-/// Hyndman and Fan 1996, the one of R and NumPy).
+/// Returns a linearly interpolated quantile of sorted values (type 7 of Hyndman and Fan 1996, as in
+/// R and NumPy).
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;
@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_nist() {
-        // NIST StRD, univariate summary statistics, NumAcc1: certified mean 10000002, standard deviation 1.
+        // NIST StRD, univariate summary statistics, NumAcc1: certified mean 10000002, standard
+        // deviation 1.
         let found = Summary::of(&[10_000_001.0, 10_000_003.0, 10_000_002.0]).unwrap();
         assert_eq!((found.mean, found.median), (10_000_002.0, 10_000_002.0));
         assert_eq!(found.standard_deviation, Some(1.0));

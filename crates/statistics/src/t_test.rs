@@ -1,4 +1,4 @@
-//! [`TTest`]: Welch's test and the paired test, on values as they are.
+//! [`TTest`]: Welch's test and the paired test, on untransformed values.
 
 use crate::distribution::{quantile, upper_tail};
 use crate::error::CompareError;
@@ -6,16 +6,16 @@ use crate::interval::Interval;
 use crate::measured::{differences, finite};
 use crate::summary::{mean, variance};
 
-/// Result of a t test of "both sides have one mean".
+/// Result of a t test of equal means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TTest {
-    /// Mean of the new side minus that of the base, in the unit of the values.
+    /// Mean of new minus base, in the values' unit.
     pub difference: f64,
     /// Standard error of the difference.
     pub standard_error: f64,
-    /// Degrees of freedom; for Welch's test no whole number.
+    /// Degrees of freedom; fractional for Welch's test.
     pub degrees_of_freedom: f64,
-    /// Test statistic: difference over standard error.
+    /// Test statistic: difference / standard error.
     pub t: f64,
     /// Two-sided p-value.
     pub p: f64,
@@ -24,7 +24,7 @@ pub struct TTest {
 impl TTest {
     fn new(difference: f64, standard_error: f64, degrees_of_freedom: f64) -> TTest {
         let t = match difference == 0.0 {
-            // Without spread as well, where the quotient is no number.
+            // Avoids 0 / 0 without spread.
             true => 0.0,
             false => difference / standard_error,
         };
@@ -37,14 +37,14 @@ impl TTest {
         }
     }
 
-    /// Returns the interval in which the difference lies, at a confidence such as 0.95.
+    /// Returns the difference's confidence interval, at a confidence such as 0.95.
     pub fn confidence_interval(&self, confidence: f64) -> Interval {
         let t = quantile(0.5 + confidence / 2.0, self.degrees_of_freedom);
         Interval::around(self.difference, t * self.standard_error)
     }
 }
 
-/// Compares the means of two independent sides whose spreads may differ (Welch 1947).
+/// Compares the means of independent sides with possibly different spreads (Welch 1947).
 ///
 /// # Errors
 /// [`CompareError::TooFewRuns`] for fewer than two values on a side, [`CompareError::NotFinite`].
@@ -64,11 +64,11 @@ pub fn welch(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
     Ok(TTest::new(mean(new) - mean(base), (a + b).sqrt(), degrees))
 }
 
-/// Compares runs that belong together in pairs, such as those made in turns.
+/// Compares pairs of runs, such as alternating ones.
 ///
 /// # Errors
-/// [`CompareError::NotInPairs`] for sides of different length, [`CompareError::TooFewRuns`] for fewer than two
-/// pairs, [`CompareError::NotFinite`].
+/// [`CompareError::NotInPairs`] for sides of different length, [`CompareError::TooFewRuns`] for
+/// fewer than two pairs, [`CompareError::NotFinite`].
 pub fn paired(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
     finite(base)?;
     finite(new)?;
@@ -83,7 +83,8 @@ pub fn paired(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
 mod tests {
     use super::*;
 
-    /// Additional hours of sleep with two drugs, the same ten patients (Student 1908; `sleep` of R).
+    /// Additional hours of sleep with two drugs, the same ten patients (Student 1908; `sleep` of
+    /// R).
     const FIRST: [f64; 10] = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
     const SECOND: [f64; 10] = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
 
@@ -96,8 +97,8 @@ mod tests {
 
     #[test]
     fn welch_is_that_of_the_manual_of_r() {
-        // R, ?t.test: t = -1.8608, df = 17.776, p-value = 0.07939, interval -3.3654832 to 0.2054832, there the
-        // first side minus the second.
+        // R, ?t.test: t = -1.8608, df = 17.776, p-value = 0.07939, interval -3.3654832 to
+        // 0.2054832, with the opposite sign.
         let test = welch(&FIRST, &SECOND).unwrap();
         near(test.t, 1.8608);
         near(test.degrees_of_freedom, 17.776);

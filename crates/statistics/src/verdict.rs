@@ -1,53 +1,53 @@
-//! [`Verdict`]: what a comparison says when many quantities are looked at together.
+//! [`Verdict`]: result of a comparison among many quantities.
 
 use crate::adjust::Correction;
 use crate::comparison::Comparison;
 use crate::interval::Interval;
 
-/// Confidence of the interval that is shown beside a verdict, and that decides between all verdicts but [`Verdict::More`] and
-/// [`Verdict::Less`]: no verdict contradicts the interval.
+/// Confidence of the displayed interval, which decides between all verdicts but [`Verdict::More`]
+/// and [`Verdict::Less`]. No verdict contradicts it.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Result for one quantity among those that were compared together.
+/// Result for one of several quantities.
 ///
 /// | interval | within the threshold | reaches past it | beyond it |
 /// |---|---|---|---|
 /// | contains "no change" | `Unchanged` | `Inconclusive` | |
 /// | excludes it | `BelowThreshold` | `MayExceed` | `More`, `Less` |
 ///
-/// What stands further right has to hold for the number of quantities as well: else it is what stands to the left of it, and
-/// `Inconclusive` if it reaches past the threshold.
+/// After correction for the number of quantities, insignificant `More` and `Less` become
+/// `MayExceed`, and insignificant `MayExceed` becomes `Inconclusive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The new side takes more, by at least the threshold.
+    /// Increase by at least the threshold.
     More,
-    /// The new side takes less, by at least the threshold.
+    /// Decrease by at least the threshold.
     Less,
-    /// No difference is seen, and any is smaller than the threshold.
+    /// No visible change; any is smaller than the threshold.
     Unchanged,
-    /// There is a difference, and it is smaller than the threshold.
+    /// Change by less than the threshold.
     BelowThreshold,
-    /// There is a difference, and whether it reaches the threshold is not sure.
+    /// Change, possibly beyond the threshold.
     MayExceed,
-    /// Whether there is a difference is not sure, and it may reach the threshold.
+    /// No visible change, but possibly one beyond the threshold.
     Inconclusive,
 }
 
-/// Judges quantities that were compared together, so that of what is called [`More`](Verdict::More) or
-/// [`Less`](Verdict::Less) at most the share `q` is false, and where nothing differs the chance of calling anything
-/// so is at most `q` (0.05 is usual).
+/// Judges quantities together. At most the share `q` of [`More`](Verdict::More) and
+/// [`Less`](Verdict::Less) is false on average. Without differences, the probability of any is at
+/// most `q` (usually 0.05).
 pub fn judge(comparisons: &[Comparison], q: f64) -> Vec<Verdict> {
     judge_by(comparisons, q, Correction::default())
 }
 
-/// Judges quantities as [`judge`], with the promise of another correction for their number.
+/// Judges like [`judge`], with another correction and its guarantee.
 pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> Vec<Verdict> {
     let adjusted = |p: fn(&Comparison) -> f64| -> Vec<f64> {
         correction.adjust(&comparisons.iter().map(p).collect::<Vec<f64>>())
     };
     let beyond = adjusted(Comparison::p);
     let any = adjusted(Comparison::p_of_any_change);
-    // One end of the interval, unless more is accepted than it allows for.
+    // One tail of the interval, unless `q` is larger.
     let end = q.max(1.0 - CONFIDENCE) / 2.0;
     (comparisons.iter().zip(beyond.into_iter().zip(any)))
         .map(|(comparison, (beyond, any))| {
@@ -61,7 +61,7 @@ pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> V
         .collect()
 }
 
-/// Judges a comparison that shows no change beyond the threshold. `any` is the p-value of "no change", adjusted.
+/// Judges a comparison without finding. `any` is the adjusted p-value of "no change".
 fn not_beyond(comparison: &Comparison, any: f64) -> Verdict {
     let interval = comparison.log_interval(CONFIDENCE);
     let margin = Interval::around(0.0, comparison.threshold.ln_1p());

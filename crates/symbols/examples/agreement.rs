@@ -1,12 +1,12 @@
-//! Random text addresses of ELF files, looked up by this crate, by `llvm-symbolizer` and by
-//! `eu-addr2line`: how often all frames agree by name, file, line and column.
+//! Compares this crate with `llvm-symbolizer` and `eu-addr2line` at random text addresses: how
+//! often do all frames agree by name, file, line and column?
 //!
 //! ```sh
 //! cargo run --release --example agreement -- [--count N] [--debug-dir DIR] [--reference FILE] [--show N] FILE...
 //! ```
 //!
-//! With `--reference` the other two are asked about that file, which has the same code: the
-//! whole one for a stripped one, say. With `--debug-dir` debug files are looked for in that folder.
+//! With `--reference`, the other two look up that file with the same code, for example the
+//! unstripped one.
 #![allow(clippy::print_stdout, dead_code)]
 
 #[path = "../tests/it/chains.rs"]

@@ -1,6 +1,6 @@
-//! Names the functions at offsets of an ELF file, the calls inlined there, and the lines, as `perf script -F ip` prints them for
-//! libraries. Debug files that are installed are found. Without offsets, they are read from standard
-//! input, one a line.
+//! Prints the functions, inlined calls and lines at offsets of an ELF file, as `perf script -F ip`
+//! does for libraries. Uses installed debug files. Without offsets, reads them from standard input,
+//! one per line.
 //!
 //! ```sh
 //! cargo run --example symbolize -- /lib/x86_64-linux-gnu/libc.so.6 0x98930 0xf82ad
@@ -59,9 +59,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// Names may hold anything, so they are escaped for the terminal.
+/// Escapes a name for the terminal, as it may contain any character.
 fn escaped(name: &str) -> Cow<'_, str> {
-    // All bytes are looked at, many at a time.
+    // Visits all bytes, without an early exit, so that the loop is vectorized.
     let is_plain = name
         .bytes()
         .fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));

@@ -1,8 +1,8 @@
-//! Images that are mapped straight from within a zip file, as Android maps the libraries of an
-//! APK: an entry that is stored, not compressed, is the ELF file byte for byte.
+//! Images mapped from within a zip file, as Android maps the libraries of an APK. A stored entry is
+//! the ELF file byte for byte.
 //!
-//! Only the central directory is read (PKWARE's APPNOTE.TXT, 4.3.12), and nothing is unpacked.
-//! Archives of 4 GiB and more (Zip64) are not.
+//! Reads only the central directory (PKWARE's APPNOTE.TXT, 4.3.12). Archives of 4 GiB and more
+//! (Zip64) are not supported.
 
 use crate::elf::ElfSymbols;
 use crate::elf_image::ElfImage;
@@ -13,17 +13,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Begins every zip file that is not empty.
+/// Magic number of a local header, which starts every non-empty zip file.
 const LOCAL: &[u8] = b"PK\x03\x04";
 const CENTRAL: &[u8] = b"PK\x01\x02";
 const END: &[u8] = b"PK\x05\x06";
 
-/// Bytes of each of them, without names and comments.
+/// Record lengths in bytes, without names and comments.
 const LOCAL_LEN: usize = 30;
 const CENTRAL_LEN: usize = 46;
 const END_LEN: usize = 22;
 
-/// A part of a mapped file.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     file: Arc<ImageFile>,
@@ -51,7 +50,6 @@ impl Pages for Part {
     }
 }
 
-/// The ELF files in an archive.
 #[derive(Debug)]
 pub(crate) struct Archive {
     entries: Vec<Entry>,
@@ -65,8 +63,7 @@ struct Entry {
 }
 
 impl Archive {
-    /// Reads the directory of an archive. Returns `None` if the file is no archive, or holds no
-    /// stored ELF file.
+    /// Returns `None` if the file is no archive or contains no stored ELF file.
     pub(crate) fn open(file: ImageFile, path: &Path) -> Option<Archive> {
         if !file.bytes().starts_with(LOCAL) {
             return None;
@@ -85,8 +82,7 @@ impl Archive {
         (!entries.is_empty()).then_some(Archive { entries })
     }
 
-    /// Returns the number of the image that contains an offset of the archive, and the offset
-    /// within that image.
+    /// Returns the index of the image at an offset of the archive, and the offset in the image.
     pub(crate) fn image_at(&self, offset: u64) -> Option<(usize, u64)> {
         let offset = usize::try_from(offset).ok()?;
         let holds = |entry: &Entry| entry.part.range.contains(&offset);
@@ -97,7 +93,7 @@ impl Archive {
         ))
     }
 
-    /// Returns an image by its number, parsed on first use.
+    /// Returns an image, parsed on first use.
     pub(crate) fn image(&self, number: usize) -> Result<&ElfImage<Part>, Reason> {
         let entry = self.entries.get(number).ok_or(Reason::OutsideImage)?;
         let open = || {
@@ -108,12 +104,11 @@ impl Archive {
     }
 }
 
-/// Returns the byte ranges of the uncompressed ELF files. Returns `None` if the central directory
-/// is damaged.
+/// Returns the byte ranges of stored ELF files. `None` if the central directory is damaged.
 fn stored(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
     let half = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
-    // The end record is the last thing, but for a comment of 64 KiB at most.
+    // The end record is last, except for a comment of at most 64 KiB.
     let last = bytes.len().checked_sub(END_LEN)?;
     let first = last.saturating_sub(usize::from(u16::MAX));
     let end = (first..=last)
@@ -121,7 +116,7 @@ fn stored(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
         .find(|at| bytes[*at..].starts_with(END))?;
     let mut at = word(end + 16)?;
     let mut found = Vec::new();
-    // As many as there are, whatever the count says.
+    // The entry count of the end record is not trusted.
     while bytes
         .get(at..)
         .is_some_and(|rest| rest.starts_with(CENTRAL))
@@ -150,7 +145,7 @@ mod tests {
     use crate::{ImageKey, Symbolizer};
     use std::io::Write;
 
-    /// Makes a zip file of a stored entry, followed by an entry that is marked as compressed.
+    /// Builds a zip file with a stored entry and an entry marked as compressed.
     fn zip(contents: &[u8]) -> (Vec<u8>, u64) {
         let mut out = Vec::new();
         let mut central = Vec::new();
@@ -212,7 +207,7 @@ mod tests {
         let key = ImageKey::file(file.path());
         assert_eq!(symbolizer.resolve_image(&key, &inside), direct);
         assert!(direct.iter().filter(|found| found.is_ok()).count() > 20);
-        // What is compressed is no image, nor is what stands between entries.
+        // Neither a compressed entry nor the space between entries is an image.
         let behind = start + program.len() as u64;
         let outside = symbolizer.resolve_image(&key, &[0, behind + 40]);
         assert!(

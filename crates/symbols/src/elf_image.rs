@@ -1,4 +1,4 @@
-//! [`ElfImage`]: an ELF image together with the files that complete it.
+//! [`ElfImage`]: an ELF image together with its debug files.
 
 use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, DwarfQuery, NoRoom, SplitFiles};
@@ -14,21 +14,19 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An ELF image, and its debug file, which is opened once something is needed that the image lacks.
+/// An ELF image and its debug file, opened on demand.
 ///
-/// The image translates file offsets to SVMAs; both have the same SVMAs. As in `perf`
-/// (found by experiment with 6.1), the symbols of a debug file take the place of the image's
-/// own, `.dynsym` included, and only PLT entries still come from the image.
+/// As in `perf` (found by experiment with 6.1), the symbols of a debug file replace the image's
+/// own, including `.dynsym`. Only PLT entries still come from the image.
 ///
-/// Unlike `perf` 6.1, this translates offsets correctly in a further case: if the image has no
-/// `.dynsym` (a static program),
-/// `perf` translates with the program headers of the debug file, and names other functions.
+/// The image translates file offsets to SVMAs, which both share. `perf` 6.1 uses the program
+/// headers of the debug file for an image without `.dynsym` (a static program), and names wrong
+/// functions.
 #[derive(Debug)]
 pub(crate) struct ElfImage<D> {
     image: ElfSymbols<D>,
-    /// Path under which it was found. `None` for the vdso, which is no file.
     path: Option<PathBuf>,
-    /// Links to other files; read at first use, as are all fields below.
+    /// Links to other files. Read on first use, as all fields below.
     links: OnceLock<Links>,
     debug: OnceLock<Option<DebugFile>>,
     mini: OnceLock<Option<MiniSymbols>>,
@@ -36,14 +34,13 @@ pub(crate) struct ElfImage<D> {
     shared: OnceLock<Option<SharedFile>>,
     split: OnceLock<SplitFiles>,
     functions: OnceLock<Option<ImageFunctions>>,
-    /// Answers without lines, and with them.
+    /// Cached results without lines, and with lines.
     answers: [AnswerStore; 2],
-    /// True if a file that would complete it is not read, as it is too long.
     is_too_long: AtomicBool,
 }
 
 impl ElfImage<ImageFile> {
-    /// Opens the file, or the copy of it in the cache of `perf`, if it is the expected one.
+    /// Opens the file, or its copy in the cache of `perf`, if the identity matches.
     pub(crate) fn open(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<Self, Reason> {
         let path = places.place(path);
         let image = open_file(key, &path, places).or_else(|reason| {
@@ -55,7 +52,7 @@ impl ElfImage<ImageFile> {
 }
 
 impl ElfImage<ImageFile> {
-    /// Returns true if it keeps in use what may not be, or what is not at its path any more.
+    /// Returns true if a file must not stay mapped, or was replaced.
     pub(crate) fn is_to_be_closed(&self, places: &DebugFiles) -> bool {
         let files = [
             Some((self.path.as_deref(), self.image.data())),
@@ -70,14 +67,13 @@ impl ElfImage<ImageFile> {
 }
 
 impl ElfImage<Vec<u8>> {
-    /// Parses a copy of an image that had `path`; its debug files are looked for as for that path.
     pub(crate) fn of_copy(bytes: Vec<u8>, path: PathBuf) -> Result<Self, Reason> {
         let image = ElfSymbols::parse(bytes).map_err(|error| not_an_image(&error))?;
         Ok(Self::new(image, Some(path)))
     }
 
-    /// Opens this process's vdso, if it is the expected one. Its debug file, which comes with that
-    /// of the kernel, is found by build-id alone.
+    /// Opens this process's vdso. Its debug file is installed with the kernel's and found by
+    /// build-id.
     pub(crate) fn open_vdso(key: &ImageKey) -> Result<Self, Reason> {
         let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
         let image = ElfSymbols::parse(bytes).map_err(|_| Reason::ForeignVdso)?;
@@ -103,19 +99,16 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the SVMA of a file offset.
     pub(crate) fn svma(&self, offset: u64) -> Result<u64, Reason> {
         self.image
             .file_offset_to_svma(offset)
             .ok_or(Reason::OutsideImage)
     }
 
-    /// Returns the code at an SVMA, up to `len` bytes, and the processor that it is for.
     pub(crate) fn code(&self, svma: u64, len: u64) -> Option<(&[u8], u16)> {
         Some((self.image.code(svma, len)?, self.image.machine()))
     }
 
-    /// Announces the SVMAs, sorted, that will be looked up.
     pub(crate) fn prepare(&self, svmas: &[u64], places: &DebugFiles) {
         self.image.prepare(svmas);
         if let Some(debug) = self.debug(places) {
@@ -123,9 +116,8 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the symbol that covers an SVMA, from the symbol tables alone.
     pub(crate) fn symbol(&self, svma: u64, places: &DebugFiles) -> Option<ElfSymbol<'_>> {
-        // As in one table: the last to start, and at the same start the symbol.
+        // The later start wins; at the same start the symbol wins over the PLT entry.
         fn later<'s>(a: Option<ElfSymbol<'s>>, b: Option<ElfSymbol<'s>>) -> Option<ElfSymbol<'s>> {
             match (a, b) {
                 (Some(found), Some(entry)) if entry.start() > found.start() => Some(entry),
@@ -138,19 +130,17 @@ impl<D: Pages> ElfImage<D> {
             let plt = self.image.lookup_plt(svma, &debug.symbols);
             return later(debug.symbols.lookup_svma(svma), plt);
         }
-        // It has those symbols that are not in `.dynsym`.
+        // The mini table contains the symbols missing in `.dynsym`.
         let mini = self.mini(places).and_then(|mini| mini.lookup_svma(svma));
         later(mini, self.image.lookup_svma(svma))
     }
 
-    /// Returns the code behind an SVMA without symbol, if it is what handlers of signals return to.
     pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {
         let behind = svma.checked_add(1)?;
         let code = self.image.code(behind, signal_trampoline::LONGEST)?;
         signal_trampoline::find(code, behind)
     }
 
-    /// Returns the reason for which an SVMA without symbol and debug information has no name.
     pub(crate) fn reason(&self, svma: u64, places: &DebugFiles) -> Reason {
         let has_symtab = self.image.has_symtab()
             || self.mini(places).is_some()
@@ -166,8 +156,7 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the file offsets at which the answer may change while no debug information is asked,
-    /// in no order. Returns `None` where that would be more than `most`.
+    /// Returns the file offsets at which the result may change without debug information.
     pub(crate) fn bounds(
         &self,
         places: &DebugFiles,
@@ -181,35 +170,31 @@ impl<D: Pages> ElfImage<D> {
         if let Some(functions) = locates.then(|| self.functions(places)).flatten() {
             svmas.extend(functions.bounds(self.image.bytes()));
         }
-        // They come in sorted runs.
+        // Stable sort: the input consists of sorted runs.
         svmas.sort();
         svmas.dedup();
         self.image.offset_bounds(&svmas, most)
     }
 
-    /// Returns the functions that the image's unwinding information describes.
     pub(crate) fn functions(&self, places: &DebugFiles) -> Option<&ImageFunctions> {
         let read = || ImageFunctions::read(self.image.bytes(), places.memory.of(self.image.data()));
         self.functions.get_or_init(read).as_ref()
     }
 
-    /// Returns the store of answers to such a query for this image.
     pub(crate) fn answers(&self, query: DwarfQuery) -> &AnswerStore {
         &self.answers[usize::from(query.lines)]
     }
 
-    /// Returns the bytes of the image.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.image.bytes()
     }
 
-    /// Returns the name of the file, without folders. May hold any character.
     pub(crate) fn file_name(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Returns true for an image by rustc without debug information, whose inlined calls nobody can tell.
+    /// Returns true for Rust code without debug information.
     pub(crate) fn hides_inlined_calls(&self, places: &DebugFiles) -> bool {
         let is_readable = || (self.debug_info(places)).is_some_and(|debug| debug.has_entries());
         is_by_rustc(self.image.bytes())
@@ -217,7 +202,6 @@ impl<D: Pages> ElfImage<D> {
             && !is_readable()
     }
 
-    /// Returns the debug information of the image, from the image itself or its debug file.
     pub(crate) fn debug_info(&self, places: &DebugFiles) -> Option<DebugInfo<'_>> {
         let debug = match self.links().has_dwarf {
             true => None,
@@ -264,8 +248,8 @@ impl<D: Pages> ElfImage<D> {
         self.links.get_or_init(|| Links::read(self.image.bytes()))
     }
 
-    /// Returns the debug file, if the image lacks symbols or debug information. A symbol table
-    /// alone does not prove it complete: some are cut down to a few symbols.
+    /// Returns the debug file, if the image lacks symbols or debug information. Some symbol tables
+    /// are reduced to a few symbols.
     fn debug(&self, places: &DebugFiles) -> Option<&DebugFile> {
         let find = || {
             let links = self.links();
@@ -290,14 +274,13 @@ impl<D: Pages> ElfImage<D> {
     }
 }
 
-/// Opens the file, if it has the expected identity.
 pub(crate) fn right_file(
     key: &ImageKey,
     path: &Path,
     places: &DebugFiles,
 ) -> Result<ImageFile, Reason> {
     let file = places.open(path)?;
-    // Below another root, files are copies.
+    // Below another root, files are copies with different inodes.
     let is_here = places.root.is_none() && key.build_id().is_none();
     if is_here && key.inode().is_some_and(|inode| inode != file.inode()) {
         return Err(Reason::FileChanged);
@@ -325,8 +308,7 @@ fn not_an_image(error: &ElfError) -> Reason {
     }
 }
 
-/// Compares build-ids. Wrong symbols are worse than none: where a build-id is expected, a file
-/// without one is another file.
+/// Wrong symbols are worse than none: a file without the expected build-id does not match.
 pub(crate) fn check(
     key: &ImageKey,
     found: Option<&BuildId>,

@@ -1,4 +1,4 @@
-//! Result of a lookup: a function, and the calls inlined into it.
+//! [`Frames`]: the result of a lookup, a function and the calls inlined into it.
 
 use rprof_image::Reason;
 use std::sync::Arc;
@@ -6,58 +6,56 @@ use std::sync::Arc;
 /// Function of an image: names and addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// Name to show, demangled in the style that the symbolizer was built with.
+    /// Display name, demangled in the style of the symbolizer.
     pub name: Box<str>,
-    /// Linkage name, as in the symbol table or debug information, with invalid UTF-8 replaced.
-    /// Entries of the procedure linkage table have `@plt` appended, as in `name`.
+    /// Linkage name from the symbol table or debug information, with invalid UTF-8 replaced. PLT
+    /// entries have `@plt` appended, as in `name`.
     pub raw: Box<str>,
     /// Start: SVMA in an ELF image; AVMA of the running kernel for kernel and modules.
     pub start: u64,
-    /// Length in bytes, after symbols that state no size were extended to the next one.
+    /// Length in bytes. A symbol without size extends to the next one.
     pub size: u64,
     /// Kernel module, for symbols from `/proc/kallsyms`.
     pub module: Option<Box<str>>,
-    /// Reason for which no table has a name, for a function that only unwinding information describes. `name` is made
-    /// of the image's name and `start` then: `cc1+0x5a3c10`.
+    /// Why no symbol table has a name, for a function known only from unwinding information. `name`
+    /// is then `cc1+0x5a3c10`, from image and `start`.
     pub located: Option<Reason>,
 }
 
-/// Line of source code.
+/// Source line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLine {
-    /// Path of the file as the compiler stated it, made absolute with the folder of the
-    /// compilation. It may hold any character, and need not exist on this machine.
+    /// Absolute path of the file, from the compiler. May contain any character, and need not exist
+    /// here.
     pub file: Arc<str>,
-    /// Line, from 1; 0 for code that the compiler assigns to no line.
+    /// Line, from 1; 0 for code without a line.
     pub line: u32,
-    /// Column, from 1; 0 where it is unknown.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }
 
-/// One frame at an address: the function, or a call that was inlined into it.
+/// One frame at an address: the function, or an inlined call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Name to show.
+    /// Display name.
     pub name: &'a str,
     /// Linkage name.
     pub raw: &'a str,
-    /// Position in this function: the line of the next inlined call, or for the innermost frame
-    /// that of the address itself. `None` where debug information has none, or was not asked.
+    /// Line of the next inlined call, or of the address in the innermost frame. `None` without
+    /// debug information or if lines are disabled.
     pub line: Option<&'a SourceLine>,
-    /// Line where the function begins, by debug information; 0 where that is unknown, or was not asked.
+    /// Line where the function begins, from debug information; 0 if unknown or disabled.
     pub start_line: u32,
-    /// True if the frame was inlined into the one before.
+    /// True if the frame was inlined into the previous one.
     pub inlined: bool,
 }
 
-/// Names of an inlined function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct InlinedName {
     pub(crate) name: Box<str>,
     pub(crate) raw: Arc<str>,
 }
 
-/// Inlined call: the names of the callee, and the line in it that the address belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inlined {
     pub(crate) function: Arc<InlinedName>,
@@ -86,8 +84,8 @@ impl Frames {
         }
     }
 
-    /// Makes the single frame of a function that no image has, such as one that a JIT compiler
-    /// made, at an offset in bytes from its start. The name is taken literally, and not demangled.
+    /// Creates the single frame of a function without an image, such as JIT code. `offset` counts
+    /// bytes from its start. The name is not demangled.
     #[must_use]
     pub fn of_jit_function(
         name: &str,
@@ -107,14 +105,12 @@ impl Frames {
         Self::new(Arc::new(symbol), offset).with(line, Box::default())
     }
 
-    /// Adds the line and the inlined calls.
     pub(crate) fn with(mut self, line: Option<SourceLine>, inlined: Box<[Inlined]>) -> Self {
         self.line = line;
         self.inlined = inlined;
         self
     }
 
-    /// Sets the line where the outermost function begins.
     pub(crate) fn beginning_at(mut self, line: u32) -> Self {
         self.start_line = line;
         self
@@ -132,8 +128,8 @@ impl Frames {
         self.offset
     }
 
-    /// Returns all frames, outermost first: [`Frames::symbol`], then the calls inlined into it,
-    /// each into the one before. Never empty.
+    /// Returns all frames, outermost first: [`Frames::symbol`], then each call inlined into the
+    /// previous frame. Never empty.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Frame<'_>> + ExactSizeIterator {
         (0..1 + self.inlined.len()).map(|index| match index.checked_sub(1) {
             None => Frame {
@@ -165,7 +161,7 @@ impl Frames {
         self.iter().map(|frame| frame.name)
     }
 
-    /// Returns the line of the address itself: that of the innermost frame.
+    /// Returns the line of the address, which belongs to the innermost frame.
     #[must_use]
     pub fn line(&self) -> Option<&SourceLine> {
         match self.inlined.last() {

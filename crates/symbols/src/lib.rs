@@ -1,33 +1,32 @@
-//! Image and offset in, functions and lines out.
+//! Symbolizes image offsets: functions, inlined calls and source lines.
 //!
-//! This crate answers one question: which function lies at this offset of this
-//! image, which calls were inlined there, and which line is it? An image is an ELF file, the running kernel, one of its modules, or the
-//! vdso. The crate knows nothing of perf records, samples or processes; whoever
-//! does turns an address into (image, offset) first and asks here.
+//! The input is an image and offsets in it. An image is an ELF file, the running kernel, a kernel
+//! module, or the vdso. This crate must not depend on perf records, samples or processes. Callers
+//! translate addresses to (image, offset) first.
 //!
-//! | module | idea |
+//! | module | contents |
 //! |---|---|
-//! | [`symbolizer`] | [`Symbolizer`]: opens each image once, checks that it is the right one, resolves batches |
+//! | [`symbolizer`] | [`Symbolizer`]: opens each image once, resolves batches |
 //! | [`elf`] | [`ElfSymbols`]: the symbol table of one ELF file |
 //! | `archive` | ELF files within a zip file |
-//! | `elf_image` | an ELF image together with the files that complete it |
-//! | `debug` | the search for these files |
+//! | `elf_image` | an ELF image together with its debug files |
+//! | `debug` | the search for debug files |
 //! | `dwarf` | functions, inlined calls and lines from debug information |
-//! | `stored_answers` | what debug information said, as it is stored from one run to the next |
-//! | `reconcile` | symbol table and debug information, combined into one answer |
-//! | `same_names` | functions of one name, told apart by file and line |
-//! | `located` | functions without symbols, by unwinding information |
-//! | `signal_trampoline` | code that handlers of signals return to, by its bytes |
+//! | `stored_answers` | on-disk cache of results from debug information |
+//! | `reconcile` | merges symbol table and debug information into one result |
+//! | `same_names` | disambiguates functions of the same name by file and line |
+//! | `located` | functions without symbols, from unwinding information |
+//! | `signal_trampoline` | detects signal trampolines by their bytes |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
-//! | [`demangle`] | Rust and C++ names, bounded in time and length |
-//! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
+//! | [`demangle`] | Rust and C++ names, with limits on time and length |
+//! | [`frames`] | the result: [`Frames`] around a [`Symbol`] |
 //!
-//! The choice among several symbols at an address is that of `perf`, so that
-//! stacks from both can be compared; [`elf`] lists the rules and the few places
-//! where `perf` is wrong and this crate is not.
+//! Among several symbols at an address, the crate chooses as `perf` does, so that stacks from both
+//! are comparable. [`elf`] lists the rules, and the few cases in which `perf` is wrong and this
+//! crate is right.
 //!
-//! Names come out as they are in the file. They may hold any character but NUL:
-//! whoever prints them to a terminal or into markup must escape them.
+//! Names may contain any character except NUL. Escape them before printing to a terminal or into
+//! markup.
 
 pub mod demangle;
 pub mod elf;

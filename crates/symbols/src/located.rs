@@ -1,4 +1,4 @@
-//! Functions that no table names, located by the image's unwinding information.
+//! Functions without symbols, located by the image's unwinding information.
 
 use crate::debug::DebugFiles;
 use crate::elf_image::ElfImage;
@@ -9,7 +9,6 @@ use rprof_unwind::FunctionRanges;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Functions of an image by its unwinding information, and the memory that they take.
 #[derive(Debug)]
 pub(crate) struct ImageFunctions {
     ranges: FunctionRanges,
@@ -17,7 +16,8 @@ pub(crate) struct ImageFunctions {
 }
 
 impl ImageFunctions {
-    /// Reads what lookups need. `None` for an image without unwinding information that can be read, or where memory is short.
+    /// Reads the function ranges. `None` without readable unwinding information, or at the memory
+    /// limit.
     pub(crate) fn read(bytes: &[u8], memory: &MemoryBudget) -> Option<Self> {
         let ranges = FunctionRanges::parse(bytes).ok()?;
         let lease = memory.take(ranges.memory() as u64)?;
@@ -31,13 +31,13 @@ impl ImageFunctions {
         self.ranges.at(bytes, svma)
     }
 
-    /// Returns the SVMAs at which functions begin and end, in no order.
+    /// Returns the SVMAs at which functions start and end, unsorted.
     pub(crate) fn bounds(&self, bytes: &[u8]) -> Vec<u64> {
         self.ranges.bounds(bytes)
     }
 }
 
-/// Symbols of located functions, made once each for SVMAs in ascending order.
+/// Symbols of located functions, shared by ascending SVMAs.
 #[derive(Debug, Default)]
 pub(crate) struct LocatedNames {
     file_name: Option<Option<String>>,
@@ -45,7 +45,6 @@ pub(crate) struct LocatedNames {
 }
 
 impl LocatedNames {
-    /// Returns the frame of the function that unwinding information has at an SVMA, which has no name for `reason`.
     pub(crate) fn frames<D: Pages>(
         &mut self,
         image: &ElfImage<D>,

@@ -1,22 +1,21 @@
-//! [`Memory`]: what decompressed parts of files may take.
+//! [`Memory`]: memory limits for decompressed parts of files.
 
 use crate::pages::Pages;
 use rprof_image::MemoryBudget;
 use std::sync::OnceLock;
 
-/// Bytes for files that strangers may have made, as a recording's are: few honest ones need more.
+/// Limit for untrusted files, in bytes. Few real files need more.
 const OF_STRANGERS: u64 = 256 << 20;
 
-/// Bytes for the files of this machine at least; else a quarter of its memory.
+/// Minimum limit for trusted files, in bytes.
 const OF_OURS: u64 = 1 << 30;
 
-/// Memory for parts of files as they are decompressed, in all images of a
-/// [`Symbolizer`](crate::Symbolizer) together.
+/// Memory limits for decompression, shared by all images of a [`Symbolizer`](crate::Symbolizer).
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// For files of this machine: those of root and of whoever runs this.
+    /// Limit for files owned by root or this user.
     pub ours: MemoryBudget,
-    /// For files that come with a recording, or that others on this machine own.
+    /// Limit for files of a recording or of other users.
     pub strangers: MemoryBudget,
 }
 
@@ -31,7 +30,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Creates as much for files of this machine as for those of strangers.
+    /// Creates two limits of this many bytes each.
     #[must_use]
     pub fn of_all(bytes: u64) -> Self {
         Self {
@@ -40,7 +39,6 @@ impl Memory {
         }
     }
 
-    /// Returns what there is for a file.
     pub(crate) fn of(&self, file: &impl Pages) -> &MemoryBudget {
         match file.is_ours() {
             true => &self.ours,
@@ -48,14 +46,13 @@ impl Memory {
         }
     }
 
-    /// Returns how many parts of files were left out, as there was no memory left for them.
+    /// Returns the number of parts skipped at a limit.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.ours.refused() + self.strangers.refused()
     }
 }
 
-/// Returns the bytes of memory of this machine, which are read once.
 fn machine_memory() -> Option<u64> {
     static MEMORY: OnceLock<Option<u64>> = OnceLock::new();
     *MEMORY.get_or_init(read_machine_memory)

@@ -1,4 +1,4 @@
-//! Map whose values are computed once, by the first thread that needs them.
+//! [`OnceMap`]: map whose values are computed once, by the first thread that needs them.
 
 use rprof_image::Reason;
 use rustc_hash::FxHashMap;
@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 type Slot<V> = Arc<OnceLock<Arc<Result<V, Reason>>>>;
 
-/// Map of values that are computed without holding its lock; threads that need the same value wait.
+/// Map that computes values without holding its lock. Threads that need the same value wait.
 #[derive(Debug)]
 pub(crate) struct OnceMap<K, V>(Mutex<FxHashMap<K, Entry<V>>>);
 
 #[derive(Debug)]
 struct Entry<V> {
     slot: Slot<V>,
-    /// True if it was asked for since the last [`OnceMap::forget_unused`].
     was_used: bool,
 }
 
@@ -55,13 +54,13 @@ impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
             .remove(key);
     }
 
-    /// Forgets the values for which `keep` returns false. Those that are being computed stay.
+    /// Removes the values for which `keep` returns false. Keeps values that are being computed.
     pub(crate) fn retain(&self, keep: impl Fn(&Result<V, Reason>) -> bool) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| entry.slot.get().is_none_or(|value| keep(value)));
     }
 
-    /// Forgets all that nobody has asked for since this was called before.
+    /// Removes the values unused since the previous call.
     pub(crate) fn forget_unused(&self) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| std::mem::take(&mut entry.was_used));

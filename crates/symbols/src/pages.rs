@@ -1,17 +1,17 @@
-//! Bytes of files whose memory can be released while they are in use.
+//! [`Pages`]: file contents whose memory can be released during use.
 
 use rprof_image::{FileVersion, ImageFile};
 use std::ops::Range;
 
-/// Bytes of a file in memory, parts of which can be released once they were read.
+/// Bytes of a file in memory, with releasable parts.
 pub(crate) trait Pages: AsRef<[u8]> + Sync {
-    /// Announces that this range is not needed for now. The bytes do not change.
+    /// Releases the memory of a range. The bytes do not change.
     fn release(&self, range: Range<usize>);
 
-    /// Returns true if the file is root's or that of whoever runs this: no stranger made it.
+    /// Returns true if the file is trusted: owned by root or this user.
     fn is_ours(&self) -> bool;
 
-    /// Returns the state of the file that these are the bytes of, if no stranger can make another of the same state.
+    /// Returns the version of the file, if the file is trusted.
     fn version(&self) -> Option<FileVersion> {
         None
     }
@@ -31,7 +31,6 @@ impl Pages for ImageFile {
     }
 }
 
-/// A copy of a file, as it is in a recording.
 impl Pages for Vec<u8> {
     fn release(&self, _: Range<usize>) {}
 

@@ -1,22 +1,20 @@
-//! Combination of symbol table and debug information into one answer.
+//! Merges symbol table and debug information into one result.
 //!
-//! Both name the function at an address, and they need not agree. The rule:
+//! Both name the function at an address, and they may disagree. The rules:
 //!
-//! - A PLT entry is what the table says; debug information knows nothing of it.
-//! - The symbol that covers the address names the function, as in `perf` and LLVM's tools, so that
-//!   one function has one name whether or not a call is inlined at an address. This decides among
-//!   aliases (`malloc`, `__libc_malloc`), keeps parts of functions apart (`f.cold`, `f.part.0`,
-//!   `f.isra.0`, `f.constprop.0`: debug information calls all of them `f`), and shows the name of
-//!   an indirect function's symbol rather than that of the resolver.
-//! - But a symbol that began before the function did, and only reaches here because it states no
-//!   size or a wrong one (labels, data in text), gives way to debug information.
+//! - A PLT entry comes from the table.
+//! - The symbol that covers the address names the function, as in `perf` and LLVM's tools. This
+//!   decides among aliases (`malloc`, `__libc_malloc`). It separates parts of functions (`f.cold`,
+//!   `f.part.0`, `f.isra.0`, `f.constprop.0`), which debug information all calls `f`. It shows the
+//!   name of an indirect function instead of its resolver.
+//! - Debug information wins over a symbol that only reaches the address because its size is missing
+//!   or wrong (labels, data in text).
 //! - Without a symbol, debug information names the function.
-//! - Without debug information there is the symbol, and neither line nor inlined call.
+//! - Without debug information, there are no lines or inlined calls.
 //!
-//! Inlined calls come from debug information, by linkage name where there is one. Where several functions have another name in
-//! common, file and line stand behind it (`same_names`).
-//! Names of PLT entries end in `@plt`; versions (`f@@V1`) are cut from names. The lowest bit
-//! of Thumb addresses is no part of an address on either side.
+//! Inlined calls have their linkage name if available. Functions that share another name get file
+//! and line appended (`same_names`). Versions (`f@@V1`) and the lowest bit of Thumb addresses are
+//! removed.
 
 use crate::demangle::{Style, demangle};
 use crate::dwarf::Found;
@@ -27,24 +25,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Names that many addresses share, each demangled once.
+/// Names shared by many addresses, each demangled once.
 pub(crate) struct Reconciler {
     style: Style,
-    /// Symbols by start, and by whether they are PLT entries: those come from another table where
-    /// there is a debug file.
+    /// The key tells PLT entries apart, which come from another table if there is a debug file.
     symbols: FxHashMap<(u64, bool), Arc<Symbol>>,
-    /// Functions that only debug information names, by start and name.
     functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
     inlined: FxHashMap<Arc<str>, Arc<InlinedName>>,
-    /// Names of those that are told from others of their name, by what tells them.
     told_apart: FxHashMap<(Arc<str>, Arc<str>), Arc<InlinedName>>,
-    /// Names of inlined calls by address of their text in memory, which is faster to look up than
-    /// the text.
+    /// Keyed by the memory address of the raw name, which is faster than the text.
     by_place: FxHashMap<usize, Arc<InlinedName>>,
 }
 
 impl Reconciler {
-    /// Demangles the names of all inlined calls, on up to `threads` threads: this takes longest.
+    /// Demangles the names of all inlined calls in parallel, as this takes longest.
     pub(crate) fn new(style: Style, found: &[Option<Found>], threads: usize) -> Self {
         let frames = found
             .iter()
@@ -69,7 +63,6 @@ impl Reconciler {
         }
     }
 
-    /// Returns the frames of an SVMA. Returns `None` if neither side knows a function there.
     pub(crate) fn frames(
         &mut self,
         svma: u64,
@@ -92,7 +85,7 @@ impl Reconciler {
             (None, None) => return None,
         };
         let offset = svma.wrapping_sub(symbol.start);
-        // Each frame is at the line where it called the next.
+        // The line of a frame is its call of the next frame.
         let mut calls = found.frames.into_iter();
         let start_line = calls.next().map_or(0, |function| function.start_line);
         let mut inlined: Vec<Inlined> = Vec::new();
@@ -116,7 +109,6 @@ impl Reconciler {
         Some(frames.beginning_at(start_line))
     }
 
-    /// Makes the symbol of a function, which is called as the table says, and after what tells it from others of its name.
     fn symbol(&mut self, found: &ElfSymbol<'_>, distinction: Option<&str>) -> Arc<Symbol> {
         let style = self.style;
         let make = || {
@@ -155,8 +147,7 @@ impl Reconciler {
         Arc::clone(self.functions.entry(key).or_insert_with(make))
     }
 
-    /// Returns the names of an inlined call. `raw` must live until all calls are named, so that no
-    /// other text takes its address.
+    /// `raw` must live until all calls are named, so that no other text reuses its address.
     fn inlined(
         &mut self,
         raw: Option<&Arc<str>>,
@@ -189,7 +180,6 @@ impl Reconciler {
     }
 }
 
-/// Returns a name with what tells it from others.
 fn with_distinction(name: Cow<'_, str>, distinction: Option<&str>) -> Box<str> {
     match distinction {
         Some(distinction) => [&*name, distinction].concat().into(),

@@ -1,23 +1,24 @@
-//! Functions of one name that are not one function.
+//! Disambiguates functions of the same name: `step (parser.rs:12)`.
 //!
-//! A linkage name is of one function. Line tables without more (`-gline-tables-only`, `debug = "line-tables-only"`), static
-//! functions of C and, with GCC, of C++ have a name without a path: the `step` of one module and that of another would be one. Where
-//! the functions of an image have such a name in common, each is called after its file and line as well: `step (parser.rs:12)`.
+//! Names are unqualified in line-tables-only debug information (`-gline-tables-only`, `debug =
+//! "line-tables-only"`), and for static functions of C and, with GCC, of C++. The `step` of two
+//! modules would look like one function.
 //!
-//! Functions are told apart by the file and the line of their declaration. Line tables without more have neither, so there the lines count
-//! that were met. Copies of a function in several units, of which each has met other lines, are put together: those whose
-//! lines are nearest first, and never two of one unit, which has each function once.
+//! Functions are identified by file and line of their declaration. Line-tables-only debug
+//! information lacks both, so the lines of the looked-up addresses serve instead. Copies of a
+//! function in several units have different lines, so the nearest are merged first. A unit contains
+//! each function once, so its entries are never merged.
 
 use crate::dwarf::{Found, FoundFrame, FunctionEntry};
 use crate::frames::SourceLine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Most entries of one name that are put together by their lines.
+/// Maximum number of entries of one name to merge by lines.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// Tells functions of one name apart in the answers for `svmas`, sorted. `is_named` returns whether a symbol names the function at
-/// an address, by another name than debug information. `with_lines` answers again for some of the addresses, with lines.
+/// Disambiguates functions in the results for the sorted `svmas`. `is_named` returns true if a
+/// symbol has another name than debug information. `with_lines` looks up some addresses again.
 pub(crate) fn tell_apart(
     svmas: &[u64],
     found: &mut [Option<Found>],
@@ -50,7 +51,7 @@ pub(crate) fn tell_apart(
         .collect();
     let asked: Vec<u64> = indexes.iter().map(|index| svmas[*index]).collect();
     let lines = with_lines(&asked);
-    // Entries that do not count have been taken out of the first answers only.
+    // Entries were removed from the first results only.
     let counts = |index: usize, at: usize| {
         let found = found[indexes[index]].as_ref();
         found.is_some_and(|found| found.frames.get(at).is_some_and(is_shared))
@@ -65,7 +66,7 @@ pub(crate) fn tell_apart(
                 continue;
             };
             if counts(index, at) {
-                // A frame is at the line where it called the next.
+                // The line of a frame is its call of the next frame.
                 let next = found.iter().flat_map(|found| &found.frames).nth(at + 1);
                 let own = found.as_ref().and_then(|found| found.line.as_ref());
                 let line = next.map_or(own, |next| next.call.as_ref());
@@ -87,12 +88,10 @@ pub(crate) fn tell_apart(
     }
 }
 
-/// Returns name and entry of a function whose name is no linkage name.
 fn key(frame: &FoundFrame) -> Option<(&str, FunctionEntry)> {
     Some((frame.name.as_deref()?, frame.entry?))
 }
 
-/// Returns the names that several entries have.
 fn shared_names(found: &[Option<Found>]) -> FxHashSet<Arc<str>> {
     let mut first: FxHashMap<&str, FunctionEntry> = FxHashMap::default();
     let mut shared: FxHashSet<Arc<str>> = FxHashSet::default();
@@ -107,11 +106,10 @@ fn shared_names(found: &[Option<Found>]) -> FxHashSet<Arc<str>> {
     shared
 }
 
-/// Lines at which an entry's function was met.
+/// Lines of the looked-up addresses in one function entry.
 #[derive(Clone, Debug, Default)]
 struct Met {
     file: Option<Arc<str>>,
-    /// Line of its declaration; 0 where that is unknown.
     start_line: u32,
     first: u32,
     last: u32,
@@ -123,7 +121,7 @@ impl Met {
         let Some(line) = line.filter(|line| line.line > 0) else {
             return;
         };
-        // Other files are those of text that is included in the function.
+        // Other files come from text included in the function.
         let file = self.file.get_or_insert_with(|| Arc::clone(&line.file));
         if *file == line.file {
             let is_first = self.last == 0;
@@ -137,10 +135,9 @@ impl Met {
     }
 }
 
-/// A function: its file and line.
 type Place = (Arc<str>, u32);
 
-/// Returns what tells the functions of one name apart, by entry. Empty if they are one function.
+/// Returns the suffixes by entry. Empty if all are one function.
 fn distinctions(entries: FxHashMap<FunctionEntry, Met>) -> FxHashMap<FunctionEntry, Arc<str>> {
     let mut places: FxHashMap<FunctionEntry, Place> = FxHashMap::default();
     let mut by_file: FxHashMap<Arc<str>, Vec<(FunctionEntry, Met)>> = FxHashMap::default();
@@ -180,7 +177,7 @@ fn distinctions(entries: FxHashMap<FunctionEntry, Met>) -> FxHashMap<FunctionEnt
 fn by_lines(mut entries: Vec<(FunctionEntry, Met)>) -> Vec<(FunctionEntry, u32)> {
     entries.sort_unstable_by_key(|(entry, met)| (met.first, met.last, *entry));
     entries.truncate(MAX_ENTRIES);
-    // Groups of neighbours, each with its units; entries are in order of their lines.
+    // Neighbours are merged by distance. Entries are sorted by line.
     let mut groups = Groups {
         parents: (0..entries.len()).collect(),
         units: (entries.iter())
@@ -208,10 +205,8 @@ fn by_lines(mut entries: Vec<(FunctionEntry, Met)>) -> Vec<(FunctionEntry, u32)>
         .collect()
 }
 
-/// Disjoint groups of entries.
 struct Groups {
     parents: Vec<usize>,
-    /// Units of each group's entries.
     units: Vec<FxHashSet<u32>>,
 }
 
@@ -224,7 +219,7 @@ impl Groups {
         index
     }
 
-    /// Makes one group of two, unless both have an entry of the same unit.
+    /// Merges two groups, unless both have an entry of the same unit.
     fn join(&mut self, a: usize, b: usize) {
         let (mut large, mut small) = (self.of(a), self.of(b));
         if self.units[large].len() < self.units[small].len() {
@@ -239,9 +234,9 @@ impl Groups {
     }
 }
 
-/// Returns, by path, its shortest end in whole names that no other of these paths has; all of it where each end is another's.
+/// Returns the shortest unique suffix of each path, or the whole path.
 fn shortest_ends<'p>(paths: &FxHashSet<&'p str>) -> FxHashMap<&'p str, &'p str> {
-    // Those with the longest end in common are neighbours.
+    // Paths with the longest common suffix become neighbours.
     let mut sorted: Vec<(Vec<&str>, &'p str)> = (paths.iter())
         .map(|path| (path.rsplit('/').collect(), *path))
         .collect();
@@ -281,10 +276,9 @@ mod tests {
         })
     }
 
-    /// Line of functions that symbols name.
     const NAMED: u32 = 1234;
 
-    /// Answer of one function: name, unit and offset, line of the declaration, and where it was met.
+    /// Result of one function: name, unit and offset, declaration line, and line of the address.
     type Answer<'a> = (&'a str, (u32, u32), u32, (&'a str, u32));
 
     fn shown(answers: &[Answer<'_>]) -> Vec<String> {
@@ -346,7 +340,7 @@ mod tests {
 
     #[test]
     fn copies_of_one_function_in_several_units_stay_one() {
-        // Of each another line was met.
+        // Each has another line.
         let copies = [
             ("push", (0, 1), 0, ("/lib/vec.rs", 20)),
             ("push", (1, 1), 0, ("/lib/vec.rs", 25)),

@@ -1,12 +1,12 @@
-//! Code that handlers of signals return to, which makes the kernel go on where the signal came: by its bytes, as most
-//! C libraries have no symbol of it that survives `strip`.
+//! Signal trampolines: code that calls `sigreturn` after a signal handler returns. It is detected
+//! by its bytes, as `strip` usually removes its symbol.
 //!
-//! Nothing calls it, so the byte before it, by which return addresses are looked up, belongs to nobody, or is padding.
+//! No code calls a trampoline, so the lookup address (return address - 1) is in another function or
+//! in padding.
 
 use crate::frames::{Frames, Symbol};
 use std::sync::Arc;
 
-/// Name and code, as C libraries and kernels write it.
 const TRAMPOLINES: [(&str, &[u8]); 3] = [
     // mov rax, 15; syscall. glibc, and musl with a 32-bit move.
     ("__restore_rt", &[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5]),
@@ -18,10 +18,9 @@ const TRAMPOLINES: [(&str, &[u8]); 3] = [
     ),
 ];
 
-/// Longest of them, in bytes.
 pub(crate) const LONGEST: u64 = 9;
 
-/// Returns the trampoline that `code` begins with, whose first byte lies at `svma`.
+/// Returns the trampoline at the start of `code`, whose first byte is at `svma`.
 pub(crate) fn find(code: &[u8], svma: u64) -> Option<Frames> {
     let (name, code) = (TRAMPOLINES.iter()).find(|(_, bytes)| code.starts_with(bytes))?;
     let symbol = Symbol {

@@ -1,4 +1,4 @@
-//! [`Symbolizer`]: many images, each opened and parsed once.
+//! [`Symbolizer`]: resolves addresses of many images, opening each once.
 
 mod builder;
 mod code;
@@ -32,11 +32,10 @@ use std::sync::atomic::AtomicBool;
 /// Result for one address.
 pub type Lookup = Result<Frames, Reason>;
 
-/// Turns (image, offset) into function names.
+/// Resolves (image, offset) to function names.
 ///
-/// Shared by reference: threads resolve different images, or parts of a big one, at
-/// the same time. Each image is opened and parsed by the first thread that asks for
-/// it, while others that want the same one wait; nothing else is locked.
+/// Threads share it by reference and resolve images, or parts of one, in parallel. The first thread
+/// that needs an image opens it, and others that need the same image wait.
 ///
 /// ```
 /// use rprof_symbols::{ImageKey, Symbolizer};
@@ -56,26 +55,23 @@ pub struct Symbolizer {
     query: DwarfQuery,
     /// True if functions without symbols are located by unwinding information.
     locates: bool,
-    /// True if functions of one name are told apart by file and line.
+    /// True if functions of the same name are disambiguated by file and line.
     tells_apart: bool,
     threads: usize,
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
     kernel: OnceLock<Result<RunningKernel, Reason>>,
-    /// Cache of the kernel's symbols.
     kernel_cache: Option<PrivateCache>,
-    /// Cache of what debug information says.
     answer_cache: Option<PrivateCache>,
-    /// All symbols of the kernel, where those in `kernel` are of the cache, and did not do.
+    /// All kernel symbols, loaded if the cached ones in `kernel` are insufficient.
     whole_kernel: OnceLock<Result<KernelSymbols, Reason>>,
-    /// AVMAs at which answers for the kernel change.
     kernel_bounds: OnceLock<FunctionBounds>,
     /// True while kernel symbols are about to be loaded.
     loads_kernel: AtomicBool,
-    /// True if `kernel` was given by the user instead of being read from this machine.
+    /// True if the user gave `kernel`; false if it was read from this machine.
     kernel_given: bool,
     vmlinux: Option<Result<Vmlinux, VmlinuxError>>,
-    /// Error for which the given `vmlinux` is not used.
+    /// Why the given `vmlinux` is not used.
     refused: OnceLock<VmlinuxError>,
 }
 
@@ -86,20 +82,19 @@ impl Symbolizer {
         SymbolizerBuilder::default()
     }
 
-    /// Resolves addresses of one image: one result for each of `offsets`, in their order.
+    /// Resolves addresses of one image. Returns one result for each of `offsets`, in their order.
     ///
-    /// The meaning of an offset depends on the kind of image: see [`ImageSource`]. The caller
-    /// subtracts one from return addresses first. Offsets may repeat and come in
-    /// any order; sorted ones are cheapest, as each run in one function is named once.
+    /// Offsets depend on the kind of image: see [`ImageSource`]. The caller subtracts one from
+    /// return addresses. Offsets may repeat and come in any order; sorted ones are cheapest.
     ///
-    /// An image that cannot be used gives the same [`Reason`] for every offset.
+    /// An unusable image yields the same [`Reason`] for every offset.
     #[must_use]
     pub fn resolve_image(&self, image: &ImageKey, offsets: &[u64]) -> Vec<Lookup> {
         self.resolve(image, offsets, self.query)
     }
 
-    /// Resolves addresses as [`resolve_image`](Self::resolve_image) does, by symbol tables alone: there are neither inlined calls
-    /// nor lines, and no debug information is read, which takes longer than all else where it is compressed.
+    /// Resolves as [`resolve_image`](Self::resolve_image) does, without inlined calls and lines.
+    /// Reads no debug information, which takes most of the time if compressed.
     #[must_use]
     pub fn resolve_by_symbols(&self, image: &ImageKey, offsets: &[u64]) -> Vec<Lookup> {
         let nothing = DwarfQuery {
@@ -148,9 +143,8 @@ impl Symbolizer {
         }
     }
 
-    /// Resolves addresses of an image of which the caller has a copy; `offsets` are file offsets,
-    /// as for [`resolve_image`](Self::resolve_image). Debug files are looked for as for an image at
-    /// `path`. Nothing of the copy is kept.
+    /// Resolves file offsets of an image in memory. Searches for debug files as for an image at
+    /// `path`.
     #[must_use]
     pub fn resolve_copy(&self, bytes: Vec<u8>, path: &Path, offsets: &[u64]) -> Vec<Lookup> {
         match ElfImage::of_copy(bytes, self.debug_files.place(path)) {
@@ -159,8 +153,8 @@ impl Symbolizer {
         }
     }
 
-    /// Returns true for a Rust program or library without debug information: calls inlined into its functions are no frames
-    /// of their own, which hides more in Rust than in other languages.
+    /// Returns true for Rust code without debug information. Its missing inlined calls hide more
+    /// than in other languages.
     #[must_use]
     pub fn hides_inlined_calls(&self, image: &ImageKey) -> bool {
         let opened = self.images.get(image, || self.open(image));
@@ -172,8 +166,7 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the build-id that the image has now, whichever one is expected. Returns `None` if it
-    /// cannot be opened or has none. Only its notes are read.
+    /// Returns the current build-id of the image. Reads only its notes.
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
         match image.source() {
@@ -187,11 +180,10 @@ impl Symbolizer {
         }
     }
 
-    /// Opens the file of an image, if it has the expected identity, for callers that read more of
-    /// it than names.
+    /// Opens the file of an image if the identity matches, for callers that need more than names.
     ///
     /// # Errors
-    /// [`Reason`] for which the file is not available; also for images that are no files.
+    /// [`Reason`] why the file is not available; also for images without a file.
     pub fn image_file(&self, image: &ImageKey) -> Result<ImageFile, Reason> {
         match image.source() {
             ImageSource::File(path) => {
@@ -202,37 +194,37 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the memory for parts of files as they are decompressed.
+    /// Returns the memory limits for decompression.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.debug_files.memory
     }
 
-    /// Returns true if images are looked for below a [root folder](SymbolizerBuilder::root).
+    /// Returns true if images are looked up below a [root folder](SymbolizerBuilder::root).
     #[must_use]
     pub fn has_root(&self) -> bool {
         self.debug_files.root.is_some()
     }
 
-    /// Returns true if files that this machine lacks are requested
-    /// [remotely](SymbolizerBuilder::remote), so that the order of images matters.
+    /// Returns true if missing files are [fetched remotely](SymbolizerBuilder::remote), so that the
+    /// order of images matters.
     #[must_use]
     pub fn has_remote(&self) -> bool {
         self.debug_files.remote.is_some()
     }
 
-    /// Closes an image that will not be needed again. Resolving it later opens it anew.
+    /// Closes an image that is no longer needed. Resolving it later reopens it.
     pub fn forget(&self, image: &ImageKey) {
         self.images.forget(image);
     }
 
-    /// Closes the images of which nothing was resolved since this was called before: for who symbolizes in rounds, and has not the memory for
-    /// all that was ever met. Resolving one later opens it anew.
+    /// Closes the images unused since the previous call, to limit memory. Resolving one later
+    /// reopens it.
     pub fn forget_unused(&self) {
         self.images.forget_unused();
     }
 
-    /// Closes the images whose files were removed or replaced meanwhile, where the symbolizer [releases
+    /// Closes the images whose files were removed or replaced, if the symbolizer [releases
     /// files](SymbolizerBuilder::releases_files).
     pub fn forget_removed(&self) {
         if self.debug_files.lasting.is_some() {
@@ -349,7 +341,7 @@ impl Symbolizer {
             )
         };
         let mut lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
-        // Mostly each address is asked for once, and its answer need not be copied.
+        // If no address repeats, results are moved instead of cloned.
         let is_once = svmas.iter().filter(|svma| svma.is_ok()).count() == sorted.len();
         let resolve = |svma: Result<u64, Reason>| {
             let index = sorted.binary_search(&svma?).unwrap_or(usize::MAX);
@@ -397,14 +389,12 @@ impl Symbolizer {
     }
 }
 
-/// Image that is ready for lookups.
 #[derive(Debug)]
 enum Image {
     File(ElfImage<ImageFile>),
     /// Several images, at offsets of one file.
     Archive(Archive),
     Vdso(ElfImage<Vec<u8>>),
-    /// The kernel or a module.
     Kernel {
         /// Difference between addresses of `/proc/kallsyms` and recorded ones, if the list is of
         /// this kernel.
@@ -420,7 +410,6 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// Paths of files below a folder that this process has mapped.
     fn mapped_below(folder: &Path) -> usize {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let folder = folder.to_str().unwrap();

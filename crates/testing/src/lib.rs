@@ -6,6 +6,7 @@
 //! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names; [`recordings`]: all of them.
 //! - [`compile()`]: programs that are compiled once.
 //! - [`in_environment`]: a test once more, in a process with other environment variables.
+//! - [`replay_fuzz_corpus`]: a fuzz target over its committed inputs, without a fuzzer.
 //! - [`Random`]: one generator of pseudo-random numbers, the same on every machine.
 //! - [`Tether`]: processes that do not outlive the test that started them.
 //! - [`Setting`]: settings of the machine that are restored, whatever ends the test.
@@ -15,6 +16,7 @@
 mod captures;
 mod compile;
 mod environment;
+mod fuzz_corpus;
 mod need;
 mod random;
 mod setting;
@@ -25,6 +27,7 @@ mod warden;
 pub use captures::{corpus, corpus_file, recordings};
 pub use compile::compile;
 pub use environment::in_environment;
+pub use fuzz_corpus::{FuzzInput, fuzz_corpus, replay_fuzz_corpus};
 pub use need::{Need, go, has, oracles, pprof};
 pub use random::Random;
 pub use setting::Setting;

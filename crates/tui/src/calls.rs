@@ -1,4 +1,4 @@
-//! [`Calls`]: the trees that views show, from the root or towards the callers, behind one face.
+//! [`Calls`]: common interface of root-down and caller trees.
 
 use rprof_profile::FunctionId;
 use rprof_profile::call_branches::CallBranches;
@@ -6,17 +6,15 @@ use rprof_profile::stack_tree::StackTree;
 
 use crate::model::Model;
 
-/// A tree of calls.
 #[derive(Clone, Debug)]
 pub(crate) enum Calls {
-    /// All of it is there.
+    /// Complete tree.
     Whole(StackTree),
-    /// Nodes are made as they are looked at.
+    /// Tree that creates nodes on access.
     Growing(CallBranches),
 }
 
 impl Calls {
-    /// Weight of everything in it.
     pub(crate) fn whole(&self) -> u64 {
         match self {
             Calls::Whole(tree) => tree.whole(),
@@ -52,7 +50,8 @@ impl Calls {
         }
     }
 
-    /// Returns the weight of what ends at a node; for a growing tree once its [children](Self::children) were asked for.
+    /// Returns the self weight of a node. A growing tree needs a call of [children](Self::children)
+    /// first.
     pub(crate) fn own(&self, node: u32) -> u64 {
         match self {
             Calls::Whole(tree) => tree.own(node),
@@ -60,8 +59,8 @@ impl Calls {
         }
     }
 
-    /// Returns the children of a node with weight, or the outermost nodes: those of a whole tree by name, as a flame graph
-    /// has them, those of a growing one by weight.
+    /// Returns the children of a node that have weight, or the outermost nodes. A whole tree sorts
+    /// them by name, as flame graphs do; a growing one by weight.
     pub(crate) fn children(&mut self, model: &Model, node: Option<u32>) -> Vec<u32> {
         match self {
             Calls::Whole(tree) => {
@@ -74,7 +73,6 @@ impl Calls {
         }
     }
 
-    /// Returns the children of a node, the heaviest first.
     pub(crate) fn heaviest(&mut self, model: &Model, node: Option<u32>) -> Vec<u32> {
         let mut children = self.children(model, node);
         if let Calls::Whole(tree) = self {
@@ -93,7 +91,7 @@ impl Calls {
         path
     }
 
-    /// Returns the node at the end of a path from the outermost one, or the last one of it that there is.
+    /// Follows a path from the outermost node. Returns the last node that exists.
     pub(crate) fn find(&mut self, model: &Model, path: &[FunctionId]) -> Option<u32> {
         let mut at = None;
         for function in path {

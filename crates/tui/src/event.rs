@@ -1,4 +1,4 @@
-//! Events that come in, and the effects that they ask for.
+//! Input events of the views, and the effects that they request.
 
 use crate::keys::Key;
 
@@ -6,46 +6,46 @@ use crate::keys::Key;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A key was pressed.
+    /// Key press.
     Key(Key),
-    /// A button was pressed at a column and a row.
+    /// Mouse button press at a column and row.
     Click(u16, u16),
-    /// The pointer was moved to a column and a row with the button held.
+    /// Mouse move to a column and row with the button pressed.
     Drag(u16, u16),
-    /// The wheel was turned by lines, up if negative.
+    /// Mouse wheel, in lines; negative is up.
     Scroll(i32),
-    /// Text was pasted.
+    /// Pasted text.
     Paste(String),
-    /// The terminal has another width and height now.
+    /// New width and height of the terminal.
     Resize(u16, u16),
-    /// Something to tell the user.
+    /// Message for the user.
     Message(String),
-    /// A page to show above the views, by heading and lines: the answer to [`Effect::Annotate`].
+    /// Heading and lines of a page to show as a popup: the answer to [`Effect::Annotate`].
     Page(String, Vec<String>),
-    /// A live profile has changed.
+    /// New version of a live profile.
     Fresh(Box<crate::Source>),
 }
 
-/// Work that the views leave to whoever runs them.
+/// Action that the caller of [`update`](crate::State::update) must perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// End.
+    /// Exit.
     Quit,
-    /// Give the terminal back to the shell, until SIGCONT.
+    /// Return the terminal to the shell until SIGCONT.
     Suspend,
-    /// Draw every cell anew.
+    /// Redraw every cell.
     Redraw,
-    /// Put a text into the terminal's clipboard.
+    /// Copy text to the terminal's clipboard.
     Copy(String),
     /// Annotate a function.
     Annotate(rprof_profile::FunctionId),
-    /// Keep on showing this profile, or go on (live).
+    /// Pause or resume (live).
     Pause(bool),
-    /// Begin again from zero (live).
+    /// Restart from zero (live).
     Zero,
-    /// Show the other window: the last seconds or everything (live).
+    /// Toggle the window: the last seconds or everything (live).
     Window,
-    /// Write what is kept as a recording (live).
+    /// Write a recording of the buffered samples (live).
     Write,
 }

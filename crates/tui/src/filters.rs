@@ -1,4 +1,4 @@
-//! Filters that were set in the views, as conditions, labels and options of the command line.
+//! Interactive filters as conditions, labels and command-line options.
 
 use rprof_export::CleanNames;
 use rprof_export::clean::clean;
@@ -8,7 +8,7 @@ use rprof_profile::{Profile, ThreadId};
 
 use crate::search;
 
-/// Kind of a filter. Of all kinds but [`Stacks`](FilterKind::Stacks) there is one filter at a time.
+/// Kind of a filter. Only [`Stacks`](FilterKind::Stacks) allows several filters at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FilterKind {
     Thread,
@@ -20,39 +20,32 @@ pub(crate) enum FilterKind {
     Stacks,
 }
 
-/// Effect of a filter.
 #[derive(Clone, Debug)]
 pub(crate) enum Rule {
-    /// Samples count that fulfil the condition.
+    /// Keep only samples that meet the condition.
     Keep(Condition),
-    /// Frames of these functions are taken out of all stacks.
     Remove(FunctionSet),
 }
 
-/// A filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) kind: FilterKind,
     pub(crate) rule: Rule,
-    /// Words for the samples that it leaves, safe to show: `tid 4711`.
+    /// Clean description of the remaining samples: `tid 4711`.
     pub(crate) label: String,
-    /// Option and value of `rprof report`; `None` if it has none that does the same.
+    /// Equivalent option and value of `rprof report`, if any.
     pub(crate) words: Option<[String; 2]>,
-    /// Rule by which the functions of a filter of stacks were chosen.
     pub(crate) pattern: Option<Pattern>,
 }
 
-/// Rule by which functions are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
-    /// Regular expression.
     Regex(String),
-    /// Name, as `--focus` has it.
+    /// Name pattern in the syntax of `--focus`.
     Name(String),
 }
 
 impl Pattern {
-    /// Words for it, safe to show.
     fn label(&self) -> String {
         match self {
             Pattern::Regex(text) => clean(&format!("/{text}/")).into_owned(),
@@ -118,7 +111,7 @@ impl Filter {
         }
     }
 
-    /// Filter of a range of times in nanoseconds, of a recording that begins at `start`.
+    /// Creates a filter of a time range in nanoseconds. `start` is the beginning of the recording.
     pub(crate) fn time(start: u64, from: u64, to: u64) -> Filter {
         let since = |time: u64| time.saturating_sub(start) as f64 / 1e9;
         let exact = |time: u64| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
@@ -131,8 +124,8 @@ impl Filter {
         }
     }
 
-    /// Filter of stacks that have one of some functions, or none of them; `focus` is the value of `--focus` that does the
-    /// same.
+    /// Creates a filter that keeps stacks with (`has_to`) or without some functions. `focus` is the
+    /// equivalent value of `--focus`.
     pub(crate) fn stacks(
         functions: FunctionSet,
         has_to: bool,
@@ -156,7 +149,7 @@ impl Filter {
         }
     }
 
-    /// Filter that takes functions out of stacks, whose callers get what they used.
+    /// Creates a filter that removes functions from stacks. Their callers inherit the weight.
     pub(crate) fn removal(functions: FunctionSet, pattern: Pattern) -> Filter {
         Filter {
             kind: FilterKind::Stacks,
@@ -167,7 +160,6 @@ impl Filter {
         }
     }
 
-    /// Condition on samples, of a filter that has one.
     pub(crate) fn condition(&self) -> Option<&Condition> {
         match &self.rule {
             Rule::Keep(condition) => Some(condition),
@@ -175,7 +167,7 @@ impl Filter {
         }
     }
 
-    /// Chooses the functions again, of a profile that has more of them.
+    /// Reapplies the pattern after the profile got more functions.
     pub(crate) fn renew(&mut self, profile: &Profile) {
         let functions = match &self.pattern {
             None => return,
@@ -193,7 +185,7 @@ impl Filter {
     }
 }
 
-/// Returns the functions that filters take out of stacks; nothing if there are none.
+/// Returns the functions that filters remove from stacks; `None` without such filters.
 pub(crate) fn removed(filters: &[Filter]) -> Option<FunctionSet> {
     let sets = filters.iter().filter_map(|filter| match &filter.rule {
         Rule::Remove(functions) => Some(functions),
@@ -205,7 +197,7 @@ pub(crate) fn removed(filters: &[Filter]) -> Option<FunctionSet> {
     })
 }
 
-/// Returns the functions that a pattern names, as `--focus` has it.
+/// Returns the functions that match a `--focus` pattern.
 pub(crate) fn named(profile: &Profile, pattern: &str) -> FunctionSet {
     functions_where(profile, |id| {
         let name = profile.function(id).name.as_deref();
@@ -213,7 +205,7 @@ pub(crate) fn named(profile: &Profile, pattern: &str) -> FunctionSet {
     })
 }
 
-/// Returns the command line that shows the same. What no option does is told behind it, as a comment.
+/// Returns the equivalent command line. A trailing comment lists filters that have no option.
 pub(crate) fn command_line(command: &[String], filters: &[Filter]) -> String {
     let mut words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let options = filters.iter().filter_map(|filter| filter.words.as_ref());
@@ -230,7 +222,6 @@ pub(crate) fn command_line(command: &[String], filters: &[Filter]) -> String {
     }
 }
 
-/// Returns a word as a shell reads it.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

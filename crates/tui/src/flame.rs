@@ -1,37 +1,36 @@
-//! [`Flame`]: boxes of a flame graph in the cells of a terminal.
+//! [`Flame`]: flame graph layout in terminal cells.
 
 use crate::calls::Calls;
 use crate::model::Model;
 
-/// Boxes that are wide enough for a cell, and marks of the others.
+/// Boxes that are at least one cell wide, and marks for the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flame {
-    /// Boxes, row by row from the root, in each from left to right.
+    /// Boxes by row from the root, then from left to right.
     pub(crate) boxes: Vec<FlameBox>,
-    /// Rows and columns of cells below which there is something too narrow.
+    /// Rows and columns of cells with boxes that are too narrow.
     pub(crate) marks: Vec<(u32, u16)>,
-    /// Weight of what is too narrow for a cell.
     pub(crate) hidden: u64,
-    /// True if there are rows below the last one.
+    /// True if more rows follow below.
     pub(crate) is_cut: bool,
 }
 
-/// A box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlameBox {
-    /// Node; `None` for the box of everything.
+    /// Node; `None` for the root.
     pub(crate) node: Option<u32>,
-    /// Row from the root.
+    /// Distance from the root, in rows.
     pub(crate) row: u32,
-    /// First column, and the one behind the last.
+    /// First column, and the column after the last.
     pub(crate) x: u16,
     pub(crate) end: u16,
 }
 
 impl Flame {
-    /// Lays out a tree, or what is zoomed into below those that called it, in `width` columns and as many rows as given.
+    /// Lays out a tree in `width` columns and `rows` rows. With `zoom`, that node and its callers
+    /// have the full width.
     ///
-    /// Edges are cumulative weights, rounded: gaps do not add up, and what is two cells wide covers two.
+    /// Edges are rounded cumulative weights, so gaps do not accumulate.
     pub(crate) fn lay_out(
         calls: &mut Calls,
         model: &Model,
@@ -64,7 +63,7 @@ impl Flame {
             let exact = u128::from(weight) * u128::from(width) * 2 + u128::from(whole);
             (exact / (u128::from(whole) * 2)) as u16
         };
-        // Nodes whose children are to be laid out, with the weight left of them, and the row of the children.
+        // Nodes with unplaced children, and the weight to the left of these children.
         let mut level: Vec<(Option<u32>, u64)> = vec![(zoom, 0)];
         let mut row = above.len() as u32 + 1;
         while !level.is_empty() {
@@ -103,7 +102,6 @@ impl Flame {
         flame
     }
 
-    /// Returns the box of a node.
     pub(crate) fn of_node(&self, node: Option<u32>) -> Option<FlameBox> {
         self.boxes.iter().find(|shown| shown.node == node).copied()
     }
@@ -114,21 +112,18 @@ impl Flame {
         self.boxes.iter().find(is_there).copied()
     }
 
-    /// Returns the widest box right below another.
     pub(crate) fn below(&self, of: FlameBox) -> Option<FlameBox> {
         let is_below =
             |shown: &&FlameBox| shown.row == of.row + 1 && shown.x >= of.x && shown.end <= of.end;
         let below = self.boxes.iter().filter(is_below);
-        // The first of several that are as wide.
+        // `max_by_key` returns the last of equal elements, so reversing selects the first.
         below.rev().max_by_key(|shown| shown.end - shown.x).copied()
     }
 
-    /// Returns the box right above another.
     pub(crate) fn above(&self, of: FlameBox) -> Option<FlameBox> {
         self.at(of.row.checked_sub(1)?, of.x)
     }
 
-    /// Returns the next box to the left or to the right in the same row.
     pub(crate) fn beside(&self, of: FlameBox, is_right: bool) -> Option<FlameBox> {
         let mut row = self.boxes.iter().filter(|shown| shown.row == of.row);
         match is_right {
@@ -162,7 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// Boxes of a row do not overlap, lie in their caller's, and are as wide as their weight, to a cell.
+        /// Boxes do not overlap, lie within their caller's box, and match their weight to within a
+        /// cell.
         #[test]
         fn boxes_lie_in_their_callers(
             stacks in prop::collection::vec((prop::collection::vec(0u8..6, 1..6), 1u64..50), 1..30),

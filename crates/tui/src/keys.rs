@@ -1,10 +1,10 @@
-//! The one table of keys: what the views obey, the help shows, and the documentation has.
+//! The table of keys, shared by the views, the help and the documentation.
 
 use rprof_export::wrap::wrap;
 
 use crate::view::View;
 
-/// Key that was pressed.
+/// Pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the keys are named as keyboards name them")]
@@ -27,7 +27,6 @@ pub enum Key {
     F1,
 }
 
-/// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Show(View),
@@ -81,7 +80,7 @@ pub(crate) enum Action {
     Quit,
 }
 
-/// Programs in which keys mean something.
+/// Kind of profile for which a key works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     /// Recordings and live profiles.
@@ -95,11 +94,11 @@ pub enum Where {
 /// Row of the table of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// Keys as people write them.
+    /// Keys as shown to the user.
     pub shown: &'static str,
-    /// Meaning, in a few words.
+    /// Short description.
     pub help: &'static str,
-    /// Programs in which they do it.
+    /// Kind of profile for which the keys work.
     pub place: Where,
     pub(crate) keys: &'static [(Key, Action)],
 }
@@ -121,7 +120,7 @@ use Key::{
     BackTab, Char, Ctrl, Down, End, Enter, Esc, F1, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
 
-/// All keys, in the order in which they are shown.
+/// All keys, in display order.
 pub static KEYS: &[Binding] = &[
     row(
         "1 … 7",
@@ -317,7 +316,7 @@ pub static KEYS: &[Binding] = &[
     ),
 ];
 
-/// Returns the rows that mean something for recordings, or for live profiles.
+/// Iterates over the rows for recordings or for live profiles.
 pub fn bindings(is_live: bool) -> impl Iterator<Item = &'static Binding> {
     let other = match is_live {
         true => Where::Recordings,
@@ -326,7 +325,7 @@ pub fn bindings(is_live: bool) -> impl Iterator<Item = &'static Binding> {
     KEYS.iter().filter(move |binding| binding.place != other)
 }
 
-/// Returns the table as lines of a width; what a key does is wrapped below itself.
+/// Returns the table as lines of this width, with wrapped descriptions.
 pub(crate) fn help_lines(is_live: bool, width: usize) -> Vec<String> {
     let keys = bindings(is_live).map(|binding| binding.shown.chars().count());
     let column = keys.max().unwrap_or(0) + 2;
@@ -341,7 +340,8 @@ pub(crate) fn help_lines(is_live: bool, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the keys of recordings as a table in Markdown, or those that live profiles alone have, for the documentation.
+/// Returns the keys as a Markdown table: all keys of recordings, or only the additional ones of
+/// live profiles.
 pub fn markdown(is_live: bool) -> String {
     let mut text = String::from("| keys | action |\n|---|---|\n");
     let of_live = |binding: &&Binding| !is_live || binding.place == Where::Live;
@@ -357,7 +357,6 @@ pub fn markdown(is_live: bool) -> String {
     text
 }
 
-/// Returns the meaning of a key.
 pub(crate) fn action(key: Key, is_live: bool) -> Option<Action> {
     let pairs = bindings(is_live).flat_map(|binding| binding.keys);
     pairs

@@ -1,17 +1,17 @@
-//! A profile on the whole screen of a terminal.
+//! Interactive terminal user interface for a profile.
 //!
-//! Seven views of one [`Source`]: functions, tree of calls, flame graph in cells, callers and callees of a function, threads,
-//! time, and the quality verdict; with filters that weigh again, and a search.
+//! Seven views of one [`Source`]: functions, call tree, flame graph, callers and callees of a
+//! function, threads, time, and the quality verdict. The user can filter and search.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`State`] | everything that is shown; [`update`](State::update) changes it by an [`Event`] |
-//! | [`draw()`] | the state in the cells of a screen |
-//! | [`keys`] | the one table of keys: for the views, the help, and the documentation |
-//! | [`terminal`] | the loop over a real terminal, which is left as it was found |
+//! | [`State`] | the state of all views; [`update`](State::update) handles an [`Event`] |
+//! | [`draw()`] | draws the state into the cells of a screen |
+//! | [`keys`] | table of keys for the views, the help, and the documentation |
+//! | [`terminal`] | event loop on a real terminal, which it restores |
 //!
-//! `update` and `draw` do no input or output, so a script of keys is a test. Views need the cells of one screen:
-//! rows that are not on it are not made, and nothing is recursive by the depth of stacks.
+//! `update` and `draw` perform no I/O, so tests can run scripts of keys. Views create only the rows
+//! on the screen. No function recurses by stack depth.
 //!
 //! # Examples
 //! ```

@@ -1,6 +1,6 @@
-//! [`List`]: place in a list of rows, of which a part is on the screen; and the parts of the screen.
+//! [`List`]: selection and scroll position. [`Screen`]: layout of the screen.
 
-/// Selected row, and the first one on the screen.
+/// Selected row, and the first row on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct List {
     pub(crate) selected: usize,
@@ -8,13 +8,12 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Moves the selection, within `len` rows.
     pub(crate) fn move_by(&mut self, rows: isize, len: usize) {
         let last = len.saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(rows).min(last);
     }
 
-    /// Puts the selection among `len` rows, and the part of `height` rows that is shown around it.
+    /// Limits the selection to `len` rows, and scrolls so that it is one of `height` visible rows.
     pub(crate) fn settle(&mut self, len: usize, height: usize) {
         self.selected = self.selected.min(len.saturating_sub(1));
         let height = height.max(1);
@@ -28,7 +27,7 @@ impl List {
     }
 }
 
-/// Rows of the screen: how many are above the views, and below.
+/// Size of the screen. Small screens omit some lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Screen {
     pub(crate) width: u16,
@@ -36,12 +35,10 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Row of the title, if there is room for it.
     pub(crate) fn title(self) -> Option<u16> {
         (self.height >= 10).then_some(0)
     }
 
-    /// Row of the names of the views.
     pub(crate) fn tabs(self) -> Option<u16> {
         match self.height {
             0..6 => None,
@@ -50,7 +47,6 @@ impl Screen {
         }
     }
 
-    /// Row of the headings of columns.
     pub(crate) fn heading(self) -> Option<u16> {
         match self.height {
             0..4 => None,
@@ -60,7 +56,7 @@ impl Screen {
         }
     }
 
-    /// First row of the view itself, and their number.
+    /// First row and number of rows of the view.
     pub(crate) fn body(self) -> (u16, u16) {
         let top = self.heading().map_or(0, |row| row + 1);
         let below = match self.height {
@@ -71,7 +67,6 @@ impl Screen {
         (top, self.height.saturating_sub(top + below))
     }
 
-    /// Row of the search, messages, and prompts.
     pub(crate) fn status(self) -> Option<u16> {
         match self.height {
             0..2 => None,
@@ -80,7 +75,6 @@ impl Screen {
         }
     }
 
-    /// Row of the command line that shows the same.
     pub(crate) fn command(self) -> Option<u16> {
         (self.height >= 10).then(|| self.height - 1)
     }

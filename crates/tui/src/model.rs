@@ -1,4 +1,4 @@
-//! [`Model`]: a profile under filters, which all views read.
+//! [`Model`]: a filtered profile, shared by all views.
 
 use std::sync::Arc;
 
@@ -10,34 +10,29 @@ use rprof_profile::{
 
 use crate::filters::{Filter, removed};
 
-/// A profile, and what the filters leave of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// The profile as it was read.
     recorded: Arc<Profile>,
-    /// Without the frames that filters take out of stacks.
+    /// Profile without the frames that filters remove.
     pub(crate) profile: Arc<Profile>,
-    /// Functions whose frames these are.
     removed: Option<FunctionSet>,
     pub(crate) event: usize,
     pub(crate) by: WeighBy,
     pub(crate) selection: Selection,
-    /// Stacks of the event, weighed under the filters.
+    /// Stacks of the event with filtered weights.
     pub(crate) entries: Vec<AggregatedStack>,
-    /// Sums of all functions without a filter, to which views return again and again.
+    /// Cached sums of all functions without filters.
     everything: Arc<TopFunctions>,
-    /// Weight of everything, and of what the filters leave.
+    /// Weight without and with filters.
     pub(crate) all: u64,
     pub(crate) whole: u64,
-    /// Number of samples that the filters leave.
     pub(crate) samples: u64,
-    /// Functions with samples, in the order of their names.
+    /// Functions with samples, sorted by name.
     pub(crate) by_name: Vec<TopRow>,
-    /// Rows sorted as they are shown.
+    /// Functions in the order of the view.
     pub(crate) rows: Vec<TopRow>,
 }
 
-/// Weight of the samples of a thread, process, name, object or CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     pub(crate) label: String,
@@ -72,7 +67,7 @@ impl Model {
         model
     }
 
-    /// Weighs everything under filters. Returns whether stacks have other frames than before.
+    /// Applies filters. Returns true if the frames of stacks changed.
     pub(crate) fn filter(&mut self, filters: &[Filter]) -> bool {
         let conditions: Vec<Condition> = conditions(filters).cloned().collect();
         self.entries = self.selection.weigh(&self.recorded, &conditions);
@@ -101,7 +96,7 @@ impl Model {
         CleanNames::new(&self.profile)
     }
 
-    /// Returns the name of a function, safe to show.
+    /// Returns the clean name of a function.
     pub(crate) fn name(&self, function: FunctionId) -> String {
         match self.names().function(function) {
             Some(name) => name.into_owned(),
@@ -109,7 +104,7 @@ impl Model {
         }
     }
 
-    /// Returns the file name of a function's object; nothing for folded text, which has none.
+    /// Returns the file name of a function's object; empty for folded text.
     pub(crate) fn object(&self, function: FunctionId) -> String {
         match self.profile.is_folded {
             true => String::new(),
@@ -169,7 +164,7 @@ impl Model {
         self.shares(
             |id| profile.thread(id).pid,
             |pid| {
-                // The name that the process ended with, or else one of its threads'.
+                // Last name of the process, or else of one of its threads.
                 let of = profile
                     .threads
                     .iter()
@@ -195,7 +190,7 @@ impl Model {
         )
     }
 
-    /// Sums up by the object of the innermost function.
+    /// Sums up weights by the object of the leaf function.
     pub(crate) fn objects(&self) -> Vec<Share> {
         let profile = &*self.profile;
         let mut sums: std::collections::BTreeMap<_, (u64, u64)> = Default::default();
@@ -217,7 +212,7 @@ impl Model {
         shares
     }
 
-    /// Sums up by CPU, under all filters but those by CPU; nothing without samples one by one.
+    /// Sums up weights by CPU, ignoring CPU filters. Empty if the profile has no single samples.
     pub(crate) fn cpus(&self, filters: &[Filter]) -> Vec<Share> {
         let Some(samples) = &self.profile.samples else {
             return Vec::new();
@@ -243,13 +238,13 @@ impl Model {
         sums.into_iter().map(share).collect()
     }
 
-    /// Returns the number of samples in each of some equal parts of the recording's time, under all filters but that by
-    /// time, with the times at which the first sample or wait begins and the last ends. Nothing without samples one by one.
+    /// Counts samples in equal parts of the recording's time, ignoring time filters. Returns `None`
+    /// if the profile has no single samples.
     pub(crate) fn histogram(&self, filters: &[Filter], parts: usize) -> Option<Histogram> {
         let samples = self.profile.samples.as_ref()?;
         let times = samples.times();
         let (first, last) = (*times.first()?, *times.last()?);
-        // The first wait begins before its sample, and maybe before any sample.
+        // The first wait begins before its sample, possibly before all samples.
         let began = self.profile.time.map_or(first, |(began, _)| began);
         let first = first.min(began);
         let others: Vec<Filter> = (filters.iter())
@@ -277,7 +272,7 @@ impl Model {
         })
     }
 
-    /// Returns a test of single samples, by index, under filters.
+    /// Returns a predicate for filtering single samples by index.
     fn wanted(&self, filters: &[Filter]) -> impl Fn(usize) -> bool + '_ {
         let (of_sample, by_stack): (Vec<Condition>, Vec<Condition>) = conditions(filters)
             .cloned()
@@ -304,29 +299,25 @@ impl Model {
     }
 }
 
-/// Sums up the functions of entries that have samples, in the order of their names.
+/// Sums up the functions of entries with samples, sorted by name.
 fn top_functions(profile: &Profile, entries: &[AggregatedStack], by: WeighBy) -> TopFunctions {
     let entries = entries.iter().filter(|entry| entry.samples > 0);
     TopFunctions::of_entries(profile, entries, by, Keys::FUNCTIONS)
 }
 
-/// Iterates over the conditions on samples that filters have.
 fn conditions(filters: &[Filter]) -> impl Iterator<Item = &Condition> {
     filters.iter().filter_map(Filter::condition)
 }
 
-/// Samples over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Histogram {
-    /// Times of the first sample, or the beginning of the first wait, and of the last sample, in nanoseconds.
+    /// Begin of the first sample or wait, and time of the last sample, in nanoseconds.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Samples in each part.
     pub(crate) counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// Returns the part that a time is in.
     fn part_of(&self, time: u64, parts: usize) -> usize {
         let span = u128::from(self.last - self.first) + 1;
         let since = u128::from(time.saturating_sub(self.first));

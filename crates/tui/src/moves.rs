@@ -1,4 +1,4 @@
-//! Moves within the views: rows, branches, boxes, times, matches.
+//! Navigation within the views: rows, branches, boxes, times, matches.
 
 use crate::filters::Filter;
 use crate::list::List;
@@ -7,7 +7,7 @@ use crate::tree_list::TreeList;
 use crate::view::View;
 
 impl State {
-    /// Moves up or down by a row, or in the flame graph to the caller or the widest callee.
+    /// Moves up or down by a row; in the flame graph, to the caller or the widest callee.
     pub(crate) fn go(&mut self, rows: isize) {
         match self.look.view {
             View::Flame => {
@@ -32,14 +32,14 @@ impl State {
         let height = u32::from(self.screen.body().1).max(1);
         self.look.flame_node = node;
         let offset = self.look.flame_offset;
-        // One row below the selected one is laid out as well, so that there is something to go to.
+        // Keeps one row below the selection visible, as the target of the next move.
         self.look.flame_offset = offset
             .min(row)
             .max((row + 2).saturating_sub(height))
             .min(row);
     }
 
-    /// Moves the selection by rows, or what is shown of the flame graph.
+    /// Moves the selection by rows, or scrolls the flame graph.
     pub(crate) fn scroll(&mut self, rows: isize) {
         if let Some(popup) = &mut self.popup {
             let live = self.source.live.is_some();
@@ -63,7 +63,7 @@ impl State {
                 };
                 let offset = &mut self.look.flame_offset;
                 *offset = match rows {
-                    // As far as has been laid out.
+                    // Only as far as the layout reaches.
                     1.. => offset.saturating_add(rows.min(50) as u32).min(deepest),
                     _ => offset.saturating_add_signed(rows),
                 };
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Moves to the left or to the right: closes and opens branches, steps to neighbours.
+    /// Moves left or right: closes or opens branches, selects neighbours.
     pub(crate) fn sideways(&mut self, is_right: bool) {
         match self.look.view {
             View::Flame => {
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// Returns the tree that the selected row is of, its node, and the row that the tree begins at.
+    /// Returns the tree and node of the selected row, and the tree's first row.
     fn selected_branch(&mut self) -> Option<(&mut TreeList, u32, usize)> {
         let row = self.place().selected;
         match self.look.view {
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// Does what Enter does in the view.
+    /// Handles Enter.
     pub(crate) fn open(&mut self) {
         match self.look.view {
             View::Functions => self.show_calls(),
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// Marks the beginning of a range of times, or filters by the range that ends here.
+    /// Marks the start of a time range, or filters by the range that ends here.
     fn mark_time(&mut self) {
         let cursor = self.look.time_cursor;
         let Some(histogram) = &self.histogram else {
@@ -194,7 +194,6 @@ impl State {
         }
     }
 
-    /// Shows callers and callees of the selected function.
     pub(crate) fn show_calls(&mut self) {
         let selected = self.selected();
         if let Some(function) = selected.filter(|new| Some(*new) != self.look.function) {
@@ -209,7 +208,7 @@ impl State {
         }
     }
 
-    /// Zooms into the selected node, or out again if it is zoomed into already.
+    /// Zooms into the selected node, or out again.
     pub(crate) fn zoom(&mut self) {
         let node = match self.look.view {
             View::Flame => self.look.flame_node,
@@ -269,7 +268,7 @@ impl State {
         }
     }
 
-    /// Selects the next match in the view, or the one before; with `here` the selected row may be it.
+    /// Selects the next or previous match in the view. With `here`, the selected row counts too.
     pub(crate) fn find(&mut self, is_forward: bool, here: bool) {
         if self.search.is_none() {
             return;
@@ -307,7 +306,7 @@ impl State {
         }
     }
 
-    /// Opens the tree down to the first match that has the least share.
+    /// Opens the tree down to the first match whose share reaches the limit.
     fn find_closed(&mut self) {
         let (limit, whole) = (self.look.limit, self.model.whole);
         let functions = self.search.as_ref().map(|search| search.functions.clone());
@@ -328,7 +327,6 @@ impl State {
         }
     }
 
-    /// Returns the function of a row, or of a box of the flame graph.
     fn function_of_row(&self, row: usize) -> Option<rprof_profile::FunctionId> {
         match self.look.view {
             View::Functions => self.model.rows.get(row)?.key.function,

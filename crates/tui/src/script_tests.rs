@@ -1,6 +1,6 @@
-//! Scripts of keys, and the screens that they lead to.
+//! Snapshot tests: scripts of keys and the resulting screens.
 //!
-//! After a change that is meant: `INSTA_UPDATE=always cargo test -p rprof-tui`.
+//! After an intended change, run `INSTA_UPDATE=always cargo test -p rprof-tui`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,6 @@ fn shown(script: &str, width: u16, height: u16) -> State {
     state
 }
 
-/// Scripts, by the names of their snapshots.
 const SCRIPTS: &[(&str, &str)] = &[
     ("functions", ""),
     ("functions_by_total", "s<Down>"),
@@ -131,7 +130,7 @@ fn styles_are_the_reviewed_ones() {
     }
 }
 
-/// Self, total and samples of each function on the screen are those of the table that `report --format json` has.
+/// Self, total and samples on the screen equal the table of `report --format json`.
 #[test]
 fn numbers_are_those_of_the_report() {
     use rprof_profile::{Keys, TopFunctions, WeighBy};
@@ -167,7 +166,7 @@ fn filters_weigh_again() {
     assert!(label.starts_with("pid "), "{label}");
     let of_process = state.model.samples;
     assert!(of_process < whole && of_process > 0);
-    // Shares are of what is left.
+    // Shares are relative to the filtered weight.
     let own: u64 = state.model.rows.iter().map(|row| row.self_weight).sum();
     assert_eq!(own, state.model.whole);
     press(&mut state, "1u<Enter>");
@@ -180,12 +179,13 @@ fn filters_weigh_again() {
     );
     press(&mut state, "<Esc><Esc>");
     assert_eq!(state.model.samples, whole);
-    // The key that set a filter takes it back.
+    // The same key sets and removes a filter.
     press(&mut state, "dd");
     assert_eq!((state.filters.len(), state.model.samples), (0, whole));
 }
 
-/// Without its frames a function is in no stack, and what it used is its callers', as of stacks that never had it.
+/// Removing a function's frames gives the same sums as stacks without it: callers inherit its
+/// weight.
 #[test]
 fn removed_frames_leave_their_weight_to_callers() {
     let mut state = State::new(
@@ -195,7 +195,7 @@ fn removed_frames_leave_their_weight_to_callers() {
     );
     let sums = |state: &State| {
         let row = |row: &rprof_profile::TopRow| {
-            // Samples without frames have a row as well.
+            // Samples without frames also have a row.
             let name = state.model.name(row.key.function?);
             Some((name, row.self_weight, row.total_weight))
         };
@@ -210,7 +210,7 @@ fn removed_frames_leave_their_weight_to_callers() {
     press(&mut state, "2E/w<Enter>X");
     let never = State::new(source(folded("a;b 3\na 2\nc 1\na;b;b 4\n")), 80, 24);
     assert_eq!(sums(&state), sums(&never));
-    // A sample of nothing else stays a sample.
+    // Samples without remaining frames still count.
     assert_eq!((state.model.whole, never.model.whole), (15, 10));
     let tree = |state: &mut State| {
         press(state, "CE");
@@ -288,7 +288,7 @@ fn the_mouse_selects_sorts_and_zooms() {
     assert_eq!(state.place().selected, 2);
     state.update(Event::Click(12, 2));
     assert_eq!(state.look.sort, crate::state::Sort::Total);
-    // The name of the third view.
+    // Name of the third view.
     state.update(Event::Click(22, 1));
     assert_eq!(state.look.view, crate::view::View::Flame);
     state.update(Event::Click(0, 4));
@@ -312,7 +312,7 @@ fn any_key() -> impl Strategy<Value = Key> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// After any keys, Esc until nothing changes leads to the first screen.
+    /// After any keys, Esc eventually restores the first screen.
     #[test]
     fn escape_leads_back_to_the_first_screen(script in prop::collection::vec(any_key(), 0..40)) {
         let first = shown("", 90, 26);
@@ -325,7 +325,7 @@ proptest! {
             let buffer = screen(state, Theme::default());
             text(&buffer) + &styles(&buffer)
         };
-        // A step back may be one that this screen does not show, such as a filter whose name does not fit.
+        // One step may be invisible, such as removing a filter whose name does not fit.
         for _ in 0..60 {
             press(&mut state, "<Esc>");
         }
@@ -342,7 +342,7 @@ fn scripts_are_read_as_they_are_written() {
     );
 }
 
-/// The pages have the table of keys that the views obey; `INSTA_UPDATE=always` writes it anew.
+/// The documentation contains the table of keys. `INSTA_UPDATE=always` updates it.
 #[test]
 fn documentation_has_the_table_of_keys() {
     for (name, is_live) in [("tui.md", false), ("top.md", true)] {
@@ -389,7 +389,7 @@ fn live_screens_are_the_reviewed_ones() {
     }
 }
 
-/// Each event has shares of its own; the title, and the command that shows the same, name it.
+/// Each event has its own shares. The title and the equivalent command name it.
 #[test]
 fn the_event_is_switched() {
     let mut builder = ProfileBuilder::new();
@@ -415,14 +415,14 @@ fn the_event_is_switched() {
         );
         press(&mut state, "v");
     }
-    // Events without samples are left out.
+    // Events without samples are skipped.
     assert!(lines(&state).contains("app  cycles") && lines(&state).contains("--event cycles"));
     let mut one = shown("", 100, 12);
     press(&mut one, "v");
     assert!(text(&screen(&one, Theme::default())).contains("no other event"));
 }
 
-/// Keys of a live view are orders to whoever makes it, and mean nothing in a recording.
+/// Live keys are effects for the caller, and do nothing in a recording.
 #[test]
 fn live_keys_are_orders() {
     let orders = [
@@ -441,7 +441,7 @@ fn live_keys_are_orders() {
     }
 }
 
-/// The selected function stays selected while others overtake it; an empty profile is shown, too.
+/// The selection follows its function when the order changes. An empty profile works too.
 #[test]
 fn fresh_profiles_keep_the_selection() {
     let mut state = State::new(live_source(30), 100, 12);

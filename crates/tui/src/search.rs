@@ -1,32 +1,29 @@
-//! Search for functions by a regular expression.
+//! Search for functions by regular expression.
 
 use regex::{Regex, RegexBuilder};
 use rprof_export::CleanNames;
 use rprof_profile::Profile;
 use rprof_profile::selection::{FunctionSet, functions_where};
 
-/// A search, with what it found.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
-    /// Expression as typed.
     pub(crate) text: String,
-    /// Functions whose names match.
     pub(crate) functions: FunctionSet,
-    /// Number of them that have samples.
+    /// Number of matching functions with samples.
     pub(crate) count: usize,
-    /// Weight of the samples with one of them in their stack.
+    /// Weight of samples with a match in their stack.
     pub(crate) weight: u64,
-    /// Name of the one function that is meant, where it was not typed.
+    /// Name of the single selected function, if the search was not typed.
     pub(crate) exact: Option<String>,
 }
 
-/// Most bytes of a compiled expression: what a person types needs some kilobytes.
+/// Size limit of a compiled expression, in bytes. Typical ones need some kilobytes.
 const LARGEST: usize = 1 << 20;
 
-/// Compiles an expression; capitals count if there are some.
+/// Compiles an expression. Case matters if it contains capitals.
 ///
 /// # Errors
-/// Returns what is wrong with it, in a line.
+/// Returns a one-line message if the expression is invalid.
 pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     let made = RegexBuilder::new(text)
         .case_insensitive(!text.chars().any(char::is_uppercase))
@@ -40,7 +37,7 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Returns the functions whose names, as they are shown, match.
+/// Returns the functions whose clean names match.
 pub(crate) fn matching(profile: &Profile, regex: &Regex) -> FunctionSet {
     let names = CleanNames::new(profile);
     functions_where(profile, |id| {

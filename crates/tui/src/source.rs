@@ -1,4 +1,4 @@
-//! [`Source`]: what the views show; [`Live`], what is known of it while it changes.
+//! [`Source`]: input of the views. [`Live`]: additional input for a live profile.
 
 use std::sync::Arc;
 
@@ -6,35 +6,35 @@ use rprof_export::wrap::wrap;
 use rprof_profile::{FunctionId, Profile, TopFunctions, TopRow, WeighBy};
 use rustc_hash::FxHashMap;
 
-/// A profile, with what is known beside it.
+/// Profile and related facts to show.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The profile. Filters by CPU and time need it to have samples one by one.
+    /// The profile. Filters by CPU and time require single samples.
     pub profile: Arc<Profile>,
-    /// Index of the event that is shown.
+    /// Index of the shown event.
     pub event: usize,
-    /// Rule by which samples count.
+    /// Weighting of samples.
     pub weight: WeighBy,
-    /// Command, target or file, in a few words. The event, and the number of its samples, are drawn behind it.
+    /// Short name of the command, target or file. The views append event and number of samples.
     pub title: String,
-    /// More in a few words, such as how long it was recorded.
+    /// Short additional facts, such as the duration of the recording.
     pub about: String,
-    /// Functions are sorted by total at first, else by self.
+    /// Initially sort functions by total instead of self.
     pub by_total: bool,
-    /// Lines of the verdict, most telling first.
+    /// Lines of the verdict, most important first.
     pub facts: Vec<String>,
-    /// Fact that whoever reads the profile has to know first, such as that the program hardly ran. Shown until a key is pressed.
+    /// Important hint, such as that the program hardly ran. Shown until the user presses a key.
     pub hint: Option<String>,
-    /// Words of the command line that shows the same, without the filters that are set in the views.
+    /// Words of the equivalent command line, without interactive filters.
     pub command: Vec<String>,
-    /// Number that changes where ids of the profile mean something else than before.
+    /// Generation of the profile's ids. It changes if ids get another meaning.
     pub generation: u64,
-    /// Facts on a live profile; `None` for a recording.
+    /// Facts about a live profile; `None` for a recording.
     pub live: Option<Live>,
 }
 
 impl Source {
-    /// Returns the lines of the verdict, broken between words for a width.
+    /// Returns the lines of the verdict, wrapped to a width.
     pub(crate) fn verdict(&self, width: usize) -> Vec<String> {
         let lines = |fact: &String| -> Vec<String> {
             let broken = wrap(fact, width.max(20)).into_iter().enumerate();
@@ -49,26 +49,24 @@ impl Source {
     }
 }
 
-/// Facts on a live profile.
+/// Facts about a live profile.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Words in the right corner, such as the profiler's own share of the CPU.
+    /// Text in the right corner, such as the profiler's own CPU usage.
     pub corner: String,
-    /// Sums since the start, beside the rows of functions, by event.
+    /// Sums since the start, by event.
     pub since_start: Arc<[SinceStart]>,
 }
 
 /// Self and total of functions since the start.
 #[derive(Clone, Debug, Default)]
 pub struct SinceStart {
-    /// Weight of all samples.
     whole: u64,
-    /// By function, self and total.
     sums: FxHashMap<FunctionId, (u64, u64)>,
 }
 
 impl SinceStart {
-    /// Takes the sums, whose functions are those of the profile that is shown.
+    /// Creates the sums. The function ids must belong to the shown profile.
     pub fn new(top: &TopFunctions, by: WeighBy) -> SinceStart {
         let sum = |row: &TopRow| match by {
             WeighBy::Period => (row.self_weight, row.total_weight),
@@ -86,7 +84,6 @@ impl SinceStart {
         SinceStart { whole, sums }
     }
 
-    /// Returns self and total of a function, and the weight of all.
     pub(crate) fn of(&self, function: FunctionId) -> (u64, u64, u64) {
         let (own, total) = self.sums.get(&function).copied().unwrap_or_default();
         (own, total, self.whole)

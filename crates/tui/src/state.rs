@@ -1,4 +1,4 @@
-//! [`State`]: everything that is shown, changed by events alone.
+//! [`State`]: the state of all views. Only events change it.
 
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ use crate::source::Source;
 use crate::tree_list::TreeList;
 use crate::view::View;
 
-/// Views of a profile, and where in them the user is.
+/// State of all views of a profile.
 ///
-/// [`update`](State::update) changes it by an event, [`draw`](crate::draw) shows it; neither does input or output.
+/// [`update`](State::update) handles an event, and [`draw`](crate::draw) draws the state. Neither
+/// performs I/O.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) source: Source,
@@ -28,49 +29,44 @@ pub struct State {
     pub(crate) popup: Option<Popup>,
     pub(crate) message: Option<String>,
     pub(crate) look: Look,
-    /// Tree of view 2, and of the flame graph.
+    /// Tree of the tree view and the flame graph.
     pub(crate) tree: Option<TreeList>,
-    /// True while its weights are of other filters: they are set when the tree is shown.
+    /// True if the tree's weights are outdated. Showing the tree updates them.
     pub(crate) is_tree_stale: bool,
-    /// Functions above and below the function of view 4.
+    /// Callers and callees of the central function.
     pub(crate) around: Option<(TreeList, TreeList)>,
     pub(crate) flame: Flame,
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) histogram: Option<Histogram>,
     pub(crate) is_paused: bool,
-    /// Event that the user chose.
     pub(crate) event: Option<usize>,
 }
 
-/// Choices of the user that filters and searches are not; the last Esc takes them back.
+/// View settings other than filters and search. The last Esc resets them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Look {
     pub(crate) view: View,
     pub(crate) sort: Sort,
     pub(crate) is_reversed: bool,
     pub(crate) is_inverted: bool,
-    /// Percents are those of everything, not of what the filters leave.
+    /// Percentages are relative to everything instead of the filtered weight.
     pub(crate) of_all: bool,
     pub(crate) shows_weight: bool,
     pub(crate) limit: f64,
     pub(crate) shows_objects: bool,
     pub(crate) full_names: bool,
-    /// Function of view 4.
+    /// Central function of the callers and callees view.
     pub(crate) function: Option<FunctionId>,
-    /// Node that tree and flame graph begin with.
     pub(crate) zoom: Option<u32>,
-    /// Selected box of the flame graph.
     pub(crate) flame_node: Option<u32>,
-    /// First row of the flame graph on the screen.
     pub(crate) flame_offset: u32,
-    /// Places in the lists of the views.
     pub(crate) lists: [List; 7],
-    /// Column of the cursor in the histogram, and where a range begins.
+    /// Histogram column of the cursor, and the start of a marked range.
     pub(crate) time_cursor: u16,
     pub(crate) time_mark: Option<u16>,
 }
 
-/// Least share of a branch, in percent, that trees show at first.
+/// Default minimum share of a branch, in percent.
 const LEAST_BRANCH: f64 = 0.5;
 
 impl Default for Look {
@@ -96,7 +92,6 @@ impl Default for Look {
     }
 }
 
-/// Column that functions are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Own,
@@ -116,14 +111,12 @@ impl Sort {
     }
 }
 
-/// Line that is being typed.
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt {
     pub(crate) kind: PromptKind,
     pub(crate) text: String,
-    /// Error in the text.
     pub(crate) error: Option<String>,
-    /// Search and selected row from before.
+    /// Search and selection before the prompt.
     pub(crate) before: (Option<Search>, List),
 }
 
@@ -133,18 +126,15 @@ pub(crate) enum PromptKind {
     Limit,
 }
 
-/// Something above the view.
 #[derive(Clone, Debug)]
 pub(crate) enum Popup {
-    /// Table of keys.
     Help(List),
-    /// Choice among threads, processes, names, objects or CPUs.
+    /// Choice of a thread, process, thread name, object or CPU.
     Pick {
         heading: &'static str,
         shares: Vec<Share>,
         list: List,
     },
-    /// Lines of text.
     Page {
         heading: String,
         lines: Vec<String>,
@@ -152,7 +142,6 @@ pub(crate) enum Popup {
     },
 }
 
-/// Row of view 5.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskRow {
     Heading(&'static str),
@@ -160,7 +149,7 @@ pub(crate) enum TaskRow {
 }
 
 impl State {
-    /// Begins with the first view of a profile, on a screen of a width and a height.
+    /// Creates the state with the first view, for a screen of this size.
     pub fn new(source: Source, width: u16, height: u16) -> State {
         let profile = Arc::clone(&source.profile);
         let mut state = State {
@@ -190,7 +179,6 @@ impl State {
         state
     }
 
-    /// Base of percents.
     pub(crate) fn base(&self) -> u64 {
         match self.look.of_all {
             true => self.model.all,
@@ -206,7 +194,6 @@ impl State {
         self.look.lists[self.look.view.index()]
     }
 
-    /// Number of rows of the view.
     pub(crate) fn len(&self) -> usize {
         match self.look.view {
             View::Functions => self.model.rows.len(),
@@ -221,13 +208,12 @@ impl State {
         }
     }
 
-    /// Returns the lines of the verdict, as broad as the screen.
+    /// Returns the lines of the verdict, wrapped to the screen.
     pub(crate) fn verdict(&self) -> Vec<String> {
         let width = usize::from(self.screen.width);
         self.source.verdict(width.saturating_sub(2))
     }
 
-    /// Returns the selected function of the view.
     pub(crate) fn selected(&self) -> Option<FunctionId> {
         let row = self.place().selected;
         match self.look.view {
@@ -255,7 +241,7 @@ impl State {
         }
     }
 
-    /// Returns what a row of view 4 is.
+    /// Maps a row of the callers and callees view.
     pub(crate) fn around_row(&self, row: usize) -> Option<Around> {
         let (callers, callees) = self.around.as_ref()?;
         let above = callers.rows.len();
@@ -266,7 +252,6 @@ impl State {
         }
     }
 
-    /// Sorts the functions, and keeps the selected one.
     pub(crate) fn sort_rows(&mut self) {
         let at = self.look.lists[View::Functions.index()].selected;
         let selected = self.model.rows.get(at).map(|row| row.key);
@@ -286,7 +271,7 @@ impl State {
         };
         let profile = Arc::clone(&self.model.profile);
         let model = Arc::make_mut(&mut self.model);
-        // Ties are in the order of names, whatever the order was before.
+        // Ties are sorted by name, whatever the previous order.
         model.rows.clone_from(&model.by_name);
         let rows = &mut model.rows;
         if sort == Sort::Name {
@@ -309,7 +294,6 @@ impl State {
         }
     }
 
-    /// Weighs everything again after the filters have changed.
     pub(crate) fn filters_changed(&mut self) {
         let at = self.look.lists[View::Functions.index()].selected;
         let selected = (self.model.rows.get(at).map(|row| row.key)).filter(|_| at > 0);
@@ -321,7 +305,7 @@ impl State {
         self.weights_changed(has_other_frames);
     }
 
-    /// Makes what the view shows, as far as it is not there, and puts the selection on the screen.
+    /// Creates missing data of the view, and scrolls to the selection.
     pub(crate) fn settle(&mut self) {
         let (_, height) = self.screen.body();
         match self.look.view {
@@ -367,7 +351,6 @@ impl State {
         self.list().settle(len, usize::from(height));
     }
 
-    /// Makes the rows of view 5.
     fn task_rows(&self) -> Vec<TaskRow> {
         let model = &self.model;
         let lists = [
@@ -385,7 +368,7 @@ impl State {
         rows
     }
 
-    /// Sets a filter; of a kind that is set already, in its place.
+    /// Adds a filter. It replaces a filter of the same kind, except for stack filters.
     pub(crate) fn push_filter(&mut self, filter: Filter) {
         if filter.kind != FilterKind::Stacks {
             self.filters.retain(|set| set.kind != filter.kind);
@@ -394,10 +377,10 @@ impl State {
         self.filters_changed();
     }
 
-    /// Sets the search; an empty text ends it.
+    /// Sets the search. An empty text ends it.
     ///
     /// # Errors
-    /// Returns what is wrong with the expression.
+    /// Returns a message if the expression is invalid.
     pub(crate) fn set_search(&mut self, text: &str, exact: Option<String>) -> Result<(), String> {
         if text.is_empty() {
             self.search = None;
@@ -416,14 +399,12 @@ impl State {
         Ok(())
     }
 
-    /// Returns whether a function matches the search.
     pub(crate) fn is_match(&self, function: FunctionId) -> bool {
         let search = self.search.as_ref();
         search.is_some_and(|search| search.functions.get(function.0 as usize) == Some(&true))
     }
 }
 
-/// Counts what a search finds under the filters.
 pub(crate) fn measure(search: &mut Search, model: &Model) {
     let is_match = |row: &&TopRow| {
         let function = row.key.function;
@@ -434,13 +415,12 @@ pub(crate) fn measure(search: &mut Search, model: &Model) {
         Selection::weight_with(&model.profile, &model.entries, model.by, &search.functions);
 }
 
-/// Row of view 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Around {
-    /// Row of the callers.
+    /// Row index among the callers.
     Callers(usize),
-    /// The function itself.
+    /// The central function.
     Center,
-    /// Row of the callees.
+    /// Row index among the callees.
     Callees(usize),
 }

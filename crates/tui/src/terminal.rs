@@ -1,6 +1,6 @@
-//! The loop over a real terminal, which is left as it was found however the loop ends.
+//! Event loop on a real terminal. It restores the terminal, however the loop ends.
 //!
-//! Nothing wakes it but keys, signals and [events that are sent](Sender): idle it takes no CPU time.
+//! Only keys, signals and [sent events](Sender) wake the loop. It uses no CPU time while idle.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,43 +27,42 @@ use crate::event::{Effect, Event};
 use crate::keys::Key;
 use crate::{Source, State, Theme};
 
-/// Message that the loop waits for.
 enum Input {
     Event(Event),
     Signal(i32),
-    /// Keys have come to their end, or a thread of the program has panicked.
+    /// End of the key input, or a panic in any thread.
     Ended,
 }
 
-/// Way in which the loop ended.
+/// Reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The user quit.
     Quit,
-    /// This signal came, after whose default the program should end.
+    /// A signal arrived. The caller should terminate with its default action.
     Signal(i32),
-    /// The terminal has gone.
+    /// The terminal disappeared.
     Gone,
 }
 
-/// Events for a loop that runs, or will.
+/// Event queue of a loop.
 pub struct Inbox {
     sender: mpsc::Sender<Input>,
     receiver: mpsc::Receiver<Input>,
 }
 
-/// Sends events to a loop, from any thread.
+/// Sends events to a loop from any thread.
 #[derive(Clone)]
 pub struct Sender(mpsc::Sender<Input>);
 
 impl Inbox {
-    /// Begins without an event.
+    /// Creates an empty queue.
     pub fn new() -> Inbox {
         let (sender, receiver) = mpsc::channel();
         Inbox { sender, receiver }
     }
 
-    /// Returns a sender to the loop that will have this inbox.
+    /// Returns a sender for this queue.
     pub fn sender(&self) -> Sender {
         Sender(self.sender.clone())
     }
@@ -76,22 +75,23 @@ impl Default for Inbox {
 }
 
 impl Sender {
-    /// Sends an event; returns false if the loop has ended.
+    /// Sends an event. Returns false if the loop has ended.
     pub fn send(&self, event: Event) -> bool {
         self.0.send(Input::Event(event)).is_ok()
     }
 }
 
-/// True while the terminal is ours.
+/// True while the terminal is in full-screen mode.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 
-/// Shows a profile until the user quits. Keys come from the terminal even if standard input is none.
+/// Shows a profile until the user quits. Reads keys from the terminal even if standard input is
+/// redirected.
 ///
-/// `handle` does what the views leave to the program, and may answer with an event. It may take its time only where the user
-/// is to wait.
+/// `handle` performs the effects and may return an event. The user interface blocks until it
+/// returns.
 ///
 /// # Errors
-/// Fails if standard output is no terminal, or has gone.
+/// Fails if standard output is no terminal or is closed.
 pub fn run(
     source: Source,
     theme: Theme,
@@ -122,7 +122,7 @@ fn turn(
         let Ok(first) = inbox.receiver.recv() else {
             return Ok(End::Gone);
         };
-        // Whatever has come meanwhile is drawn at once.
+        // Handles all queued input before the next redraw.
         for input in std::iter::once(first).chain(inbox.receiver.try_iter()) {
             match input {
                 Input::Ended => return Ok(End::Gone),
@@ -152,10 +152,10 @@ fn turn(
     }
 }
 
-/// The screen, of which only those cells are written that have changed.
+/// Screen that writes only changed cells.
 ///
-/// Not ratatui's `Terminal`, which asks the terminal where its cursor is before it clears: the answer would have to come
-/// through the thread that reads keys, which is waiting for one.
+/// ratatui's `Terminal` queries the cursor position before it clears. The reply would go to the
+/// thread that reads keys, which is blocked in a read.
 struct Canvas {
     backend: CrosstermBackend<io::Stdout>,
     shown: Buffer,
@@ -178,7 +178,6 @@ impl Canvas {
         Ok(())
     }
 
-    /// Clears the screen, so that all of it is written next.
     fn clear(&mut self, state: &State) -> io::Result<()> {
         execute!(io::stdout(), Clear(ClearType::All))?;
         let (width, height) = (state.screen.width, state.screen.height);
@@ -187,7 +186,7 @@ impl Canvas {
     }
 }
 
-/// Stops the process as the shell's job control does, with the terminal as it was; goes on when it is continued.
+/// Restores the terminal, stops the process as job control does, and resumes on SIGCONT.
 fn stop(state: &mut State, terminal: &mut Canvas) -> io::Result<()> {
     leave();
     emulate_default_handler(SIGTSTP)?;
@@ -202,7 +201,7 @@ fn resize(state: &mut State, terminal: &mut Canvas) -> io::Result<()> {
     terminal.clear(state)
 }
 
-/// The terminal in the mode of whole screens; dropped, as it was.
+/// Full-screen mode of the terminal, restored on drop.
 struct Guard;
 
 impl Guard {
@@ -210,7 +209,7 @@ impl Guard {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             leave();
-            // A panic of another thread ends the loop too: the screen is no longer ours.
+            // A panic in another thread also ends the loop, because the hook restored the terminal.
             sender.send(Input::Ended).ok();
             before(panic);
         }));
@@ -224,7 +223,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         leave();
         if !thread::panicking() {
-            // The hook of before is within ours, and does what it did: ours has nothing to leave any more.
+            // Our hook wraps the previous one. From now on it does not touch the terminal.
             IS_OURS.store(false, Ordering::SeqCst);
         }
     }
@@ -243,13 +242,12 @@ fn enter() -> io::Result<()> {
     )
 }
 
-/// Puts the terminal back, once.
 fn leave() {
     if !IS_OURS.swap(false, Ordering::SeqCst) {
         return;
     }
     let mut out = io::stdout();
-    // A terminal that has gone takes nothing, and needs nothing.
+    // Errors are irrelevant: the terminal may be gone.
     execute!(
         out,
         cursor::Show,
@@ -276,7 +274,7 @@ fn forward_signals(sender: mpsc::Sender<Input>) -> io::Result<signal_hook::itera
     Ok(handle)
 }
 
-/// Reads keys on a thread of its own, which ends with the process.
+/// Reads keys on a separate thread, which ends with the process.
 fn forward_keys(sender: mpsc::Sender<Input>) {
     let read = move || {
         loop {
@@ -291,7 +289,7 @@ fn forward_keys(sender: mpsc::Sender<Input>) {
             }
         }
     };
-    // Without keys nothing but a signal ends the loop; that is so rare that it is not told.
+    // If the thread cannot start, only signals end the loop. This is too rare to report.
     thread::Builder::new().name("keys".into()).spawn(read).ok();
 }
 
@@ -332,7 +330,7 @@ fn translated(event: event::Event) -> Option<Event> {
     }
 }
 
-/// Asks the terminal to take a text into its clipboard (OSC 52 of xterm's control sequences).
+/// Copies text to the terminal's clipboard (OSC 52 of xterm's control sequences).
 fn copy(text: &str) -> io::Result<()> {
     let mut out = io::stdout();
     write!(out, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;

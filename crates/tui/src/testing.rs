@@ -1,4 +1,4 @@
-//! Profiles made by hand, and screens as text.
+//! Handmade profiles, and screens as text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use rprof_profile::{
 use crate::model::Model;
 use crate::{Event, Key, Source, State, Theme};
 
-/// Profile of folded stacks.
 pub(crate) fn folded(text: &str) -> Profile {
     rprof_profile::folded::read(text.as_bytes(), Path::new("x.folded"), &Filter::default()).unwrap()
 }
@@ -38,7 +37,7 @@ pub(crate) fn source(profile: Profile) -> Source {
     }
 }
 
-/// Keys of a script: characters, and `<Enter>`, `<Esc>`, `<Tab>`, `<Up>`, …
+/// Parses a script of keys: characters, and `<Enter>`, `<Esc>`, `<Tab>`, `<Up>`, …
 pub(crate) fn keys(script: &str) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = script;
@@ -90,7 +89,6 @@ pub(crate) fn screen(state: &State, theme: Theme) -> Buffer {
     buffer
 }
 
-/// The characters of a screen, line by line.
 pub(crate) fn text(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in 0..buffer.area.height {
@@ -104,7 +102,7 @@ pub(crate) fn text(buffer: &Buffer) -> String {
     text
 }
 
-/// The styles of a screen: of each line the runs of cells that have one.
+/// Returns the styles of a screen: the styled runs of cells in each line.
 pub(crate) fn styles(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in 0..buffer.area.height {
@@ -138,8 +136,8 @@ pub(crate) fn styles(buffer: &Buffer) -> String {
     text
 }
 
-/// A recording of two processes of two threads each on two CPUs, in a second; with a function of the kernel, one of
-/// JIT code, one without a name, recursion, and a long tail.
+/// Returns a one-second recording of two processes with two threads each on two CPUs. It has
+/// kernel, JIT and unnamed functions, recursion, and a long tail.
 pub(crate) fn recorded() -> Profile {
     let mut builder = ProfileBuilder::new().columns(true);
     let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

@@ -1,16 +1,16 @@
-//! Text in cells: colours, marks, names that fit.
+//! Text in cells: colours, marks, fitted names.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use rprof_export::clean::shorten;
 use rprof_profile::generics::elide_arguments;
 
-/// Look of the screen: what the terminal is able to show.
+/// Capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Use the sixteen colours that each terminal has; without them reverse video, bold and underlined text are left.
+    /// Use the sixteen standard colours. Otherwise use reverse video, bold and underline.
     pub colors: bool,
-    /// Use no characters but those of ASCII in marks and bars.
+    /// Use only ASCII characters in marks and bars.
     pub ascii: bool,
 }
 
@@ -31,7 +31,6 @@ impl Theme {
         }
     }
 
-    /// Style of a share: much, some, little.
     pub(crate) fn heat(self, percent: f64) -> Style {
         match percent {
             5.0.. => self.colored(Color::Red).add_modifier(Modifier::BOLD),
@@ -68,7 +67,7 @@ impl Theme {
         self.colored(Color::Yellow)
     }
 
-    /// Style of a box of the flame graph, by the kind of its function; neighbours alternate.
+    /// Style of a flame graph box, by function kind. Neighbours alternate.
     pub(crate) fn flame(self, kind: Kind, is_odd: bool) -> Style {
         let color = match (kind, is_odd) {
             (Kind::User, false) => Color::Yellow,
@@ -89,7 +88,7 @@ impl Theme {
         }
     }
 
-    /// Style of a box that is selected, or matches the search.
+    /// Style of a selected or matching box.
     pub(crate) fn flame_marked(self, is_selected: bool) -> Style {
         let color = match is_selected {
             true => Color::Cyan,
@@ -100,7 +99,7 @@ impl Theme {
                 let style = Style::new().fg(Color::Black).bg(color);
                 style.add_modifier(match is_selected {
                     true => Modifier::BOLD,
-                    // A wait for a CPU has nearly the colour of a match.
+                    // The colour of a CPU wait is close to the colour of a match.
                     false => Modifier::BOLD | Modifier::UNDERLINED,
                 })
             }
@@ -109,7 +108,6 @@ impl Theme {
         }
     }
 
-    /// Returns a mark, or what stands for it in ASCII.
     pub(crate) fn mark(self, mark: char) -> char {
         match (self.ascii, mark) {
             (false, mark) => mark,
@@ -123,7 +121,6 @@ impl Theme {
     }
 }
 
-/// Kind of a function, by which boxes are coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     User,
@@ -131,11 +128,11 @@ pub(crate) enum Kind {
     Jit,
     Unnamed,
     Waiting,
-    /// Wait of a thread that could run, and had no CPU.
+    /// Runnable, but without a CPU.
     WaitingForCpu,
 }
 
-/// Writes text into a row, no wider than `width` cells, and nothing outside of the buffer. Returns the column behind it.
+/// Writes at most `width` cells of text, clipped to the buffer. Returns the column after it.
 pub(crate) fn put(
     buffer: &mut Buffer,
     (x, y): (u16, u16),
@@ -151,8 +148,8 @@ pub(crate) fn put(
     buffer.set_stringn(x, y, text, width, style).0
 }
 
-/// Returns the name of a function in no more than `width` characters: without generic arguments if it is longer, and then
-/// without its middle.
+/// Shortens a function name to `width` characters. Removes generic arguments first, then the
+/// middle.
 pub(crate) fn fitted(name: &str, width: usize, in_full: bool) -> String {
     if in_full || name.chars().count() <= width {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! [`TreeList`]: a tree of calls as a list of rows, of which some are open.
+//! [`TreeList`]: a call tree as a list of rows with open and closed branches.
 
 use rprof_export::rows::percent;
 use rprof_export::shown_branches;
@@ -8,16 +8,14 @@ use rustc_hash::FxHashSet;
 use crate::calls::Calls;
 use crate::model::Model;
 
-/// Most rows of a list; what is beyond is told in its last row.
+/// Maximum number of rows. A last row reports the rest.
 const MOST_ROWS: usize = 100_000;
 
-/// Most open nodes that are found again in another tree.
+/// Maximum number of open nodes to restore in a new tree.
 const MOST_PATHS: usize = 500;
 
-/// Most columns by which a row is indented.
 pub(crate) const MOST_INDENT: u16 = 40;
 
-/// A tree with open and closed branches.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeList {
     pub(crate) calls: Calls,
@@ -25,17 +23,15 @@ pub(crate) struct TreeList {
     pub(crate) rows: Vec<TreeRow>,
 }
 
-/// Row of such a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeRow {
-    /// A call.
     Node {
         node: u32,
         indent: u16,
         has_children: bool,
         is_open: bool,
     },
-    /// Branches that are left out: how many, and their weight.
+    /// Summary of hidden branches.
     Rest {
         count: usize,
         weight: u64,
@@ -52,10 +48,11 @@ impl TreeList {
         }
     }
 
-    /// Makes the rows: of each open node the children that are [shown](shown_branches) at this limit, by their share of `whole`
-    /// or of the node, the heaviest first.
+    /// Creates the rows. An open node has a row for each child that is [shown](shown_branches) at
+    /// this limit, heaviest first. `whole` is the base of the limit.
     ///
-    /// A chain without branches is not indented further. With `zoom` there is that node, and what is below it.
+    /// An unbranched chain is not indented further. With `zoom`, only that node and its descendants
+    /// have rows.
     pub(crate) fn lay_out(&mut self, model: &Model, limit: f64, whole: u64, zoom: Option<u32>) {
         enum Step {
             Node(u32, u16),
@@ -130,7 +127,6 @@ impl TreeList {
         }
     }
 
-    /// Returns the node of a row.
     pub(crate) fn node(&self, row: usize) -> Option<u32> {
         match self.rows.get(row)? {
             TreeRow::Node { node, .. } => Some(*node),
@@ -138,7 +134,6 @@ impl TreeList {
         }
     }
 
-    /// Returns the row of a node, if it is shown.
     pub(crate) fn row_of(&self, node: u32) -> Option<usize> {
         let is_it =
             |row: &TreeRow| matches!(row, TreeRow::Node { node: shown, .. } if *shown == node);
@@ -157,7 +152,7 @@ impl TreeList {
         self.open.clear();
     }
 
-    /// Returns the paths of open nodes, of some hundreds at most.
+    /// Returns the paths of open nodes, at most [`MOST_PATHS`].
     pub(crate) fn open_paths(&self) -> Vec<Vec<rprof_profile::FunctionId>> {
         let open = self.open.iter().take(MOST_PATHS);
         open.map(|node| self.calls.path(*node)).collect()
@@ -167,7 +162,7 @@ impl TreeList {
         self.open.extend(nodes);
     }
 
-    /// Opens a node, and below it whatever is the only child.
+    /// Opens a node, and continues while there is only one child.
     pub(crate) fn open(&mut self, model: &Model, node: u32) {
         let mut at = node;
         loop {
@@ -179,15 +174,15 @@ impl TreeList {
         }
     }
 
-    /// Opens all nodes above one, so that it has a row.
+    /// Opens all ancestors of a node.
     pub(crate) fn reveal(&mut self, node: u32) {
         let up = |node: &u32| self.calls.parent(*node);
         let above: Vec<u32> = std::iter::successors(self.calls.parent(node), up).collect();
         self.open.extend(above);
     }
 
-    /// Returns the first node of a function in a set, in branches that have the least share: the heaviest branches first,
-    /// looked at as far as they are made already or all nodes are there.
+    /// Returns the first node of one of these functions, heaviest branches first. Skips branches
+    /// below the limit, and stops descending after [`MOST_ROWS`] nodes.
     pub(crate) fn find_closed(
         &mut self,
         model: &Model,
@@ -213,7 +208,8 @@ impl TreeList {
         None
     }
 
-    /// Opens what is below a node, or everything, as far as it has the least share; `levels` deep at most.
+    /// Opens the descendants of a node, or everything, to a depth of `levels`. Skips branches below
+    /// the limit.
     pub(crate) fn open_below(
         &mut self,
         model: &Model,

@@ -1,4 +1,4 @@
-//! Trees of the views: made when they are looked at, and kept in step with what the filters leave.
+//! Call trees of the views: created on demand, and updated after filter changes.
 
 use rprof_profile::FunctionId;
 use rprof_profile::call_branches::CallBranches;
@@ -11,7 +11,7 @@ use crate::tree_list::TreeList;
 use crate::view::View;
 
 impl State {
-    /// Makes the trees follow the model, whose stacks may have other frames.
+    /// Updates the trees after the weights or frames of stacks changed.
     pub(crate) fn weights_changed(&mut self, has_other_frames: bool) {
         self.around = None;
         self.histogram = None;
@@ -24,7 +24,7 @@ impl State {
         }
     }
 
-    /// Makes the tree anew, with what was open, selected and zoomed into as far as it is there still.
+    /// Recreates the tree, and restores open, selected and zoomed nodes that still exist.
     pub(crate) fn renew_tree(&mut self) {
         let Some(mut old) = self.tree.take() else {
             return;
@@ -57,7 +57,6 @@ impl State {
         self.tree = Some(old);
     }
 
-    /// Returns the tree of all stacks in the direction that is chosen.
     fn whole_tree(&self) -> Calls {
         let model = &self.model;
         match self.look.is_inverted {
@@ -75,7 +74,7 @@ impl State {
         }
     }
 
-    /// Makes the tree of all stacks, or sets its weights, as far as it is not what the filters leave.
+    /// Creates the tree of all stacks, or updates outdated weights.
     pub(crate) fn settle_tree(&mut self) {
         let is_stale = std::mem::take(&mut self.is_tree_stale);
         match &mut self.tree {
@@ -88,7 +87,6 @@ impl State {
         }
     }
 
-    /// Makes the trees of view 4.
     pub(crate) fn look_around(&mut self) {
         let first = || self.model.rows.first().and_then(|row| row.key.function);
         let Some(function) = self.look.function.or_else(first) else {

@@ -1,4 +1,4 @@
-//! Events to changes of the [`State`].
+//! Handling of events by the [`State`].
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::state::{Look, Popup, Prompt, PromptKind, State, TaskRow};
 use crate::view::View;
 
 impl State {
-    /// Changes what is shown by an event, and returns what is to be done beside that.
+    /// Handles an event. Returns the effects that the caller must perform.
     pub fn update(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
@@ -136,9 +136,9 @@ impl State {
         }
     }
 
-    /// Takes one step back; with nothing left to take back, nothing happens.
+    /// Undoes one step, if there is one.
     fn back(&mut self) {
-        // A mark that is not on the screen is no step of its own.
+        // Removing an invisible mark is not a step.
         let mark = self.look.time_mark.take();
         if mark.is_some() && self.look.view == View::Time || self.search.take().is_some() {
             return;
@@ -194,7 +194,6 @@ impl State {
         }
     }
 
-    /// Begins to ask for a line.
     fn ask(&mut self, kind: PromptKind) {
         self.prompt = Some(Prompt {
             kind,
@@ -228,7 +227,7 @@ impl State {
         self.typed();
     }
 
-    /// Follows what was typed so far.
+    /// Updates the view while the user types.
     fn typed(&mut self) {
         let Some(prompt) = self.prompt.clone() else {
             return;
@@ -247,7 +246,7 @@ impl State {
                 None => Some("a share in percent is wanted, such as 0.5".to_owned()),
             },
         };
-        // What found nothing stays where it is; no message beside the share that is shown.
+        // A search without a match keeps the selection. No message hides the share.
         self.message = None;
         if let Some(prompt) = &mut self.prompt {
             prompt.error = error;
@@ -273,7 +272,7 @@ impl State {
         }
     }
 
-    /// Removes the filter of a kind, or sets it by what is selected, or asks for one.
+    /// Removes the filter of a kind, or sets it from the selection, or shows a choice.
     fn toggle(&mut self, kind: FilterKind) {
         let count = self.filters.len();
         self.filters.retain(|set| set.kind != kind);
@@ -325,7 +324,7 @@ impl State {
         };
         let name = self.model.name(function);
         let raw = self.model.profile.function(function).name.clone();
-        // Capitals count only if there are some.
+        // A search is case-sensitive only if the text contains capitals.
         let text = match name.chars().any(char::is_uppercase) {
             true => format!("^{}$", regex::escape(&name)),
             false => format!("^(?-i:{})$", regex::escape(&name)),
@@ -336,25 +335,24 @@ impl State {
         }
     }
 
-    /// Keeps the stacks with a match, or leaves them out.
+    /// Keeps or removes the stacks with a match.
     fn keep(&mut self, has_to: bool) {
         if let Some((functions, pattern, words)) = self.chosen() {
             self.push_filter(Filter::stacks(functions, has_to, pattern, words));
         }
     }
 
-    /// Takes the frames of a match out of all stacks.
     fn remove(&mut self) {
         if let Some((functions, pattern, _)) = self.chosen() {
             self.push_filter(Filter::removal(functions, pattern));
         }
     }
 
-    /// Returns the functions that the search finds, which ends, or else the selected one; the rule by which they are chosen;
-    /// and what `--focus` has to say to choose the same.
+    /// Returns the matches of the search, which this ends, or else the selected function. Also
+    /// returns the pattern, and the equivalent value of `--focus`.
     fn chosen(&mut self) -> Option<(FunctionSet, Pattern, Option<String>)> {
         if let Some(search) = self.search.take() {
-            // The only expressions that `--focus` can say.
+            // `--focus` can express only plain text.
             let is_plain = regex::escape(&search.text) == search.text
                 && search.text.chars().any(char::is_uppercase);
             let words = (search.exact).or_else(|| is_plain.then(|| format!("*{}*", search.text)));
@@ -386,7 +384,6 @@ impl State {
         effects.push(Effect::Copy(name));
     }
 
-    /// Shows the next event that has samples.
     fn next_event(&mut self) {
         let events = &self.model.profile.events;
         let after = |step| (self.model.event + step) % events.len();
@@ -399,13 +396,13 @@ impl State {
         self.fresh(self.source.clone());
     }
 
-    /// Shows a profile that has changed; places are kept by what they are of.
+    /// Shows a new version of the profile, and keeps the positions.
     fn fresh(&mut self, mut source: crate::Source) {
         let has_chosen = |event: &usize| *event < source.profile.events.len();
         source.event = self.event.filter(has_chosen).unwrap_or(source.event);
         let is_same = source.generation == self.source.generation;
         if !is_same {
-            // Nothing has the number that it had.
+            // All ids have changed.
             self.filters.clear();
             let view = self.look.view;
             self.look = Look {
@@ -436,7 +433,6 @@ impl State {
     }
 }
 
-/// Returns a share in percent as typed.
 fn limit(text: &str) -> Option<f64> {
     let share: f64 = text.trim().trim_end_matches('%').parse().ok()?;
     (0.0..=100.0).contains(&share).then_some(share)

@@ -1,22 +1,16 @@
-//! The seven views.
+//! [`View`]: the seven views.
 
-/// View of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum View {
-    /// Table of functions by self and total.
+    /// Functions by self and total.
     #[default]
     Functions,
-    /// Tree of calls, from the root or from what ran.
+    /// Call tree, from the root or from the leaves.
     Tree,
-    /// Flame graph in cells.
     Flame,
-    /// Callers and callees of one function.
     Calls,
-    /// Processes, threads, CPUs.
     Threads,
-    /// Samples over time.
     Time,
-    /// Quality verdict.
     Verdict,
 }
 
@@ -31,7 +25,6 @@ impl View {
         View::Verdict,
     ];
 
-    /// Returns the name in the line of views.
     pub(crate) fn name(self) -> &'static str {
         match self {
             View::Functions => "functions",
@@ -44,12 +37,10 @@ impl View {
         }
     }
 
-    /// Index in [`View::ALL`].
     pub(crate) fn index(self) -> usize {
         self as usize
     }
 
-    /// Returns the view some places further, in a circle.
     pub(crate) fn step(self, places: usize) -> View {
         View::ALL[(self.index() + places) % View::ALL.len()]
     }

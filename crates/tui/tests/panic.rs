@@ -1,4 +1,4 @@
-//! A panic leaves the terminal as it was found. In tmux, where this very program is run once more, to panic.
+//! A panic restores the terminal. The test runs itself again in tmux and panics there.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,10 +10,10 @@ use rprof_testing::needs;
 use rprof_tui::terminal::{self, Inbox};
 use rprof_tui::{Effect, Event, Key, Source, Theme};
 
-/// Longest time that anything here takes on a machine that has other work.
+/// Timeout, generous for a busy machine.
 const HANG: Duration = Duration::from_secs(120);
 
-/// Shows a profile, and calls `panics` when its function is to be annotated, which is at once.
+/// Shows a profile and immediately annotates its function, which calls `panics`.
 fn show(panics: fn()) {
     let mut builder = ProfileBuilder::new();
     let event = builder.add_event("cycles", WeightUnit::Events);
@@ -97,7 +97,7 @@ fn leaves_the_terminal(name: &str) {
     tmux(&server, &["kill-server"]);
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(after, before);
-    // What went wrong is on the screen of before, and not on the one that is gone.
+    // The panic message is on the normal screen, not on the alternate one.
     assert!(screen.contains("on purpose"), "{screen}");
     assert_eq!(is_other.trim(), "00");
 }

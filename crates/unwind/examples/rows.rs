@@ -1,11 +1,11 @@
-//! Prints the compiled rows of an ELF file, as `readelf --debug-dump=frames-interp` prints them
-//! by function, and how long it took and what it takes:
+//! Prints the compiled rows of an ELF file, like `readelf --debug-dump=frames-interp`, with the
+//! time and memory used:
 //!
 //! ```sh
 //! cargo run --release --example rows -- /lib/x86_64-linux-gnu/libc.so.6
 //! ```
 //!
-//! `--figures` prints the figures only.
+//! `--figures` prints only time and memory.
 #![allow(clippy::print_stdout)]
 
 use rprof_unwind::UnwindTable;

@@ -1,12 +1,11 @@
-//! [`RuleCache`]: rules of call frame information that were used lately, by address.
+//! [`RuleCache`]: recently used rules of call frame information, by address.
 //!
-//! A program spends its time in few places, and has even fewer callers. For such an address the
-//! way from mapping to image, from image to row and from row to rule is the same each time, and
-//! most rules are plain: a canonical frame address out of one register, and some registers saved
-//! below it. Such a rule is kept beside the address in one cache line.
+//! A program spends its time at few addresses, and lookups of mapping, image, row and rule repeat.
+//! Most rules are plain: the canonical frame address (CFA) is a register plus an offset, and the
+//! saved registers lie below it. Such a rule fits into a cache line with its address.
 //!
-//! An entry holds for one state of one process's mappings ([`Modules::generation`]): whatever is
-//! mapped later has another number, so that no entry can outlive what it was made of.
+//! An entry is valid for one state of the mappings ([`Modules::generation`]), so it cannot outlive
+//! them.
 //!
 //! [`Modules::generation`]: crate::Modules::generation
 
@@ -15,14 +14,13 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// Entries; a power of two. 1 MiB, once there is anything to keep.
+/// Number of entries, a power of two. The cache takes 1 MiB once it is used.
 const ENTRIES: usize = 1 << 14;
 
-/// Maximum number of registers of a plain rule: all that x86-64 functions must save.
+/// Number of callee-saved registers of x86-64.
 const MOST_SAVED: usize = 7;
 
-/// A rule by which the canonical frame address is a register plus an offset, and the return
-/// address and all registers with a rule lie in memory at an offset from that.
+/// A rule with CFA = register + offset, and all saved registers at fixed offsets from the CFA.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRule {
     cfa_offset: i32,
@@ -30,13 +28,13 @@ pub(crate) struct PlainRule {
     count: u8,
     return_address: i16,
     saved: [(u8, i16); MOST_SAVED],
-    /// True for Go's code, whose description leaves out that the caller's frame pointer lies below the return address, to
-    /// where its own leads.
+    /// True for Go code. Its CFI omits that the caller's frame pointer is saved below the return
+    /// address, where its own frame pointer points.
     is_go: bool,
 }
 
 impl PlainRule {
-    /// `None` for rules of other kinds. `is_go` if the Go compiler made the code.
+    /// Creates a plain rule. `None` for other kinds.
     pub(crate) fn new(rule: RuleRef<'_>, arch: Arch, is_go: bool) -> Option<Self> {
         let Cfa::Register(cfa_register, cfa_offset) = rule.rule.cfa else {
             return None;
@@ -70,7 +68,7 @@ impl PlainRule {
         })
     }
 
-    /// Does what [`step::apply`] does with the rule it was made of.
+    /// Equivalent to [`step::apply`] with the original rule.
     #[inline]
     pub(crate) fn apply<M: Memory + ?Sized>(
         &self,
@@ -88,7 +86,7 @@ impl PlainRule {
         let own = cfa.wrapping_sub(16);
         let has_frame = self.is_go && registers.frame_pointer() == Some(own);
         registers.set(arch.sp(), cfa);
-        registers.keep(arch.callee_saved());
+        registers.return_to_caller(arch.callee_saved());
         if has_frame {
             match memory.read_u64(own) {
                 Some(saved) => registers.set(arch.fp(), saved),
@@ -114,7 +112,6 @@ impl PlainRule {
     }
 }
 
-/// The rule of one address in one state of the mappings.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     generation: u64,
@@ -124,25 +121,24 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() <= 64);
 
-/// Counts of the cache of rules. Each lookup is a hit or one of the misses; there is one for each frame,
-/// if [`Modules::generation`](crate::Modules::generation) is implemented.
+/// Counts of the rule cache. Each frame is one hit or one miss, if
+/// [`Modules::generation`](crate::Modules::generation) is implemented.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCacheStats {
-    /// Found.
+    /// Hits.
     pub hits: u64,
-    /// Misses: nothing was ever kept in the slot.
+    /// Misses on an empty slot.
     pub misses_empty: u64,
-    /// Misses: the slot has the rule of another address. If these are many, the cache is too small.
+    /// Misses on a slot with another address. If these are many, the cache is too small.
     pub misses_other_address: u64,
-    /// Misses: the slot has the address's rule in another state of the mappings.
+    /// Misses on a slot with the same address in another state of the mappings.
     pub misses_other_generation: u64,
-    /// Misses that could not be avoided: there is no call frame information, or its rule is not of the
-    /// plain kind that is kept. They are counted among the misses above, too.
+    /// Misses without a plain rule, also included in the counts above.
     pub uncacheable: u64,
 }
 
-/// Rules by address, each in the one slot that it can have.
+/// Direct-mapped rule cache.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleCache {
     entries: Vec<Option<Entry>>,
@@ -163,17 +159,14 @@ impl RuleCache {
         }
     }
 
-    /// Returns the counts so far.
     pub(crate) fn stats(&self) -> RuleCacheStats {
         self.stats
     }
 
-    /// Counts a miss whose rule cannot be kept.
     pub(crate) fn count_uncacheable(&mut self) {
         self.stats.uncacheable += 1;
     }
 
-    /// Returns the rule for the instruction at `address`, a lookup address.
     #[inline]
     pub(crate) fn get(&mut self, generation: u64, address: u64) -> Option<&PlainRule> {
         let entry = self.entries.get(slot_of(generation, address));
@@ -193,7 +186,6 @@ impl RuleCache {
         Some(&entry.rule)
     }
 
-    /// Keeps a rule in place of the one in its slot.
     pub(crate) fn insert(&mut self, generation: u64, address: u64, rule: PlainRule) {
         if self.entries.is_empty() {
             self.entries.resize(ENTRIES, None);
@@ -208,7 +200,7 @@ impl RuleCache {
     }
 }
 
-/// Returns the index of the slot, by Fibonacci hashing: the upper bits of the product depend on all bits.
+/// Returns the slot by Fibonacci hashing: the upper bits of the product depend on all bits.
 #[inline]
 fn slot_of(generation: u64, address: u64) -> usize {
     let mixed = (address ^ generation.rotate_right(16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -256,7 +248,7 @@ mod tests {
         assert!(cache.get(1, 0x1000).is_none());
         cache.insert(1, 0x1000, rule(16));
         assert!(cache.get(1, 0x1000).is_some());
-        // Whatever shares the slot: another address, or the same one in another state.
+        // Keys for the same slot: another address, and the same address in another state.
         let shares =
             |generation: u64, address: &u64| slot_of(generation, *address) == slot_of(1, 0x1000);
         let other = (0x1001..).find(|address| shares(1, address)).unwrap();

@@ -1,17 +1,32 @@
-//! The little that is read from machine code, where there is no call frame information.
-//! For x86-64, unless it says otherwise.
+//! Recognises calls, exits and padding in machine code without call frame information. For x86-64,
+//! unless stated otherwise.
 
-/// Number of code bytes that the functions here look at.
 pub(crate) const LEN: usize = 16;
 
-/// Returns true if the bytes before a return address, of which `code` are the last, end with a call.
+/// Length in bytes of the longest call instruction without prefixes.
+pub(crate) const LONGEST_CALL: usize = 7;
+
+/// Returns true if the code before a return address ends with a call.
 pub(crate) fn ends_with_call(code: &[u8]) -> bool {
-    let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
-    // call rel32
-    if at(5) == Some(&0xe8) {
-        return true;
+    ends_with_direct_call(code).is_some() || ends_with_indirect_call(code)
+}
+
+/// Returns the distance from a return address to the target of the direct call before it. `None` for
+/// calls through a register or memory, and for bytes that may be either.
+pub(crate) fn direct_call(code: &[u8]) -> Option<i32> {
+    ends_with_direct_call(code).filter(|_| !ends_with_indirect_call(code))
+}
+
+fn ends_with_direct_call(code: &[u8]) -> Option<i32> {
+    match code.last_chunk::<5>()? {
+        [0xe8, distance @ ..] => Some(i32::from_le_bytes(*distance)),
+        _ => None,
     }
-    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits tell the length.
+}
+
+fn ends_with_indirect_call(code: &[u8]) -> bool {
+    let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
+    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits give the length.
     [
         (2, &[3_u8, 0][..]),
         (3, &[1, 0]),
@@ -28,22 +43,22 @@ pub(crate) fn ends_with_call(code: &[u8]) -> bool {
     })
 }
 
-/// Returns true if the bytes before a return address of AArch64 end with a call: `bl`, `blr`, and those that check a
-/// signature.
+/// Returns true if the AArch64 code before a return address ends with `bl`, `blr` or an
+/// authenticating `blr`.
 pub(crate) fn ends_with_aarch64_call(code: &[u8]) -> bool {
     let word = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes));
     word.is_some_and(|word| word >> 26 == 0b10_0101 || word & 0xfeff_f000 == 0xd63f_0000)
 }
 
-/// Returns true if the code behind a return address of AArch64 is what handlers of signals return to: `mov x8, 139`, `svc 0`.
+/// Returns true for the signal return of AArch64: `mov x8, 139`, `svc 0`.
 pub(crate) fn is_aarch64_signal_return(code: &[u8]) -> bool {
     matches!(code, [0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4, ..])
 }
 
-/// Returns true if the code behind a call does nothing but end the thread or the process:
+/// Returns true if the code after a call only ends the thread or the process:
 ///
-/// - `mov edi, eax` or `mov rdi, rax`, a call, and padding, so that the call does not come back:
-///   `exit(main(...))`, `pthread_exit(start(...))`;
+/// - `mov edi, eax` or `mov rdi, rax`, a call and padding: `exit(main(...))`,
+///   `pthread_exit(start(...))`;
 /// - within 16 bytes `mov al, 60` or `mov eax, 60` and `syscall`: exit(2);
 /// - `hlt`, which no user program can execute.
 pub(crate) fn exits(code: &[u8]) -> bool {
@@ -63,16 +78,15 @@ pub(crate) fn exits(code: &[u8]) -> bool {
     matches!((number, syscall), (Some(number), Some(syscall)) if number < syscall)
 }
 
-/// Returns true if a call that ends `before`, with `behind` behind it, is the one in [`exits`].
+/// Returns true if `before` ends with the exit call described in [`exits`].
 pub(crate) fn is_exit(before: &[u8], behind: &[u8]) -> bool {
     matches!(before, [.., 0x89, 0xc7, 0xe8, _, _, _, _]) && is_padding(behind)
 }
 
-/// Returns true if a return address between these bytes is one that no call has put there:
+/// Detects return addresses that no call has pushed:
 ///
-/// - Go's `goexit`, to which goroutines return: a no-operation, a call, a no-operation. It
-///   is the root of their stacks.
-/// - the start of the code that handlers of signals return to: `mov rax, 15`, `syscall`.
+/// - Go's `goexit` (`nop`, a call, `nop`), the root of goroutine stacks;
+/// - where signal handlers return to: `mov rax, 15`, `syscall`.
 pub(crate) fn synthetic_return(before: &[u8], behind: &[u8]) -> Option<SyntheticReturn> {
     match (before, behind) {
         ([.., 0x90], [0xe8, _, _, _, _, 0x90, ..]) => Some(SyntheticReturn::GoExit),
@@ -83,14 +97,12 @@ pub(crate) fn synthetic_return(before: &[u8], behind: &[u8]) -> Option<Synthetic
     }
 }
 
-/// See [`synthetic_return`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SyntheticReturn {
     GoExit,
     SignalReturn,
 }
 
-/// Returns true for padding that compilers and linkers put between functions: long no-operations, `int3`, `hlt`, `ud2`.
 pub(crate) fn is_padding(code: &[u8]) -> bool {
     matches!(
         code,
@@ -122,6 +134,17 @@ mod tests {
         assert!(!ends_with_call(&[0xff, 0xe0]), "jmp rax");
         assert!(!ends_with_call(&[0x90; 7]));
         assert!(!ends_with_call(&[]));
+    }
+
+    #[test]
+    fn direct_calls_have_a_distance() {
+        assert_eq!(direct_call(&[0, 0, 0xe8, 1, 0, 0, 0]), Some(1));
+        assert_eq!(direct_call(&[0xe8, 0xff, 0xff, 0xff, 0xff]), Some(-1));
+        // call rax, whose bytes may also be the end of a direct call.
+        assert_eq!(direct_call(&[0, 0, 0xe8, 1, 2, 0xff, 0xd0]), None);
+        // call [rax+rbp*8+x]
+        assert_eq!(direct_call(&[0xff, 0x94, 0xe8, 1, 2, 3, 4]), None);
+        assert_eq!(direct_call(&[0xe8]), None);
     }
 
     #[test]

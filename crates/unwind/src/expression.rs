@@ -1,29 +1,26 @@
-//! DWARF expressions, as far as call frame information uses them.
+//! Evaluates the DWARF expressions of call frame information.
 //!
-//! There are no allocations and no panics, and a bounded number of operations. Operations that
-//! make no sense here (locations, types, calls) and `DW_OP_addr`, which no compiler emits for
-//! unwinding, are refused. Source: DWARF 5, section 2.5.
+//! Makes no allocations, never panics and runs a bounded number of operations. Rejects operations
+//! that make no sense here (locations, types, calls), and `DW_OP_addr`, which no compiler emits for
+//! unwinding. Source: DWARF 5, section 2.5.
 
 use crate::arch::x86_64;
 use crate::{Arch, Memory, Registers};
 
-/// Maximum number of operations of one evaluation, against loops.
 const MAX_OPERATIONS: usize = 1000;
-/// Maximum number of values on the stack.
 const MAX_DEPTH: usize = 32;
 
-/// Why a rule cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It makes no sense or is not supported.
+    /// Nonsensical or unsupported.
     Bad,
-    /// It needs this register, which is not known.
+    /// The value of this register is unknown.
     Register(u8),
-    /// It needs memory at this address, which is not known.
+    /// The memory at this address is unknown.
     Memory(u64),
 }
 
-/// Returns the value of `code`, starting with `initial` on the stack, if given.
+/// Evaluates `code`. The stack starts with `initial`, if given.
 pub(crate) fn evaluate<M: Memory + ?Sized>(
     code: &[u8],
     initial: Option<u64>,
@@ -154,7 +151,6 @@ fn binary(operation: u8, left: u64, right: u64) -> Result<u64, Fault> {
     })
 }
 
-/// The bytes of an expression, and how far they are read.
 struct Code<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -188,7 +184,6 @@ impl Code<'_> {
         Ok(value as i64)
     }
 
-    /// Returns the bits, their number, and the sign bit.
     fn leb(&mut self) -> Result<(u64, u32, bool), Fault> {
         let mut value = 0;
         for shift in (0..70).step_by(7) {
@@ -229,14 +224,13 @@ impl Stack {
         Ok(value)
     }
 
-    /// Returns the value this far below the top.
     fn peek(&self, depth: usize) -> Result<u64, Fault> {
         let below = depth.checked_add(1).ok_or(Fault::Bad)?;
         let at = self.len.checked_sub(below).ok_or(Fault::Bad)?;
         self.values.get(at).copied().ok_or(Fault::Bad)
     }
 
-    /// Moves the top of the stack below this many values, itself counted.
+    /// Moves the top value below `count - 1` other values.
     fn rotate(&mut self, count: usize) -> Result<(), Fault> {
         let start = self.len.checked_sub(count).ok_or(Fault::Bad)?;
         let top = self.values.get_mut(start..self.len).ok_or(Fault::Bad)?;
@@ -267,7 +261,6 @@ mod tests {
         registers
     }
 
-    /// gimli's answer. `None` if it fails.
     fn oracle(code: &[u8], registers: &Registers) -> Option<u64> {
         let encoding = gimli::Encoding {
             address_size: 8,
@@ -337,7 +330,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// Both give the same value where both give one, and gimli gives one where this does.
+        /// If this module returns a value, gimli returns the same.
         #[test]
         fn as_gimli(code in prop::collection::vec(prop_oneof![
             0x06..0x24_u8, 0x24..0x30_u8, 0x30..0x50_u8, Just(0x70), Just(0x76), Just(0x77),

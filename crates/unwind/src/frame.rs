@@ -1,57 +1,57 @@
-//! The result of unwinding: [`Frame`]s and an [`UnwindOutcome`].
+//! Results of unwinding: [`Frame`]s and an [`UnwindOutcome`].
 
 /// One frame of an unwound stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// For the first frame, and one that a signal interrupted, the next instruction; for
-    /// all others the return address, as it was recorded but without a signature. An AVMA.
+    /// AVMA of the next instruction for sampled and interrupted frames; otherwise the return
+    /// address, without signature.
     pub address: u64,
-    /// The stack pointer in this frame: at the time of the sample, or after the call returns.
-    /// On x86-64 that is the canonical frame address of the frame before.
+    /// Stack pointer in this frame: as sampled, or after the call returns. On x86-64 this is the
+    /// canonical frame address of the inner frame.
     pub sp: u64,
-    /// Address of the stack slot that `address` was read from; 0 if it was in a register.
+    /// Address of the slot that held `address`; 0 for a register.
     pub slot: u64,
     /// Kind of `address`.
     pub kind: FrameKind,
-    /// Evidence by which the frame was found.
+    /// Evidence for the frame.
     pub found_by: FoundBy,
 }
 
 /// Kind of a frame's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// The instruction at which the sample was taken.
+    /// The sampled instruction.
     Sampled,
-    /// A return address: the instruction behind a call.
+    /// A return address: the instruction after a call.
     Caller,
-    /// The instruction at which a signal interrupted the thread.
+    /// The instruction interrupted by a signal.
     Interrupted,
 }
 
-/// Evidence by which a frame was found.
+/// Evidence for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FoundBy {
     /// The sample's registers.
     Registers,
-    /// Call frame information of the frame before.
+    /// Call frame information.
     Cfi,
-    /// The frame pointer, where the frame before has no call frame information.
+    /// The frame pointer, without call frame information.
     FramePointer,
-    /// The frame's size, which HotSpot (Java) keeps beside its code.
+    /// The frame size that HotSpot (Java) stores beside its code.
     FrameSize,
-    /// The frame before has no call frame information, but its code was followed to its return.
+    /// Simulation of the inner frame's code.
     Code,
-    /// The return address was where a call puts it, and nothing had been pushed yet: a PLT
-    /// entry, a leaf function in assembly, a call of something that is not there.
+    /// A return address where a call puts it: in a PLT entry, a leaf function in assembly, or after
+    /// a call to an unmapped address.
     JustCalled,
-    /// The registers that the kernel stored when it delivered a signal.
+    /// Registers saved by the kernel for a signal.
     SignalContext,
-    /// Known from other moments of the thread: see [`DeepStackCompleter`](crate::DeepStackCompleter).
+    /// Other observations of the thread: see [`DeepStackCompleter`](crate::DeepStackCompleter).
     OtherSample,
 }
 
 impl Frame {
-    /// Returns the frame at which unwinding starts.
+    /// Returns the frame where unwinding starts.
     #[must_use]
     pub const fn sampled(ip: u64, sp: u64) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Frame {
         }
     }
 
-    /// Returns the address to look functions up with: inside of the call for callers, since a call may be
+    /// Returns the address for symbol lookups. For callers it lies inside the call, which may be
     /// the last instruction of its function.
     #[must_use]
     pub const fn lookup_address(&self) -> u64 {
@@ -77,14 +77,14 @@ impl Frame {
 /// Outcome of unwinding a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnwindOutcome {
-    /// The last frame is the outermost: the stack is complete.
+    /// The last frame is the outermost.
     Complete(Root),
     /// The last frame is not the outermost.
     Truncated(TruncationReason),
 }
 
 impl UnwindOutcome {
-    /// Returns true if all frames are there.
+    /// Returns true if the stack is complete.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         matches!(self, Self::Complete(_))
@@ -95,37 +95,34 @@ impl UnwindOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Root {
-    /// Call frame information says that there is no return address: `_start`, `clone` and
-    /// `__start_context` of glibc, `runtime.goexit` and `runtime.rt0_go` of Go.
+    /// CFI marks the return address as undefined: `_start`, `clone` and `__start_context` of glibc,
+    /// `runtime.goexit` and `runtime.rt0_go` of Go.
     UndefinedReturnAddress,
-    /// The return address is 0. By call frame information, as at the bottom of
-    /// coroutines; or by a frame pointer, if the frame pointer saved beside it is 0 too.
+    /// The return address is 0: by CFI, as at the bottom of coroutines, or by frame pointer, if the
+    /// saved frame pointer is 0 too.
     NullReturnAddress,
-    /// A chain of frame pointers ended with 0, as the psABI wants it (section 3.4.1), after at
-    /// least one frame had been found by it.
+    /// A chain of at least one frame pointer ended with 0, as the psABI requires (section 3.4.1).
     NullFramePointer,
-    /// The code at the image's entry point, without call frame information: `_start` of musl and
-    /// of dynamic linkers.
+    /// Code at the image's entry point, without CFI: `_start` of musl and of dynamic linkers.
     EntryPoint,
-    /// Code without call frame information that ends the thread or the process when the call
-    /// returns: the start of threads in musl, or what calls `main` there; Go's `goexit`.
+    /// Code without CFI that ends the thread or the process: the callers of threads and of `main`
+    /// in musl; Go's `goexit`.
     ExitFollows,
-    /// A runtime switched to another stack just before the call, at whose beginning it is, and nobody waits for its return:
-    /// Go's `mcall`, whose goroutine another thread may run meanwhile; Erlang's calls of C code, on the stack of a scheduler;
-    /// SBCL's `call_into_lisp` of the first thread, whose callers are on the stack of `main`.
+    /// The runtime has switched stacks, and the call never returns: Go's `mcall`; Erlang calling C
+    /// code on a scheduler's stack; SBCL's `call_into_lisp` in the first thread.
     SwitchedStack,
-    /// Erlang: the function returns to the start of one that ends its process.
+    /// Erlang: the function returns to code that ends its process.
     EndOfProcess,
 }
 
-/// Word that is missing where the callers are on another stack.
+/// Missing word on the way to another stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MissingWord {
     /// The next return address, in the slot at this address.
     ReturnAddress(u64),
-    /// The word at this address, which tells where the other stack is.
+    /// The word at this address, which locates the other stack.
     Link(u64),
-    /// Nothing tells where the other stack is.
+    /// No word locates the other stack.
     Unknown,
 }
 
@@ -133,63 +130,63 @@ pub enum MissingWord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TruncationReason {
-    /// The stack bytes did not reach far enough.
+    /// The copied stack bytes end before the needed address.
     #[error("the stack dump ends before {address:#x}")]
     StackEnded {
-        /// Address that would have been read.
+        /// Address of the failed read.
         address: u64,
     },
-    /// The code has no unwind information, and its frame pointer register holds something else.
+    /// No unwind information, and no usable frame pointer.
     #[error("no unwind information for {address:#x}")]
     NoUnwindInfo {
-        /// The frame that could not be unwound.
+        /// Address in the frame.
         address: u64,
     },
-    /// The call frame information is damaged, or says something that is not supported.
+    /// The call frame information is damaged or unsupported.
     #[error("unusable call frame information for {address:#x}")]
     BadCfi {
-        /// The frame that could not be unwound.
+        /// Address in the frame.
         address: u64,
     },
-    /// A rule needs a register whose value is not known.
+    /// A rule needs an unknown register.
     #[error("the value of register {register} is not known at {address:#x}")]
     MissingRegister {
-        /// The frame that could not be unwound.
+        /// Address in the frame.
         address: u64,
-        /// DWARF number.
+        /// DWARF number of the register.
         register: u8,
     },
-    /// A rule led to memory that is not the stack, and that is not known.
+    /// A rule led to unknown memory far from the stack.
     #[error("cannot read memory at {address:#x}")]
     BadMemory {
-        /// Address that would have been read.
+        /// Address of the failed read.
         address: u64,
     },
-    /// The callers are on another stack, which was not copied: that of a goroutine below `systemstack`, of C code below a
-    /// callback, or the one that a signal interrupted.
+    /// The callers are on another, uncopied stack: a goroutine's below `systemstack`, a C stack
+    /// below a callback, or the one interrupted by a signal.
     #[error("the callers of {address:#x} are on another stack")]
     OtherStack {
-        /// The frame whose caller is there.
+        /// Address in the last frame.
         address: u64,
-        /// What is missing.
+        /// Missing word.
         missing: MissingWord,
     },
-    /// The return address is not one: nothing executable is mapped there.
+    /// No code is mapped at the return address.
     #[error("return address {address:#x} is not in any code")]
     NotMapped {
         /// The return address.
         address: u64,
     },
-    /// The caller's stack pointer is not above that of the frame it called.
+    /// The caller's stack pointer is not above the callee's.
     #[error("the stack does not grow at {address:#x}")]
     NotProgressing {
-        /// The frame whose caller made no sense.
+        /// Address in the callee.
         address: u64,
     },
-    /// There are more frames than were asked for.
+    /// The stack has more frames than requested.
     #[error("too many frames")]
     TooDeep,
 }
 
-// Half a million may be kept: see `DeepStackCompleter`.
+// `DeepStackCompleter` may hold half a million of them.
 const _: () = assert!(size_of::<Frame>() == 32);

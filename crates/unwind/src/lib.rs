@@ -1,9 +1,9 @@
-//! From registers, stack bytes and images to return addresses.
+//! Unwinds call stacks of x86-64 and AArch64 threads.
 //!
-//! A sample says where a thread was and holds a piece of its stack. Which calls led there
-//! is written nowhere: most programs keep no frame pointers. But nearly every image describes, for
-//! each of its instructions, where the caller's registers are: the *call frame information* in
-//! `.eh_frame` and `.debug_frame`. This crate follows it, on x86-64 and AArch64.
+//! A perf sample holds a thread's registers and a copy of the top of its stack, but no callers.
+//! Most programs keep no frame pointers. But nearly every image has *call frame information* (CFI)
+//! in `.eh_frame` or `.debug_frame`: the location of the caller's registers for each instruction.
+//! This crate applies it. For code without CFI it has checked fallbacks.
 //!
 //! ```text
 //!   ELF bytes                 registers      stack bytes      what is mapped where
@@ -29,29 +29,29 @@
 //!                                 Completion: Callers(frames, Root) or Unknown
 //! ```
 //!
-//! The lower half is for live processes only. A stack that ends before its root is otherwise what it
-//! is: nothing in this crate joins the stacks of two samples because their frames look alike.
+//! The lower half is for live processes only. This crate never joins the stacks of two samples
+//! because their frames look alike.
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`table`] | [`UnwindTable`]: the rows of one image, found by binary search, compiled when used |
-//! | `registers` | [`Registers`]: values by DWARF number, and which of them are known |
-//! | `memory` | [`Memory`]: the source of stack bytes |
-//! | `modules` | [`Modules`]: the code of a process, by address |
-//! | `unwinder` | [`Unwinder`]: from step to step until the root |
-//! | `step` | one step by call frame information |
-//! | `cache` | rules that were used lately, by address |
+//! | [`table`] | [`UnwindTable`]: CFI rows of one image, compiled on demand |
+//! | `registers` | [`Registers`]: register values by DWARF number; unknown values are absent |
+//! | `memory` | [`Memory`]: source of stack bytes |
+//! | `modules` | [`Modules`]: code of a process, by address |
+//! | `unwinder` | [`Unwinder`]: steps from frame to frame until the root |
+//! | `step` | one step by CFI |
+//! | `cache` | recently used rules, by address |
 //! | `expression` | DWARF expressions |
-//! | `without_cfi` | one step where there is none: frame pointers, leaf functions, PLT entries |
+//! | `without_cfi` | one step without CFI: frame pointers, leaf functions, PLT entries |
 //! | `hotspot` | one step in code of Java's JIT compilers and interpreter |
 //! | `runtimes` | one step in code of Erlang, Guile, LuaJIT and SBCL; Go's stacks |
-//! | `signal_context` | signal frames by their contents |
-//! | `simulate` | a function's remaining code, simulated to its return |
-//! | `code` | calls and exits, recognised in machine code |
+//! | `signal_context` | signal frames, recognised by their contents |
+//! | `simulate` | simulates the rest of a function up to its return |
+//! | `code` | recognises calls and exits in machine code |
 //! | `frame` | [`Frame`], [`UnwindOutcome`], [`Root`], [`TruncationReason`] |
-//! | `deep` | [`DeepStackCompleter`]: callers beyond the end of a copy, from what was observed before and after |
+//! | `deep` | [`DeepStackCompleter`]: finds the callers of truncated stacks of live threads |
 //!
-//! It knows no perf records, no files and no names, and makes no system calls.
+//! The crate makes no system calls. It does not parse perf records, open files or look up symbols.
 //!
 //! # Example
 //!
@@ -87,22 +87,21 @@
 //!
 //! # What counts as complete
 //!
-//! [`Root`] lists the evidence that is accepted for the outermost frame. A stack that ends otherwise is
-//! [`Truncated`](UnwindOutcome::Truncated), with a [`TruncationReason`] that has the address at fault.
-//! In particular a return address of 0 is believed only from call frame information, and a frame
-//! pointer of 0 only after a frame that was found by frame pointer; a program that
-//! uses the register for something else has zeros in it, too.
+//! [`Root`] lists the accepted evidence for the outermost frame. Every other stack is
+//! [`Truncated`](UnwindOutcome::Truncated), with a [`TruncationReason`]. A return address of 0
+//! counts only by CFI or by a chain of frame pointers. A frame pointer of 0 counts only in such a
+//! chain, since programs also use the register for other values.
 //!
 //! # Hostile input
 //!
-//! Images, registers and memory may hold anything. Tables are read in time linear in
-//! their size, a stack takes no more steps than frames are asked for, a step has a bounded
-//! number of operations, arithmetic on addresses wraps, and nothing panics. There is no unsafe
-//! code.
+//! Any images, registers and memory are safe. Parsing a table takes linear time. A stack takes at
+//! most one bounded step per requested frame. Address arithmetic wraps, nothing panics, and there
+//! is no unsafe code.
 #![forbid(unsafe_code)]
 
 mod arch;
 mod cache;
+mod call_edges;
 mod code;
 mod deep;
 mod error;

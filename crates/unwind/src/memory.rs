@@ -1,17 +1,12 @@
-//! [`Memory`]: the source of stack bytes.
+//! [`Memory`]: source of stack bytes.
 
-/// Memory of the process that is unwound.
-///
-/// The unwinder only reads whole words of the stack, and whatever address it asks for
-/// may be nonsense.
+/// Memory of the unwound process. The unwinder may ask for any address, however absurd.
 pub trait Memory {
-    /// Returns the eight bytes at this address, as a number in the order of the process. `None` if they
-    /// are not known.
+    /// Returns the little-endian word at this address, if known.
     fn read_u64(&self, avma: u64) -> Option<u64>;
 
-    /// Returns the frame pointer at the time of the sample and the return addresses to which it led then, innermost
-    /// first, where the kernel followed it. They are all that is known of stacks that were not copied. `None` unless
-    /// implemented.
+    /// Returns the sampled frame pointer and the return addresses that the kernel found by it,
+    /// innermost first. `None` unless implemented.
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
         None
     }
@@ -28,7 +23,7 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// The stack bytes of a sample: `bytes` lay at `base` and above.
+/// The stack bytes of a sample, which start at address `base`.
 #[derive(Debug, Clone, Copy)]
 pub struct StackDump<'a> {
     base: u64,
@@ -37,7 +32,7 @@ pub struct StackDump<'a> {
 }
 
 impl<'a> StackDump<'a> {
-    /// Returns a dump that starts at `base_sp`, the stack pointer at the time of the sample.
+    /// Returns a dump that starts at `base_sp`, the sampled stack pointer.
     #[must_use]
     pub const fn new(base_sp: u64, bytes: &'a [u8]) -> Self {
         Self {
@@ -47,8 +42,7 @@ impl<'a> StackDump<'a> {
         }
     }
 
-    /// Adds what the kernel found by the sample's frame pointer: the user's side of the callchain behind the sampled
-    /// address.
+    /// Adds the kernel's user callchain by frame pointers, without the sampled address.
     #[must_use]
     pub const fn with_frame_pointer_chain(
         mut self,
@@ -59,13 +53,13 @@ impl<'a> StackDump<'a> {
         self
     }
 
-    /// First address of the dump.
+    /// Returns the first address of the dump.
     #[must_use]
     pub const fn start(&self) -> u64 {
         self.base
     }
 
-    /// First address after the dump.
+    /// Returns the address after the last byte of the dump.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.base.saturating_add(self.bytes.len() as u64)

@@ -1,30 +1,30 @@
-//! [`Registers`]: the general registers of one frame, and which of them are known.
+//! [`Registers`]: the known general registers of one frame.
 
 use crate::Arch;
 
-/// Number of registers that are kept: DWARF numbers 0 to 32.
 const COUNT: usize = 33;
 
-/// The general registers of a thread at one frame, by DWARF number, with the program
-/// counter and the stack pointer. A register whose value is not known is not zero but
-/// absent.
+/// The general registers of one frame, by DWARF number. Unknown values are absent, not zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
     arch: Arch,
     ip: u64,
     valid: u64,
+    /// Registers that calls may change, with the value of a callee: no rule restores them. Assembly may rely on a callee
+    /// that leaves them alone.
+    unrestored: u64,
     values: [u64; COUNT],
 }
 
-/// For each bit of `perf_event_attr.sample_regs_user` the DWARF number of the register; 0xff for
-/// those not kept, 0xfe for the program counter. Source: `arch/x86/include/uapi/asm/perf_regs.h`.
+/// DWARF number by bit of `perf_event_attr.sample_regs_user`; 0xff: untracked, 0xfe: program
+/// counter. Source: `arch/x86/include/uapi/asm/perf_regs.h`.
 const PERF_X86: [u8; 24] = [
     0, 3, 2, 1, 4, 5, 6, 7, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 8, 9, 10, 11, 12, 13,
     14, 15,
 ];
 
 impl Registers {
-    /// Registers of which only program counter and stack pointer are known.
+    /// Returns registers with only the program counter and the stack pointer.
     #[must_use]
     pub const fn new(arch: Arch, ip: u64, sp: u64) -> Self {
         let mut values = [0; COUNT];
@@ -33,16 +33,16 @@ impl Registers {
             arch,
             ip,
             valid: 1 << arch.sp(),
+            unrestored: 0,
             values,
         }
     }
 
-    /// Returns the user registers of a perf sample: `mask` is `sample_regs_user` of the event, `values` has
-    /// one word for each of its bits, lowest bit first. Bits of registers that are of no
-    /// use here are skipped.
+    /// Returns the user registers of a perf sample. `mask` is the event's `sample_regs_user`;
+    /// `values` has one word for each bit.
     ///
-    /// `None` without a program counter or a stack pointer, or if `values` is too short for those.
-    /// The caller makes sure that the sample's ABI is the 64-bit one.
+    /// `None` without program counter or stack pointer. The caller must check that the sample's ABI
+    /// is 64-bit.
     ///
     /// Source: `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
     #[must_use]
@@ -59,7 +59,7 @@ impl Registers {
             bits &= bits - 1;
             let number = match arch {
                 Arch::X86_64 => PERF_X86.get(bit as usize).copied().unwrap_or(0xff),
-                // x0 to x30, sp and pc have the numbers DWARF gives them.
+                // x0 to x30, sp and pc have their DWARF numbers.
                 Arch::Aarch64 if bit < 32 => bit as u8,
                 Arch::Aarch64 if bit == 32 => 0xfe,
                 Arch::Aarch64 => 0xff,
@@ -99,7 +99,7 @@ impl Registers {
         self.values[self.arch.sp() as usize]
     }
 
-    /// Returns the register with this DWARF number, if its value is known.
+    /// Returns a register by DWARF number, if known.
     #[must_use]
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
@@ -107,30 +107,49 @@ impl Registers {
         (self.valid >> register & 1 != 0).then_some(value)
     }
 
-    /// Sets the register with this DWARF number. Numbers that are not kept are passed over.
+    /// Sets a register by DWARF number. Ignores untracked numbers.
     #[inline]
     pub fn set(&mut self, register: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(register)) {
             *slot = value;
             self.valid |= 1 << register;
+            self.unrestored &= !(1 << register);
         }
     }
 
-    /// Forgets the value of one register.
+    /// Marks a register as unknown.
     #[inline]
     pub fn forget(&mut self, register: u8) {
         if usize::from(register) < COUNT {
             self.valid &= !(1 << register);
+            self.unrestored &= !(1 << register);
         }
     }
 
-    /// Forgets all but the registers in `mask`.
     #[inline]
     pub(crate) fn keep(&mut self, mask: u64) {
         self.valid &= mask;
+        self.unrestored = 0;
     }
 
-    /// Returns the frame pointer, if known: rbp or x29, whatever the code uses it for.
+    /// Goes from a callee to its caller: of the registers outside of `mask` the value before the call is unknown. The
+    /// callee's values remain for [`restore_all`](Self::restore_all).
+    #[inline]
+    pub(crate) fn return_to_caller(&mut self, mask: u64) {
+        self.unrestored |= self.valid & !mask;
+        self.valid &= mask;
+    }
+
+    /// Returns registers of which those that no rule has restored have the value of the callee; `None` if there are none.
+    pub(crate) fn restore_all(&self) -> Option<Self> {
+        (self.unrestored != 0).then_some(Self {
+            valid: self.valid | self.unrestored,
+            unrestored: 0,
+            ..*self
+        })
+    }
+
+    /// Returns rbp or x29, if known. The code may use it for other values.
     #[must_use]
     #[inline]
     pub fn frame_pointer(&self) -> Option<u64> {
@@ -156,7 +175,7 @@ mod tests {
 
     #[test]
     fn perf_order_on_x86_64() {
-        // AX BX CX DX SI DI BP SP IP FLAGS CS SS, R8 to R15: what perf asks for.
+        // AX BX CX DX SI DI BP SP IP FLAGS CS SS, R8 to R15, as perf requests.
         let mask = 0xff_0fff;
         let values: Vec<u64> = (100..120).collect();
         let registers = Registers::from_perf(Arch::X86_64, mask, &values).unwrap();

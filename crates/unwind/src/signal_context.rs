@@ -1,13 +1,11 @@
-//! Signal frames by their contents, where no call frame information describes the code that a
-//! handler returns to: musl's `__restore_rt`, and AArch64's, whose description is lacking.
+//! Recognises signal frames by their contents: of musl's `__restore_rt`, which has no call frame
+//! information, and of AArch64, where it is incomplete.
 
 use crate::arch::{aarch64, x86_64};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Returns the registers that a signal interrupted, if `sp` points at what the kernel stores for them.
-///
-/// `sp` is the stack pointer after the handler returned. That it is a signal frame is told
-/// by words that hardly occur together otherwise.
+/// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`, the
+/// stack pointer after the handler returned. Several words must have rare values.
 pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     arch: Arch,
     sp: u64,
@@ -20,8 +18,8 @@ pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     }
 }
 
-/// Numbers of the registers in `struct sigcontext` in its order, rip left out.
-/// Source: `arch/x86/include/uapi/asm/sigcontext.h`.
+/// DWARF numbers in the order of `struct sigcontext`, without rip. Source:
+/// `arch/x86/include/uapi/asm/sigcontext.h`.
 const ORDER_X86_64: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7];
 
 /// `struct ucontext` starts at `sp`: flags, link, stack (3 words), then the registers.
@@ -31,7 +29,7 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     modules: &P,
 ) -> Option<Registers> {
     let word = |number: u64| memory.read_u64(sp.wrapping_add(number * 8));
-    // Segments: cs is that of 64-bit user code; ss that of data, or 0 with old kernels.
+    // cs selects 64-bit user code; ss selects user data, or is 0 on old kernels.
     let segments = word(23)?;
     let flags = word(22)?;
     let plausible = segments & 0xffff == 0x33
@@ -51,14 +49,12 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     Some(registers)
 }
 
-/// Record header behind the registers of a signal frame: `FPSIMD_MAGIC`, and the size of the record.
+/// Record header after the registers: `FPSIMD_MAGIC` and the size.
 const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
 
-/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, whose registers
-/// follow 176 bytes in. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
-///
-/// The siginfo is there only for handlers that asked for it (`SA_SIGINFO`); else it is what the
-/// stack had.
+/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, which has the registers
+/// at its offset 176. The siginfo is stale unless the handler has `SA_SIGINFO`. Source:
+/// `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
 fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     sp: u64,
     memory: &M,
@@ -69,10 +65,10 @@ fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     let ip = read(REGISTERS + 8 * 32)?;
     let state = read(REGISTERS + 8 * 33)?;
     let has_signal = || read(0).is_some_and(|word| (1..=64).contains(&(word & 0xffff_ffff)));
-    // Flags, and the context to go on with.
+    // `uc_flags` and `uc_link`.
     let plausible = read(128)? == 0
         && read(136)? == 0
-        // User mode, 64 bits; nothing above the flags.
+        // PSTATE: 64-bit user mode, upper half 0.
         && state & 0x1f == 0
         && state >> 32 == 0
         && ip.is_multiple_of(4)

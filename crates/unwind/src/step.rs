@@ -1,25 +1,24 @@
-//! One step by call frame information: a rule applied to registers and memory.
+//! Applies one rule of call frame information to registers and memory.
 
 use crate::expression::{Fault, evaluate};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// Maximum distance in bytes of popped registers below the stack pointer: callee-saved ones are at most 12.
+/// Maximum distance in bytes of popped registers below the stack pointer; at most 12 are
+/// callee-saved.
 const MAX_POPPED: u64 = 256;
 
-/// Caller that a rule or the code has led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// `None`: there is no caller.
     pub(crate) return_address: Option<u64>,
-    /// Address of the slot it was read from; 0 if it was in a register.
+    /// Slot of the return address; 0 for a register.
     pub(crate) slot: u64,
-    /// True if the caller did not call but was interrupted.
+    /// True if a signal interrupted the caller.
     pub(crate) interrupted: bool,
 }
 
-/// Turns the registers of a frame into those of its caller, except for the program counter.
-/// After an error they are as they were.
+/// Replaces the registers by the caller's, except for the program counter. On error they are
+/// unchanged.
 #[inline]
 pub(crate) fn apply<M: Memory + ?Sized>(
     rule: RuleRef<'_>,
@@ -65,7 +64,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         Value::Undefined | Value::Bad => Err(Fault::Bad),
     };
 
-    // In AArch64 code that saved nothing the return address is still in its register.
+    // AArch64 leaf functions keep the return address in its register.
     let default = match arch {
         Arch::X86_64 => None,
         Arch::Aarch64 => Some(arch::aarch64::LR),
@@ -81,14 +80,14 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     let mut caller = *registers;
     caller.set(arch.sp(), caller_sp(arch, cfa, slot));
     if !rule.rule.signal {
-        caller.keep(arch.callee_saved());
+        caller.return_to_caller(arch.callee_saved());
     }
     for saved in rule.saved() {
-        // A register that cannot be had matters only if somebody needs it.
+        // An unknown register is an error only if a later rule needs it.
         match value(saved.value, Some(saved.register)) {
             Ok((value, _)) => caller.set(saved.register, value),
-            // In an epilogue: it was popped, which compilers do not describe, as the stack below
-            // the stack pointer has the same value. But that is not in a dump.
+            // In an epilogue the register was already popped. Compilers do not describe this, since
+            // the slot below the stack pointer keeps the value. But a dump does not contain it.
             Err(Fault::Memory(slot)) if is_popped(slot, registers.sp()) => {}
             Err(_) => caller.forget(saved.register),
         }
@@ -108,10 +107,9 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     })
 }
 
-/// Returns the caller's stack pointer, which is the CFA by definition. But glibc's `_dl_runtime_resolve`
-/// for AArch64 is jumped to from the PLT, which has pushed two words, the return address
-/// among them, and its description has the CFA below those. What was pushed lies
-/// below the caller's stack pointer, which is a multiple of 16.
+/// Returns the caller's stack pointer, which is the CFA by definition. One exception: the PLT of
+/// AArch64 pushes two words and jumps to glibc's `_dl_runtime_resolve`. Its CFI puts the CFA below
+/// them. The caller's stack pointer is the next multiple of 16.
 #[inline]
 fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     match arch == Arch::Aarch64 && slot >= cfa && slot != 0 {
@@ -120,7 +118,6 @@ fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     }
 }
 
-/// Returns true if the slot lies just below the stack pointer.
 #[inline]
 pub(crate) fn is_popped(slot: u64, sp: u64) -> bool {
     let below = sp.wrapping_sub(slot);

@@ -1,13 +1,13 @@
-//! [`Unwinder`]: from frame to frame until the root.
+//! [`Unwinder`]: steps from frame to frame until the root.
 
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::BlobCache;
 use crate::runtimes::{go, sbcl};
-use crate::simulate::{SimulationCache, SimulationCacheStats};
+use crate::simulate::{self, Exit, SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
 use crate::table::Found;
-use crate::without_cfi::{Context, Outcome};
+use crate::without_cfi::{Context, DescribedCode, Outcome};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
     TruncationReason, UnwindOutcome, UnwindTable, signal_context,
@@ -15,20 +15,18 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
 
-/// Maximum number of frames of one stack at which the stack pointer may fail to grow: handlers run on stacks of their
-/// own, and some programs (rustc, Go) switch stacks inside of a call.
+/// Maximum number of stack switches of one stack: signal handlers may have stacks of their own, and
+/// some programs (rustc, Go) switch inside a call.
 const MAX_SWITCHES: usize = 16;
 
-/// Maximum distance in bytes above the stack pointer at which memory is taken for the stack, so that its
-/// absence means the copy was short.
+/// Unreadable words within this distance in bytes above the stack pointer mean that the copy is too
+/// short.
 const MAX_STACK: u64 = 1 << 30;
 
-/// Maximum number of processes whose run-time code is remembered.
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to make. Between stacks it caches the rules that were used
-/// lately, if [`Modules::generation`] tells states of the mappings apart, and the location of run-time
-/// code, if [`Modules::process`] tells processes apart.
+/// Unwinds stacks of one architecture. Cheap to create. Caches rules if [`Modules::generation`] is
+/// implemented, and locations of run-time code if [`Modules::process`] is.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
@@ -39,22 +37,20 @@ pub struct Unwinder {
     calls: go::KnownCalls,
 }
 
-/// Counts of hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
+/// Hits and misses of an [`Unwinder`]'s caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Rules of call frame information, by address.
+    /// Cache of call frame rules, by address.
     pub rules: RuleCacheStats,
-    /// Simulations of code without call frame information.
+    /// Cache of simulations of code without call frame information.
     pub simulations: SimulationCacheStats,
 }
 
-/// Code at a frame.
 #[derive(Clone, Copy)]
 enum Code<'a> {
-    /// There is a table, and this is its rule.
     Plain(PlainRule),
-    /// There is no cached rule; this is mapped there.
+    /// Code without a plain rule: its module, if any.
     Module(Option<Module<'a>>),
 }
 
@@ -72,7 +68,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the counts of hits and misses of the caches, since the unwinder was made.
+    /// Returns the counts since the unwinder was created.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         CacheStats {
@@ -81,12 +77,9 @@ impl Unwinder {
         }
     }
 
-    /// Finds the frames of a stack, the innermost first, at most `limit` of them, which replace
-    /// what is in `frames`. The first is always the one that the registers are of, unless `limit`
-    /// is 0.
-    ///
-    /// Takes at most `limit` steps, each of bounded work, whatever registers, memory and tables
-    /// hold. Registers of another architecture than the unwinder's give one frame.
+    /// Replaces `frames` by the frames of a stack, innermost first, at most `limit`. The first is
+    /// always the frame of `registers`. The work is bounded by `limit` for any input. Registers of
+    /// another architecture give one frame.
     pub fn unwind<M, P>(
         &mut self,
         registers: &Registers,
@@ -114,7 +107,6 @@ impl Unwinder {
         let known = process.and_then(|process| self.processes.remove(&process));
         let blobs = known.unwrap_or_default();
         blobs.begin_stack();
-        // Out of `self` while the stack is followed.
         let mut cache = std::mem::take(&mut self.cache);
         let end = self.follow(
             frame, registers, memory, modules, limit, frames, &blobs, &mut cache,
@@ -131,7 +123,6 @@ impl Unwinder {
         end
     }
 
-    /// From the first frame to the end.
     #[allow(clippy::too_many_arguments)]
     fn follow<M, P>(
         &self,
@@ -217,7 +208,7 @@ impl Unwinder {
             if address == 0 && kind == FrameKind::Caller {
                 return UnwindOutcome::Complete(Root::NullReturnAddress);
             }
-            // Code that saved nothing can return with the stack pointer it has, on AArch64.
+            // On AArch64 a leaf function can return with an unchanged stack pointer.
             let sp = registers.sp();
             let grows = sp > frame.sp || (sp == frame.sp && frame.kind != FrameKind::Caller);
             if !grows {
@@ -229,6 +220,7 @@ impl Unwinder {
                 }
                 switches -= 1;
             }
+            let callee = frame;
             frame = Frame {
                 address,
                 sp,
@@ -238,7 +230,9 @@ impl Unwinder {
             };
             code = code_at(frame.lookup_address(), cache);
             if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
-                return UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
+                let root = self.root_of(callee, memory, modules, blobs);
+                let not_mapped = UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
+                return root.map_or(not_mapped, UnwindOutcome::Complete);
             }
             if frames.len() >= limit {
                 return UnwindOutcome::Truncated(TruncationReason::TooDeep);
@@ -248,7 +242,26 @@ impl Unwinder {
         }
     }
 
-    /// Returns the rule for a lookup address, where it is one that holds whatever kind of frame is there.
+    /// Returns the evidence in a frame's code that it has no caller. For frames whose rule leads to
+    /// unmapped memory: compilers describe `_start` and the first function of a thread like others.
+    #[cold]
+    fn root_of<M, P>(
+        &self,
+        frame: Frame,
+        memory: &M,
+        modules: &P,
+        blobs: &BlobCache,
+    ) -> Option<Root>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let module = modules.find(frame.lookup_address())?;
+        let context = self.context(frame, Some(module), memory, modules, blobs);
+        context.root_at(frame.address)
+    }
+
+    /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -260,7 +273,7 @@ impl Unwinder {
         }
     }
 
-    /// Goes on behind a call that the last frame made on another stack. `None` where it did not.
+    /// Continues after a call that the last frame made on another stack.
     #[allow(clippy::too_many_arguments)]
     fn switched<M, P>(
         &self,
@@ -306,15 +319,16 @@ impl Unwinder {
             modules,
             module,
             exact: frame.kind != FrameKind::Caller,
+            address: frame.lookup_address(),
             found_by: frame.found_by,
             mask: self.mask,
             blobs,
             simulations: &self.simulations,
+            edges: &self.calls.edges,
             process_end: Cell::new(None),
         }
     }
 
-    /// Returns the caller of `frame`, whose registers become the caller's.
     #[inline]
     fn step<M, P>(
         &self,
@@ -334,6 +348,13 @@ impl Unwinder {
             && let Some(table) = module.table
         {
             let by_table = self.by_table(frame, table, module.bias, registers, memory, modules);
+            if let Some(Err(_)) = &by_table {
+                let context = self.context(frame, Some(module), memory, modules, blobs);
+                let found = self.where_rules_fail(&context, table, module.bias, registers);
+                if let Some(found) = found {
+                    return Ok(found);
+                }
+            }
             if let Some(outcome) = by_table {
                 return outcome;
             }
@@ -367,7 +388,65 @@ impl Unwinder {
         }
     }
 
-    /// Returns the caller by call frame information. `None` where the table has nothing for the frame.
+    /// Returns the caller of a frame whose rule needs a register or a word that was not recorded. The
+    /// call before the return address must lead to the frame.
+    ///
+    /// - Assembly may keep the canonical frame address in a caller-saved register that its callees do
+    ///   not change (AES-GCM in OpenSSL). As in other unwinders, registers without a rule then keep
+    ///   their value.
+    /// - The rule may read the red zone below the stack pointer, which is not copied (SHA-512 in
+    ///   OpenSSL). The rest of the code is simulated instead.
+    #[cold]
+    fn where_rules_fail<M, P>(
+        &self,
+        context: &Context<'_, M, P>,
+        table: &UnwindTable,
+        bias: u64,
+        registers: &mut Registers,
+    ) -> Option<(Caller, FoundBy)>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        if self.arch != Arch::X86_64 {
+            return None;
+        }
+        let svma = context.address.wrapping_sub(bias);
+        let Found::Rule(rule) = table.find(svma) else {
+            return None;
+        };
+        if !context.exact {
+            let mut all = registers.restore_all()?;
+            let caller = step::apply(rule, &mut all, context.memory).ok()?;
+            let is_caller = caller
+                .return_address
+                .is_some_and(|at| context.is_caller(at));
+            return (is_caller && all.sp() > registers.sp()).then(|| {
+                *registers = all;
+                (caller, FoundBy::Cfi)
+            });
+        }
+        let code = DescribedCode {
+            context,
+            table,
+            bias,
+            start: table.function_start(svma)?,
+        };
+        let cache = (&self.simulations, context.modules.generation());
+        match simulate::simulate_to_return(registers, context.memory, &code, cache) {
+            Exit::Return { address, slot } => {
+                let caller = Caller {
+                    return_address: Some(address),
+                    slot,
+                    interrupted: false,
+                };
+                Some((caller, FoundBy::Code))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the caller by call frame information, if the table covers the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,
@@ -391,8 +470,7 @@ impl Unwinder {
             }
             Found::NoFde => return None,
         };
-        // The description of AArch64's signal frames, where there is one, leads to
-        // the caller of the interrupted function.
+        // The call frame information of AArch64's signal return skips the interrupted function.
         if rule.rule.signal
             && self.arch == Arch::Aarch64
             && let Some(interrupted) =
@@ -421,8 +499,8 @@ impl Unwinder {
     }
 }
 
-/// Goes on where the copy ends, by what the kernel found with frame pointers, if the missing word is where one leads. The reason
-/// for which a stack ends is that its callers are on another one, if a signal interrupted them there.
+/// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return
+/// address is in it. Otherwise checks if a signal interrupted an uncopied stack.
 #[cold]
 fn beyond_copy<M, P>(
     end: UnwindOutcome,
@@ -456,7 +534,6 @@ where
     }
 }
 
-/// Turns a fault in the frame at `address`, whose stack pointer is `sp`, into a reason.
 fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {
     match fault {
         Fault::Bad => TruncationReason::BadCfi { address },

@@ -1,27 +1,27 @@
-//! Frames of code without call frame information: what can be known, and what can be guessed
-//! with a check.
+//! Unwinds one frame without call frame information (CFI), by evidence or by checked guesses, in
+//! this order:
 //!
-//! The order, and why:
+//! 1. A signal frame, recognised by its contents.
+//! 2. The root: code at the entry point, or code that exits after the call. Then by runtime: Go
+//!    callers always keep frame pointers. Code without an image uses HotSpot's frames, see
+//!    [`hotspot`]. Erlang code that called C ends a scheduler's stack. SBCL code may have prepared
+//!    its callee's frame.
+//! 3. A simulation of the code up to its return. The bytes come from the table's copy or from
+//!    [`Modules::code`]. If it fails without an image: LuaJIT's and Guile's frames, see
+//!    [`runtimes`](crate::runtimes).
+//! 4. Only in sampled and interrupted frames, if the image has CFI for other functions or nothing
+//!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
+//!    the register often still belongs to the caller.
+//! 5. The frame pointer, if it points up the stack, is aligned, and has a return address beside it.
+//!    In sampled x86-64 frames only if the code ahead does not contradict it: in a prologue the
+//!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
+//! 6. Step 4 for all other code. On x86-64 only if the code is readable.
+//! Frame pointers and return addresses on top of the stack are accepted only if the call before the
+//! return address can have led to the frame: see [`CallEdges`].
 //!
-//! 1. A signal frame, which is told by its contents.
-//! 2. The root: code at the entry point, or code that exits behind the call.
-//!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
-//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; Erlang's code that called C ends
-//!    the stack of a scheduler, and code of SBCL that has made its callee's frame has its own beyond that.
-//! 3. The way out that the code itself shows, where its bytes are known (the table keeps
-//!    those of most images, for the rest [`Modules::code`] is asked).
-//!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
-//! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
-//!    its other functions: nothing was pushed yet, and the return address is where a call
-//!    puts it. Such images have frame pointers rarely, and the frame pointer there is
-//!    often the caller's, which would be skipped.
-//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it. In the first frame
-//!    of x86-64 only if the code ahead shows that the frame was made, or if nothing speaks against it: in a
-//!    prologue it is the caller's, which would be skipped. See [`first_frame_pointer`](Context::first_frame_pointer).
-//! 6. In code of no image that can be read, what 4. does, as the last resort.
-//!
-//! Nothing is scanned for: a stack is full of stale return addresses.
+//! The stack is never scanned for return addresses: it is full of stale ones.
 
+use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
 use crate::runtimes::{beam, guile, luajit, sbcl};
@@ -31,13 +31,11 @@ use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 use std::cell::Cell;
 
-/// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
+/// Maximum distance in bytes of a frame pointer above the stack pointer.
 const MAX_FRAME: u64 = 16 << 20;
 
-/// Bytes before a return address that are looked at: the longest call.
 const BEFORE: usize = 7;
 
-/// Code around a return address.
 #[derive(Default)]
 struct Around {
     bytes: [u8; BEFORE + code::LEN],
@@ -52,33 +50,32 @@ impl std::ops::Deref for Around {
     }
 }
 
-/// Outcome of a step without call frame information.
 pub(crate) enum Outcome {
     Caller(Caller, FoundBy),
     Root(Root),
-    /// Nothing fits.
     Nothing,
-    /// The way is known, but what it leads to is not there.
+    /// The caller should be there, but this address is unreadable.
     Unreadable(u64),
 }
 
-/// Inputs of a step without call frame information.
 pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) memory: &'a M,
     pub(crate) modules: &'a P,
-    /// `None`: the address is not mapped.
+    /// Module at the address. `None`: it is not mapped.
     pub(crate) module: Option<Module<'a>>,
-    /// True if the frame did not make a call: it was sampled, or interrupted.
+    /// True if the frame was sampled or interrupted.
     pub(crate) exact: bool,
+    /// Lookup address of the frame.
+    pub(crate) address: u64,
     /// Evidence by which the frame was found.
     pub(crate) found_by: FoundBy,
-    /// Mask of the bits of a return address that are address.
+    /// Address bits of a return address.
     pub(crate) mask: u64,
-    /// Java's code blobs that this process is known to have.
     pub(crate) blobs: &'a BlobCache,
-    /// Simulations of before.
     pub(crate) simulations: &'a SimulationCache,
-    /// Return address that was found to end a process of Erlang.
+    /// Checks of callers.
+    pub(crate) edges: &'a CallEdges,
+    /// Return address that ends an Erlang process.
     pub(crate) process_end: Cell<Option<u64>>,
 }
 
@@ -107,7 +104,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             *registers = interrupted;
             return Outcome::Caller(caller, FoundBy::SignalContext);
         }
-        if let Some(root) = self.root(registers) {
+        if let Some(root) = self.root_at(registers.ip()) {
             return Outcome::Root(root);
         }
         if self.module.is_some_and(|module| module.table.is_none()) {
@@ -176,17 +173,16 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         }
     }
 
-    /// Returns the caller of the first frame by its frame pointer, where that is the frame's own.
+    /// Returns the caller of a sampled frame by its frame pointer, if the frame owns it.
     ///
-    /// The code ahead tells. Where it does not, or cannot be read, what lies on top of the stack has to: a return address there,
-    /// or the frame pointer and a return address above it, are what a call and the first instruction of a
-    /// prologue leave.
+    /// The code ahead decides, or else the top of the stack: a return address there, or the frame
+    /// pointer below one, means that at most the first instruction of a prologue was executed.
     fn first_frame_pointer(&self, registers: &mut Registers) -> Outcome {
         match simulate::frame_pointer_use(registers.ip(), self) {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
             FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
             FramePointerUse::HandedFrame => self.handed_frame(registers),
-            FramePointerUse::OwnFrame => match self.frame_pointer(registers) {
+            FramePointerUse::OwnFrame => match self.follow_frame_pointer(registers) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 outcome => outcome,
             },
@@ -195,7 +191,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             {
                 self.frame_pointer(registers)
             }
-            // Only one of the two can be right.
             FramePointerUse::Unknown => match self.frame_pointer(&mut registers.clone()) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 _ => Outcome::Nothing,
@@ -204,7 +199,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         }
     }
 
-    /// Returns the caller of a function whose frame was made by it, with the return address on top of the stack still.
+    /// Returns the caller if it has prepared the callee's frame, with the return address on top of
+    /// the stack.
     fn handed_frame(&self, registers: &mut Registers) -> Outcome {
         let (arch, slot) = (registers.arch(), registers.sp());
         let frame = registers
@@ -230,8 +226,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
-    /// Returns the caller of a function of Erlang, which made a call: what it keeps on the stack ends with the return
-    /// address, or with a frame pointer below that.
+    /// Returns the caller of an Erlang function that made a call: its part of the stack ends with
+    /// the return address, or with a frame pointer below it.
     fn erlang(&self, registers: &mut Registers) -> Option<Outcome> {
         let arch = registers.arch();
         let fp = registers.frame_pointer();
@@ -251,7 +247,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             ),
             false => (slot, word),
         };
-        // A process begins with a frame pointer of 0, which tells it from others that are not known to be Erlang's.
+        // A process begins with a frame pointer of 0, which identifies Erlang.
         let begins = has_frame_pointer && word == 0;
         if !(begins || self.blobs.runs_erlang()) {
             return None;
@@ -273,7 +269,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Some(Outcome::Caller(called(address, slot), FoundBy::Code))
     }
 
-    /// Returns the caller of code of no image by the layout of a runtime's frames.
     fn by_runtime(&self, registers: &mut Registers) -> Option<(Caller, FoundBy)> {
         let traced = luajit::step(registers, self.memory, self.modules);
         let traced = traced.map(|caller| (caller, FoundBy::Cfi));
@@ -288,15 +283,15 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         signal_context::interrupted(arch, sp, self.memory, self.modules)
     }
 
-    fn root(&self, registers: &Registers) -> Option<Root> {
-        let ip = registers.ip();
+    /// Returns the evidence in the code that the frame at `ip` has no caller.
+    pub(crate) fn root_at(&self, ip: u64) -> Option<Root> {
         if let Some(module) = self.module
             && let Some(table) = module.table
             && table.is_entry_code(ip.wrapping_sub(module.bias))
         {
             return Some(Root::EntryPoint);
         }
-        if self.exact || registers.arch() != Arch::X86_64 {
+        if self.exact || self.mask != u64::MAX {
             return None;
         }
         let around = self.around(ip, |avma, into| {
@@ -309,7 +304,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends.then_some(Root::ExitFollows)
     }
 
-    /// Returns the code before and behind a return address, empty if not all of the former is known.
+    /// Returns the code around a return address. Empty unless all code before it is readable.
     fn around(&self, address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Around {
         let mut around = Around::default();
         let start = address.wrapping_sub(BEFORE as u64);
@@ -318,13 +313,14 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         around
     }
 
-    /// Returns the first frame, if nothing was pushed since the call, or the frame pointer alone.
+    /// Returns the caller of a frame that has pushed nothing yet, or with `prologue` the frame
+    /// pointer.
     fn just_called(&self, registers: &mut Registers, prologue: bool) -> Option<Caller> {
         let arch = registers.arch();
         let (address, slot) = match arch {
             Arch::Aarch64 => {
                 let address = registers.get(arch::aarch64::LR)? & self.mask;
-                // The first entry of a PLT begins with pushing x16 and x30.
+                // The first PLT entry starts by pushing x16 and x30.
                 let slot = registers.sp().wrapping_add(8);
                 let in_header = self.module.is_some_and(|module| {
                     let svma = registers.ip().wrapping_sub(module.bias);
@@ -338,7 +334,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             }
             Arch::X86_64 => self.return_on_top(registers, prologue)?,
         };
-        if !self.is_return(address) {
+        if !self.is_caller(address) {
             return None;
         }
         registers.keep(arch.callee_saved());
@@ -348,10 +344,10 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Some(called(address, slot))
     }
 
-    /// Returns the return address that lies on top of the stack, with its slot, if a call has left it there; `prologue` if the first
-    /// instruction of one, by which the frame pointer is pushed, may have come behind the call. For x86-64.
+    /// Returns the return address on top of the stack and its slot. With `prologue`, the frame
+    /// pointer may have been pushed after it. For x86-64.
     fn return_on_top(&self, registers: &Registers, prologue: bool) -> Option<(u64, u64)> {
-        // The first entry of a PLT is jumped to with one word pushed, and pushes another.
+        // The PLT pushes one word in an entry and another in its header.
         let in_plt = self.module.is_some_and(|module| {
             let svma = registers.ip().wrapping_sub(module.bias);
             module.table.is_some_and(|table| table.is_plt(svma))
@@ -366,7 +362,36 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         })
     }
 
+    /// Returns the caller by the frame pointer. `Nothing` if the register still belongs to the caller, which
+    /// would be skipped: the call before the return address cannot have led here, and the code ahead
+    /// does not use the register as its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
+        let mut callers = registers.clone();
+        let outcome = self.follow_frame_pointer(&mut callers);
+        if let Outcome::Caller(caller, _) = &outcome
+            && !self.is_possible_caller(caller.return_address)
+            && simulate::frame_pointer_use(registers.ip(), self) != FramePointerUse::OwnFrame
+        {
+            return Outcome::Nothing;
+        }
+        *registers = callers;
+        outcome
+    }
+
+    /// Returns true for a possible return address whose call can have led to this frame.
+    pub(crate) fn is_caller(&self, address: u64) -> bool {
+        self.is_return(address) && self.is_possible_caller(Some(address))
+    }
+
+    /// Returns false if the call before a return address cannot have led to this frame.
+    fn is_possible_caller(&self, return_address: Option<u64>) -> bool {
+        let Some(address) = return_address.filter(|_| self.mask == u64::MAX) else {
+            return true;
+        };
+        self.edges.is_possible(address, self.address, self.modules)
+    }
+
+    fn follow_frame_pointer(&self, registers: &mut Registers) -> Outcome {
         let Some(fp) = registers.frame_pointer() else {
             return Outcome::Nothing;
         };
@@ -389,14 +414,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         if !self.is_return(address) {
             return Outcome::Nothing;
         }
-        // What such code does with the other registers is not known.
         registers.keep(0);
         registers.set(registers.arch().sp(), fp.wrapping_add(16));
         registers.set(registers.arch().fp(), saved);
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
-    /// Returns true if an Erlang process ends by returning to this address, and remembers that.
     fn ends_process(&self, address: u64) -> bool {
         let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
         let ends = beam::ends_process(address, read);
@@ -407,7 +430,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends
     }
 
-    /// Returns true if this is mapped, and follows a call as far as that can be seen.
+    /// Returns true if the address is mapped and follows a call, as far as its code is readable.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;
@@ -457,6 +480,29 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'
 
     fn is_return_address(&self, avma: u64) -> bool {
         self.is_return(avma)
+    }
+}
+
+/// The code of a function with call frame information. Jumps within the function do not leave it.
+pub(crate) struct DescribedCode<'a, 'c, M: ?Sized, P: ?Sized> {
+    pub(crate) context: &'a Context<'c, M, P>,
+    pub(crate) table: &'a UnwindTable,
+    pub(crate) bias: u64,
+    /// SVMA at which the function starts.
+    pub(crate) start: u64,
+}
+
+impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for DescribedCode<'_, '_, M, P> {
+    fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.context.modules.code(avma, into)
+    }
+
+    fn is_described(&self, avma: u64) -> bool {
+        self.table.function_start(avma.wrapping_sub(self.bias)) != Some(self.start)
+    }
+
+    fn is_return_address(&self, avma: u64) -> bool {
+        self.context.is_caller(avma)
     }
 }
 

@@ -1,19 +1,19 @@
-//! Machine code to instructions.
+//! Disassembly of machine code.
 //!
-//! One [`Disassembler`] for each kind of processor; nobody else knows the crate behind it.
+//! Each kind of processor has a [`Disassembler`], which hides the crate that it uses.
 
 mod aarch64;
 mod x86;
 
 use std::str::FromStr;
 
-/// Notation of instructions, where a processor has several.
+/// Assembly syntax, for processors with several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
-    /// AT&T's notation, as objdump and perf print it: `mov %rsp,%rbp`.
+    /// AT&T syntax, as in objdump and perf: `mov %rsp,%rbp`.
     #[default]
     Att,
-    /// Intel's: `mov rbp,rsp`.
+    /// Intel syntax: `mov rbp,rsp`.
     Intel,
 }
 
@@ -32,40 +32,40 @@ impl FromStr for Syntax {
 /// Control flow after an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// To the next.
+    /// Falls through to the next instruction.
     #[default]
     Next,
-    /// Elsewhere, always.
+    /// Unconditional jump.
     Jump,
-    /// Elsewhere or to the next.
+    /// Conditional jump.
     Branch,
-    /// Elsewhere, and back to the next.
+    /// Call, which returns to the next instruction.
     Call,
-    /// Back to the caller.
+    /// Return to the caller.
     Return,
 }
 
-/// Instruction as it was decoded.
+/// Decoded instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
-    /// Length in bytes, 1 at least.
+    /// Length in bytes, at least 1.
     pub len: usize,
-    /// Mnemonic and operands; bytes that are no instruction are data.
+    /// Mnemonic and operands, or a data directive for invalid bytes.
     pub text: String,
     /// Control flow after the instruction.
     pub flow: Flow,
-    /// Address to which it goes, where the instruction has it.
+    /// Target address, if it is encoded in the instruction.
     pub target: Option<u64>,
 }
 
-/// Decoder of the instructions of one kind of processor.
+/// Decoder for one kind of processor.
 pub trait Disassembler {
-    /// Decodes the first instruction of `bytes`, which are not empty, at an address. What is no instruction is data
-    /// of one byte, or of one word where all instructions are words.
+    /// Decodes the first instruction of `bytes`, which must not be empty. Invalid code becomes data
+    /// of one byte, or of one word for word-based instruction sets.
     fn decode(&mut self, bytes: &[u8], address: u64) -> Decoded;
 }
 
-/// Returns the disassembler for a processor, as ELF numbers it (`e_machine`).
+/// Returns the disassembler for an ELF machine (`e_machine`).
 pub fn disassembler(machine: u16, syntax: Syntax) -> Option<Box<dyn Disassembler>> {
     match machine {
         // EM_386, EM_X86_64, EM_AARCH64.
@@ -76,7 +76,7 @@ pub fn disassembler(machine: u16, syntax: Syntax) -> Option<Box<dyn Disassembler
     }
 }
 
-/// Returns the text for bytes that are no instruction.
+/// Formats invalid bytes as a data directive.
 fn data(bytes: &[u8], directive: &str) -> String {
     let digits: String = bytes
         .iter()

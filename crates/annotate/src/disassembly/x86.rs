@@ -1,4 +1,4 @@
-//! x86 and x86-64, by iced-x86.
+//! x86 and x86-64 disassembler, based on iced-x86.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction, IntelFormatter,
@@ -7,7 +7,6 @@ use iced_x86::{
 
 use super::{Decoded, Disassembler, Flow, Syntax, data};
 
-/// Disassembler of x86.
 pub(super) struct X86 {
     bits: u32,
     formatter: Box<dyn Formatter>,
@@ -41,7 +40,7 @@ impl X86 {
     fn text(&mut self, instruction: &Instruction, target: Option<u64>) -> String {
         let mut text = String::new();
         match target {
-            // Where it leads is said as addresses are, without `0x`.
+            // Targets are addresses, which listings print without `0x`.
             Some(target) => {
                 self.formatter.format_mnemonic(instruction, &mut text);
                 text.push_str(&format!(" {target:x}"));

@@ -1,9 +1,9 @@
-//! [`CountingSession`]: from events and a target to counters that can be read.
+//! [`CountingSession`]: opens events for a target and reads their counters.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options` | [`SessionOptions`]: events to count, and where |
-//! | `opening` | places, groups, and steps down |
+//! | `options` | [`SessionOptions`]: events and target |
+//! | `opening` | opening of places and groups, with fallbacks |
 
 mod opening;
 mod options;
@@ -32,27 +32,26 @@ use std::time::{Duration, Instant};
 /// Event of a session.
 #[derive(Clone, Debug)]
 pub struct CountedEvent {
-    /// Name with the sides that are counted, such as `cycles:u`.
+    /// Name with the effective modes, such as `cycles:u`.
     pub name: String,
-    /// Event as it was asked for.
+    /// Event as requested.
     pub event: Event,
-    /// State of it: counted, or why not.
+    /// State: counted, or the reason why not.
     pub state: EventState,
 }
 
-/// Counters of a command, of what runs already, or of whole CPUs.
+/// Counters of a command, of running processes, or of whole CPUs.
 ///
-/// Dropping the session closes them, and ends a command that was never started.
+/// Dropping the session closes the counters, and ends a command that was never started.
 #[derive(Debug)]
 pub struct CountingSession {
     events: Vec<CountedEvent>,
     places: Arc<Vec<Place>>,
     topology: Arc<Topology>,
     counters: Vec<PlaceCounter>,
-    /// Groups of the first place, by the numbers of their events.
+    /// Groups of the first place, as event indexes.
     groups: Vec<Vec<usize>>,
-    /// Counters of nothing where a thread is counted on one CPU, with the indices of their places: they run while it
-    /// does.
+    /// Dummy counters that measure the time of a thread on one CPU, with place indexes.
     references: Vec<(usize, PerfFd)>,
     notices: Vec<Notice>,
     child: Option<Child>,
@@ -60,17 +59,18 @@ pub struct CountingSession {
     options: SessionOptions,
     started: Option<Instant>,
     follower: Option<Follower>,
-    /// Counting has begun, and not ended.
+    /// True while counting is enabled.
     is_enabled: bool,
     settings: Option<Settings>,
 }
 
 impl CountingSession {
-    /// Starts a command, held before its first instruction, and opens the events: for the command, or for another
-    /// target that is counted while the command runs.
+    /// Starts a command, held before its first instruction, and opens the events for the target:
+    /// the command, or something else.
     ///
     /// # Errors
-    /// [`CountError`]. That a command cannot be executed is found out by [`start`](Self::start).
+    /// Fails with [`CountError`]. Only [`start`](Self::start) detects a command that cannot be
+    /// executed.
     pub fn launch(
         options: &SessionOptions,
         launcher: &Launcher,
@@ -79,19 +79,19 @@ impl CountingSession {
         CountingSession::open(options, Some(child))
     }
 
-    /// Opens the events for a target that runs already.
+    /// Opens the events for a running target.
     ///
     /// # Errors
-    /// [`CountError`].
+    /// Fails with [`CountError`].
     pub fn attach(options: &SessionOptions) -> Result<CountingSession, CountError> {
         CountingSession::open(options, None)
     }
 
-    /// Opens the events beside another session that has started the command `held`, which has not begun yet; for
-    /// another target, that one. Its end is the other session's to wait for.
+    /// Opens the events for the target. If that is the command, another session holds it before its
+    /// start (process id `held`), and waits for its end.
     ///
     /// # Errors
-    /// [`CountError`].
+    /// Fails with [`CountError`].
     pub fn beside(
         options: &SessionOptions,
         held: Option<u32>,
@@ -110,31 +110,32 @@ impl CountingSession {
         self.groups.clear();
     }
 
-    /// Returns the events, in their order, with what became of them.
+    /// Returns the events with their state, in order.
     pub fn events(&self) -> &[CountedEvent] {
         &self.events
     }
 
-    /// Returns what differs from what was asked for.
+    /// Returns the differences from the request.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// Returns the number of counters that are open.
+    /// Returns the number of open counters.
     pub fn counters(&self) -> usize {
         self.counters.len()
     }
 
-    /// Returns the events in passes: those of each can be on the counters all the time. Where there are several, the
-    /// kernel lets groups of events take turns, and a command that is run once for each pass has all counts exactly.
+    /// Distributes the events to passes without multiplexing. One run of the command per pass gives
+    /// exact counts.
     pub fn passes(&self) -> Vec<Vec<usize>> {
         plan::passes(&self.options.events, &self.groups)
     }
 
-    /// Lets the command run, if there is one, and begins to count, unless that waits for [`enable`](Self::enable).
+    /// Starts the command, if any. Also enables counting, unless the options leave that to
+    /// [`enable`](Self::enable).
     ///
     /// # Errors
-    /// [`CountError::Exec`] for a command that cannot be executed, [`CountError::Control`].
+    /// Fails with [`CountError::Exec`] or [`CountError::Control`].
     pub fn start(&mut self) -> Result<(), CountError> {
         let on_exec = self.options.target == Target::Command;
         self.started = Some(Instant::now());
@@ -147,24 +148,24 @@ impl CountingSession {
         }
     }
 
-    /// Returns the moment of [`start`](Self::start).
+    /// Returns the time of [`start`](Self::start).
     pub fn started(&self) -> Option<Instant> {
         self.started
     }
 
-    /// Begins to count.
+    /// Enables counting.
     ///
     /// # Errors
-    /// [`CountError::Control`] for the first event that could not be started. All others are.
+    /// Fails with [`CountError::Control`] for the first failing event. Enables all others.
     pub fn enable(&mut self) -> Result<(), CountError> {
         self.is_enabled = true;
         self.control(PerfFd::enable)
     }
 
-    /// Counts no more, until [`enable`](Self::enable).
+    /// Disables counting until [`enable`](Self::enable).
     ///
     /// # Errors
-    /// [`CountError::Control`] for the first event that could not be stopped. All others are.
+    /// Fails with [`CountError::Control`] for the first failing event. Disables all others.
     pub fn disable(&mut self) -> Result<(), CountError> {
         self.is_enabled = false;
         self.control(PerfFd::disable)
@@ -185,11 +186,11 @@ impl CountingSession {
         first
     }
 
-    /// Waits until the command ends, or without one all that was attached to; `other` is readable; or the time is
-    /// over (`None`: no bound).
+    /// Waits until the command (or else every attached target) ends, `other` becomes readable, or
+    /// the optional timeout expires.
     ///
     /// # Errors
-    /// The errors of [`Child::wait`] and of poll(2).
+    /// Returns the errors of [`Child::wait`] and poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,
@@ -226,22 +227,22 @@ impl CountingSession {
         }
     }
 
-    /// Sends the command a signal, if there is one that runs.
+    /// Sends a signal to the command, if it runs.
     ///
     /// # Errors
-    /// The errors of [`Child::signal`].
+    /// Returns the errors of [`Child::signal`].
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         self.child
             .as_ref()
             .map_or(Ok(()), |child| child.signal(signal))
     }
 
-    /// Returns what the command used; `None` while it runs, and without one.
+    /// Returns the resource usage of the command; `None` while it runs, or without a command.
     pub fn usage(&self) -> Option<ResourceUsage> {
         self.child.as_ref()?.usage()
     }
 
-    /// Reads all counters. An event that cannot be read is told by its count.
+    /// Reads all counters. Counts contain read errors.
     pub fn read(&self) -> Snapshot {
         let mut ran = vec![None; self.places.len()];
         for (place, fd) in &self.references {

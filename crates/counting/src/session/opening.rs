@@ -1,4 +1,4 @@
-//! Opening of a session: places, groups, and steps down.
+//! Opening of a session: places, groups, and fallbacks.
 
 use super::{CountedEvent, CountingSession, SessionOptions};
 use crate::error::CountError;
@@ -17,13 +17,14 @@ use rprof_perf_event::{Errno, Limits, OpenEventError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Number of looks at the threads of a target until nobody new is there.
+/// Maximum number of scans for new threads of a target.
 const MOST_LOOKS: usize = 12;
 
-/// Time between the last opening and the last look: a thread that is still within clone(2) cannot be seen.
+/// Delay before the last scan: threads within clone(2) are not visible.
 const SETTLE: Duration = Duration::from_millis(4);
 
-/// File that says whether the NMI watchdog holds a hardware counter (`Documentation/admin-guide/sysctl/kernel.rst`).
+/// Tells whether the NMI watchdog occupies a hardware counter
+/// (`Documentation/admin-guide/sysctl/kernel.rst`).
 const NMI_WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
 
 impl CountingSession {
@@ -77,9 +78,8 @@ impl CountingSession {
         Ok(session)
     }
 
-    /// Opens the events for threads that run. Nothing counts yet, so that it can be done again from the beginning as
-    /// long as new threads are seen: one that was born meanwhile may have inherited some events, and nothing tells
-    /// which.
+    /// Opens the events for running threads. Restarts while new threads appear, because these may
+    /// have inherited some events. Nothing counts yet.
     fn open_threads(
         &mut self,
         selection: &Selection,
@@ -112,7 +112,7 @@ impl CountingSession {
         Ok(())
     }
 
-    /// Opens the events in these places; in user mode only, if this user may have no more.
+    /// Opens the events in these places, without the kernel if this user may not monitor it.
     fn open_places(&mut self, places: Vec<Place>) -> Result<(), CountError> {
         let paranoid = Limits::read().paranoid;
         let is_command = self.options.target == Target::Command;
@@ -126,7 +126,7 @@ impl CountingSession {
         self.places = Arc::new(places);
         let asked = self.options.exclude_kernel;
         loop {
-            // Left out where the user said so, nothing is hidden by it.
+            // If the user excluded the kernel, nothing is hidden.
             let hidden = settings.exclude_kernel && !asked;
             self.events = (self.options.events.iter())
                 .map(|event| CountedEvent {
@@ -161,7 +161,7 @@ impl CountingSession {
             }
         }
         self.settings = Some(settings);
-        // Where nothing could be counted, nothing was counted in user mode either.
+        // Without counts, the notice about user mode would be wrong.
         if !self.events.iter().any(|event| event.state.is_counted()) {
             self.notices
                 .retain(|notice| !matches!(notice, Notice::UserModeOnly { .. }));
@@ -198,7 +198,7 @@ impl CountingSession {
             let event = &events[event];
             match event.state {
                 EventState::KernelOnly { .. } => Ok(None),
-                // What the machine does not have is not there on the next CPU either.
+                // Hardware missing on one CPU is missing on all.
                 EventState::Refused(ref error) if place.thread().is_none() => {
                     Err((**error).clone())
                 }
@@ -237,7 +237,7 @@ impl CountingSession {
         Ok(())
     }
 
-    /// Takes down that an event was refused in a place, or gives up.
+    /// Records that an event was refused in a place, or fails.
     fn refuse(
         &mut self,
         event: usize,
@@ -246,7 +246,7 @@ impl CountingSession {
     ) -> Result<(), Trouble> {
         let counted = &mut self.events[event];
         match error.errno {
-            // The thread has ended meanwhile.
+            // The thread has ended.
             Errno::SRCH => return Ok(()),
             Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
                 return Err(CountError::Open(Arc::new(error)).into());
@@ -268,14 +268,14 @@ impl CountingSession {
         Ok(())
     }
 
-    /// Gives a thread of the command counters of its own; what it starts has others. A thread that has ended
-    /// meanwhile stays in the rest.
+    /// Opens counters for a thread of the command, but not its children. If it has already ended,
+    /// its counts remain in the rest.
     pub(super) fn follow(&mut self, thread: TargetThread) {
         let Some(mut settings) = self.settings.clone() else {
             return;
         };
         settings.inherit = false;
-        // The first thread has not begun yet; others run.
+        // Only the first thread has not started yet.
         let has_begun = self.started.is_some();
         settings.enable_on_exec &= !has_begun;
         let place = Place::followed(thread);
@@ -317,9 +317,7 @@ impl CountingSession {
     }
 }
 
-/// Reason for which an attempt at opening ended.
 enum Trouble {
-    /// This user may not watch the kernel.
     Kernel,
     Other(CountError),
 }

@@ -1,35 +1,36 @@
-//! [`SessionOptions`]: events to count, and where.
+//! [`SessionOptions`]: events and target.
 
 use crate::per::Per;
 use rprof_events::Event;
 use rprof_launch::Target;
 
-/// Events to count, and where.
+/// Events and target of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Events, in order; their numbers are their places in this list.
+    /// Events. Event numbers are indexes in this list.
     pub events: Vec<Event>,
-    /// The user named the events, so that one which may not be counted is an error. Otherwise it is left out.
+    /// True if the user named the events: refusals are errors. Otherwise such events are skipped.
     pub explicit: bool,
-    /// Target; [`Target::Command`] by default.
+    /// Target. Default: [`Target::Command`].
     pub target: Target,
     /// CPUs to count on; empty for all.
     pub cpus: Vec<u32>,
-    /// Way in which counts are to be kept apart, which decides how many counters there are.
+    /// Finest granularity of the counts. It determines the number of counters.
     pub per: Per,
-    /// Threads and processes that watched ones start are counted as well.
+    /// Count children of the targets, too.
     pub inherit: bool,
-    /// Counting begins with the command, or at [`CountingSession::start`](crate::CountingSession::start); otherwise at
+    /// Enable counting with the command or at
+    /// [`CountingSession::start`](crate::CountingSession::start), instead of
     /// [`CountingSession::enable`](crate::CountingSession::enable).
     pub enabled_from_start: bool,
-    /// Only user mode is counted.
+    /// Count only user mode.
     pub exclude_kernel: bool,
-    /// Only the kernel is counted.
+    /// Count only kernel mode.
     pub exclude_user: bool,
 }
 
 impl SessionOptions {
-    /// Counts these events, named by the user, in a command and in all that it starts.
+    /// Creates options for user-selected events, in a command and its children.
     pub fn new(events: Vec<Event>) -> SessionOptions {
         SessionOptions {
             events,

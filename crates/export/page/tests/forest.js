@@ -1,9 +1,9 @@
-// Trees of random stacks, and what is known of them without a tree.
+// Random stacks and their trees, with sums computed without a tree.
 
 import { TreeBuilder } from "../tree.js";
 
 /**
- * Pseudo-random numbers below a limit, the same on every machine (xorshift).
+ * Pseudo-random numbers below a limit (xorshift), equal on every machine.
  * @param {number} seed
  */
 export function randomOf(seed) {
@@ -38,7 +38,7 @@ export function forest(seed, functions = 6) {
 }
 
 /**
- * Weight of stacks by a key of theirs.
+ * Weight of stacks by key.
  * @param {{frames: number[], weight: number}[]} stacks
  * @param {(frames: number[]) => Iterable<string | number>} keys
  */
@@ -50,7 +50,7 @@ export function sumsBy(stacks, keys) {
 }
 
 /**
- * Folded stacks of a tree: path and own weight.
+ * Folded stacks of a tree: path and self weight.
  * @param {import("../tree.js").Tree} tree
  * @param {Float64Array} own
  */

@@ -51,7 +51,7 @@ test("the tree turned round has all weight, and of each function its self", () =
     const paths = pathsOf(grown.tree, grown.own);
     assert.equal(paths.size, expected.size);
     for (const [path, weight] of expected) assert.equal(paths.get(String(path)), weight);
-    // Zoomed to a path, what is below it is the same.
+    // Zooming to a path does not change the subtree.
     const path = stacks[0].frames.slice().reverse().slice(0, 2);
     const zoomed = pathsOf(...pair(growCallers(tree, leafPlaces(tree, weights, null), functions, 1e9, path)));
     for (const [key, weight] of expected) if (String(key).startsWith(`${path.join(" ")} `)) assert.equal(zoomed.get(String(key)), weight);
@@ -92,7 +92,7 @@ test("transforms change stacks as they say, and no weight", () => {
       for (const fn of frames) out.includes(fn) ? (out.length = out.indexOf(fn) + 1) : out.push(fn);
       return out;
     },
-    // Functions 0, 1 and 2 are of object 0, which is function 6 then.
+    // Functions 0, 1 and 2 belong to object 0, which becomes function 6.
     object: (/** @type {number[]} */ frames) => frames.map((fn) => (fn < 3 ? 6 : fn)).filter((fn, i, all) => fn !== 6 || all[i - 1] !== 6),
   };
   const names = { functions: 6, objectOf: [0, 0, 0, 1, 1, 1], isEntry: new Uint8Array(6) };
@@ -153,7 +153,7 @@ test("a layout has all that is wide enough, in its place", () => {
         if (wide > 0.500001) assert.ok(Math.abs(seen.get(node) - wide) < 1e-6, `${node} of ${wide}`);
         if (wide < 0.499999) assert.equal(seen.get(node), undefined);
       }
-      // No two boxes of a row overlap.
+      // Boxes of a row do not overlap.
       for (let row = 0; row < boxes.rows; row++) {
         const of = [...Array(boxes.n).keys()].filter((i) => boxes.row[i] === row).sort((a, b) => boxes.x[a] - boxes.x[b]);
         for (let i = 1; i < of.length; i++) assert.ok(boxes.x[of[i]] >= boxes.x[of[i - 1]] + boxes.w[of[i - 1]] - 1e-6);
@@ -279,7 +279,7 @@ test("in order of time, a wait reaches back as far as it is known to", () => {
 
 test("the time line sums up what is chosen, by lane and time", () => {
   const rows = /** @type {any} */ ({ n: 5, time: Float64Array.of(0, 9, 10, 25, 39), task: [0, 1, 0, 2, 0], cpu: [1, 1, 2, 2, 1], leaf: [0, 0, 1, 1, 0], event: [0, 0, 0, 0, 1], weight: [1, 2, 4, 8, 16] });
-  // Task 2 has no lane of its own.
+  // Task 2 has no separate lane.
   const cells = cellsOf(rows, 0, 4, 10, { of: Int32Array.of(0, 1, 2), isCpu: false }, 2);
   assert.deepEqual([...cells], [0, 4, 1, 10, -1]);
   const all = { task: null, cpu: null, leaf: null };
@@ -289,13 +289,14 @@ test("the time line sums up what is chosen, by lane and time", () => {
   assert.deepEqual([...cellsOf(rows, 0, 4, 10, null, 0)], [0, 0, 1, 2, -1]);
 });
 
-/** Rows of one event, each of a task, a leaf and a weight. */
+/** Rows of one event, from task, leaf and weight. */
 const rowsOf = (/** @type {[number, number, number][]} */ list) =>
   /** @type {any} */ ({ n: list.length, time: list.map((_, i) => i), task: list.map(([task]) => task), cpu: list.map(() => 1), leaf: list.map(([, leaf]) => leaf), event: list.map(() => 0), weight: list.map(([, , weight]) => weight), samples: list.map(() => 1) });
 const ALL = { event: 0, bySamples: false, time: null, task: null, cpu: null, leaf: null };
 
 test("threads and processes are called by the name that had most samples", () => {
-  // Of process 5 thread 5 was `sh`, then `python`; thread 6 is `worker`. Process 7 ended as name 4; its first thread has no samples.
+  // In process 5, thread 5 was `sh`, then `python`; thread 6 is `worker`. Process 7 ended with name
+  // 4, and its main thread has no samples.
   const tasks = { n: 5, pid: [5, 5, 5, 7, -1], tid: [5, 5, 6, 8, -1], comm: [0, 1, 2, 3, 0], process: [1, 1, 1, 4, -1] };
   const rows = rowsOf([[0, 0, 1], [1, 0, 1], [1, 0, 1], [2, 0, 9], [2, 0, 9], [2, 0, 9], [3, 0, 1], [4, 0, 1]]);
   const { thread, threadName, processName } = calledOf(tasks, [rows]);

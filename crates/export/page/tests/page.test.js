@@ -18,7 +18,7 @@ const deflates = (() => {
   }
 })();
 
-// Node.js before 20.12 has no such stream; browsers have.
+// Node.js before 20.12 lacks this stream. Browsers have it.
 test("sections are inflated to the length that they state, and no further", { skip: !deflates }, async () => {
   const bytes = new Uint8Array(100_000).map((_, i) => i * i);
   const deflated = deflateRawSync(bytes);
@@ -115,7 +115,8 @@ test("copies are stacks and tables as other tools read them", () => {
 });
 
 test("waits for a CPU have a colour of their own, for all eyes", () => {
-  // As in svg/colors.rs: linear light as eyes without one kind of cones see it (Machado, Oliveira and Fernandes, 2009).
+  // As in svg/colors.rs: linear light as perceived without one type of cones (Machado, Oliveira and
+  // Fernandes, 2009).
   const eyes = [
     [1, 0, 0, 0, 1, 0, 0, 0, 1],
     [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],

@@ -6,7 +6,7 @@ use rprof_profile::compare::{Change, ProfileDiff, Work};
 use crate::amounts::duration;
 use crate::clean::clean;
 
-/// Returns an amount in the unit of the comparison: `1.92 s`, `12.3 %`, `0.83 CPUs`, `2.41 G`.
+/// Formats an amount in the comparison's unit: `1.92 s`, `12.3 %`, `0.83 CPUs`, `2.41 G`.
 pub(super) fn amount(diff: &ProfileDiff, value: f64) -> String {
     match (&diff.unit, diff.work) {
         (_, Work::Share) => format!("{:.2} %", value * 100.0),
@@ -17,7 +17,6 @@ pub(super) fn amount(diff: &ProfileDiff, value: f64) -> String {
     }
 }
 
-/// Returns the noun of what is measured: `CPU time`, `cycles`, `samples`.
 pub(super) fn noun(diff: &ProfileDiff) -> String {
     let noun = match &diff.unit {
         WeightUnit::Nanoseconds => "CPU time".into(),
@@ -32,7 +31,7 @@ pub(super) fn noun(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns a number with three digits and the prefix that fits: `812`, `1.23 k`, `45.6 M`.
+/// Formats a number with three digits and an SI prefix: `812`, `1.23 k`, `45.6 M`.
 fn scaled(value: f64) -> String {
     let prefixes = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
     let fits = prefixes
@@ -47,7 +46,7 @@ fn scaled(value: f64) -> String {
     }
 }
 
-/// Returns a relative change: `+20 %`, `-3.1 %`, `x12` for what takes many times as much.
+/// Formats a relative change: `+20 %`, `-3.1 %`, or `x12` for large factors.
 pub(super) fn percent(relative: f64) -> String {
     let percent = relative * 100.0;
     match percent.abs() {
@@ -58,7 +57,6 @@ pub(super) fn percent(relative: f64) -> String {
     }
 }
 
-/// Returns the change of an amount: in percent, or `new` or `gone`.
 pub(super) fn change(change: &Change) -> String {
     match (change.old > 0.0, change.new > 0.0, change.relative()) {
         (false, true, _) => "new".into(),
@@ -68,14 +66,14 @@ pub(super) fn change(change: &Change) -> String {
     }
 }
 
-/// Returns the interval of a change: `[+16.2 %, +24.9 %]`.
+/// Formats the confidence interval of a change: `[+16.2 %, +24.9 %]`.
 pub(super) fn interval(change: &Change) -> Option<String> {
     let interval = change.interval?;
     let [low, high] = [interval.low, interval.high].map(|ratio| end(ratio - 1.0));
     Some(format!("[{low}, {high}]"))
 }
 
-/// Returns one end of an interval, with digits enough to see on which side of 0 and of a threshold it lies.
+/// Formats an end of an interval, exact enough to compare with 0 and with a threshold.
 fn end(relative: f64) -> String {
     let percent_of = relative * 100.0;
     match percent_of.abs() {
@@ -86,12 +84,12 @@ fn end(relative: f64) -> String {
     }
 }
 
-/// Returns a threshold as it is typed, without a sign: `5 %`, `2.25 %`.
+/// Formats a threshold as the user types it, without a sign: `5 %`, `2.25 %`.
 pub(super) fn limit(threshold: f64) -> String {
     format!("{} %", (threshold * 1e4).round() / 100.0)
 }
 
-/// Returns the difference in points of the whole program: `+3.1 pp`.
+/// Formats a difference in percentage points of the whole program: `+3.1 pp`.
 pub(super) fn points(diff: &ProfileDiff, change: &Change) -> String {
     match diff.whole.old > 0.0 {
         true => format!("{:+.1} pp", 100.0 * change.difference() / diff.whole.old),

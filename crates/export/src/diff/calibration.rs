@@ -1,4 +1,4 @@
-//! Calibration by equal runs, as text and as JSON.
+//! Calibration by equal runs, as text and JSON.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use super::rows::{SortBy, sorted};
 use super::words;
 use crate::clean::clean;
 
-/// Functions that the text lists.
 const LISTED: usize = 15;
 
-/// Writes the noise of equal runs, how often they raised an alarm, and what a comparison of as many would show.
+/// Writes the noise of equal runs, their false alarm rate, and the smallest rise that they can
+/// show.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -120,7 +120,7 @@ struct Row {
     runs_needed: Option<usize>,
 }
 
-/// Writes one JSON object and a newline. Fields are only ever added.
+/// Writes one JSON object and a newline. The format is stable: releases only add fields.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -167,7 +167,7 @@ pub fn write_json(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     writeln!(out)
 }
 
-/// Returns the result as a sentence, without a full stop.
+/// Returns the result as a sentence without a full stop.
 pub fn headline(found: &Calibration) -> String {
     let visible = found.diff.whole.visible.map(percent).unwrap_or_default();
     match found.is_steady() {
@@ -184,7 +184,6 @@ pub fn headline(found: &Calibration) -> String {
     }
 }
 
-/// Iterates over the functions that are judged, the largest first.
 fn listed(found: &Calibration) -> impl Iterator<Item = &FunctionDiff> {
     sorted(&found.diff, SortBy::Own)
         .into_iter()
@@ -196,7 +195,7 @@ fn share(found: &Calibration, row: &FunctionDiff) -> f64 {
     (row.own.old + row.own.new) / whole.max(f64::MIN_POSITIVE)
 }
 
-/// Returns the standard deviation of the program's amounts, as a share of their mean.
+/// Returns the standard deviation of the program's amounts, relative to their mean.
 fn deviation(found: &Calibration) -> f64 {
     let summary = found.summary();
     let relative = summary.and_then(|s| Some(s.standard_deviation? / s.mean));

@@ -1,10 +1,10 @@
-//! [`caution`]: what is to be known before a verdict is believed, in words.
+//! [`caution`]: reasons to distrust a verdict, in words.
 
 use rprof_profile::compare::{Caution, Side};
 
 use crate::clean::clean;
 
-/// Returns a caution as a sentence, without a full stop.
+/// Returns a caution as a sentence without a full stop.
 pub fn caution(caution: &Caution) -> String {
     let side = |side: &Side| match side {
         Side::Old => "old",

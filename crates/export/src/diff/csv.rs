@@ -1,4 +1,4 @@
-//! A comparison as CSV, a row for each function.
+//! A comparison as CSV, one row per function.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::words::{full_name, key};
 use crate::clean::clean;
 use crate::csv::without_formula as text;
 
-/// Writes the functions. Amounts are those of the mean run, in the unit of the event.
+/// Writes the functions. Amounts are means over the runs, in the unit of the event.
 ///
 /// # Errors
 /// Fails if the writer does.

@@ -1,6 +1,7 @@
-//! Stacks with two weights, as `inferno-diff-folded` and `difffolded.pl` write them: `comm;root;…;leaf OLD NEW`.
+//! Folded stacks with two weights: `comm;root;…;leaf OLD NEW`.
 //!
-//! `inferno-flamegraph` and `flamegraph.pl` draw them. Names are canonical, so stacks of two builds meet.
+//! `inferno-diff-folded` and `difffolded.pl` write this format. `inferno-flamegraph` and
+//! `flamegraph.pl` draw it. Names are canonical, so the stacks of two builds match.
 
 use std::io::{self, Write};
 
@@ -9,8 +10,8 @@ use rprof_profile::compare::ProfileDiff;
 use crate::clean::clean;
 use crate::frame_text::frame_text;
 
-/// Writes the stacks in the order of their text, with the weight of all runs of each side. The comparison needs
-/// [its stacks](rprof_profile::compare::CompareOptions::stacks).
+/// Writes the stacks sorted by text. The weights are sums over all runs of a side. Requires a
+/// comparison with [stacks](rprof_profile::compare::CompareOptions::stacks).
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -26,7 +27,7 @@ pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
         })
         .collect();
     lines.sort();
-    // Functions of one name in several objects are one frame.
+    // Functions of the same name in different objects become one frame.
     lines.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
@@ -42,7 +43,6 @@ pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the names of functions as frames of folded stacks, by index.
 pub(super) fn frames(diff: &ProfileDiff) -> Vec<String> {
     (diff.functions.iter())
         .map(|row| match &row.name {
@@ -55,7 +55,6 @@ pub(super) fn frames(diff: &ProfileDiff) -> Vec<String> {
         .collect()
 }
 
-/// Returns the names of threads as first frames.
 pub(super) fn comms(diff: &ProfileDiff) -> Vec<String> {
     (diff.comms.iter())
         .map(|comm| clean(comm).replace(' ', "_").replace(';', ":"))

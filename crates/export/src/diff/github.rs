@@ -1,7 +1,7 @@
-//! Annotations on GitHub: lines that its runner reads out of what a step prints.
+//! GitHub annotations: workflow commands in a step's output.
 //!
-//! GitHub shows ten annotations of a kind for each step and drops the others without a word; so there are nine and one that
-//! counts the rest.
+//! GitHub shows ten annotations of each kind per step and silently drops the others. Therefore this
+//! module writes at most nine, and one with the number of the rest.
 
 use std::fmt::Write as _;
 
@@ -10,20 +10,19 @@ use rprof_profile::compare::{FunctionDiff, Gate, ProfileDiff};
 use super::amount::{amount, change, interval, noun};
 use super::words;
 
-/// Annotations of functions, at most.
 const MOST: usize = 9;
 
-/// Line of source code, as GitHub finds it: a path below the root of the repository.
+/// Source line, with a path relative to the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
     /// Path of the file.
     pub file: String,
-    /// Line, from 1.
+    /// 1-based line number.
     pub line: u32,
 }
 
-/// Returns the workflow commands for a comparison: an error for each function that fails it, a warning if it cannot be told.
-/// `place` says where a function is.
+/// Returns the workflow commands of a comparison: an error for each failing function, or a warning
+/// if the result is inconclusive. `place` locates functions.
 pub fn annotations(
     diff: &ProfileDiff,
     title: &str,
@@ -60,7 +59,6 @@ pub fn annotations(
     text
 }
 
-/// Returns a sentence on a function that takes more.
 pub(super) fn about(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     let (of, which) = match row.own.verdict.is_marked() {
         true => (&row.own, ""),
@@ -87,12 +85,12 @@ fn command(kind: &str, title: &str, place: Option<SourceLine>, message: &str, ou
     let _ = writeln!(out, "::{}", data(message));
 }
 
-/// Returns text as the value behind a command: one line, and no escape is taken for one.
+/// Escapes text as the message of a workflow command.
 fn data(text: &str) -> String {
     (text.replace('%', "%25").replace('\r', "%0D")).replace('\n', "%0A")
 }
 
-/// Returns text as the value of a property of a command.
+/// Escapes text as a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,4 +1,4 @@
-//! A comparison for machines. The form is stable: fields are only ever added.
+//! A comparison as JSON. The format is stable: releases only add fields.
 
 use std::io::{self, Write};
 
@@ -39,7 +39,6 @@ struct Document {
 struct JsonNoise {
     deviation: f64,
     source: &'static str,
-    /// Deviation of the whole program.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole: Option<f64>,
 }
@@ -65,7 +64,7 @@ struct JsonEnvironment {
     kernel: Option<String>,
 }
 
-/// Amounts of the mean run; ratios are new over old.
+/// Amounts are means over the runs. Ratios are new divided by old.
 #[derive(Serialize)]
 struct JsonChange {
     old: f64,
@@ -79,7 +78,7 @@ struct JsonChange {
     p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     visible: Option<f64>,
-    /// Runs of each side that would show the wanted rise.
+    /// Runs per side that would show the wanted rise.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs_needed: Option<usize>,
     samples: [f64; 2],
@@ -97,7 +96,7 @@ struct Row {
     total: JsonChange,
     #[serde(skip_serializing_if = "Option::is_none")]
     counterpart: Option<String>,
-    /// Function below in which most of the change of the total lies.
+    /// Descendant that accounts for most of the change of the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     explained_by: Option<String>,
 }

@@ -1,6 +1,7 @@
-//! A comparison as JUnit's XML: a test for the program, and one for each function that was judged.
+//! A comparison as JUnit XML: one test case for the program and one per judged function.
 //!
-//! A function that takes more has failed; one that cannot be told about is skipped, with what could have been seen.
+//! A function that takes more is a failure. An inconclusive one is skipped, with the smallest
+//! detectable change as its message.
 
 use std::io::{self, Write};
 
@@ -11,7 +12,7 @@ use super::rows::{SortBy, sorted};
 use super::{github, words};
 use crate::clean::clean;
 
-/// Writes one test suite of a name.
+/// Writes one test suite with this name.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -74,11 +75,11 @@ pub fn write(diff: &ProfileDiff, name: &str, out: &mut dyn Write) -> io::Result<
 struct Case {
     class: String,
     name: String,
-    /// Element inside of it, and its message; `None` if it has passed.
+    /// Child element and its message; `None` if the test passed.
     result: Option<(&'static str, String)>,
 }
 
-/// Returns why nothing can be said of an amount.
+/// Returns the message of an inconclusive change.
 fn unknown(change: &Change) -> Option<String> {
     let word = match change.verdict {
         Verdict::Inconclusive => "inconclusive",
@@ -97,7 +98,6 @@ fn unknown(change: &Change) -> Option<String> {
     ))
 }
 
-/// Returns text as the value of an attribute.
 fn attribute(text: &str) -> String {
     let text = clean(text).replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")

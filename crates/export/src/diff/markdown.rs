@@ -1,6 +1,6 @@
-//! A comparison as Markdown, for a comment on a change.
+//! A comparison as Markdown, for a pull request comment.
 //!
-//! Comments of GitHub end at 65,536 characters: rows stop before.
+//! GitHub limits comments to 65,536 characters, so the rows stop earlier.
 
 use std::io::{self, Write};
 
@@ -14,12 +14,13 @@ use super::words;
 use crate::clean::{clean, shorten};
 use crate::markdown_text::{code, escaped};
 
-/// Returns the comment by which a bot finds what it wrote before: `<!-- rprof-diff -->`, or `<!-- rprof-gate NAME -->`.
+/// Returns the marker by which a bot finds its earlier comment: `<!-- rprof-diff -->`, or `<!--
+/// rprof-gate NAME -->`.
 fn marker(name: Option<&str>) -> String {
     let Some(name) = name else {
         return "<!-- rprof-diff -->".into();
     };
-    // Two dashes would end it.
+    // Two dashes would end the HTML comment.
     let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '_' | '/');
     let plain = |c: char| if is_plain(&c) { c } else { '-' };
     let mut name: String = clean(name).chars().take(NAME).map(plain).collect();
@@ -29,13 +30,11 @@ fn marker(name: Option<&str>) -> String {
     format!("<!-- rprof-gate {} -->", name.trim_matches(['-', ' ']))
 }
 
-/// Rows that are seen at once; the others are folded away.
 const OPEN: usize = 10;
 
-/// Bytes after which no row begins.
+/// No row begins after this many bytes.
 const MOST: usize = 50_000;
 
-/// Characters of a name.
 const NAME: usize = 100;
 
 /// Writes the verdict and the table.

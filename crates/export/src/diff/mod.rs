@@ -1,16 +1,16 @@
-//! Comparisons of profiles: a table, Markdown, JSON, CSV, folded stacks with two weights, and a picture.
+//! Comparisons of profiles in all output formats.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`formats`](DIFF_FORMATS) | the table of all forms |
+//! | [`formats`](DIFF_FORMATS) | table of all formats |
 //! | [`words`] | the verdict in words |
-//! | [`cautions`] | what is to be known before the verdict is believed |
+//! | [`cautions`] | reasons to distrust the verdict |
 //! | [`rows`] | choice and order of rows |
-//! | [`table`], [`markdown`], [`json`], [`csv`] | the forms |
-//! | [`github`] | annotations of a change on GitHub |
-//! | [`junit`] | the verdicts as tests, for GitLab, Jenkins and others |
-//! | [`calibration`] | what equal runs look like |
-//! | [`folded`] | stacks with two weights, for others' tools |
+//! | [`table`], [`markdown`], [`json`], [`csv`] | the formats |
+//! | [`github`] | annotations of a pull request on GitHub |
+//! | [`junit`] | verdicts as tests, for GitLab, Jenkins and others |
+//! | [`calibration`] | noise of equal runs |
+//! | [`folded`] | stacks with two weights, for other tools |
 //! | [`svg`] | the differential flame graph |
 //! | `amount` | amounts and changes as text |
 //! | `tree` | stacks of both sides as a tree |
@@ -36,39 +36,39 @@ use rprof_profile::compare::ProfileDiff;
 
 pub use rows::{Hidden, SortBy};
 
-/// Options that the forms have in common. Each uses those that mean something for it.
+/// Options shared by the formats. Each format ignores options that do not apply to it.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
     /// Order of rows.
     pub sort: SortBy,
-    /// Show rows without a sure change too.
+    /// Also show rows without a significant change.
     pub all: bool,
-    /// Most rows.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Leave out what stands above the rows.
+    /// Omit the headers above the rows.
     pub bare: bool,
-    /// Say how many runs would show how much.
+    /// Show how many runs would detect which change.
     pub plans: bool,
-    /// Name by which Markdown is found again; `None` for a comparison that is no gate.
+    /// Name of a gate, which identifies its Markdown comment; `None` for other comparisons.
     pub name: Option<String>,
-    /// Colour what takes more and what takes less.
+    /// Colour increases and decreases.
     pub color: bool,
-    /// Width of the terminal that a table is for, in characters.
+    /// Width of the terminal, in characters.
     pub width: Option<usize>,
-    /// Words the line about rows that are not shown, by their number and the reason.
+    /// Words the line about hidden rows, from their number and the reason.
     pub rest: fn(usize, Hidden) -> String,
-    /// Places where the runs of the old and of the new side were recorded, as far as it is known.
+    /// Environments of the old and the new recordings, as far as known.
     pub environments: [Vec<Environment>; 2],
 }
 
-/// Place where a recording was made. Texts are as recorded, and may hold any character.
+/// Environment of a recording. The texts are unsanitized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// Model of the processor.
     pub cpu: Option<String>,
-    /// Number of CPUs that were online.
+    /// Number of online CPUs.
     pub cpus: Option<String>,
-    /// Release of the kernel.
+    /// Kernel release.
     pub kernel: Option<String>,
 }
 
@@ -89,20 +89,20 @@ impl Default for DiffOptions {
     }
 }
 
-/// One form in which a comparison is written.
+/// Output format of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffFormat {
     /// Name on the command line.
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// True if it is for people, who want the rows that matter; else all rows are written.
+    /// True if the format shows only relevant rows, for people.
     pub is_for_people: bool,
-    /// Writes it.
+    /// Writes a comparison in this format.
     pub write: fn(&ProfileDiff, &DiffOptions, &mut dyn Write) -> io::Result<()>,
 }
 
-/// All forms, the default first.
+/// All formats, the default first.
 pub const DIFF_FORMATS: &[DiffFormat] = &[
     DiffFormat {
         name: "text",
@@ -131,7 +131,7 @@ pub const DIFF_FORMATS: &[DiffFormat] = &[
 ];
 
 impl DiffFormat {
-    /// Finds a form by its name.
+    /// Finds a format by its name.
     pub fn by_name(name: &str) -> Option<&'static DiffFormat> {
         DIFF_FORMATS.iter().find(|format| format.name == name)
     }

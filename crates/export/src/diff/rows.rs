@@ -7,42 +7,40 @@ use super::DiffOptions;
 /// Order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortBy {
-    /// By how much self changed, in either direction.
+    /// By absolute change of self.
     #[default]
     Change,
-    /// By self, on the side that has more of it.
+    /// By self, on the larger side.
     Own,
-    /// By total, on the side that has more of it.
+    /// By total, on the larger side.
     Total,
     /// By name.
     Name,
 }
 
-/// Reason for which rows are not shown.
+/// Reason why rows are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hidden {
-    /// There are more rows than were asked for.
+    /// They exceed the row limit.
     BeyondLimit,
-    /// Their totals changed because that of a function below them did, which is shown.
+    /// Their totals changed because of a shown descendant.
     Callers,
-    /// No change of them is sure that reaches the threshold and counts.
+    /// They have no significant change that reaches the threshold.
     NothingSure,
 }
 
-/// Rows that are shown.
 #[derive(Debug)]
 pub(super) struct ChosenRows<'d> {
     pub(super) rows: Vec<&'d FunctionDiff>,
-    /// Numbers of rows that are not shown, by reason; none is 0.
+    /// Numbers of hidden rows, by reason; never 0.
     pub(super) hidden: Vec<(usize, Hidden)>,
-    /// No row is marked: those that are shown changed most.
+    /// True if no row is marked. Then `rows` has the largest changes.
     pub(super) none_marked: bool,
 }
 
-/// Rows that are shown where none is marked.
 const LARGEST: usize = 10;
 
-/// Chooses the rows for people: those that changed, or those that changed most if none did.
+/// Chooses the marked rows, or the largest changes if none is marked.
 pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> ChosenRows<'d> {
     let mut rows = sorted(diff, options.sort);
     let none_marked = !rows.iter().any(|row| mark(row) != Mark::None);
@@ -81,7 +79,6 @@ pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> Ch
     }
 }
 
-/// Returns all rows in order.
 pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
     let mut rows: Vec<&FunctionDiff> = diff.functions.iter().collect();
     let more = |change: &Change| change.old.max(change.new);
@@ -91,7 +88,7 @@ pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
         SortBy::Total => (more(&row.total), more(&row.own)),
         SortBy::Name => (0.0, 0.0),
     };
-    // Rows stand by name; the sort is stable.
+    // The input is sorted by name, and the sort is stable.
     rows.sort_by(|a, b| {
         let (a, b) = (by(a), by(b));
         b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
@@ -99,14 +96,12 @@ pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
     rows
 }
 
-/// Mark of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// It takes more, or less, by itself.
     Own(Verdict),
-    /// Calls below it do.
+    /// Only the total changed.
     Total(Verdict),
-    /// It is new or gone, and no verdict is on it.
+    /// The function is new or gone, without a verdict.
     Presence,
     None,
 }
@@ -125,8 +120,8 @@ pub(super) fn mark(row: &FunctionDiff) -> Mark {
     }
 }
 
-/// Returns the sign of a row: `▲` takes more, `▼` takes less, `?` behind it if that is suspected, `↔` moved, `·` what it
-/// calls changed.
+/// Returns the sign of a row: `▲` increase, `▼` decrease, with `?` if suspected; `↔` moved; `·` a
+/// callee changed.
 pub(super) fn sign(row: &FunctionDiff) -> String {
     let arrow = |change: &Change| match change.difference() > 0.0 {
         true => "▲",
@@ -141,7 +136,6 @@ pub(super) fn sign(row: &FunctionDiff) -> String {
     }
 }
 
-/// Returns the word beside a row: `new`, `gone`, `moved from …`.
 pub(super) fn note(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     let presence = match row.presence {
         Presence::OnlyNew => "new",

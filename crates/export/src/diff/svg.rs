@@ -1,8 +1,10 @@
-//! A differential flame graph: above, the new profile; below, what only the old one has; both with one scale.
+//! A differential flame graph. The upper panel shows the new profile. The lower panel shows stacks
+//! that only the old profile has, at the same scale.
 //!
-//! Colours are inclusive: a frame is red if it and what it called take more than before, blue if less, grey if that is
-//! without a sure change. What is new, and what is gone, is hatched, so that eyes with a colour deficiency tell it as well.
-//! Widths of the two sides are not merged: a merged width is neither's time.
+//! Colours are inclusive: a frame is red if it and its callees take more than before, blue if less,
+//! grey if the change is not significant. New and removed frames are hatched for readers with a
+//! colour deficiency. The widths of the sides are not merged: a merged width matches neither side's
+//! time.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,21 +17,20 @@ use crate::clean::clean;
 use crate::svg::page::{Hex, LEGEND_AT, ROW, Share, WIDTH, begin, escaped, put_box};
 use crate::svg::{LeftOut, SvgError, SvgOptions};
 
-/// Standard deviations by which an amount must have changed for its frame to be coloured.
+/// A frame is coloured if its change exceeds this many standard deviations.
 const FAR: f64 = 2.5;
 
-/// Height above the first row.
 const TOP: usize = 76;
 
-/// Smallest whole, in the integers that the script computes with.
+/// Smallest width of the root. The script computes with integers.
 const FINE: f64 = 1e9;
 
-/// Draws the stacks of a comparison, which needs [them](rprof_profile::compare::CompareOptions::stacks). Of the options
-/// title, subtitle, width and smallest width count. Returns what is too narrow to be drawn, which the picture states as well;
-/// `None` if all frames are there.
+/// Draws the stacks of a comparison with [stacks](rprof_profile::compare::CompareOptions::stacks).
+/// Uses only the options title, subtitle, width and minimum width. Returns the frames that were too
+/// narrow to draw, if any.
 ///
 /// # Errors
-/// [`SvgError`].
+/// Fails with [`SvgError`].
 pub fn write(
     diff: &ProfileDiff,
     options: &SvgOptions,
@@ -110,7 +111,7 @@ pub fn write(
     out.write_all(text.as_bytes())?;
     out.write_all(b"</svg>")?;
     if !gone.is_empty() {
-        // In the empty row above the panel, and no frame, of which the script takes all.
+        // Not in the frame group: the script treats its elements as frames.
         let y = TOP + (below + 1) * ROW - 5;
         let elided = amount(diff, root.elided);
         write!(
@@ -123,7 +124,6 @@ pub fn write(
     Ok(left_out)
 }
 
-/// Node with its place.
 struct Placed {
     node: usize,
     depth: usize,
@@ -131,7 +131,7 @@ struct Placed {
     amount: f64,
 }
 
-/// Places nodes whose amount is wide enough, from a depth on. Adds up number and amount of the others.
+/// Places the nodes that are wide enough, starting at row `top`. Adds the others to `narrow`.
 fn place(
     tree: &Tree,
     amount: impl Fn(usize) -> f64,
@@ -174,7 +174,6 @@ struct Drawing<'d> {
     diff: &'d ProfileDiff,
     tree: &'d Tree,
     scale: f64,
-    /// Weight of the whole width, in the script's integers.
     whole: u64,
     width: usize,
 }
@@ -219,9 +218,9 @@ impl Drawing<'_> {
 
     fn fill(&self, [old, new]: [f64; 2], is_gone: bool) -> String {
         match (old > 0.0, new > 0.0) {
-            // What has callees on the new side as well is there only to hold what is gone.
+            // Exists on both sides, only as a caller of removed frames.
             (true, true) if is_gone => Hex(GREY).to_string(),
-            // Of a few samples it is chance on which side they are.
+            // With few samples, chance decides which side has them.
             _ if self.is_noise(old, new) => Hex(GREY).to_string(),
             (true, false) => "url(#gone)".into(),
             (false, _) => "url(#new)".into(),
@@ -229,7 +228,6 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns whether a change is no larger than runs and samples differ by.
     fn is_noise(&self, old: f64, new: f64) -> bool {
         let side = |amount: f64, summary: &rprof_profile::compare::SideSummary, whole: f64| {
             let runs = summary.weights.len() as f64;
@@ -250,7 +248,7 @@ const BLUE: [u8; 3] = [0x5a, 0x96, 0xf0];
 /// Returns the colour of a relative change from -1 to 1.
 fn shade(relative: f64) -> [u8; 3] {
     let full = if relative > 0.0 { RED } else { BLUE };
-    // A change that is shown at all is to be seen.
+    // Even a small change must be visible.
     let strength = 0.25 + 0.75 * relative.abs();
     let mix = |from: u8, to: u8| {
         (f64::from(from) + (f64::from(to) - f64::from(from)) * strength).round() as u8
@@ -258,7 +256,6 @@ fn shade(relative: f64) -> [u8; 3] {
     [0, 1, 2].map(|part| mix(0xf4, full[part]))
 }
 
-/// Returns the hatched fills, and the line that explains colours.
 fn legend() -> String {
     let mut text = String::from("<defs>");
     for (id, [r, g, b], turn) in [("new", RED, 45), ("gone", BLUE, -45)] {

@@ -1,4 +1,4 @@
-//! A comparison as text: the verdict, both sides, and the functions that changed.
+//! A comparison as text: the verdict, both sides, and the changed functions.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     Ok(())
 }
 
-/// Characters before the names: two triples of figures, and the sign.
+/// Width of the columns before the names.
 const FIGURES: usize = 64;
 
 fn write_rows(
@@ -90,7 +90,6 @@ fn write_rows(
     Ok(())
 }
 
-/// Returns function, object and note of a row, cut to the width.
 fn names(diff: &ProfileDiff, row: &FunctionDiff, width: Option<usize>) -> String {
     let name = words::full_name(row);
     let object = match row.name {

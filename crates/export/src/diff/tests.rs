@@ -1,4 +1,4 @@
-//! Comparisons in every form, with hostile names.
+//! Tests of comparisons in every format, with hostile names.
 
 use rprof_profile::compare::{CompareOptions, ProfileDiff, compare};
 use rprof_profile::{Profile, ProfileBuilder, WeightUnit};
@@ -30,7 +30,7 @@ fn diff(old: &[(&str, u64)], new: &[(&str, u64)]) -> ProfileDiff {
     compare(&[profile(old)], &[profile(new)], &options).unwrap()
 }
 
-/// A function that takes more, one that is gone, one that is new, and one that stays.
+/// Returns a comparison with a slower, a removed, a new and an unchanged function.
 fn changed() -> ProfileDiff {
     diff(
         &[
@@ -63,7 +63,7 @@ fn row_of<'t>(text: &'t str, name: &str) -> &'t str {
 
 #[test]
 fn what_functions_call_is_named_where_none_changed_by_itself() {
-    // Thirty functions that each take a little more.
+    // Thirty functions, each with a small increase.
     let stacks = |more: u64| -> Vec<(String, u64)> {
         let parts = (0..30).map(|n| (format!("start;main;eval;part{n:02}"), 40 + more));
         let rest = (0..4).map(|n| (format!("start;main;rest{n}"), 5000));
@@ -83,7 +83,8 @@ fn what_functions_call_is_named_where_none_changed_by_itself() {
 
 #[test]
 fn each_state_between_equal_and_more_has_words_of_its_own() {
-    // Six runs a side that differ by 0.2 %: their means by 0.163 %, and Student's t of ten degrees is 2.23.
+    // Six runs a side that deviate by 0.2 %. Their means deviate by 0.163 %, and Student's t with
+    // ten degrees of freedom is 2.23.
     let side = |factor: f64| -> Vec<Profile> {
         [-2.0, -1.0, 0.0, 0.0, 1.0, 2.0]
             .map(|noise| {
@@ -229,7 +230,7 @@ fn json_has_every_number() {
     assert_eq!(parse["self"]["verdict"], "regressed");
     assert!(parse["self"]["interval"][0].as_f64().unwrap() > 1.2);
     let gone = rows.iter().find(|row| row["function"] == "ascii").unwrap();
-    // What called it takes more, so it is no improvement: others do its work.
+    // The caller takes more, so other functions do the work: moved, not improved.
     assert_eq!(gone["self"]["verdict"], "moved");
     assert_eq!(
         (&gone["presence"], &gone["self"]["new"]),
@@ -268,14 +269,14 @@ fn the_picture_has_two_panels_on_one_scale() {
         let part = frame(title).split(" width=\"").nth(1).unwrap();
         part.split('%').next().unwrap().parse::<f64>().unwrap()
     };
-    // Of 10.415 s that the new side took.
+    // The new side took 10.415 s.
     assert!((width("parse ") - 100.0 * 3000.0 / 10_415.0).abs() < 0.01);
     assert!((width("ascii ") - 100.0 * 300.0 / 10_415.0).abs() < 0.01);
     assert!((width("only in the old side ") - width("ascii ")).abs() < 1e-9);
     assert!(frame("parse ").contains("2.00 s to 3.00 s, +50 %"));
     assert!(frame("utf8 ").contains("url(#new)") && frame("utf8 ").contains(", new)"));
     assert!(frame("ascii ").contains("url(#gone)"));
-    // Inclusive: the caller of what takes more is coloured; what is within the noise is grey.
+    // Callers of slower functions are coloured, noise is grey.
     assert!(!frame("main ").contains("#d4d4d4"), "{}", frame("main "));
     assert!(frame("rest ").contains("#d4d4d4") && frame("run ").contains("#d4d4d4"));
     assert!(!text.contains("<title>run (0.90 s gone"));

@@ -6,20 +6,16 @@ use rustc_hash::FxHashMap;
 use super::folded::{comms, frames};
 use crate::threads::ThreadMerging;
 
-/// Calls of one function by the same callers, on both sides.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Index of its name in [`Tree::names`].
     pub(super) name: u32,
-    /// Children, in the order of their names.
     pub(super) children: Vec<usize>,
-    /// Amounts with all that it called, old and new.
+    /// Inclusive amounts, old and new.
     pub(super) amounts: [f64; 2],
-    /// Old amount of stacks that end here or below at nodes which the new side does not have.
+    /// Old amount of stacks that end here or below at nodes without a new amount.
     pub(super) elided: f64,
 }
 
-/// The tree, its root first.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) names: Vec<String>,
@@ -68,14 +64,14 @@ impl Tree {
         tree
     }
 
-    /// Adds to the nodes above each stack that only the old side has what it took.
+    /// Adds the old amount of each stack that the new side lacks to all nodes of its path.
     fn elide(&mut self, leaves: &[(usize, f64)]) {
         for (leaf, old) in leaves {
             if self.nodes[*leaf].amounts[1] == 0.0 {
                 self.nodes[*leaf].elided += old;
             }
         }
-        // A node stands behind the one that it hangs on.
+        // A parent precedes its children.
         for at in (0..self.nodes.len()).rev() {
             let below: f64 = (self.nodes[at].children.iter())
                 .map(|child| self.nodes[*child].elided)

@@ -1,4 +1,4 @@
-//! The verdict in words. "Takes more", never "slower": CPU time is what is compared, and waiting is not in it.
+//! The verdict in words. It says "takes more", never "slower", because CPU time excludes waiting.
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{
@@ -10,15 +10,14 @@ use super::amount::{amount, change, interval, limit, noun, percent, points};
 use crate::amounts::{count, samples};
 use crate::clean::{clean, shorten};
 
-/// Characters of a name in a sentence.
 const NAME: usize = 60;
 
-/// Returns the name of a function, safe to show, and cut to fit a sentence.
+/// Returns the clean name of a function, shortened to fit a sentence.
 pub fn name(row: &FunctionDiff) -> String {
     shorten(&full_name(row), NAME).into_owned()
 }
 
-/// Returns the name of a function, safe to show: `[no name in OBJECT]` for what has none.
+/// Returns the clean name of a function, or `[no name in OBJECT]`.
 pub(super) fn full_name(row: &FunctionDiff) -> String {
     match &row.name {
         Some(name) => clean(name).into_owned(),
@@ -26,7 +25,7 @@ pub(super) fn full_name(row: &FunctionDiff) -> String {
     }
 }
 
-/// Returns a verdict as one word, as it stands in JSON.
+/// Returns the JSON key of a verdict.
 pub fn key(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Regressed => "regressed",
@@ -43,7 +42,7 @@ pub fn key(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the scope of a gate as one word, as it stands in JSON and is typed.
+/// Returns the JSON key of a gate's scope, which is also its command-line name.
 pub fn scope_key(scope: Scope) -> &'static str {
     match scope {
         Scope::All => "all",
@@ -53,7 +52,7 @@ pub fn scope_key(scope: Scope) -> &'static str {
     }
 }
 
-/// Returns the outcome as one word, as it stands in JSON.
+/// Returns the JSON key of an outcome.
 pub fn outcome_key(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Same => "same",
@@ -69,7 +68,7 @@ pub fn outcome_key(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Returns the word for a smaller amount: less CPU time, fewer cycles.
+/// Returns "less" for uncountable amounts (CPU time), "fewer" for countable ones (cycles).
 fn less(diff: &ProfileDiff) -> &'static str {
     match (&diff.unit, diff.work) {
         (WeightUnit::Nanoseconds, _) | (_, Work::Share) => "less",
@@ -77,7 +76,7 @@ fn less(diff: &ProfileDiff) -> &'static str {
     }
 }
 
-/// Returns the verdict as one sentence, without a full stop.
+/// Returns the verdict as one sentence without a full stop.
 pub fn headline(diff: &ProfileDiff) -> String {
     let what = noun(diff);
     let of = |verdict| {
@@ -191,8 +190,8 @@ pub fn headline(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns what is not sure, as a sentence that begins with `INCONCLUSIVE`, or with `MORE, INCONCLUSIVE` where the direction is
-/// sure.
+/// Returns the inconclusive verdict: `INCONCLUSIVE…`, or `MORE, INCONCLUSIVE…` if only the
+/// direction is certain.
 fn inconclusive(diff: &ProfileDiff) -> String {
     let whole = &diff.whole;
     let would_show = || {
@@ -239,7 +238,7 @@ fn inconclusive(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns why a gate is inconclusive: the headline, and what may have risen where that speaks of something else.
+/// Returns why a gate is inconclusive: the headline, and other possible increases.
 pub fn open_question(diff: &ProfileDiff) -> String {
     let headline = headline(diff);
     match undecided(diff) {
@@ -248,14 +247,14 @@ pub fn open_question(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns whether all of an interval lies beyond the threshold. The test that a change has to pass is stricter than the interval.
+/// Returns true if the whole interval is beyond the threshold. The significance test is stricter.
 fn is_beyond(diff: &ProfileDiff, of: &Change) -> bool {
     let high = 1.0 + diff.threshold;
     of.interval
         .is_some_and(|interval| interval.low >= high || interval.high <= 1.0 / high)
 }
 
-/// Returns what may have risen beyond the threshold, as a sentence without a full stop; `None` if nothing may.
+/// Describes the possible increases beyond the threshold, without a full stop.
 pub fn undecided(diff: &ProfileDiff) -> Option<String> {
     let above = limit(diff.threshold);
     if diff.program_may_exceed() {
@@ -297,7 +296,6 @@ fn program_takes(diff: &ProfileDiff) -> String {
     )
 }
 
-/// Returns the change of the program, which is never new or gone.
 fn signed(whole: &Change) -> String {
     match whole.difference() == 0.0 {
         true => "+0.0 %".into(),
@@ -305,8 +303,8 @@ fn signed(whole: &Change) -> String {
     }
 }
 
-/// Returns the word for the direction of a change, and the threshold in it. A fall is the rise of the other side: 50 % more
-/// there, 33.33 % less here.
+/// Returns the direction of a change with its threshold. A decrease is the increase of the other
+/// side: 50 % more there is 33.33 % less here.
 fn direction(diff: &ProfileDiff, of: &Change) -> (&'static str, String) {
     match of.difference() > 0.0 {
         true => ("more", limit(diff.threshold)),
@@ -314,12 +312,11 @@ fn direction(diff: &ProfileDiff, of: &Change) -> (&'static str, String) {
     }
 }
 
-/// Returns the share by which a side is less that the other is more than by a threshold.
+/// Converts a threshold for increases into the equivalent threshold for decreases.
 fn fall(threshold: f64) -> f64 {
     threshold / (1.0 + threshold)
 }
 
-/// Returns which change beyond the threshold an interval has: `a rise of 5 % or more`.
 fn may_be(diff: &ProfileDiff, of: &Change) -> String {
     let threshold = diff.threshold;
     let (rise, down) = (limit(threshold), limit(fall(threshold)));
@@ -336,8 +333,7 @@ fn may_be(diff: &ProfileDiff, of: &Change) -> String {
     }
 }
 
-/// Returns the function whose total has a verdict, and whose callers and not callees share the cause: of several, the one that
-/// changed most.
+/// Returns the largest change of totals with this verdict, without an explaining descendant.
 fn cause(diff: &ProfileDiff, verdict: Verdict) -> Option<&FunctionDiff> {
     let rows = diff.functions.iter();
     rows.filter(|row| row.total.verdict == verdict && row.explained_by.is_none())
@@ -347,7 +343,8 @@ fn cause(diff: &ProfileDiff, verdict: Verdict) -> Option<&FunctionDiff> {
         })
 }
 
-/// Words a change of a function's total: `parse with what it calls: 1.92 s → 2.31 s, +20 % (+3.1 pp of the program)`.
+/// Words a change of a function's total: `parse with what it calls: 1.92 s → 2.31 s, +20 % (+3.1 pp
+/// of the program)`.
 fn with_callees(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     format!(
         "{} with what it calls: {}",
@@ -371,7 +368,6 @@ fn plural(verb: &str) -> String {
     verb.replacen("takes", "take", 1)
 }
 
-/// Returns why nothing is more than suspected, as a clause.
 fn why_suspected(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
@@ -383,7 +379,7 @@ fn why_suspected(diff: &ProfileDiff) -> String {
     }
 }
 
-/// Returns the lines about each side: `old  old.data  9.84 s in 9,830 samples, 99.6 % of stacks complete`.
+/// Returns one line per side: `old  old.data  9.84 s in 9,830 samples, 99.6 % of stacks complete`.
 pub fn sides(diff: &ProfileDiff) -> [String; 2] {
     [
         ("old", &diff.old, diff.whole.old),
@@ -400,7 +396,7 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
             1 => String::new(),
             n => format!(" a run, {n} runs"),
         };
-        // Where each sample is one, the amount is their number.
+        // If the unit is samples, the amount is already their number.
         let samples = match diff.unit {
             WeightUnit::Samples => String::new(),
             _ => format!(" in {} of {}", samples(summary.samples), clean(&diff.event)),
@@ -418,7 +414,7 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
     })
 }
 
-/// Returns the files of a side: the first, and how many others. Runs of a command are all called by it.
+/// Returns the first file of a side and the number of others. Runs of a command share its name.
 fn files(side: &SideSummary) -> String {
     let first = side
         .paths
@@ -432,7 +428,7 @@ fn files(side: &SideSummary) -> String {
     }
 }
 
-/// Returns the line about the whole program: its change, the noise, and how many names were matched.
+/// Describes the whole program: its change, the noise, and the number of matched names.
 pub fn whole(diff: &ProfileDiff) -> String {
     let whole = &diff.whole;
     let mut text = match diff.work {
@@ -482,8 +478,8 @@ pub fn renames(diff: &ProfileDiff) -> Vec<String> {
         .collect()
 }
 
-/// Returns how many functions have which verdict on their self amount: `2 regressed, 41 unchanged, 7 inconclusive (could
-/// have seen +11 % to +38 %), 143 too small (0.31 s)`.
+/// Counts the functions by verdict on self: `2 regressed, 41 unchanged, 7 inconclusive (could have
+/// seen +11 % to +38 %), 143 too small (0.31 s)`.
 pub fn tally(diff: &ProfileDiff) -> String {
     let of = |verdict: Verdict| {
         let rows: Vec<&FunctionDiff> = (diff.functions.iter())
@@ -505,7 +501,6 @@ pub fn tally(diff: &ProfileDiff) -> String {
     format!("functions: {}", parts.join(", "))
 }
 
-/// Returns the smallest changes that functions could have shown.
 fn seen(rows: &[&FunctionDiff]) -> Option<String> {
     let visible = rows.iter().filter_map(|row| row.own.visible);
     let (low, high) = visible.fold((f64::INFINITY, 0.0), |(low, high), visible| {
@@ -519,9 +514,10 @@ fn seen(rows: &[&FunctionDiff]) -> Option<String> {
     }
 }
 
-/// Returns which rise of the program would have been seen, and how many runs would show the wanted one: `a rise of the program
-/// of 6.2 % would have been seen; one of 10 % needs 4 runs a side for the program; 5 runs a side for functions from 12.0 % of
-/// the program on, 20 from 4.0 % on`. `None` where runs do not say how much they differ.
+/// Describes the detectable rise, and the runs needed for the wanted rise: `a rise of the program
+/// of 6.2 % would have been seen; one of 10 % needs 4 runs a side for the program; 5 runs a side
+/// for functions from 12.0 % of the program on, 20 from 4.0 % on`. Returns `None` if the noise is
+/// unknown.
 pub fn plan(diff: &ProfileDiff) -> Option<String> {
     if matches!(diff.noise, Noise::Assumed(_)) || diff.work == Work::Share {
         return None;
@@ -536,7 +532,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     let rise = percent(diff.wanted);
     let rise = rise.trim_start_matches('+');
     let all_runs = [made, 2 * made, 4 * made, 8 * made];
-    // Functions in which so many runs show the rise: the smallest share of the program.
+    // Smallest share of the program that this number of runs can judge.
     let smallest = |runs: usize, needed: fn(&Change) -> Option<usize>| {
         let enough = |row: &&&FunctionDiff| needed(&row.own).is_some_and(|needed| needed <= runs);
         let shown = judged.iter().take_while(enough).count();
@@ -550,7 +546,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
             parts.push(functions_from(runs, from, parts.is_empty()));
         }
     }
-    // Where sampling is most of the noise, more samples are the cheaper remedy.
+    // If sampling noise dominates, more samples cost less than more runs.
     let now = all_runs.map(|runs| smallest(runs, |own| own.runs_needed));
     let denser = all_runs.map(|runs| smallest(runs, |own| own.runs_needed_denser));
     let better = (all_runs.into_iter().zip(denser).zip(now))
@@ -583,7 +579,6 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     ))
 }
 
-/// Words for functions of which share a number of runs shows a rise.
 fn functions_from(runs: usize, share: f64, is_first: bool) -> String {
     let percent = format!("{:.1} %", share * 100.0);
     match is_first {

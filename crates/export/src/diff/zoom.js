@@ -1,4 +1,4 @@
-// In place of inferno's function: a frame's callers are those of its own panel, and the other panel stays.
+// Replaces inferno's function: only frames of the same panel are ancestors, the other panel stays.
 function zoom(node) {
     var panel = node.getAttribute("class").split(" ")[0];
     var attr = find_child(node, "rect").attributes;

@@ -1,4 +1,4 @@
-//! [`Markers`]: moments at which samples are missing.
+//! [`Markers`]: gaps in the samples.
 
 use std::io;
 
@@ -8,26 +8,21 @@ use serde_json::{Value, json};
 use super::Json;
 use super::tables::Tables;
 
-/// Type of the marker of records that were lost, and its name.
 const LOST: &str = "LostRecords";
 
-/// Type of the marker of throttling, and its name.
 const THROTTLED: &str = "Throttled";
 
-/// Phase of a marker that is a moment (`MarkerPhase` of Gecko).
+/// Phase of an instant marker (`MarkerPhase` of Gecko).
 const INSTANT: u32 = 0;
 
-/// Markers of a thread.
 pub(super) struct Markers<'p> {
     gaps: &'p [Gap],
     origin: u64,
-    /// Numbers of the names in the table of strings.
     lost: u32,
     throttled: u32,
 }
 
 impl<'p> Markers<'p> {
-    /// Makes markers of gaps, whose times begin at `origin`.
     pub(super) fn new(gaps: &'p [Gap], origin: u64, tables: &mut Tables<'_>) -> Markers<'p> {
         let (mut lost, mut throttled) = (0, 0);
         if !gaps.is_empty() {
@@ -55,7 +50,7 @@ impl<'p> Markers<'p> {
         let count = self.gaps.len();
         json.column("endTime", std::iter::repeat_n((), count))?;
         json.column("phase", std::iter::repeat_n(INSTANT, count))?;
-        // Other.
+        // Category "Other".
         json.column("category", std::iter::repeat_n(0, count))?;
         json.value("length", &count)?;
         json.end()
@@ -70,7 +65,6 @@ fn data(gap: &Gap) -> Value {
     }
 }
 
-/// Returns the description of the markers, by which the profiler shows them.
 pub(super) fn schema() -> Value {
     let display = ["marker-chart", "marker-table", "timeline-overview"];
     let cpu = json!({"key": "cpu", "label": "CPU", "format": "string"});

@@ -1,15 +1,22 @@
-//! The Firefox Profiler's processed format, version 60: threads in order of time over tables that all of them share.
+//! The Firefox Profiler's processed profile format, version 60: threads of samples in time order,
+//! with shared tables.
 //!
-//! Source: `src/types/profile.ts` and the upgraders of <https://github.com/firefox-devtools/profiler>. Version 60 is the
-//! oldest with shared tables, and every later one reads it. Addresses are offsets into the object's file, those of
-//! callers within the call; an inlined call is a frame of its own at the same address. Samples of a clock weigh
-//! milliseconds, of other events what they count, and where each counts as one, that. Moments at which samples are missing are markers of the first thread.
+//! Source: `src/types/profile.ts` and the upgraders of
+//! <https://github.com/firefox-devtools/profiler>. Version 60 is the oldest with shared tables, and
+//! every later one reads it.
+//!
+//! - An address is an offset in the object's file. A caller's address lies within its call
+//!   instruction.
+//! - An inlined call is a separate frame at the same address.
+//! - Weights are milliseconds for a clock, event counts for other events, or the number of samples
+//!   if the options say so.
+//! - Gaps in the samples are markers of the first thread.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `tables` | strings, functions, frames and stacks, numbered in the order of their first use |
+//! | `tables` | strings, functions, frames and stacks, numbered in order of first use |
 //! | `threads` | samples of each thread |
-//! | `markers` | moments at which samples are missing |
+//! | `markers` | gaps in the samples |
 
 mod markers;
 mod tables;
@@ -28,23 +35,21 @@ use markers::Markers;
 use tables::Tables;
 use threads::Rows;
 
-/// Version of the form.
 const VERSION: u32 = 60;
 
-/// Version of Gecko's own form, which readers want to know as well.
+/// Version of the Gecko profile format, which readers require as well.
 const GECKO_VERSION: u32 = 31;
 
-/// The document under way.
 type Json<'o> = JsonWriter<Gzip<'o>>;
 
 /// Writes the samples of the main event, compressed with gzip.
 ///
 /// # Errors
-/// `out` does.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let by = options.rows.weight;
     let mut tables = Tables::new(profile);
-    // Without one, no thread has samples.
+    // Without a main event, no thread has samples.
     let event = profile.main_event().unwrap_or_default();
     let rows = Rows::new(profile, event, by);
     let threads = threads::of(rows);
@@ -69,7 +74,6 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.finish()?.finish()
 }
 
-/// Returns true if weights are nanoseconds.
 fn is_time(profile: &Profile) -> bool {
     let event = profile.main_event().map(|event| &profile.events[event]);
     event.is_some_and(|event| event.unit == WeightUnit::Nanoseconds)
@@ -93,7 +97,7 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
         "version": GECKO_VERSION,
         "preprocessedProfileVersion": VERSION,
         "interval": interval,
-        // In milliseconds since 1970; 0 where a recording does not tell.
+        // Milliseconds since 1970; 0 if the recording does not have it.
         "startTime": profile.wall_time.map_or(0.0, |(first, _)| first as f64 / 1e6),
         "startTimeAsClockMonotonicNanosecondsSinceBoot": profile.time.map_or(0, |(first, _)| first),
         "processType": 0,
@@ -106,14 +110,14 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
         "sourceCodeIsNotOnSearchfox": true,
         "markerSchema": markers::schema(),
         "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
-        // As `tables::Category` numbers them.
+        // In the order of `tables::Category`.
         "categories": [
             category("Other", "grey"),
             category("User", "yellow"),
             category("Kernel", "orange"),
             category("Generated code", "lightblue"),
             category("Waiting", "transparent"),
-            // It competes with others for a CPU, which a transparent one would hide.
+            // Visible: the thread competes with others for a CPU.
             category("Waiting for a CPU", "purple"),
         ],
         "initialVisibleThreads": (0..threads.min(10)).collect::<Vec<_>>(),
@@ -238,7 +242,7 @@ mod tests {
         let shared = &document["shared"];
         assert_eq!(shared["stackTable"]["prefix"], json!([null, 0, 1]));
         assert_eq!(shared["frameTable"]["inlineDepth"], json!([0, 1, 0]));
-        // Within the call; the kernel has no file.
+        // The caller's address lies within its call. The kernel has no file.
         assert_eq!(shared["frameTable"]["address"], json!([0x10, 0x10, -1]));
         assert_eq!(shared["frameTable"]["nativeSymbol"], json!([0, 0, null]));
         assert_eq!(shared["frameTable"]["category"], json!([1, 1, 2]));

@@ -1,4 +1,4 @@
-//! [`Tables`]: strings, functions, frames and stacks, numbered in the order of their first use.
+//! [`Tables`]: strings, functions, frames and stacks, numbered in order of first use.
 
 use std::io;
 
@@ -13,34 +13,33 @@ use super::Json;
 use crate::frame_text::unnamed;
 use crate::names::{CleanName, CleanNames};
 
-/// Kind of resource that a library is (`resourceTypes` of the profiler).
+/// Resource type of libraries (`resourceTypes` of the profiler).
 const LIBRARY: u32 = 1;
 
-/// Tables that all threads share.
 pub(super) struct Tables<'p> {
     profile: &'p Profile,
     strings: Numbered<String>,
     sources: Numbered<u32>,
     libraries: Numbered<ObjectId>,
     functions: Numbered<FunctionId>,
-    /// Source and first line of each function, where a frame tells them.
+    /// Source file and first line of each function, if a frame has them.
     places: Vec<(Option<u32>, Option<u32>)>,
     frames: Numbered<FrameId>,
-    /// Symbols: library, and function that lies there.
+    /// Library and function of each symbol.
     symbols: Numbered<(u32, FunctionId)>,
-    /// Lowest address of each symbol that a frame has.
+    /// Lowest frame address of each symbol.
     starts: Vec<u64>,
-    /// Symbol of the function that lies at an address of a library.
+    /// Symbol by library and address.
     symbol_at: FxHashMap<(u32, u64), u32>,
-    /// Callers and frame of each stack.
+    /// Caller stack and frame of each stack.
     stacks: Numbered<(Option<u32>, u32)>,
-    /// Number of each list of callers that was added; `None` for the empty one.
+    /// Stack index of each known list of callers; `None` for the empty list.
     callers: FxHashMap<FrameListId, Option<u32>>,
-    /// Number of the stack of each of the profile's entries, once it was added; `None` within for one without frames.
+    /// Stack index by profile entry; the inner `None` is a stack without frames.
     known: Vec<Option<Option<u32>>>,
 }
 
-/// Values with numbers in the order in which they came.
+/// Deduplicated values, numbered in order of insertion.
 struct Numbered<T> {
     numbers: FxHashMap<T, u32>,
     values: Vec<T>,
@@ -54,7 +53,6 @@ impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
         }
     }
 
-    /// Returns the number of a value, and whether it is new.
     fn number(&mut self, value: T) -> (u32, bool) {
         let next = self.values.len() as u32;
         match self.numbers.entry(value) {
@@ -86,8 +84,8 @@ impl<'p> Tables<'p> {
         }
     }
 
-    /// Returns the number of the stack of an entry, which is added with what its frames refer to; `None` for one without
-    /// frames.
+    /// Returns the stack index of a profile entry; `None` without frames. Adds the stack if it is
+    /// new.
     pub(super) fn number(&mut self, entry: usize) -> Option<u32> {
         if let Some(known) = self.known.get(entry).copied().flatten() {
             return known;
@@ -110,7 +108,6 @@ impl<'p> Tables<'p> {
         number
     }
 
-    /// Adds the frames of a list below a stack. Returns the number of the last one's stack.
     fn chain(&mut self, mut stack: Option<u32>, list: FrameListId) -> Option<u32> {
         let profile = self.profile;
         for frame in profile.list(list) {
@@ -139,13 +136,11 @@ impl<'p> Tables<'p> {
         number
     }
 
-    /// Returns the number of an object with a file among the libraries.
     fn library(&mut self, object: ObjectId) -> Option<u32> {
         let is_file = self.profile.object(object).kind == ObjectKind::File;
         is_file.then(|| self.libraries.number(object).0)
     }
 
-    /// Takes down which function lies at the address of a frame.
     fn symbol(&mut self, frame: &Frame) {
         let object = self.profile.function(frame.function).object;
         let (Some(library), Some(address)) = (self.library(object), address_of(frame)) else {
@@ -164,7 +159,6 @@ impl<'p> Tables<'p> {
         self.symbol_at.insert((library, address), symbol);
     }
 
-    /// Returns the libraries, for the profile's own list.
     pub(super) fn libraries(&self) -> Vec<Value> {
         let names = CleanNames::new(self.profile);
         (self.libraries.values.iter())
@@ -182,12 +176,11 @@ impl<'p> Tables<'p> {
             .collect()
     }
 
-    /// Returns the number of a text in the table of strings.
     pub(super) fn string(&mut self, text: &str) -> u32 {
         self.strings.number(text.to_owned()).0
     }
 
-    /// Writes all tables. No stack can be added any more.
+    /// Writes all tables. Callers must not add stacks afterwards.
     pub(super) fn write(&mut self, json: &mut Json<'_>) -> io::Result<()> {
         json.begin()?;
         let profile = self.profile;
@@ -309,7 +302,7 @@ impl<'p> Tables<'p> {
         });
         json.column("nativeSymbol", symbols)?;
         json.column("innerWindowID", std::iter::repeat_n(0, count))?;
-        // 0 is code of no line.
+        // Line 0 means code without a line.
         let known = |number: u32| (number > 0).then_some(number);
         json.column("line", frames().map(|frame| known(frame.line?.line)))?;
         json.column("column", frames().map(|frame| known(frame.line?.column)))?;
@@ -318,7 +311,7 @@ impl<'p> Tables<'p> {
     }
 }
 
-/// Categories of frames, by their places in the list of the profile.
+/// Frame categories. The values are indexes in the profile's category list.
 #[derive(Clone, Copy)]
 enum Category {
     User = 1,
@@ -332,9 +325,8 @@ fn address_of(frame: &Frame) -> Option<u64> {
     frame.address.map(FrameAddress::lookup_address)
 }
 
-/// Returns the id by which symbol servers know a file: the first half of its build-id as a GUID, and an age of 0.
-///
-/// The first three fields of a GUID are numbers, and those are little-endian in a build-id.
+/// Returns the Breakpad id of a file, for symbol servers: the first half of the build ID as a GUID,
+/// and age 0. The first three fields of the GUID are little-endian numbers.
 fn breakpad_id(build_id: &str) -> String {
     let digits: Vec<char> = build_id
         .chars()

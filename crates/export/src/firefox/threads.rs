@@ -1,4 +1,4 @@
-//! Samples of each thread, in order of time.
+//! Samples of each thread, in time order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use super::tables::Tables;
 use crate::json_writer::milliseconds;
 use crate::names::CleanNames;
 
-/// Samples of an event: one by one, or where none has a time, all samples of a stack and a thread as one.
+/// Samples of an event. Without times, all samples of a stack and a thread are one row.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'p> {
     profile: &'p Profile,
@@ -25,10 +25,9 @@ pub(super) struct Rows<'p> {
     by: WeighBy,
 }
 
-/// One of the [`Rows`].
+/// Row of [`Rows`]. `entry` is an index in [`Profile::aggregated`].
 struct Row {
     time: u64,
-    /// Index of its entry in the profile.
     entry: usize,
     thread: ThreadId,
     weight: u64,
@@ -39,40 +38,37 @@ impl<'p> Rows<'p> {
         Rows { profile, event, by }
     }
 
-    /// Returns the entry of a sample, if it is one of the event.
     fn entry(&self, index: usize) -> Option<&'p AggregatedStack> {
         let entry = self.profile.aggregated.get(index)?;
         (entry.event == self.event).then_some(entry)
     }
 
-    /// Returns true if the thread did not run.
     fn is_wait(&self, entry: &AggregatedStack) -> bool {
         let profile = self.profile;
         profile.reason_at(entry.stack).is_some() || profile.waits() == Some(entry.event)
     }
 }
 
-/// A thread of the file, which may have had several names.
+/// Thread of the file. It has one profile thread per name.
 pub(super) struct ThreadSamples {
     name: String,
     process: String,
     pid: Option<i32>,
     tid: Option<i32>,
-    /// The thread under each name that it had.
     threads: Vec<ThreadId>,
-    /// Numbers of the thread's entries in the profile, where samples have no time.
+    /// Indexes of the thread's profile entries, if samples have no time.
     entries: Vec<usize>,
     weight: u64,
 }
 
-/// Identity of a thread in the file: by its numbers, or by its name where it has none.
+/// Thread identity: pid and tid, or else its name.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Numbers(i32, i32),
     Name(ThreadId),
 }
 
-/// Returns the threads with samples, the one with most weight first.
+/// Returns the threads with samples, heaviest first.
 pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     let profile = rows.profile;
     let mut threads: Vec<ThreadSamples> = Vec::new();
@@ -110,10 +106,10 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     }
     let names = CleanNames::new(profile);
     for thread in &mut threads {
-        // Whatever order the entries come in, the file is the same.
+        // Keeps the file independent of the order of entries.
         let comm = |id: &ThreadId| &profile.comms[profile.thread(*id).comm as usize];
         thread.threads.sort_by_key(comm);
-        // A thread that changed its name has its last one.
+        // A renamed thread gets its last name.
         let last = match thread.threads[..] {
             [only] => Some(only),
             _ => thread.rows(rows).last().map(|row| row.thread),
@@ -134,14 +130,13 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
 }
 
 impl ThreadSamples {
-    /// Iterates over the samples, in order of time.
     fn rows<'p>(&'p self, rows: Rows<'p>) -> impl Iterator<Item = Row> + 'p {
         let profile = rows.profile;
         let of_thread = |id: &ThreadId| Some(profile.streams.as_ref()?.of(*id).peekable());
         let streams: Vec<_> = self.threads.iter().filter_map(of_thread).collect();
         let one_by_one = InTime::new(streams).filter_map(move |sample| {
             let entry = rows.entry(sample.entry as usize)?;
-            // A wait is shown from where it begins, and is recorded where it ends.
+            // A wait is recorded at its end and drawn from its beginning.
             let before = match rows.is_wait(entry) {
                 true => sample.weight,
                 false => 0,
@@ -229,10 +224,10 @@ impl ThreadSamples {
     }
 }
 
-/// Samples of one thread in order of time, from a stream for each name that it had.
+/// Merges the sample streams of one thread (one per name) in time order.
 struct InTime<'p> {
     streams: Vec<Peekable<StreamIter<&'p [u8]>>>,
-    /// Time of each stream's next sample, with the stream's index.
+    /// Time of the next sample of each stream, with the stream's index.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 

@@ -1,35 +1,27 @@
-//! Steps by which a page that is too large becomes coarser.
+//! Steps that reduce the detail of a page that is too large.
 
-/// Step of coarseness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coarseness {
-    /// Unit of times, in nanoseconds; `u64::MAX` for none at all.
+    /// Time unit, in nanoseconds; `u64::MAX` drops times.
     pub(super) tick: u64,
-    /// Keep lines of source.
     pub(super) lines: bool,
-    /// Part of the whole below which nodes are put together.
+    /// Share of the whole below which nodes are merged.
     pub(super) smallest: Option<f64>,
-    /// Number by which that of annotated functions is divided.
     pub(super) code_divisor: usize,
-    /// Loss by this step, beside those before it.
+    /// Message about the loss, in addition to the previous steps.
     pub(super) told: Option<&'static str>,
-    /// Part of the page that it is of, so that it is told of pages that have it only.
+    /// What the step loses. The message appears only on pages that have it.
     pub(super) loses: Loss,
 }
 
-/// Kind of what a step costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// Annotated code.
     Code,
-    /// Exact times.
     Times,
-    /// Anything else.
     Detail,
 }
 
 impl Coarseness {
-    /// Returns whether samples keep their times.
     pub(super) fn keeps_times(&self) -> bool {
         self.tick != u64::MAX
     }
@@ -64,7 +56,7 @@ const WITHOUT_LINES: Coarseness = Coarseness {
     ..BY_10_MS
 };
 const WITHOUT_CODE: Coarseness = Coarseness {
-    // More than anybody annotates.
+    // Larger than any number of annotated functions.
     code_divisor: usize::MAX,
     ..WITHOUT_LINES
 };
@@ -74,7 +66,7 @@ const WITHOUT_TIMES: Coarseness = Coarseness {
     ..WITHOUT_CODE
 };
 
-/// All steps, the finest first; each has what those before it have.
+/// All steps, finest first. Each includes the previous ones.
 pub(super) const STEPS: [Coarseness; 10] = [
     FINEST,
     LESS_CODE.tells(Loss::Code, "a quarter of the functions is annotated"),

@@ -1,8 +1,9 @@
-//! Sections of a page's data: columns of numbers, or text, as deflated bytes in base64.
+//! Sections of a page's data: columns of numbers, or text, deflated, in base64.
 //!
-//! A column of numbers is stored byte by byte: first the lowest byte of all its numbers, then the next one of all, and so
-//! on, as many as the largest needs. That deflates to a third of what rows do, and becomes a typed array without a look
-//! at single numbers. A column of one value has no bytes; the index has the value.
+//! A column stores first the lowest byte of all numbers, then the next, as many as the largest
+//! number needs. This deflates to a third of the size of rows, and decodes into a typed array
+//! without parsing single numbers. A column with one distinct value has no bytes: its value is in
+//! the index.
 
 use std::io::{self, Write};
 
@@ -12,45 +13,38 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde::Serialize;
 
-/// Section of a page's data, as it stands in the page.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// Description for the index.
     pub(super) entry: SectionEntry,
-    /// Deflated bytes in base64, which has no character that markup knows.
+    /// Deflated bytes in base64, which has no markup characters.
     pub(super) text: String,
 }
 
-/// Description of a section in the index.
 #[derive(Debug, Serialize)]
 pub(super) struct SectionEntry {
-    /// Name of the section, and the end of its element's id.
+    /// Name of the section, and suffix of its element's id.
     pub(super) name: String,
-    /// Bytes before compression.
+    /// Size before compression, in bytes.
     raw: usize,
-    /// Numbers of each column.
     rows: usize,
-    /// Columns, in order; none for text.
     columns: Vec<ColumnEntry>,
 }
 
-/// Description of a column in the index.
 #[derive(Debug, Serialize)]
 struct ColumnEntry {
     name: &'static str,
-    /// Bytes of each number.
+    /// Bytes per number.
     width: usize,
-    /// Value of all numbers of a column without bytes.
+    /// Value of all rows, if the column has no bytes.
     value: u64,
 }
 
 impl Section {
-    /// Makes a section of text.
     pub(super) fn of_text(name: &str, text: &str) -> io::Result<Section> {
         Section::new(name, text.as_bytes(), 0, Vec::new())
     }
 
-    /// Makes a section of columns, which have `rows` numbers each; one that is shorter ends with zeros.
+    /// Creates a section of columns with `rows` numbers each. Pads shorter columns with zeros.
     pub(super) fn of_columns(
         name: &'static str,
         rows: usize,
@@ -95,7 +89,6 @@ impl Section {
     }
 }
 
-/// Bytes that a number needs.
 fn bytes_of(number: u64) -> usize {
     (64 - number.leading_zeros() as usize).div_ceil(8)
 }

@@ -1,4 +1,5 @@
-//! Data of a page: tree, tasks and samples of one profile or two, in an order that depends on nothing but what they are.
+//! Data of a page: tree, tasks and samples of one or two profiles, in an order that depends only on
+//! the content.
 
 use rprof_profile::compare::{self, MatchedFunctions};
 use rprof_profile::trie::{NO_NODE, Trie};
@@ -10,16 +11,15 @@ use super::functions::Tables;
 use super::stack_tree::{Call, PageTree, in_preorder, without_small};
 use crate::names::CleanNames;
 
-/// Leaf of samples: a node of the tree, and the line that was executed.
+/// Leaf of samples: a tree node and the executed line.
 pub(super) type Leaf = (u32, Option<(u32, u32)>);
 
-/// Samples of one side that agree in all that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Row {
-    /// In units of the page.
+    /// Time, in the page's unit.
     pub(super) time: u64,
     pub(super) task: u32,
-    /// Number of the CPU, plus 1; 0 where it is unknown.
+    /// Number of the CPU plus 1; 0 if unknown.
     pub(super) cpu: u64,
     pub(super) leaf: u32,
     pub(super) event: u64,
@@ -27,19 +27,17 @@ pub(super) struct Row {
     pub(super) samples: u64,
 }
 
-/// Samples of one side.
 pub(super) struct Side {
     pub(super) rows: Vec<Row>,
     pub(super) has_times: bool,
 }
 
-/// Collects tables, tree and leaves of all sides.
 pub(super) struct Collector {
     pub(super) tables: Tables,
     tree: Trie<Call>,
-    /// Weight by node, of samples whose leaf it is; of both sides.
+    /// Self weight by node, summed over both sides.
     own: Vec<u64>,
-    /// Weight of all samples, those without a frame too; of both sides.
+    /// Weight of all samples of both sides, including samples without a frame.
     whole: u64,
     pub(super) leaves: Vec<Leaf>,
     leaf_numbers: FxHashMap<Leaf, u32>,
@@ -47,7 +45,6 @@ pub(super) struct Collector {
     task_numbers: FxHashMap<Task, u32>,
 }
 
-/// Thread as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Task {
     pub(super) pid: Option<i32>,
@@ -57,7 +54,7 @@ pub(super) struct Task {
 }
 
 impl Collector {
-    /// Begins; with `matched` to collect two profiles that are compared.
+    /// Creates a collector. With `matched`, it collects two compared profiles.
     pub(super) fn new(matched: Option<MatchedFunctions>) -> Collector {
         Collector {
             tables: Tables::new(matched),
@@ -86,7 +83,7 @@ impl Collector {
         })
     }
 
-    /// Adds the samples of a profile, whose times count from its first sample, or from the beginning of its first wait.
+    /// Adds the samples of a profile. Times start at its first sample or wait.
     pub(super) fn add(
         &mut self,
         profile: &Profile,
@@ -118,7 +115,7 @@ impl Collector {
                     let row = Row {
                         time: sample.time.saturating_sub(origin),
                         task: tasks[sample.thread.0 as usize],
-                        // Who waits is on no CPU.
+                        // A waiting thread is on no CPU.
                         cpu: sample
                             .cpu
                             .filter(|_| !is_wait)
@@ -193,7 +190,7 @@ impl Collector {
         })
     }
 
-    /// Puts nodes of less than this part of the whole together. Returns how many there are fewer.
+    /// Merges nodes below this share of the whole. Returns the number of removed nodes.
     pub(super) fn fold_small(&mut self, part: f64) -> usize {
         let totals = self.tree.totals(&self.own);
         let least = (self.whole as f64 * part).ceil() as u64;
@@ -214,7 +211,7 @@ impl Collector {
         fewer
     }
 
-    /// Numbers all tables anew by what is in them, and merges what has become alike. Returns the tree in preorder.
+    /// Renumbers all tables by content, and merges equal entries. Returns the tree.
     pub(super) fn sort(&mut self, sides: &mut [Side]) -> PageTree {
         let mut nodes = vec![0u64; self.tables.functions.len()];
         for (_, _, call) in self.tree.nodes() {
@@ -223,7 +220,7 @@ impl Collector {
         let [functions, files] = self.tables.sort(&nodes);
         let order = in_preorder(&self.tree, &self.tree.totals(&self.own), &functions);
         for (node, line) in &mut self.leaves {
-            // Samples without a frame are the root's.
+            // Samples without a frame belong to the root.
             *node = order.place.get(*node as usize).copied().unwrap_or(0);
             *line = line.map(|(file, number)| (files[file as usize], number));
         }
@@ -240,14 +237,14 @@ impl Collector {
     }
 }
 
-/// Slices of the recording's time that a wait is spread over: several for each pixel of a time line.
+/// Maximum number of slices per wait: several per pixel of a timeline.
 const SLICES: u64 = 4_000;
 
-/// Slices of all waits together.
+/// Maximum number of slices of all waits together.
 const MOST_SLICES: u64 = 200_000;
 
-/// Returns a row that lasted as long as it weighs, until its time, in slices of a length; the last one is the sample. What weighs
-/// more than there is time before it lasted for all of that time.
+/// Splits a row into slices of this length. The row lasts as long as its weight, but not longer
+/// than the time before it. The last slice counts as the sample.
 fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
     let count = (row.weight / length.max(1)).clamp(1, SLICES);
     let lasted = row.weight.min(row.time);
@@ -263,12 +260,11 @@ fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Returns the time from which those of a page count.
 pub(super) fn origin(profile: &Profile) -> u64 {
     profile.time.map_or(0, |(first, _)| first)
 }
 
-/// Sorts elements, and drops those that are there twice. Returns the new number of each by the old.
+/// Sorts and deduplicates elements. Returns the new index of each old one.
 fn sorted<T: Ord + Clone>(elements: &mut Vec<T>) -> Vec<u32> {
     let old = elements.clone();
     elements.sort();
@@ -278,7 +274,7 @@ fn sorted<T: Ord + Clone>(elements: &mut Vec<T>) -> Vec<u32> {
 }
 
 impl Side {
-    /// Sorts rows by time, and merges those that agree in all but weight and number: neighbours of one time only.
+    /// Sorts the rows by time, and sums up rows with equal keys.
     fn merge(&mut self) {
         let key = |row: &Row| (row.time, row.cpu, row.task, row.event, row.leaf);
         self.rows.sort_by_key(key);
@@ -295,7 +291,6 @@ impl Side {
         self.rows = merged;
     }
 
-    /// Sum of all weights.
     pub(super) fn weight(&self) -> u64 {
         let weights = self.rows.iter().map(|row| row.weight);
         weights.fold(0, u64::saturating_add)
@@ -335,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_weighs_more_than_there_was_time_is_spread_over_all_of_it() {
-        // 90 are there before 100 of which nothing is known: none of it lies at 0.
+        // 90 ns end at 30 ns: the wait is clipped at time 0, and no slice lies at 0.
         assert_eq!(sliced(30, 90, 30), [(10, 30, 0), (20, 30, 0), (30, 30, 1)]);
         assert_eq!(sliced(0, 90, 30), [(0, 30, 0), (0, 30, 0), (0, 30, 1)]);
     }

@@ -1,4 +1,4 @@
-//! Sections of a page, of its data.
+//! Encodes the data of a page into sections.
 
 use std::io;
 
@@ -14,20 +14,16 @@ use super::functions::{PageFunction, Tables};
 use super::stack_tree::PageTree;
 use crate::names::CleanNames;
 
-/// Sum of weights up to which numbers of JavaScript are exact, by half.
+/// Half of the largest sum that JavaScript numbers represent exactly.
 const LARGEST_SUM: u64 = 1 << 52;
 
-/// Sections of a page, and what its description says of them.
 pub(super) struct Data {
     pub(super) sections: Vec<Section>,
-    /// Fields of the description.
     pub(super) facts: Value,
-    /// Names and objects of the functions, by number.
     functions: Vec<(Option<String>, String)>,
 }
 
 impl Data {
-    /// Tells in the description which functions are annotated.
     pub(super) fn tell_code(&mut self, code: &[AnnotatedFunction]) {
         let told: Vec<Value> = (code.iter())
             .map(|annotated| {
@@ -44,7 +40,6 @@ impl Data {
     }
 }
 
-/// Encodes a profile, and the one that it is compared with.
 pub(super) fn encode(
     profile: &Profile,
     old: Option<&Profile>,
@@ -60,7 +55,7 @@ pub(super) fn encode(
     let fewer = coarse.smallest.map(|part| all.fold_small(part));
     let order = all.sort(&mut sides);
     let largest = sides.iter().map(Side::weight).max().unwrap_or(0);
-    // Sums stay exact then, of weights that are not.
+    // Shifting keeps sums exact, but loses the weights' lowest bits.
     let shift = match largest > LARGEST_SUM {
         true => 64 - (largest >> 52).leading_zeros(),
         false => 0,
@@ -110,7 +105,7 @@ pub(super) fn encode(
     })
 }
 
-/// Returns the numbers of functions that are outermost in threads, by their names.
+/// Returns the outermost functions of threads, matched by name.
 fn entries(profile: &Profile, tables: &Tables) -> Vec<usize> {
     let mut outer: Vec<&str> = (profile.functions.iter())
         .filter(|function| function.position != StackPosition::Inner)
@@ -127,12 +122,12 @@ fn entries(profile: &Profile, tables: &Tables) -> Vec<usize> {
         .collect()
 }
 
-/// Gives rows the events of the other side that have their names; rows of none are taken out.
+/// Maps events of rows to the other side's events by name. Drops rows without a match.
 fn by_event_names(rows: &mut Vec<Row>, from: &[EventSummary], to: &[EventSummary]) {
     let other: Vec<Option<u64>> = (from.iter())
         .map(|event| {
             let same = to.iter().position(|other| other.name == event.name);
-            // The only one of each side is compared, whatever modifiers it has.
+            // If each side has one event, they match, whatever their modifiers.
             let only = (from.len() == 1 && to.len() == 1).then_some(0);
             same.or(only).map(|index| index as u64)
         })
@@ -144,7 +139,6 @@ fn by_event_names(rows: &mut Vec<Row>, from: &[EventSummary], to: &[EventSummary
     });
 }
 
-/// Names of threads and processes, each once.
 fn comms(tasks: &[Task]) -> Vec<String> {
     let names = (tasks.iter()).flat_map(|task| [Some(&task.comm), task.process.as_ref()]);
     let mut names: Vec<String> = names.flatten().cloned().collect();
@@ -153,7 +147,6 @@ fn comms(tasks: &[Task]) -> Vec<String> {
     names
 }
 
-/// Makes the sections that both sides have in common.
 fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     let functions = &all.tables.functions;
     let names: Vec<&str> = (functions.iter())
@@ -166,7 +159,7 @@ fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     };
     let comms = comms(&all.tasks);
     let comm = |name: &String| comms.binary_search(name).unwrap_or(0) as u64;
-    // Numbers of 0 are there, and none is as well.
+    // Ids start at 0, and 0 means none here, so add 1.
     let id = |id: Option<i32>| id.map_or(0, |id| u64::from(id.cast_unsigned()) + 1);
     let process = |task: &Task| task.process.as_ref().map_or(0, |name| comm(name) + 1);
     let (calls, leaves, tasks) = (&order.calls, &all.leaves, &all.tasks);
@@ -222,7 +215,6 @@ fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     ])
 }
 
-/// Makes the section of a side's samples.
 fn rows(name: &'static str, side: &Side) -> io::Result<Section> {
     let rows = &side.rows;
     let mut last = 0;

@@ -1,4 +1,4 @@
-//! Functions, objects and files of a page: those of one profile, or of two that are compared.
+//! Functions, objects and files of a page, from one or two profiles.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,21 @@ use serde::Serialize;
 use crate::frame_kind::{FrameKind, FrameKinds, without_annotation};
 use crate::names::CleanNames;
 
-/// Function as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PageFunction {
-    /// Clean name; `None` for the part of an object that has none.
     pub(super) name: Option<String>,
-    /// Index of its object.
     pub(super) object: u32,
     /// Kind of its frames that are not inlined.
     pub(super) kind: FrameKind,
-    /// Reason for the lack of a name.
+    /// Reason why the name is missing.
     pub(super) reason: Option<Reason>,
 }
 
-/// Object as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct PageObject {
-    /// Clean path or name.
     pub(super) name: String,
 }
 
-/// Tables that several profiles have in common.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) functions: Vec<PageFunction>,
@@ -40,21 +34,18 @@ pub(super) struct Tables {
     function_numbers: FxHashMap<(Identity, Option<Reason>, FrameKind), u32>,
     object_numbers: FxHashMap<String, u32>,
     file_numbers: FxHashMap<String, u32>,
-    /// Functions of two profiles that are one.
     matched: Option<MatchedFunctions>,
 }
 
-/// Identity of a function: functions of two profiles with the same one are one function of the page.
+/// Identity of a function across two profiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Identity {
-    /// Number that both sides of a comparison have in common.
     Matched(u32),
-    /// Name and object of a function that is compared with none.
     Alone(Side, Option<Box<str>>, Box<str>),
 }
 
 impl Tables {
-    /// Begins tables; with `matched` those of two profiles that are compared.
+    /// Creates empty tables. With `matched`, they hold two compared profiles.
     pub(super) fn new(matched: Option<MatchedFunctions>) -> Tables {
         Tables {
             matched,
@@ -62,7 +53,7 @@ impl Tables {
         }
     }
 
-    /// Adds the functions of a profile, which is one side of a comparison or the only one, and returns the number of each.
+    /// Adds the functions of a profile, and returns their numbers.
     pub(super) fn add(&mut self, profile: &Profile, side: Side) -> Vec<u32> {
         let kinds = FrameKinds::of(profile);
         let functions = profile.functions.iter().enumerate();
@@ -124,7 +115,6 @@ impl Tables {
         number
     }
 
-    /// Adds a function that stands for others, and returns its number.
     pub(super) fn add_pseudo(&mut self, name: &str) -> u32 {
         let object = self.objects.len() as u32;
         self.objects.push(PageObject {
@@ -139,7 +129,6 @@ impl Tables {
         self.functions.len() as u32 - 1
     }
 
-    /// Returns the number of a source file.
     pub(super) fn file(&mut self, profile: &Profile, file: FileId) -> u32 {
         let name = crate::clean::clean(&profile.files[file.0 as usize]).into_owned();
         let files = &mut self.files;
@@ -149,8 +138,9 @@ impl Tables {
         })
     }
 
-    /// Numbers functions by how many nodes each has, objects and files by name, so that numbers are small where they are
-    /// many, and do not depend on the order of the profile. Returns the new numbers of functions and files by the old.
+    /// Sorts functions by descending number of nodes, objects and files by name. So frequent
+    /// functions have small numbers, independent of the profile's order. Returns the new numbers of
+    /// functions and files.
     pub(super) fn sort(&mut self, nodes: &[u64]) -> [Vec<u32>; 2] {
         let objects = order(self.objects.len(), |at| self.objects[at].name.clone());
         let files = order(self.files.len(), |at| self.files[at].clone());
@@ -173,7 +163,6 @@ impl Tables {
         [functions, files]
     }
 
-    /// Reasons for lacks of names in words, in the order of their keys.
     pub(super) fn reasons(&self) -> Vec<(Reason, String)> {
         let reasons = self.functions.iter().filter_map(|function| function.reason);
         let by_key: BTreeMap<&'static str, Reason> =
@@ -184,7 +173,7 @@ impl Tables {
     }
 }
 
-/// Returns the new number of each of `count` elements that are sorted by a key.
+/// Returns the new index of each element after sorting by a key.
 fn order<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     let mut sorted: Vec<usize> = (0..count).collect();
     sorted.sort_by_cached_key(|at| key(*at));
@@ -195,7 +184,6 @@ fn order<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     numbers
 }
 
-/// Puts each element to its new place.
 fn permute<T>(elements: &mut Vec<T>, numbers: &[u32]) {
     let mut pairs: Vec<(u32, T)> = (numbers.iter().copied())
         .zip(std::mem::take(elements))

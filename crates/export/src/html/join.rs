@@ -1,19 +1,20 @@
-//! The modules of the page as one script.
+//! Joins the page's modules into one script.
 //!
-//! They are ES modules, for tests and for checks of their types; a page without requests has one classic script.
+//! The modules are ES modules, so that tests and type checks can load them. A page that makes no
+//! requests needs one classic script.
 
-/// Joins modules, which come in an order in which each imports from those before it only.
+/// Joins modules. Each may import only from earlier ones.
 ///
-/// An import is `import { … } from "./name.js";`, on one line or on several; `export` stands at the beginning of a line
-/// before `function`, `const`, `let`, `class` or `async function`. Comments that have lines of their own go, and all else is
-/// left as it is.
+/// An import is `import { … } from "./name.js";`, on one line or several. `export` must begin a
+/// line, before `function`, `const`, `let`, `class` or `async function`. Comments on their own
+/// lines are dropped. All other text is copied.
 pub(super) fn join(modules: &[&str]) -> String {
     let mut script = String::from("\"use strict\";\n(() => {\n");
     for module in modules {
         let (mut is_import, mut is_comment) = (false, false);
         for line in module.lines() {
             let bare = line.trim();
-            // `/** @type {…} */ (x)` goes on behind its end.
+            // In `/** @type {…} */ (x)`, code follows the comment.
             is_comment |= bare.starts_with("/**") && (bare.ends_with("*/") || !bare.contains("*/"));
             if is_comment {
                 is_comment = !bare.ends_with("*/");

@@ -15,7 +15,7 @@ use crate::clean::{clean, shorten};
 use crate::rows::{RowOptions, percent, rows};
 use crate::verdict::findings;
 
-/// Modules of the page, each after those that it imports from.
+/// Modules of the page, in dependency order.
 const MODULES: &[&str] = &[
     include_str!("../../page/decode.js"),
     include_str!("../../page/text.js"),
@@ -51,13 +51,10 @@ const MODULES: &[&str] = &[
 
 const STYLE: &str = include_str!("../../page/style.css");
 
-/// Rows of the table that is there without JavaScript.
 const STATIC_ROWS: usize = 200;
 
-/// Characters of a name in that table.
 const LONGEST_NAME: usize = 300;
 
-/// Makes the document.
 pub(super) fn document(
     profile: &Profile,
     options: &HtmlOptions,
@@ -102,12 +99,11 @@ pub(super) fn document(
     Ok(page)
 }
 
-/// Source of a policy that allows this text only.
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// Writes what is there without JavaScript: title, verdict, and the hottest functions.
+/// Writes title, verdict, and the hottest functions, for readers without JavaScript.
 fn static_part(profile: &Profile, options: &HtmlOptions, page: &mut String) {
     let mut element = |tag: &str, text: &str| {
         page.push_str(&format!("<{tag}>"));
@@ -155,7 +151,6 @@ fn static_part(profile: &Profile, options: &HtmlOptions, page: &mut String) {
     page.push_str("</tbody></table>\n");
 }
 
-/// Appends a text as markup that shows it.
 fn escape(text: &str, page: &mut String) {
     for c in text.chars() {
         match c {
@@ -182,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_script_ends_where_it_should() {
-        // The end of a script is found by its text, whatever language it is in.
+        // The HTML parser ends a script at this text, even in a string.
         let script = join(MODULES).to_ascii_lowercase();
         assert!(!script.contains("</script") && !script.contains("<!--"));
         assert!(!STYLE.contains('<'));
@@ -190,7 +185,7 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_the_standard() {
-        // `printf abc | openssl dgst -sha256 -binary | base64`
+        // Reference: `printf abc | openssl dgst -sha256 -binary | base64`
         assert_eq!(
             hash("abc"),
             "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="

@@ -1,16 +1,17 @@
-//! A page that explores a profile: one file of HTML that needs nothing from anywhere.
+//! Interactive page that explores a profile: one self-contained HTML file.
 //!
 //! | part | holds |
 //! |---|---|
-//! | `data` | stacks as one tree, tasks, and samples in order of time |
-//! | `functions`, `stack_tree` | the tables of these |
+//! | `data` | stacks as one tree, tasks, and samples in time order |
+//! | `functions`, `stack_tree` | tables of functions and calls |
 //! | `encode`, `columns` | columns of numbers, deflated, in base64 |
-//! | `coarse` | steps by which a page that is too large becomes coarser |
-//! | `markup`, `join` | the document, its policy, and its script out of the modules in `page/` |
+//! | `coarse` | steps that reduce the detail of a page that is too large |
+//! | `markup`, `join` | the document, its policy, and its script from the modules in `page/` |
 //!
-//! Names are nowhere in the markup but in a table of the hottest functions, escaped, which is there for readers without
-//! JavaScript. All else is in blocks of base64, and gets into the document as text only; the page's policy allows its one
-//! script by hash, no request, and (by Trusted Types) nothing that would take text for markup.
+//! Names are untrusted. The only names in the markup are in a table of the hottest functions,
+//! escaped, for readers without JavaScript. All other data is in base64 blocks, and the script
+//! inserts it as text only. The page's policy allows this one script by hash, no requests, and
+//! (with Trusted Types) no parsing of text as markup.
 
 mod coarse;
 mod columns;
@@ -38,9 +39,9 @@ use encode::encode;
 pub struct HtmlOptions {
     /// Title at the top.
     pub title: String,
-    /// Parts of a sentence on where and when it was recorded.
+    /// Parts of a sentence about where and when the profile was recorded.
     pub about: Vec<String>,
-    /// Facts of the recording's header, by name.
+    /// Facts of the recording's header: names and values.
     pub header: Vec<(String, String)>,
     /// Words a finding of the quality verdict.
     pub wording: fn(&Finding) -> String,
@@ -48,7 +49,7 @@ pub struct HtmlOptions {
     pub annotations: Vec<AnnotatedFunction>,
     /// Keep times and CPUs of samples, if the profile has them.
     pub timeline: bool,
-    /// Size in bytes beyond which the page becomes coarser.
+    /// Size limit in bytes. A larger page loses detail.
     pub max_size: u64,
 }
 
@@ -66,11 +67,10 @@ impl Default for HtmlOptions {
     }
 }
 
-/// Source lines and instructions of a function with their samples, as `rprof-annotate` writes them in JSON. The names in it are
-/// safe to show.
+/// Annotated function in the JSON format of `rprof-annotate`. Its names must be clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnnotatedFunction {
-    /// Name of the function, as the profile has it.
+    /// Name of the function in the profile.
     pub name: String,
     /// Name of its object.
     pub object: String,
@@ -78,28 +78,28 @@ pub struct AnnotatedFunction {
     pub json: String,
 }
 
-/// Profile that another one is compared with, and what it is called.
+/// Profile to compare with.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline<'p> {
-    /// The profile before.
+    /// Profile of the old side.
     pub profile: &'p Profile,
-    /// Name of it.
+    /// Display name.
     pub title: &'p str,
 }
 
-/// Result of writing a page: what had to be left out of it, in words.
+/// Result of writing a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes of the page.
+    /// Size of the page, in bytes.
     pub size: u64,
-    /// Steps by which it was made coarser.
+    /// Descriptions of the lost detail.
     pub coarser: Vec<&'static str>,
 }
 
 /// Writes the page.
 ///
 /// # Errors
-/// `out` does.
+/// Fails if the writer does.
 pub fn write(
     profile: &Profile,
     baseline: Option<Baseline<'_>>,
@@ -145,7 +145,6 @@ pub fn write(
     })
 }
 
-/// Returns the description that the page begins with.
 fn meta(
     profile: &Profile,
     baseline: Option<Baseline<'_>>,
@@ -175,7 +174,6 @@ fn meta(
     facts
 }
 
-/// Returns what was recorded, in one line.
 fn subtitle(profile: &Profile, options: &HtmlOptions) -> String {
     match profile.main_event() {
         Some(event) => clean(&facts::facts(profile, event, &options.about)).into_owned(),

@@ -1,18 +1,15 @@
-//! Tree of all stacks, as the page has it: in preorder, the heaviest first.
+//! Tree of all stacks in preorder, heaviest first.
 
 use rprof_profile::trie::{NO_NODE, Trie};
 
-/// Call of a function from the node above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Call {
-    /// Number of the function.
     pub(super) function: u32,
-    /// True if the call was inlined into its caller.
     pub(super) is_inlined: bool,
 }
 
-/// Puts each node whose total is below `least` into one node of `rest` beside it. Returns the new tree, and the new number
-/// of each node.
+/// Merges nodes with a total below `least` into a sibling of function `rest`. Returns the new tree,
+/// and the new index of each node.
 pub(super) fn without_small(
     tree: &Trie<Call>,
     totals: &[u64],
@@ -40,8 +37,8 @@ pub(super) fn without_small(
     (small_tree, image)
 }
 
-/// Puts the nodes into preorder, of the children of a node the heaviest first, then by number of the function, of which
-/// `functions` has the new one by the old.
+/// Sorts the nodes in preorder, siblings by descending weight, then by new function number from
+/// `functions`.
 pub(super) fn in_preorder(tree: &Trie<Call>, totals: &[u64], functions: &[u32]) -> PageTree {
     let renumbered = |node: u32| {
         let call = tree.call(node);
@@ -70,14 +67,13 @@ pub(super) fn in_preorder(tree: &Trie<Call>, totals: &[u64], functions: &[u32]) 
     }
 }
 
-/// Nodes in preorder, as a page has them: with a root in front, which is no call, of place 0.
+/// Nodes in preorder. Position 0 is a root, which is no call.
 #[derive(Debug)]
 pub(super) struct PageTree {
-    /// By node: its place, from 1 on.
+    /// Position of each node, from 1.
     pub(super) place: Vec<u32>,
-    /// By place, without the root: levels to go up from the node before to this node's parent.
+    /// Levels up from the previous node to the parent, by position without the root.
     pub(super) ups: Vec<u64>,
-    /// By place, without the root: the call.
     pub(super) calls: Vec<Call>,
 }
 
@@ -85,7 +81,6 @@ pub(super) struct PageTree {
 mod tests {
     use super::*;
 
-    /// Functions that keep their numbers.
     const SAME: [u32; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
     fn tree(stacks: &[(&[u32], u64)]) -> (Trie<Call>, Vec<u64>) {
@@ -119,7 +114,7 @@ mod tests {
         let totals = tree.totals(&own);
         let order = in_preorder(&tree, &totals, &SAME);
         assert_eq!(text(&order), "0:1 0:3 0:2 2:2 2:5");
-        // The node of 1, 2 came second and is fourth.
+        // The node of path 1, 2 was inserted second, and is fourth in preorder.
         assert_eq!(order.place[1], 4);
     }
 

@@ -1,16 +1,14 @@
-//! [`Message`]: the profile's own message, and its table of strings.
+//! [`Message`]: the outermost message and its string table.
 
 use std::io::{self, Write};
 
 use crate::gzip::Gzip;
 use crate::protobuf::{Strings, part, signed, text};
 
-/// The message of a profile, compressed while it is made, with the strings that it names so far.
 pub(super) struct Message<'o> {
     out: Gzip<'o>,
     pub(super) strings: Strings,
     buffer: Vec<u8>,
-    /// Bytes so far, before compression.
     bytes: u64,
 }
 
@@ -24,7 +22,6 @@ impl<'o> Message<'o> {
         }
     }
 
-    /// Writes a message within the message.
     pub(super) fn field(&mut self, tag: u32, message: &[u8]) -> io::Result<()> {
         self.buffer.clear();
         part(tag, message, &mut self.buffer);
@@ -36,14 +33,12 @@ impl<'o> Message<'o> {
         self.out.write_all(&self.buffer)
     }
 
-    /// Writes a number, unless it is zero.
     pub(super) fn number(&mut self, tag: u32, value: i64) -> io::Result<()> {
         self.buffer.clear();
         signed(tag, value, &mut self.buffer);
         self.write()
     }
 
-    /// Writes a name with its unit.
     pub(super) fn value_type(&mut self, tag: u32, name: &str, unit: &str) -> io::Result<()> {
         let mut message = Vec::new();
         signed(1, self.strings.index(name), &mut message);
@@ -51,7 +46,7 @@ impl<'o> Message<'o> {
         self.field(tag, &message)
     }
 
-    /// Writes the strings, which are all known now. Returns the bytes of the message, before compression.
+    /// Writes the string table. Returns the size before compression, in bytes.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         for string in self.strings.in_order() {
             self.buffer.clear();

@@ -1,15 +1,18 @@
-//! pprof's format, version of 2024: gzip around one protocol buffer message, with addresses, lines and inlined calls.
+//! pprof's format, version of 2024: a gzip-compressed protobuf message with addresses, lines and
+//! inlined calls.
 //!
-//! Source: `proto/profile.proto` of <https://github.com/google/pprof>. Beyond it:
+//! Source: `proto/profile.proto` of <https://github.com/google/pprof>. In addition:
 //!
-//! - Ids are numbered from 1 in the order of their first use, and samples are sorted: one profile makes one file.
-//! - The first sample type is `samples`/`count`, and that of a clock is `cpu`/`nanoseconds`: Go's profile-guided
-//!   optimization takes the first type that is one of the two (<https://go.dev/doc/pgo#alternative-sources>).
-//! - Time that threads waited is `offcpu`/`nanoseconds`, beside the others in one file; with time on CPUs it is
+//! - Ids start at 1 in order of first use, and samples are sorted. Equal profiles give equal files.
+//! - The first sample type is `samples`/`count`, and the weight of a clock is `cpu`/`nanoseconds`.
+//!   Go's profile-guided optimization uses the first type that is one of the two
+//!   (<https://go.dev/doc/pgo#alternative-sources>).
+//! - Waiting time is `offcpu`/`nanoseconds`, in the same file. Waiting plus CPU time is
 //!   `wall`/`nanoseconds`.
-//! - Addresses are offsets into the object's file, those of callers within the call. So what address space
-//!   randomization does is no difference between two profiles.
-//! - Names and lines are in the profile. Every mapping says so, lest readers symbolize again.
+//! - An address is an offset in the object's file, so address space randomization does not change
+//!   it. A caller's address lies within its call instruction.
+//! - Names and lines are in the profile. Every mapping says so, to keep readers from symbolizing
+//!   again.
 
 mod message;
 mod tables;
@@ -29,17 +32,17 @@ use crate::protobuf::{packed_signed, packed_unsigned, part, signed};
 use crate::summed::{CommOrder, LabelValue, Labels, Rows, summed};
 use message::Message;
 
-/// Writes the samples of all events that have any, two values for each: number of samples, and weight. Which of the two readers
-/// show at first is what samples are weighed by.
+/// Writes the number of samples and the weight for all events. The weight option selects the value
+/// that readers show by default.
 ///
 /// # Errors
-/// `out` does.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let mut encoder = Encoder::new(profile, options.rows.weight, &options.export);
     encoder.encode(0..encoder.rows(), out).map(drop)
 }
 
-/// Encoder of a profile, or of any part of it.
+/// Encoder of a profile or of parts of it.
 pub struct Encoder<'p> {
     profile: &'p Profile,
     weight: WeighBy,
@@ -52,7 +55,7 @@ pub struct Encoder<'p> {
 }
 
 impl<'p> Encoder<'p> {
-    /// Sums up the samples of all events that have any. Readers show `weight` of the first event unless asked for something else.
+    /// Sums up the samples of all events. Readers show the first event's `weight` by default.
     pub fn new(profile: &'p Profile, weight: WeighBy, options: &ExportOptions) -> Encoder<'p> {
         let events: Vec<usize> = (profile.events.iter().enumerate())
             .filter(|(_, event)| event.samples > 0)
@@ -73,12 +76,12 @@ impl<'p> Encoder<'p> {
         }
     }
 
-    /// Returns names and units of the values that each sample has.
+    /// Returns the name and unit of each sample value.
     pub fn sample_types(&self) -> Vec<(String, String)> {
         sample_types(self.profile, &self.events)
     }
 
-    /// Writes a sample. Returns whether frames were left out.
+    /// Writes a sample. Returns true if its stack is truncated.
     fn sample(
         &mut self,
         row: usize,
@@ -99,7 +102,7 @@ impl<'p> Encoder<'p> {
             .ids(&self.lists, row.stack, self.max_depth, ids);
         packed_unsigned(1, ids, sample);
         packed_signed(2, values, sample);
-        // Rows of the same labels stand together.
+        // Rows with equal labels are adjacent.
         if labels
             .as_ref()
             .is_none_or(|(known, _)| *known != row.labels)
@@ -121,7 +124,7 @@ impl<'p> Encoder<'p> {
             signed(1, out.strings.index(key.key()), &mut label);
             match value {
                 LabelValue::Text(text) => signed(2, out.strings.index(&text), &mut label),
-                // A number of 0 is no label to readers, and there is a CPU of that number.
+                // Readers ignore labels with number 0, but CPU 0 exists.
                 LabelValue::Number(cpu) if key == SampleLabel::Cpu => {
                     signed(2, out.strings.index(&cpu.to_string()), &mut label);
                 }
@@ -131,7 +134,6 @@ impl<'p> Encoder<'p> {
         }
     }
 
-    /// Writes when it was recorded, and what is missing.
     fn about(&self, out: &mut Message<'_>) -> io::Result<()> {
         let profile = self.profile;
         if let Some((first, _)) = profile.wall_time {
@@ -165,7 +167,7 @@ impl PartEncoder for Encoder<'_> {
 
     fn samples(&self, rows: Range<usize>) -> u64 {
         let values = rows.flat_map(|row| self.rows.values(row));
-        // Numbers and weights take turns.
+        // Sample counts and weights alternate.
         let numbers = values.step_by(2).map(|number| number.cast_unsigned());
         numbers.fold(0, u64::saturating_add)
     }
@@ -188,7 +190,7 @@ impl PartEncoder for Encoder<'_> {
             out.value_type(11, name, unit)?;
             let period = main.weight / main.samples.max(1);
             out.number(12, i64::try_from(period).unwrap_or(i64::MAX))?;
-            // What is shown unless something else is asked for.
+            // Default sample type.
             let shown = match self.weight {
                 WeighBy::Period => name,
                 WeighBy::Samples => &types[0].0,
@@ -201,19 +203,17 @@ impl PartEncoder for Encoder<'_> {
     }
 }
 
-/// Buffers of one sample, which serve all.
 #[derive(Default)]
 struct Buffers {
     ids: Vec<u64>,
     sample: Vec<u8>,
-    /// Number of the labels of the sample before, with how they are written.
+    /// Labels of the previous sample: number and encoding.
     labels: Option<(u32, Vec<u8>)>,
 }
 
-/// Type of the weights of a clock's samples.
 const CPU: &str = "cpu";
 
-/// Returns the type of weights that are time: `offcpu` of waits, `wall` of waits and time on CPUs, else `cpu`.
+/// Returns the sample type of a time: `offcpu`, `wall` (waits and CPU time), or `cpu`.
 pub(crate) fn time_type(event: &str) -> &'static str {
     match event {
         WALL_CLOCK => "wall",
@@ -222,11 +222,11 @@ pub(crate) fn time_type(event: &str) -> &'static str {
     }
 }
 
-/// Returns names and units of the values that each sample has, two for each event.
+/// Returns the name and unit of each sample value, two per event.
 fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
     let mut types = Vec::new();
     for (index, event) in events.iter().copied().enumerate() {
-        // Pyroscope refuses names with a dash.
+        // Pyroscope rejects names with a dash.
         let name = CleanNames::new(profile).event(event).replace('-', "_");
         let event = &profile.events[event];
         let samples = match index {
@@ -243,7 +243,7 @@ fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
             (WeightUnit::Nanoseconds, _) if kind != CPU => (kind.to_owned(), "nanoseconds"),
             (WeightUnit::Nanoseconds, 0) => (CPU.to_owned(), "nanoseconds"),
             (WeightUnit::Nanoseconds, _) => (name, "nanoseconds"),
-            // Two types of one name would be one.
+            // Two types must not share a name.
             _ if name == samples => (format!("{name}_weight"), "count"),
             _ => (name, "count"),
         };

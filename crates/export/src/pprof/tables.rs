@@ -1,4 +1,4 @@
-//! Mappings, locations and functions in pprof's message.
+//! Mappings, locations and functions of pprof's message.
 
 use std::io;
 
@@ -10,7 +10,6 @@ use crate::locations::{FunctionRow, LocationTables};
 use crate::names::{CleanName, CleanNames};
 use crate::protobuf::{flag, part, signed, unsigned};
 
-/// Writes the tables.
 pub(super) fn write(
     profile: &Profile,
     tables: &LocationTables,
@@ -77,12 +76,12 @@ fn function(
     unsigned(1, id, &mut bytes);
     let name = message.strings.index(&name);
     signed(2, name, &mut bytes);
-    // Without a name in the symbol table, which readers would take for one to demangle.
+    // Omits the mangled name: readers would demangle it.
     if let Some(file) = row.file {
         let path = CleanName::new(&profile.files[file.0 as usize]);
         signed(4, message.strings.index(&path), &mut bytes);
     }
-    // Without it Go's compiler takes no profile.
+    // Go's compiler rejects a profile without start lines.
     signed(5, i64::from(row.start_line), &mut bytes);
     message.field(5, &bytes)
 }

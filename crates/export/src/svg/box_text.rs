@@ -1,16 +1,16 @@
-//! Names cut to the width of their boxes, where they matter least.
+//! Shortens names to the width of their boxes. The least important parts go first.
 //!
-//! `cut_name.js` does the same when a graph is zoomed; a test compares the two.
+//! `cut_name.js` does the same when the user zooms. A test compares the two.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::generics::elide_arguments;
 
-/// Returns a name in at most `fit` characters.
+/// Shortens a name to at most `fit` characters.
 ///
-/// First the arguments of generics go, then what stands around the function's own name: the path or
-/// the module before it, the file behind it. Its own name is the last to be cut, at its end.
+/// Generic arguments go first. Next go the parts around the function's own name: the path or module
+/// before it, and the file after it. The own name is truncated last, at its end.
 pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     if name.len() <= fit || name.chars().count() <= fit {
         return Cow::Borrowed(name);
@@ -19,7 +19,7 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
         return Cow::Borrowed("");
     }
     let short = match name.starts_with(PYTHON) {
-        // `<module>` and `<lambda>` are names.
+        // `<module>` and `<lambda>` are names here.
         true => Cow::Borrowed(name),
         false => elide_arguments(name),
     };
@@ -37,7 +37,7 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     if end - start > room {
         return Cow::Owned(text(&short[start..start + room]) + "..");
     }
-    // As much of what stands before as fits, from the beginning of a part.
+    // Keeps as much of the prefix as fits, from the start of a part.
     let mut from = end - room;
     let begins_part = |at: usize| is_separator(short[at - 1]) && !is_separator(short[at]);
     while from < start && !begins_part(from) {
@@ -46,7 +46,6 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("..{}", text(&short[from..end])))
 }
 
-/// Prefix that Python's trampolines give to the names of functions.
 const PYTHON: &str = "py::";
 
 fn is_separator(c: char) -> bool {
@@ -57,7 +56,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Parts that compilers put behind a name and a dot.
+/// Suffixes that compilers append after a dot.
 const SUFFIXES: [&str; 7] = [
     "isra",
     "part",
@@ -68,10 +67,10 @@ const SUFFIXES: [&str; 7] = [
     "clone",
 ];
 
-/// Returns the place of the function's own name: without path, module, class, or file.
+/// Returns the range of the name without path, module, class or file.
 fn own_name(name: &[char]) -> Range<usize> {
     let mut end = name.len();
-    // Names that runtimes give: `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.
+    // Names from runtimes: `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.
     let starts = |at: usize, text: &str| {
         name.len() - at >= text.len()
             && name[at..]
@@ -86,7 +85,7 @@ fn own_name(name: &[char]) -> Range<usize> {
     });
     if let Some(file) = file {
         end = file;
-        // A function without a name is called by its place.
+        // An anonymous function is identified by its location.
         if !is_word(name[file - 1]) && name[file - 1] != '$' && name[file - 1] != '>' {
             let slash = name.iter().rposition(|c| *c == '/');
             return slash.map_or(file + 1, |slash| slash + 1)..name.len();
@@ -111,7 +110,7 @@ fn own_name(name: &[char]) -> Range<usize> {
         end = dot;
     }
     let mut start = last_part(name, end);
-    // A closure is called by its function: `run::{closure#0}`.
+    // A closure is named after its function: `run::{closure#0}`.
     while name[start] == '{' && start >= 2 && name[start - 1] == ':' {
         let before = last_part(name, start - 2);
         if before + 2 >= start {
@@ -122,7 +121,7 @@ fn own_name(name: &[char]) -> Range<usize> {
     start..end
 }
 
-/// Returns the place of the last part of a name that ends at `end`, outside of brackets.
+/// Returns the start of the last part of `name[..end]`, outside of brackets.
 fn last_part(name: &[char], end: usize) -> usize {
     let (mut depth, mut start) = (0usize, 0);
     for at in 0..end {
@@ -204,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Names made of what the rules look at.
+    /// Returns a random name from parts that the rules treat specially.
     fn random_name(random: &mut rprof_testing::Random) -> String {
         let parts = [
             "a", "bc", "::", ".", "/", " ", "<", ">", "{", "}", "(", ")", "[", "]", "operator",

@@ -1,4 +1,4 @@
-//! Colours of frames: by their kind, or by a palette of inferno's.
+//! Colours of frames: by kind, or from one of inferno's palettes.
 
 use std::io;
 
@@ -9,24 +9,23 @@ use super::layout::PlacedFrame;
 use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
 
-/// Colours of a graph: [by kind](Colors::BY_KIND), or a palette by its name, such as `hot`, `rust`,
-/// `java`, through [`str::parse`].
+/// Colours of a graph: [by kind](Colors::BY_KIND), or an inferno palette such as `hot`, `rust` or
+/// `java`, parsed with [`str::parse`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Colors(Option<Palette>);
 
 impl Colors {
-    /// Kernel, user, inlined, JIT and unnamed frames, waits, and waits for a CPU in hues that eyes with a colour deficiency
-    /// tell apart as well, each name in a shade of its own.
+    /// One hue per frame kind, distinguishable with a colour deficiency, and a shade per name.
     pub const BY_KIND: Colors = Colors(None);
 }
 
-/// No palette has this name.
+/// Error for an unknown palette name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no palette {name:?}; try kind, hot, mem, io, java, js, perl, python, rust, wakeup, red, green, blue, aqua, yellow, purple or orange"
 )]
 pub struct UnknownPalette {
-    /// The name.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -43,28 +42,21 @@ impl std::str::FromStr for Colors {
     }
 }
 
-/// Red, green, blue.
 pub(crate) type Rgb = [u8; 3];
 
-/// Shades of one kind.
 const SHADES: usize = 64;
 
-/// Colours of the frames of one graph.
 pub(super) struct FrameColors {
-    /// Shade by index of the name.
     shades: Vec<usize>,
     by_kind: [[Rgb; SHADES]; FrameKind::ALL.len()],
-    /// Colours of a palette: by index of the name, then by kind.
     by_palette: Option<Vec<[Rgb; FrameKind::ALL.len()]>>,
 }
 
 impl Colors {
-    /// Returns whether colours tell what kind a frame is.
     pub(super) fn are_by_kind(self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the palette and the background that inferno draws the page with.
     pub(super) fn page(self) -> (Palette, Option<BackgroundColor>) {
         match self.0 {
             Some(palette) => (palette, None),
@@ -72,7 +64,6 @@ impl Colors {
         }
     }
 
-    /// Finds the colours of the frames of a graph.
     pub(super) fn of_frames(self, folded: &Folded, frames: &[PlacedFrame]) -> FrameColors {
         let names = folded.names();
         let (mut shades, mut by_palette) = (Vec::new(), None);
@@ -89,7 +80,6 @@ impl Colors {
 }
 
 impl FrameColors {
-    /// Returns the colour of a frame.
     pub(super) fn of(&self, frame: &PlacedFrame) -> Rgb {
         match (&self.by_palette, frame.name) {
             (Some(colors), Some(name)) => colors[name][frame.kind as usize],
@@ -99,13 +89,12 @@ impl FrameColors {
     }
 }
 
-/// Returns the colour that stands for a kind.
 pub(super) fn color_of(kind: FrameKind) -> Rgb {
     let (hue, saturation, lightness) = middle_of(kind);
     rgb(hue, saturation, lightness)
 }
 
-/// Hue in degrees, saturation and lightness from 0 to 1. All are light enough for black text.
+/// Returns hue in degrees, saturation and lightness. All suit black text.
 fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
     match kind {
         FrameKind::Thread => (35.0, 0.05, 0.92),
@@ -123,13 +112,13 @@ fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
 fn shades_of(kind: FrameKind) -> [Rgb; SHADES] {
     let (hue, saturation, lightness) = middle_of(kind);
     std::array::from_fn(|shade| {
-        // From -1 to 1, eight steps of each.
+        // From -1 to 1 in eight steps each.
         let [a, b] = [shade / 8, shade % 8].map(|step| step as f32 / 3.5 - 1.0);
         rgb(hue + 5.0 * a, saturation, lightness + 0.035 * b)
     })
 }
 
-/// Returns a number that depends on the name alone: FNV-1a, as inferno's.
+/// Hashes the name with FNV-1a, as inferno does.
 fn shade_of(name: &str) -> usize {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
@@ -146,7 +135,7 @@ fn rgb(hue: f32, saturation: f32, lightness: f32) -> Rgb {
     })
 }
 
-/// Finds the colours of a palette: inferno colours one stack of all names, and tells how.
+/// Looks up palette colours: inferno draws one stack with all names, and reports its colours.
 fn by_palette_of(
     palette: Palette,
     names: &[String],
@@ -162,14 +151,14 @@ fn by_palette_of(
         line.push(';');
         line.push_str(&palette_name(palette, &names[*name], *kind));
     }
-    // What stands before the number is never taken for another one.
+    // Without this frame, inferno could parse the end of a name as a second number.
     line.push_str(";x 1");
     let mut map = PaletteMap::default();
     let mut options = flamegraph::Options::default();
     options.colors = palette;
     options.deterministic = true;
     options.palette_map = Some(&mut map);
-    // Writing to nothing does not fail; without a colour a frame would be black.
+    // Writing to a sink does not fail.
     let drawn = flamegraph::from_lines(&mut options, [line.as_str()], io::sink());
     debug_assert!(drawn.is_ok());
     let mut colors = vec![[[0; 3]; FrameKind::ALL.len()]; names.len()];
@@ -182,13 +171,13 @@ fn by_palette_of(
     colors
 }
 
-/// Returns the name by which a palette takes a frame for what it is.
+/// Returns a name that makes inferno's palette recognize the frame's kind.
 fn palette_name(palette: Palette, name: &str, kind: FrameKind) -> String {
     match palette {
         Palette::Multi(MultiPalette::Java)
             if matches!(kind, FrameKind::User | FrameKind::Thread) && !name.contains("::") =>
         {
-            // A dot, a slash or a capital would make a class of Java of it: `copy.isra.0`.
+            // A dot, a slash or a capital letter would make it a Java class: `copy.isra.0`.
             format!("_{}", name.replace(['.', '/'], "_"))
         }
         Palette::Multi(MultiPalette::Java | MultiPalette::Js | MultiPalette::Perl) => {
@@ -202,8 +191,8 @@ fn palette_name(palette: Palette, name: &str, kind: FrameKind) -> String {
 mod tests {
     use super::*;
 
-    /// Linear light as eyes without one kind of cones see it: Machado, Oliveira and Fernandes,
-    /// "A Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1.
+    /// Colour vision deficiencies, for linear light: Machado, Oliveira and Fernandes, "A
+    /// Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1.
     const EYES: [(&str, [[f32; 3]; 3]); 4] = [
         ("all", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         (
@@ -247,7 +236,6 @@ mod tests {
         })
     }
 
-    /// CIE L*a*b* of linear light, D65.
     fn lab([r, g, b]: [f32; 3]) -> [f32; 3] {
         let x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505;
         let y = 0.2126 * r + 0.7152 * g + 0.0722 * b;
@@ -271,7 +259,7 @@ mod tests {
                 for b in &FrameKind::ALL[at + 1..] {
                     let [x, y] = [a, *b].map(|kind| lab(seen(eyes, color_of(kind))));
                     let apart = distance(x, y);
-                    // 2.3 is what eyes notice at all.
+                    // 2.3 is the just noticeable difference.
                     assert!(apart > 12.0, "{a:?} and {b:?}: {apart} with {name}");
                 }
             }
@@ -287,7 +275,7 @@ mod tests {
                     (distance(color, lab(linear(color_of(*other)))) * 1000.0) as u64
                 });
                 assert_eq!(nearest, Some(kind), "{shade:?}");
-                // Contrast with black, as WCAG 2 defines it: 7 is its highest demand.
+                // WCAG 2 contrast with black. Level AAA requires 7.
                 let y = linear(shade);
                 let luminance = 0.2126 * y[0] + 0.7152 * y[1] + 0.0722 * y[2];
                 assert!((luminance + 0.05) / 0.05 > 7.0, "{kind:?} {shade:?}");
@@ -295,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Whatever the palette, and whatever the name.
+    /// For all palettes and names.
     #[test]
     fn what_a_search_finds_is_told_from_all_frames_by_all_eyes() {
         let mut colors: Vec<(String, Rgb)> = (FrameKind::ALL.into_iter())

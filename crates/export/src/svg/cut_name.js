@@ -1,4 +1,4 @@
-// Names cut to the width of their boxes, where they matter least: as box_text.rs does it.
+// Shortens names to the width of their boxes, like box_text.rs.
 "use strict";
 function is_separator(c) { return ":./ ~*^+".includes(c); }
 function is_word(c) { return /^[A-Za-z0-9_]$/.test(c); }

@@ -1,4 +1,4 @@
-//! What is known of a recording, in one line under the title.
+//! One-line description of a recording, shown under the title.
 
 use rprof_profile::Profile;
 
@@ -6,8 +6,8 @@ use crate::amounts::{count, duration, samples};
 use crate::names::CleanNames;
 use crate::rows::percent;
 
-/// Returns the number of samples, their event, the time between them, `about`, and how far they can
-/// be trusted: `1,234 samples of cpu-clock in 5.02 s, on HOST, 99.8% of stacks complete`.
+/// Describes the recording: `1,234 samples of cpu-clock in 5.02 s, on HOST, 99.8% of stacks
+/// complete`. `about` is the middle part.
 pub(crate) fn facts(profile: &Profile, event: usize, about: &[String]) -> String {
     let summary = &profile.events[event];
     let mut first = samples(summary.samples);

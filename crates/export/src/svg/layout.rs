@@ -1,28 +1,25 @@
-//! Places of the frames of a graph: depth, and what part of the width.
+//! Position of the frames of a graph: depth and horizontal range.
 
 use crate::folded::{Folded, GraphStack};
 use crate::frame_kind::FrameKind;
 
-/// Frame of a graph: calls of one function by the same callers.
+/// Frame of a graph: all calls of a function from the same callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlacedFrame {
-    /// Index of its name in [`Folded::names`]; `None` for the whole graph.
+    /// Index of its name in [`Folded::names`]; `None` for the root.
     pub(super) name: Option<usize>,
-    /// Kind of most of its weight.
+    /// Kind with the largest weight.
     pub(super) kind: FrameKind,
-    /// Number of callers, the whole graph being one.
+    /// Number of ancestors, including the root.
     pub(super) depth: usize,
-    /// Weight of all that stands before it.
+    /// Weight to the left of it.
     pub(super) start: u64,
-    /// Its own weight, with all that it called.
+    /// Inclusive weight.
     pub(super) weight: u64,
-    /// Number of its samples.
     pub(super) samples: u64,
-    /// Callees of it that are too narrow to be drawn.
     pub(super) narrow: Narrow,
 }
 
-/// Number and weight of frames that are too narrow to be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Narrow {
     pub(super) frames: u64,
@@ -36,37 +33,32 @@ impl Narrow {
     }
 }
 
-/// The frames of a graph that are wide enough to be drawn.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The frames, callees before their callers.
+    /// Callees precede their callers.
     pub(super) frames: Vec<PlacedFrame>,
-    /// Weight of the whole graph.
     pub(super) weight: u64,
-    /// Depth of the deepest frame.
     pub(super) deepest: usize,
-    /// Part of the graph that is drawn narrower than it weighs.
+    /// Block that is drawn narrower than its weight.
     pub(super) squeezed: Option<Squeezed>,
-    /// All frames that are not drawn, with the weight of the outermost of each stack.
+    /// Omitted frames. The weight counts only the outermost of each stack.
     pub(super) narrow: Narrow,
 }
 
-/// Largest part of the rest that the block of idle threads is as wide as: a tenth of the whole then.
+/// The idle block is at most 1/9 as wide as the rest.
 const IDLE_WIDTH: u64 = 9;
 
-/// Waits of idle threads, which would leave no room for all else.
+/// Block of idle threads, which would leave no room for other frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Squeezed {
-    /// Weight of all that stands before it.
+    /// Weight to the left of it.
     pub(super) start: u64,
-    /// Weight of the squeezed waits.
     pub(super) weight: u64,
-    /// Weight that it is as wide as.
+    /// Weight that its drawn width represents.
     pub(super) drawn: u64,
 }
 
 impl Squeezed {
-    /// Finds the block of idle threads, if it is wider than it should be.
     fn of(folded: &Folded) -> Option<Squeezed> {
         let (mut start, mut weight, mut at) = (0, 0u64, 0u64);
         for stack in folded.graph() {
@@ -84,7 +76,6 @@ impl Squeezed {
         })
     }
 
-    /// Returns where a place of the graph is drawn.
     fn place(self, at: u64) -> u64 {
         let inside = at.clamp(self.start, self.start + self.weight) - self.start;
         let drawn = u128::from(inside) * u128::from(self.drawn) / u128::from(self.weight.max(1));
@@ -92,20 +83,18 @@ impl Squeezed {
     }
 }
 
-/// Frame that the stacks met so far may go on in.
 struct OpenFrame {
     rank: Option<u32>,
     kind: FrameKind,
     start: u64,
     samples_before: u64,
-    /// Weight of inlined calls in it.
+    /// Weight of inlined calls of this frame.
     inlined: u64,
     narrow: Narrow,
 }
 
 impl Layout {
-    /// Places the stacks of a graph, which are sorted. Left out are frames of less than
-    /// `min_width` percent of the whole weight.
+    /// Places sorted stacks. Omits frames narrower than `min_width` percent of the total.
     pub(super) fn of(folded: &Folded, min_width: f64) -> Layout {
         let weights = folded.graph().map(|stack| stack.weight);
         let weight = weights.fold(0, u64::saturating_add);
@@ -146,13 +135,13 @@ impl Layout {
         layout
     }
 
-    /// Returns where a place of the graph is drawn, in weight before it; for the weight of the whole, what the width stands
-    /// for.
+    /// Converts a position to a drawn position. For the total weight, this is the weight of the
+    /// full width.
     pub(super) fn drawn(&self, at: u64) -> u64 {
         self.squeezed.map_or(at, |squeezed| squeezed.place(at))
     }
 
-    /// Places the frames beyond the first `kept`, all of which end here.
+    /// Closes all open frames but the first `kept` at the current position.
     fn close(
         &mut self,
         folded: &Folded,

@@ -1,4 +1,4 @@
-//! A flame graph: a page and its script by inferno, frames placed and coloured here.
+//! Flame graphs. inferno provides page and script; this module places and colours the frames.
 
 mod box_text;
 mod colors;
@@ -23,23 +23,23 @@ use layout::Layout;
 pub struct SvgOptions {
     /// Title at the top.
     pub title: String,
-    /// Line under the title, instead of what is known of the recording.
+    /// Line under the title; `None` describes the recording.
     pub subtitle: Option<String>,
-    /// Where and when it was recorded, such as `on HOST`: part of what is known of the recording.
+    /// Where and when the profile was recorded, such as `on HOST`.
     pub about: Vec<String>,
-    /// Grow downwards, the root at the top (an icicle graph). Else a script shows the root first.
+    /// Draw the root at the top (an icicle graph). Otherwise a script scrolls to the root.
     pub inverted: bool,
     /// Merge from the leaves instead of the roots.
     pub reverse: bool,
     /// Colours of the frames.
     pub colors: Colors,
-    /// Frames narrower than this are left out: percent of the width.
+    /// Minimum width of a frame, in percent of the graph. Narrower frames are omitted.
     pub min_width: f64,
-    /// Width in pixels; as wide as the window without.
+    /// Width in pixels; `None` fills the window.
     pub width: Option<usize>,
     /// Weight of a sample: its period, or 1.
     pub weight: WeighBy,
-    /// Threads of different names that are drawn as one.
+    /// Rules for merging threads of different names.
     pub threads: ThreadMerging,
 }
 
@@ -60,27 +60,27 @@ impl Default for SvgOptions {
     }
 }
 
-/// Reason for which there is no flame graph.
+/// Error of drawing a flame graph.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SvgError {
-    /// There is nothing to draw.
+    /// The profile has no samples.
     #[error("there is no sample to draw")]
     NoSamples,
-    /// It could not be written.
+    /// Writing failed.
     #[error("cannot write the flame graph: {0}")]
     Write(#[from] std::io::Error),
 }
 
-/// Frames that are too narrow to be drawn. Its text is a sentence: `50,001 frames narrower than 0.01% are not drawn, 99.8% of
-/// the weight`.
+/// Omitted frames. `Display` prints `50,001 frames narrower than 0.01% are not drawn, 99.8% of the
+/// weight`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeftOut {
     /// Number of frames.
     pub frames: u64,
-    /// Share of the graph's weight that is in them, in percent. A stack counts once, however many of its frames are left out.
+    /// Percentage of the weight in these frames. Each stack counts once.
     pub share: f64,
-    /// Width below which frames are left out: percent of the graph's.
+    /// Minimum width of a frame, in percent of the graph.
     pub min_width: f64,
 }
 
@@ -102,11 +102,10 @@ impl std::fmt::Display for LeftOut {
     }
 }
 
-/// Draws the stacks of one event. Returns what is too narrow to be drawn, which the picture states as well; `None` if all
-/// frames are there.
+/// Draws the stacks of one event. Returns the frames that were too narrow to draw, if any.
 ///
 /// # Errors
-/// [`SvgError`].
+/// Fails with [`SvgError`].
 pub fn write(
     profile: &Profile,
     event: usize,
@@ -139,10 +138,10 @@ pub fn write(
     Ok(left_out)
 }
 
-/// Writes a picture without frames, which says that no sample was taken.
+/// Writes a picture with a message instead of frames.
 ///
 /// # Errors
-/// [`SvgError::Write`].
+/// Fails with [`SvgError::Write`].
 pub fn write_without_samples(options: &SvgOptions, out: &mut dyn Write) -> Result<(), SvgError> {
     let escaped = |text: &str| page::escaped(&clean(text)).into_owned();
     let width = options.width.unwrap_or(1200);

@@ -1,4 +1,4 @@
-// In place of inferno's function: names are cut by cut_name.
+// Replaces inferno's function: cut_name shortens the names.
 function update_text_for_elements(elements) {
     var char_width = known_font_width || fontsize * fontwidth, width = frames.attributes.width.value;
     var texts = [];
@@ -14,9 +14,10 @@ function update_text_for_elements(elements) {
         t.textContent = texts[i][1];
     }
 }
-// The name of a frame, without its amounts.
+// Returns the name of a frame, without its amounts.
 function name_of(e) { return find_child(e, "title").textContent.replace(/ \([^(]*\)$/, ""); }
-// What a name is searched for: a text as it is shown, or a regular expression between slashes. Case matters if a capital is in it.
+// Returns a predicate for a search term: a substring, or a regular expression between slashes. Case
+// matters if the term has a capital letter.
 function finder_of(term) {
     var pattern = /^\/(.+)\/$/.exec(term);
     if (pattern) {
@@ -24,15 +25,16 @@ function finder_of(term) {
         return function(name) { return made.test(name); };
     }
     var lower = /\p{Lu}/u.test(term) ? function(text) { return text; } : function(text) { return text.toLowerCase(); };
-    // Names in boxes may be cut: `..map<\u2026>::find`.
+    // Names in boxes may be shortened: `..map<\u2026>::find`.
     var text = lower(term.replace(/^\.\.(?=.)/, "").replace(/(.)\.\.$/, "$1"));
     return function(name) {
         return lower(name).includes(text) || text.includes("\u2026") && lower(elide_arguments(Array.from(name)).join("")).includes(text);
     };
 }
-// Weight between two places of the graph.
+// Returns the weight between two positions in the graph.
 function weight_between(x, end) { return end - x; }
-// In place of inferno's functions: the term is a text, what is found is white on dark, and its share stands beside the root.
+// Replaces inferno's functions: the term is text, matches are white on dark, and their share is
+// shown beside the root.
 function search_prompt() {
     if (searching) return end_search();
     var term = prompt("Text to search names for, or a regular expression between slashes: /^ext4_/", "");
@@ -70,19 +72,19 @@ function search(term) {
     }
     for (var i = 0; i < frames.children.length; i++) {
         var e = frames.children[i];
-        // Neither what is out of sight nor what the graph was zoomed out of.
+        // Skips hidden frames and ancestors of the zoomed frame.
         if (e.classList.contains("hide") || e.classList.contains("parent")) continue;
         var rect = find_child(e, "rect"), a = rect.attributes, x = parseInt(a["fg:x"].value), end = x + parseInt(a["fg:w"].value);
         first = Math.min(first, x);
         last = Math.max(last, end);
-        // The whole graph is no function.
+        // The root is no function.
         if (parseFloat(a.y.value) == outermost || !finds(name_of(e))) continue;
         orig_save(rect, "fill");
         rect.attributes.fill.value = searchcolor;
         e.classList.add("found");
         found.push([x, end]);
     }
-    // Frames in frames count once.
+    // Nested matches count once.
     found.sort(function(a, b) { return a[0] - b[0] || b[1] - a[1]; });
     var sum = 0, reached = 0;
     found.forEach(function(box) {
@@ -103,7 +105,7 @@ function show_found(term, text) {
     params.s = term;
     history.replaceState(null, null, parse_params(params));
 }
-// The root is what is seen first, and what the pointer is at stands below the legend.
+// Scrolls to the root, and moves the details line below the legend.
 window.addEventListener("load", function() {
     if (inverted) {
         var line = document.getElementById("details");

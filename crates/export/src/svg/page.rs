@@ -1,4 +1,4 @@
-//! The page: inferno's head and script, then the legend and the frames.
+//! Page of a flame graph: inferno's head and script, then the legend and the frames.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,33 +17,28 @@ use crate::clean::clean;
 use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
 
-/// Height of a frame, and of the legend's line, in pixels.
+/// Height of a frame and of the legend, in pixels.
 pub(crate) const ROW: usize = 16;
 
-/// Where the legend stands: below the subtitle.
 pub(crate) const LEGEND_AT: usize = 66;
 
-/// Width of the page where the viewer has no script; with one it is as wide as the window.
+/// Page width without scripts. With scripts, the page fills the window.
 pub(crate) const WIDTH: usize = 1200;
 
-/// Room at both sides of the frames.
 const SIDE: usize = 10;
 
-/// Fill of frames that a search found: darker than any frame of any palette, so that it is told from all.
+/// Fill of search matches: darker than any frame of any palette.
 pub(super) const FOUND: Rgb = [0x38, 0x00, 0x60];
 
-/// Additions to inferno's style sheet: the button for searching is as dark as all else, and what stands over frames or other text
-/// is legible.
+/// Additions to inferno's style sheet: a visible search button, and legible text over frames.
 const STYLE: &str = "#search { opacity:1; text-decoration:underline; }
 #frames .found > text { fill:white; }
 #details, #matched { paint-order:stroke; stroke:white; stroke-width:3px; stroke-opacity:0.8; }
 #matched { font-weight:bold; }
 ";
 
-/// Frames that are written at a time.
 const AT_ONCE: usize = 16 << 10;
 
-/// Writes the page.
 pub(super) fn write(
     folded: &Folded,
     layout: &Layout,
@@ -86,8 +81,8 @@ pub(super) fn write(
     out.flush()
 }
 
-/// Writes what stands before the frames of a graph of this depth and weight: inferno's head and script with our own
-/// functions and those of `script`, and the line of the legend.
+/// Writes everything before the frames: inferno's head and script, our functions, `script`, and the
+/// legend. `size` is the graph's depth and weight.
 pub(crate) fn begin(
     size: (usize, u64),
     about: &str,
@@ -110,8 +105,7 @@ pub(crate) fn begin(
     out.write_all(frames_tag.as_bytes())
 }
 
-/// Returns the page that inferno draws of one stack that is as deep and as heavy as the graph, and a
-/// row higher, for the legend.
+/// Returns inferno's page for one stack as deep and heavy as the graph, plus a row for the legend.
 fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> io::Result<String> {
     let (palette, background) = options.colors.page();
     let mut page = flamegraph::Options::default();
@@ -133,7 +127,7 @@ fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> i
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-/// Returns the script of a graph of which a part is drawn narrower than it weighs: what is found is a share of the weight.
+/// Returns the script that computes search shares of a graph with a narrowed block.
 fn script(layout: &Layout) -> String {
     layout.squeezed.map_or_else(String::new, |squeezed| {
         format!(
@@ -146,7 +140,7 @@ fn script(layout: &Layout) -> String {
     })
 }
 
-/// Returns what stands before the frames, and the tag that they begin with.
+/// Splits inferno's page into the part before the frames, and their opening tag.
 fn halves(page: &str) -> io::Result<(&str, &str)> {
     let begin = end_of(page, "<svg id=\"frames\"")? - "<svg id=\"frames\"".len();
     let tag = &page[begin..];
@@ -158,8 +152,8 @@ fn end_of(text: &str, part: &str) -> io::Result<usize> {
     at.ok_or_else(|| io::Error::other("inferno's page has another form"))
 }
 
-/// Returns the line below the subtitle: the colours, where they are those of kinds; and what is
-/// known of the recording, where the subtitle is another.
+/// Returns the legend: the colours of kinds, and the description of the recording if the subtitle
+/// lacks it.
 fn legend(layout: &Layout, about: &str, options: &SvgOptions) -> String {
     let mut text =
         format!("<text id=\"legend\" text-anchor=\"middle\" x=\"50%\" y=\"{LEGEND_AT}\">");
@@ -182,13 +176,11 @@ fn legend(layout: &Layout, about: &str, options: &SvgOptions) -> String {
     text
 }
 
-/// What frames are drawn with.
 struct Drawing<'a> {
     folded: &'a Folded,
     layout: &'a Layout,
     unit: &'a str,
     colors: FrameColors,
-    /// Width of the page, in pixels.
     width: usize,
     inverted: bool,
 }
@@ -218,7 +210,7 @@ impl Drawing<'_> {
         );
     }
 
-    /// Writes what a frame stands for: ` (1.0 ms, 1 sample, 0.02%)`.
+    /// Writes the amount of a frame: ` (1.0 ms, 1 sample, 0.02%)`.
     fn amount(&self, frame: &PlacedFrame, out: &mut String) {
         let of_samples = || samples(frame.samples);
         let amount = match self.unit {
@@ -241,7 +233,7 @@ impl Drawing<'_> {
         };
     }
 
-    /// Returns what a frame calls that is too narrow to be drawn, by which it would look as if it called nothing.
+    /// Describes omitted callees. Without this, the frame would look like a leaf.
     fn narrow(&self, frame: &PlacedFrame) -> String {
         let callees = match frame.narrow.frames {
             0 => return String::new(),
@@ -252,9 +244,8 @@ impl Drawing<'_> {
         format!("; {callees} too narrow to be drawn: {percent:.2}%")
     }
 
-    /// Returns the upper edge of the frames of a depth.
     fn row(&self, depth: usize) -> usize {
-        // As inferno places them, one row lower for the legend.
+        // Like inferno, but one row lower for the legend.
         match self.inverted {
             true => 76 + (depth + 1) * ROW,
             false => 60 + (self.layout.deepest + 1 - depth) * ROW + 1,
@@ -266,8 +257,8 @@ impl Drawing<'_> {
     }
 }
 
-/// Writes the box of a frame and its text, and ends the frame's group. `place` is the upper edge and the width of the
-/// page in pixels, `weights` what the script computes the box of when the graph is zoomed.
+/// Writes the box and text of a frame, and closes its group. The script recomputes the box from
+/// `start` and `weight`.
 pub(crate) fn put_box(
     name: &str,
     [x, width]: [Share; 2],
@@ -285,7 +276,7 @@ pub(crate) fn put_box(
         ROW - 1,
         y + 10,
     );
-    // 12 pixels of a font with characters 0.59 as wide as high.
+    // 12-pixel font with a character width of 0.59 em.
     let fit = (width.pixels(page_width) / (12.0 * 0.59)) as usize;
     out.push_str(&escaped(&cut_name(name, fit)));
     out.push_str("</text></g>");
@@ -296,14 +287,13 @@ pub(crate) fn put_box(
 pub(crate) struct Share(u64);
 
 impl Share {
-    /// Returns a part of the whole, rounded.
     pub(crate) fn of(part: u64, whole: u64) -> Share {
         let whole = u128::from(whole.max(1));
         Share(((u128::from(part) * 1_000_000 + whole / 2) / whole) as u64)
     }
 
     pub(crate) fn of_pixels(pixels: usize, width: usize) -> Share {
-        // The frames are narrower by their margins, as inferno's script has it.
+        // Frames are narrower than the page by the margins, as in inferno's script.
         let width = width.saturating_sub(2 * SIDE).max(1);
         Share((pixels * 1_000_000 / width) as u64)
     }
@@ -322,7 +312,6 @@ impl std::ops::Add for Share {
     }
 }
 
-/// In percent, with four digits behind the point.
 impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{:04}", self.0 / 10_000, self.0 % 10_000)
@@ -338,7 +327,6 @@ impl std::fmt::Display for Hex {
     }
 }
 
-/// Returns a clean text as XML has it.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>']) {
         return Cow::Borrowed(text);

@@ -58,7 +58,7 @@ fn a_mapping_of_code_starts_with_its_page() {
     assert_eq!(segments.code_start(), 0x2800);
 }
 
-/// A kernel with pages of 64 KiB maps the code from offset 0 on, if the file is aligned for that.
+/// With 64 KiB pages, code is mapped from offset 0 if its alignment allows.
 #[test]
 fn large_pages_map_more() {
     let segments = |align| {

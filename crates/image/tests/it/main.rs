@@ -1,4 +1,4 @@
-//! Images against the kernel and tools of this machine.
+//! Images compared with the kernel and tools of this machine.
 
 #![allow(
     clippy::print_stderr,

@@ -1,11 +1,11 @@
-//! The rule of [`Segments`] against what the kernel did: the bias of each mapping of code.
+//! Compares the rule of [`Segments`] with the kernel: the bias of each code mapping.
 
 use rprof_image::{ImageFile, Segment, Segments};
 use rprof_testing::{Need, has, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A mapping of code, as `/proc/PID/maps` has it.
+/// Code mapping from `/proc/PID/maps`.
 struct CodeMapping {
     start: u64,
     end: u64,
@@ -30,7 +30,8 @@ fn code_mappings(maps: &str) -> Vec<CodeMapping> {
     maps.lines().filter_map(mapping).collect()
 }
 
-/// The rule that naming had: exactly, code first; else on pages, memory without file included.
+/// Former rule of symbolization: exact match, code first; else by pages, including memory without
+/// file.
 fn old_rule_of_symbols(table: &[Segment], offset: u64) -> Option<u64> {
     let sorted = || {
         let code = table.iter().filter(|segment| segment.executable);
@@ -47,7 +48,7 @@ fn old_rule_of_symbols(table: &[Segment], offset: u64) -> Option<u64> {
     Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
 }
 
-/// The rule that unwinding had: from the start of the page to the end in the file, code first.
+/// Former rule of unwinding: from the start of the page to the end in the file, code first.
 fn old_rule_of_unwinding(table: &[Segment], offset: u64) -> Option<u64> {
     let covers = |s: &&Segment| {
         s.offset / 4096 * 4096 <= offset && offset < s.offset.saturating_add(s.file_size)
@@ -56,7 +57,7 @@ fn old_rule_of_unwinding(table: &[Segment], offset: u64) -> Option<u64> {
     Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
 }
 
-/// `PT_LOAD` headers as `readelf -lW` prints them.
+/// Returns the `PT_LOAD` headers from `readelf -lW`.
 fn loads_of_readelf(path: &Path) -> Vec<Segment> {
     let output = Command::new("readelf")
         .arg("-lW")
@@ -89,7 +90,7 @@ struct Compared {
     unwinding_was_wrong: usize,
 }
 
-/// Compares for each mapping of code of `path` among `maps`, of which the bias is known.
+/// Compares each code mapping of `path` in `maps` with the known bias.
 fn compare(path: &Path, bias: u64, maps: &str, compared: &mut Compared) {
     let file = ImageFile::open(path).unwrap();
     let segments = Segments::parse(file.bytes()).unwrap();
@@ -99,7 +100,7 @@ fn compare(path: &Path, bias: u64, maps: &str, compared: &mut Compared) {
         let shown = format!("{} {:#x}", path.display(), mapping.offset);
         let found = segments.bias(mapping.start, mapping.offset);
         assert_eq!(found, Some(bias), "{shown}");
-        // Each instruction is where the same segment has it.
+        // Every instruction keeps the SVMA of its segment.
         for code in table.iter().filter(|segment| segment.executable) {
             for svma in [
                 code.svma,
@@ -122,7 +123,7 @@ fn compare(path: &Path, bias: u64, maps: &str, compared: &mut Compared) {
     }
 }
 
-/// The folder with `ld.lld` that comes with Rust, for `gcc -B`.
+/// Returns the folder with the `ld.lld` of the Rust toolchain, for `gcc -B`.
 fn folder_of_lld() -> Option<PathBuf> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)
@@ -189,7 +190,7 @@ fn the_bias_of_code_is_the_one_that_the_kernel_gave() {
         compare(&program, bias, maps, &mut compared);
         assert!(compared.mappings > before, "{way:?}: {maps}");
     }
-    // The rule would not be worth a test if every rule did.
+    // The test must contain cases in which the former rules fail.
     if lld.is_some() {
         let what = "segments on one page of the file, where unwinding and naming disagreed";
         assert!(compared.naming_was_wrong >= 3, "no {what}");
@@ -200,7 +201,7 @@ fn the_bias_of_code_is_the_one_that_the_kernel_gave() {
     );
 }
 
-/// All that is mapped into this process, whatever linker made it.
+/// Checks everything mapped into this process, from any linker.
 #[test]
 fn what_this_process_has_mapped_has_one_bias() {
     if !has(Need::Tool("readelf")) {
@@ -215,7 +216,7 @@ fn what_this_process_has_mapped_has_one_bias() {
     assert!(compared.mappings >= 2, "{}", compared.mappings);
 }
 
-/// Paths and biases of the loaded objects, as the dynamic linker has them (dl_iterate_phdr(3)).
+/// Returns paths and biases of the loaded objects from the dynamic linker (dl_iterate_phdr(3)).
 fn loaded() -> Vec<(PathBuf, u64)> {
     unsafe extern "C" fn each(
         info: *mut libc::dl_phdr_info,

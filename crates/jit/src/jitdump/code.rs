@@ -1,24 +1,23 @@
-//! [`code_of`]: the machine code of a function, which [`JitDump`](super::JitDump) leaves where it is.
+//! [`code_of`]: the machine code of a function, which [`JitDump`](super::JitDump) does not keep.
 
 use super::format::{DumpError, Header, kind};
 use crate::function::text;
 
-/// Machine code of a function that a jitdump has.
+/// Machine code of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitBytes {
-    /// AVMA of its first byte.
+    /// AVMA of the first byte.
     pub start: u64,
     /// The instructions.
     pub bytes: Vec<u8>,
-    /// Processor, as ELF numbers it (`e_machine`).
+    /// Processor (`e_machine` of ELF).
     pub machine: u32,
 }
 
-/// Finds the code of a function by its name and an address in it (AVMA): of several with that name there, the last that the
-/// runtime wrote. Returns `None` also where the file was kept without the code.
+/// Finds the last code written for a function name at an AVMA. `None` if there is none.
 ///
 /// # Errors
-/// [`DumpError`], if it is no jitdump at all.
+/// [`DumpError`], if the file is no jitdump.
 pub fn code_of(file: &[u8], name: &str, avma: u64) -> Result<Option<JitBytes>, DumpError> {
     let header = Header::parse(file)?;
     let machine = header.reader(file.get(12..).unwrap_or_default()).u32();

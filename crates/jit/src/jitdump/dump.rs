@@ -1,4 +1,4 @@
-//! [`JitDump`]: the code of a whole file, by address and time.
+//! [`JitDump`]: the code of a complete file, by address and time.
 
 use super::format::{DumpError, Header, MAX_CODES, Reader, kind};
 use super::unwinding::{JitUnwinding, Unwinding};
@@ -21,30 +21,29 @@ pub struct JitDump {
     left_out: u64,
 }
 
-/// Code at an address from a time on, or its absence.
+/// Code, or its absence, from a time on.
 #[derive(Clone, Debug)]
 struct Code {
     time: u64,
     start: u64,
     size: u64,
-    /// `None` if code moved away from there.
+    /// `None` if code moved away from here.
     function: Option<Arc<Function>>,
 }
 
-/// Attributes of code that moves along with it.
 #[derive(Debug)]
 struct Function {
     name: Box<[u8]>,
-    /// (offset from its start, file, line), ascending.
+    /// (offset in the function, file, line), ascending.
     lines: Vec<(u64, u32, u32)>,
     unwinding: Option<Unwinding>,
 }
 
 impl JitDump {
-    /// Parses a file. One that is cut off or damaged is used up to there: see [`cut_at`](Self::cut_at).
+    /// Parses a file, up to the first damage: see [`cut_at`](Self::cut_at).
     ///
     /// # Errors
-    /// [`DumpError`], if it is no jitdump at all.
+    /// [`DumpError`], if the file is no jitdump.
     pub fn parse(bytes: &[u8]) -> Result<Self, DumpError> {
         let header = Header::parse(bytes)?;
         let mut builder = DumpBuilder {
@@ -62,7 +61,7 @@ impl JitDump {
                 kind::DEBUG_INFO => builder.lines(record.body),
                 kind::UNWINDING => builder.unwinding(record.body),
                 kind::CLOSE => break,
-                // What is not known yet.
+                // Unknown record type.
                 _ => Some(()),
             };
             builder.dump.bad_records += u64::from(taken.is_none());
@@ -71,8 +70,7 @@ impl JitDump {
         Ok(builder.finish())
     }
 
-    /// Returns the number of the code at an address at a time in ns, for [`function`](Self::function) and
-    /// the like. `u64::MAX` is the end of the recording.
+    /// Returns the index of the code at an address and a time in ns, or `u64::MAX` for the end.
     #[must_use]
     pub fn find(&self, avma: u64, time: u64) -> Option<u32> {
         let number = self.history.latest(avma, self.epoch(time))?;
@@ -80,7 +78,7 @@ impl JitDump {
         code.function.as_ref().map(|_| number)
     }
 
-    /// Returns the function with this number.
+    /// Returns the function with this index.
     #[must_use]
     pub fn function(&self, number: u32) -> Option<JitFunction<'_>> {
         let code = self.codes.get(number as usize)?;
@@ -91,7 +89,7 @@ impl JitDump {
         })
     }
 
-    /// Returns the line of source at an address in code of this number.
+    /// Returns the source line at an address in the code with this index.
     #[must_use]
     pub fn line(&self, number: u32, avma: u64) -> Option<JitLine<'_>> {
         let code = self.codes.get(number as usize)?;
@@ -105,7 +103,7 @@ impl JitDump {
         })
     }
 
-    /// Returns the unwinding information of the code with this number, if it has any.
+    /// Returns the unwinding information of the code with this index.
     #[must_use]
     pub fn unwinding(&self, number: u32) -> Option<JitUnwinding<'_>> {
         let code = self.codes.get(number as usize)?;
@@ -125,15 +123,15 @@ impl JitDump {
         self.function(self.find(avma, time)?)
     }
 
-    /// Returns the number of records up to a time: of all, if times are of
-    /// [another clock](Self::has_other_clock). Lookups at times of the same epoch have the same answers.
+    /// Returns the number of records up to a time; all if they use [another
+    /// clock](Self::has_other_clock). Lookups in the same epoch agree.
     #[must_use]
     pub fn epoch(&self, time: u64) -> u32 {
         let is_over = |code: &Code| self.has_other_clock || code.time <= time;
         self.codes.partition_point(is_over) as u32
     }
 
-    /// Returns the number of pieces of code, each counted at each address it was at.
+    /// Returns the number of code ranges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.codes.len()
@@ -145,44 +143,43 @@ impl JitDump {
         self.codes.is_empty()
     }
 
-    /// Returns true if times are of the processor's counter, which cannot be compared with those of
-    /// samples. Lookups then answer what holds at the end.
+    /// Returns true for times of the processor's counter, not comparable with sample times. Lookups
+    /// then return the final state.
     #[must_use]
     pub fn has_other_clock(&self) -> bool {
         self.has_other_clock
     }
 
-    /// Returns the offset of the first record that is cut off or damaged.
+    /// Returns the file offset of the first truncated or damaged record.
     #[must_use]
     pub fn cut_at(&self) -> Option<u64> {
         self.cut_at
     }
 
-    /// Returns the number of records that are too short for their fields.
+    /// Returns the number of records too short for their fields.
     #[must_use]
     pub fn bad_records(&self) -> u64 {
         self.bad_records
     }
 
-    /// Returns the number of pieces of code that were left out, beyond a million.
+    /// Returns the number of records dropped above a million code ranges.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// Lines of code whose record has not come yet: (offset from its start, file, line).
+/// Lines of code: (offset in the function, file, line).
 type Lines = Vec<(u64, u32, u32)>;
 
-/// Builder of a [`JitDump`].
 #[derive(Default)]
 struct DumpBuilder {
     dump: JitDump,
-    /// Lines, which come before their code, by its address.
+    /// Lines by code address. Their record precedes the code.
     lines: FxHashMap<u64, Lines>,
-    /// Unwinding information, which comes before its code and belongs to the next.
+    /// Unwinding information for the next code record.
     unwinding: Option<Unwinding>,
-    /// Present start and size of functions, by the number that the runtime gave them.
+    /// Start and size of functions, by the runtime's code index.
     by_index: FxHashMap<u64, (u64, u64, Arc<Function>)>,
     files: FxHashMap<Box<str>, u32>,
 }
@@ -216,7 +213,7 @@ impl DumpBuilder {
         body.skip(4 + 4 + 8)?;
         let (from, to) = (body.u64()?, body.u64()?);
         let (size, index) = (body.u64()?, body.u64()?);
-        // Of code without a record, only that it left is known.
+        // Without a load record, code only disappears.
         let known = self.by_index.get(&index);
         let known = known.map(|(_, size, function)| (*size, Arc::clone(function)));
         if self.has_room() {
@@ -235,15 +232,15 @@ impl DumpBuilder {
         Some(())
     }
 
-    /// `code_addr, nr_entry: u64`, then of each `code_addr: u64; line, discriminator: u32;
-    /// name: [u8; ..], 0`, where the name `\xff` repeats the name before.
+    /// `code_addr, nr_entry: u64`, then entries of `code_addr: u64; line, discriminator: u32; name:
+    /// [u8; ..], 0`. The name `\xff` repeats the previous name.
     fn lines(&mut self, body: Reader<'_>) -> Option<()> {
         let mut body = body;
         let (start, count) = (body.u64()?, body.u64()?);
         let mut lines: Lines = Vec::new();
         let mut file = None;
         for _ in 0..count {
-            // As many as there are, whatever the count says.
+            // The count may exceed the actual entries.
             let Some((address, line, name)) = entry(&mut body) else {
                 break;
             };
@@ -271,14 +268,14 @@ impl DumpBuilder {
     }
 
     fn has_room(&mut self) -> bool {
-        // A move takes two.
+        // A move takes two entries.
         let has_room = self.dump.codes.len() + 2 <= MAX_CODES;
         self.dump.left_out += u64::from(!has_room);
         has_room
     }
 
     fn put(&mut self, time: u64, start: u64, size: u64, function: Option<Arc<Function>>) {
-        // Cut at the end of memory.
+        // Truncate at the end of the address space.
         let size = size.min(u64::MAX - start);
         if size > 0 {
             self.dump.codes.push(Code {
@@ -291,8 +288,8 @@ impl DumpBuilder {
     }
 
     fn finish(mut self) -> JitDump {
-        // Threads write when they get to it, not in order. Records of one time stay in the
-        // order of the file.
+        // Threads write records out of order. A stable sort keeps those with equal times in file
+        // order.
         self.dump.codes.sort_by_key(|code| code.time);
         let ranges: Vec<(u64, u64)> = (self.dump.codes.iter())
             .map(|code| (code.start, code.start + code.size))

@@ -1,21 +1,21 @@
 //! Header and records of a jitdump, in either byte order.
 
-/// Maximum number of pieces of code of one file.
+/// Maximum number of code ranges of one file.
 pub(super) const MAX_CODES: usize = 1 << 20;
 
-/// Reason why a file is no jitdump.
+/// Why a file is no jitdump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// It does not begin with the magic number.
+    /// Wrong magic number.
     #[error("it is no jitdump: its first 4 bytes are not `JiTD`")]
     NotAJitDump,
-    /// It ends within its header.
+    /// Header truncated or damaged.
     #[error("its header is cut off or damaged")]
     DamagedHeader,
 }
 
-/// Types of records (`enum jit_record_type`).
+/// Record types (`enum jit_record_type`).
 pub(super) mod kind {
     pub(crate) const LOAD: u32 = 0;
     pub(crate) const MOVE: u32 = 1;
@@ -24,23 +24,23 @@ pub(super) mod kind {
     pub(crate) const UNWINDING: u32 = 4;
 }
 
-/// Magic number `JiTD`, in the byte order of the machine that wrote it.
+/// Magic number `JiTD`, in the writer's byte order.
 const MAGIC: u32 = 0x4a69_5444;
 
 /// `JITDUMP_FLAGS_ARCH_TIMESTAMP`.
 const ARCH_TIMESTAMP: u64 = 1;
 
-/// Bytes of the header: `magic, version, total_size, elf_mach, pad, pid: u32; timestamp,
-/// flags: u64`.
+/// Bytes of the header: `magic, version, total_size, elf_mach, pad, pid: u32; timestamp, flags:
+/// u64`.
 pub(super) const HEADER: usize = 40;
 
 /// Bytes before the body of a record: `id, total_size: u32; timestamp: u64`.
 pub(super) const PREFIX: usize = 16;
 
-/// Offset in a record of its length.
+/// Offset of the length field in a record.
 pub(super) const SIZE_AT: usize = 4;
 
-/// Reads from front to back; `None` past the end.
+/// Sequential reader; `None` past the end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -75,14 +75,13 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Reads `len` bytes.
     pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
-    /// Reads up to a NUL, which has to be there.
+    /// Reads up to a NUL, which is required.
     pub(super) fn c_string(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|byte| *byte == 0)?;
         let (text, rest) = self.rest.split_at(end);
@@ -90,17 +89,15 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// Returns the number of bytes that are left.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 }
 
-/// Fields of the header that are used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) big: bool,
-    /// Bytes up to the first record.
+    /// Bytes before the first record.
     pub(super) len: usize,
     pub(super) has_other_clock: bool,
 }
@@ -114,7 +111,6 @@ impl Header {
         }
     }
 
-    /// Reads the first [`HEADER`] bytes of a file, whatever follows.
     pub(super) fn parse_start(bytes: &[u8]) -> Result<Self, DumpError> {
         let big = match bytes.first_chunk() {
             Some(magic) if u32::from_le_bytes(*magic) == MAGIC => false,
@@ -139,7 +135,6 @@ impl Header {
         })
     }
 
-    /// Creates a reader of bytes of the same file.
     pub(super) fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
         Reader {
             rest: bytes,
@@ -147,7 +142,7 @@ impl Header {
         }
     }
 
-    /// Returns kind, length and time of the record that begins here.
+    /// Returns type, length and time of the first record.
     pub(super) fn record(&self, bytes: &[u8]) -> Option<(u32, usize, u64)> {
         let mut reader = self.reader(bytes);
         Some((reader.u32()?, reader.u32()? as usize, reader.u64()?))
@@ -163,17 +158,15 @@ impl Header {
     }
 }
 
-/// A record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawRecord<'a> {
     pub(super) kind: u32,
     pub(super) time: u64,
     pub(super) body: Reader<'a>,
-    /// The whole record, prefix included.
     pub(super) bytes: &'a [u8],
 }
 
-/// Iterator over records, up to the end or to the first that is cut off.
+/// Iterates over records up to the end or a truncated one.
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     bytes: &'a [u8],
@@ -183,7 +176,6 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Returns the offset at which the records stopped before the end of the file.
     pub(super) fn cut_at(&self) -> Option<u64> {
         self.is_cut.then_some(self.at as u64)
     }

@@ -1,7 +1,7 @@
-//! [`LiveDump`]: a jitdump that is still being written, for unwinding meanwhile.
+//! [`LiveDump`]: a growing jitdump, for unwinding during recording.
 //!
-//! Only code with unwinding information is kept, and only as long as it is in place. The runtime may
-//! write late, out of a buffer: then the code is not known yet.
+//! Keeps only code that is in place and has unwinding information. Runtimes buffer records, so
+//! these may arrive late.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use super::format::{DumpError, HEADER, Header, MAX_CODES, PREFIX, Reader, kind};
 use super::unwinding::{JitUnwinding, Unwinding};
 use crate::source::{MapFile, Refusal};
 
-/// Bytes that are read at a time; of a longer record only the start is parsed.
+/// Bytes per read. Longer records are parsed in part.
 const READ_SIZE: usize = 1 << 20;
 
-/// Maximum number of bytes of `.eh_frame` that are kept. V8 has some 100 for each function.
+/// Maximum number of `.eh_frame` bytes to keep. V8 writes about 100 per function.
 const MAX_KEPT: usize = 16 << 20;
 
-/// A jitdump, read as far as it has been written.
+/// The records of a growing jitdump so far.
 #[derive(Debug)]
 pub struct LiveDump {
     /// Device and inode.
     file: (u64, u64),
     header: Header,
-    /// Offset of the first byte that was not parsed.
+    /// Offset of the first unparsed byte.
     at: u64,
     codes: BTreeMap<u64, PlacedCode>,
-    /// Address of code, by the runtime's number for it.
+    /// Address of code, by the runtime's code index.
     by_index: FxHashMap<u64, u64>,
     waiting: Option<Unwinding>,
     functions: u64,
-    /// Bytes of the tables in `codes`.
+    /// `.eh_frame` bytes in `codes`.
     kept: usize,
 }
 
-/// Code that is in place now.
+/// Code that is currently in place.
 #[derive(Clone, Debug)]
 struct PlacedCode {
     size: u64,
     since: u64,
-    /// The runtime's number for it.
+    /// The runtime's code index.
     index: u64,
-    /// A number of our own, which is never used again.
+    /// Our own number, never reused.
     function: u64,
     unwinding: Arc<Unwinding>,
 }
@@ -50,17 +50,17 @@ struct PlacedCode {
 /// Code at an address.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveCode<'a> {
-    /// Number of the function, which stays the same when it moves.
+    /// Number of the function, unchanged when it moves.
     pub function: u64,
-    /// Unwinding information of the code, where it is now.
+    /// Unwinding information of the code at its current address.
     pub unwinding: JitUnwinding<'a>,
 }
 
 impl LiveDump {
-    /// Reads the header. `None` as long as it is not complete. The file is not kept.
+    /// Parses the header. `None` while it is incomplete.
     ///
     /// # Errors
-    /// [`Refusal`], if the file cannot be read; a [`DumpError`] within the `Ok`, if it is no jitdump.
+    /// [`Refusal`], if the file cannot be read. The inner `DumpError`, if it is no jitdump.
     pub fn new(file: &MapFile) -> Result<Option<Result<Self, DumpError>>, Refusal> {
         let mut bytes = [0; HEADER];
         if file.read_at(&mut bytes, 0)? < bytes.len() {
@@ -82,11 +82,11 @@ impl LiveDump {
         })))
     }
 
-    /// Parses what was written to the file since the last call, but for a part of a record about `most` bytes.
-    /// Returns the number of bytes that were parsed, and whether that was all. Of another file that has its name by now nothing is parsed.
+    /// Parses about `most` bytes of new records. Returns the number of bytes, and true if none are
+    /// left. Ignores another file.
     ///
     /// # Errors
-    /// [`Refusal`]: the file cannot be read any more.
+    /// [`Refusal`], if the file cannot be read.
     pub fn read_on(&mut self, file: &MapFile, most: u64) -> Result<(u64, bool), Refusal> {
         if file.identity() != self.file {
             return Ok((0, true));
@@ -96,7 +96,6 @@ impl LiveDump {
         let mut buffer = Vec::new();
         while self.at < end {
             let len = file.len()?.saturating_sub(self.at);
-            // A record with the code of a function is longer than what is parsed of it.
             let size = READ_SIZE.min(usize::try_from(len).unwrap_or(READ_SIZE));
             buffer.resize(size, 0);
             let have = file.read_at(&mut buffer, self.at)?;
@@ -110,8 +109,8 @@ impl LiveDump {
         Ok((self.at - begin, is_all))
     }
 
-    /// Parses the records in these bytes, of which there are `len` in the file. Returns the number of
-    /// bytes that are done with.
+    /// Parses the records in `bytes`; the file has `len` bytes from there. Returns the number of
+    /// bytes consumed.
     fn parse_records(&mut self, bytes: &[u8], len: u64) -> u64 {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..)
@@ -121,7 +120,7 @@ impl LiveDump {
         {
             match rest.get(PREFIX..size) {
                 Some(body) => self.record(kind, time, self.header.reader(body)),
-                // The start of a code record is enough, however long its code is.
+                // The code at the end of the record is not needed.
                 None if done == 0 => self.record(kind, time, self.header.reader(&rest[PREFIX..])),
                 None => break,
             }
@@ -173,7 +172,7 @@ impl LiveDump {
         }
     }
 
-    /// Puts code in place of what was there.
+    /// Adds code and removes the code that it overlaps.
     fn put(&mut self, start: u64, size: u64, known: Option<PlacedCode>) {
         if size == 0 {
             return;
@@ -198,7 +197,7 @@ impl LiveDump {
             && self.kept + len <= MAX_KEPT
         {
             self.kept += len;
-            // A number that is used twice means the later function.
+            // A duplicate index refers to the later function.
             self.by_index.insert(known.index, start);
             self.codes.insert(start, known);
         }
@@ -210,7 +209,7 @@ impl LiveDump {
         Some(known)
     }
 
-    /// Returns the code at an address, if it was there at this time and has unwinding information.
+    /// Returns the code with unwinding information at an address and a time.
     #[must_use]
     pub fn find(&self, avma: u64, time: u64) -> Option<LiveCode<'_>> {
         let (start, known) = self.codes.range(..=avma).next_back()?;

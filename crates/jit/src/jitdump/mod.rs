@@ -1,18 +1,16 @@
-//! Jitdumps: the binary file in which a runtime writes which code it made, and when.
+//! Jitdumps: binary logs of a runtime's code.
 //!
-//! The format is that of `tools/perf/Documentation/jitdump-specification.txt` in the kernel's source,
-//! revision 2: a header, then records that state their length, in either byte order. The runtime maps a
-//! page of the file executably, by which recorders find it.
+//! Format: `tools/perf/Documentation/jitdump-specification.txt` in the kernel's source, revision 2.
+//! A header and records, in either byte order. The runtime maps a page of the file executably so
+//! that recorders find it. Times are of `CLOCK_MONOTONIC`, unless the header selects the
+//! processor's counter.
 //!
-//! Code is there from the time of its record on. Times are of `CLOCK_MONOTONIC`, unless the header says
-//! that they are of the processor's own counter.
-//!
-//! | module | idea |
+//! | module | contents |
 //! |---|---|
-//! | `dump` | [`JitDump`]: a whole file, by address and time |
-//! | `live` | [`LiveDump`]: a file that is still being written, for unwinding meanwhile |
-//! | `unwinding` | [`JitUnwinding`]: the `.eh_frame` of one piece of code |
-//! | `strip` | [`without_code`]: a file without the machine code in it |
+//! | `dump` | [`JitDump`]: a complete file, by address and time |
+//! | `live` | [`LiveDump`]: a growing file, for unwinding during recording |
+//! | `unwinding` | [`JitUnwinding`]: the `.eh_frame` of one function |
+//! | `strip` | [`without_code`]: a copy without machine code |
 //! | `code` | the machine code of a function |
 //! | `format` | header and records |
 

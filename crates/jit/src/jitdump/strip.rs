@@ -1,12 +1,11 @@
-//! [`without_code`]: a jitdump without the machine code in it, which is most of it and not needed for
-//! names.
+//! [`without_code`]: strips the machine code, most of a jitdump.
 
 use super::format::{DumpError, Header, SIZE_AT, kind};
 
 /// Copies a file without the machine code. The copy parses to the same [`JitDump`](super::JitDump).
 ///
 /// # Errors
-/// [`DumpError`], if it is no jitdump at all.
+/// [`DumpError`], if the file is no jitdump.
 pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
     let header = Header::parse(bytes)?;
     let mut out = bytes[..header.len].to_vec();
@@ -29,7 +28,7 @@ pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
                 };
                 out[begins + SIZE_AT..][..4].copy_from_slice(&size);
             }
-            // Three sizes come first. Heads alone would be copied for nothing.
+            // Truncated.
             kind::UNWINDING if record.body.left() < 3 * 8 => {}
             kind::MOVE | kind::DEBUG_INFO | kind::CLOSE | kind::UNWINDING => {
                 out.extend_from_slice(record.bytes);

@@ -1,9 +1,8 @@
-//! Jitdumps written by [`DumpWriter`], parsed whole and while they grow.
+//! Jitdumps written by [`DumpWriter`], parsed at once and while they grow.
 
 use super::*;
 use crate::source::MapFile;
 
-/// Writes a jitdump, in either byte order.
 pub(crate) struct DumpWriter {
     big: bool,
     pub(crate) bytes: Vec<u8>,
@@ -87,7 +86,7 @@ fn made(big: bool) -> Vec<u8> {
         ],
     );
     writer.load(100, 0x1000, 0x20, 1, "first one");
-    // A record of a kind that is yet to come.
+    // Unknown record type.
     writer.record(77, 160, &[], b"?");
     writer.moved(200, 0x1000, 0x2000, 0x20, 1);
     writer.load(300, 0x1010, 0x20, 2, "second");
@@ -184,8 +183,7 @@ fn the_end_of_memory_and_moves_of_nothing() {
     assert_eq!(named(&dump, 0x200, 2), None);
 }
 
-/// A dump with unwinding information: a table that was mapped, one that was not, and one in the order
-/// of the specification.
+/// Unwinding information: mapped, not mapped, and in the order of the specification.
 fn unwound(big: bool) -> Vec<u8> {
     let mut writer = DumpWriter::new(big, 0);
     writer.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");
@@ -272,7 +270,7 @@ fn a_dump_is_read_while_it_grows() {
         dump.find(avma, time).map(|code| known(code.unwinding))
     };
     let mut seen = Vec::new();
-    // However much of it is there, never more than what the whole has.
+    // A partial file never yields more than the whole.
     for at_byte in 45..bytes.len() {
         file.write_all(&bytes[at_byte..=at_byte]).unwrap();
         assert!(dump.read_on(&map_file(), u64::MAX).unwrap().1);
@@ -290,13 +288,13 @@ fn a_dump_is_read_while_it_grows() {
             [one(0x1000), None, None, None],
             [None, None, one(0x3000), one(0x3000)],
             [three.clone(), None, one(0x3000), one(0x3000)],
-            // What lies over its end has ended it.
+            // Overlapping code ended it.
             [three, None, None, None],
         ]
     );
     assert_eq!(at(&dump, 0x1004, 249), None, "it came later");
     let number = dump.find(0x1004, 250).unwrap().function;
-    // All at once, and with code that is longer than what is read at once.
+    // At once, with code longer than one read.
     let mut writer = DumpWriter::new(false, 0);
     writer.record(4, 1, &[10, 4, 10], b"EHFRAM\x01hdr");
     writer.load(2, 0x10_0000, 3 << 20, 9, "long");
@@ -308,7 +306,7 @@ fn a_dump_is_read_while_it_grows() {
     assert_eq!(known(found.unwinding), (0x1000, 0x24, table));
     assert_eq!(found.function, number + 1);
     assert!(other.find(0x30_0000, 2).is_some());
-    // Another file of the same name is not the rest of this one.
+    // Another file of the same name must not be read as a continuation.
     std::fs::rename(&path, folder.path().join("old")).unwrap();
     writer.load(2, 0x50_0000, 0x20, 11, "other");
     std::fs::write(&path, &writer.bytes).unwrap();

@@ -1,41 +1,40 @@
-//! `JIT_CODE_UNWINDING_INFO`: unwinding information of the code in the next record.
+//! `JIT_CODE_UNWINDING_INFO`: unwinding information of the next code record.
 //!
 //! ```text
 //!   unwinding_size, eh_frame_hdr_size, mapped_size: u64; .eh_frame, .eh_frame_hdr
 //! ```
 //!
-//! The specification has the header of the table first; what perf reads, and V8 and others write,
-//! has it last (`jit_add_eh_frame_info` in `tools/perf/util/genelf.c`). A header begins with its
-//! version, 1, and no `.eh_frame` does, so both are taken.
+//! The specification puts `.eh_frame_hdr` first; perf, V8 and others put it last
+//! (`jit_add_eh_frame_info` in `tools/perf/util/genelf.c`). Both are accepted: the header begins
+//! with its version, 1, and no `.eh_frame` does.
 //!
-//! Pointers are relative, and count as if the table lay behind the code, at the next multiple of
-//! 8: there V8 has it, and there perf puts it. Where the process had not mapped the table
-//! (`mapped_size` is 0), only the header is there, which says nothing that is of use here: frame
-//! pointers are what such code is unwound by anyway.
+//! Pointers are relative to a table after the code, at the next multiple of 8, as V8 and perf place
+//! it. If the process did not map the table (`mapped_size` is 0), only the header is present. It is
+//! ignored, as such code is unwound by frame pointers.
 
 use super::format::Reader;
 
-/// Version of `.eh_frame_hdr`, which is its first byte.
+/// Version of `.eh_frame_hdr`, its first byte.
 const HDR_VERSION: u8 = 1;
 
-/// Maximum length in bytes of the `.eh_frame` of one piece of code. V8 has some hundred; the
-/// recorder makes a table of it between two samples, and a hostile dump may want that often.
+/// Maximum length of an `.eh_frame`, in bytes. V8 writes about a hundred per function, and the
+/// recorder parses it between samples.
 const MAX_EH_FRAME: usize = 64 << 10;
 
-/// The unwinding information of a piece of code.
+/// Unwinding information of one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitUnwinding<'a> {
-    /// Start of the code: AVMA.
+    /// Start AVMA of the code.
     pub start: u64,
     /// Length of the code in bytes.
     pub size: u64,
     /// Bytes of `.eh_frame`.
     pub eh_frame: &'a [u8],
-    /// Offset of `eh_frame` from the start of the code in bytes, for relative pointers in it.
+    /// Offset of `eh_frame` from the start of the code in bytes.
     pub eh_frame_offset: u64,
 }
 
-/// Unwinding information without an address: code may move.
+/// Unwinding information of code at any address.
 #[derive(Debug)]
 pub(super) struct Unwinding {
     eh_frame: Box<[u8]>,
@@ -44,7 +43,7 @@ pub(super) struct Unwinding {
 }
 
 impl Unwinding {
-    /// Parses the body of a record. `None` if it is damaged, `Some(None)` if it is of no use.
+    /// `None` for a damaged record, `Some(None)` for a useless one.
     pub(super) fn parse(mut body: Reader<'_>) -> Option<Option<Self>> {
         let (size, header, mapped) = (body.u64()?, body.u64()?, body.u64()?);
         let table = body.bytes(usize::try_from(size).ok()?)?;
@@ -64,12 +63,10 @@ impl Unwinding {
         }))
     }
 
-    /// Returns the length of `eh_frame` in bytes.
     pub(super) fn len(&self) -> usize {
         self.eh_frame.len()
     }
 
-    /// Returns the unwinding information of the code at this address.
     pub(super) fn of(&self, start: u64, size: u64) -> JitUnwinding<'_> {
         JitUnwinding {
             start,

@@ -1,26 +1,26 @@
-//! A copy of a perf map that has its entries and nothing else, made in pieces.
+//! Copies the valid entries of a perf map, in pieces.
 
 use std::io::{self, Write};
 
 use super::entry::Entry;
 use crate::source::{MapFile, Refusal};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE: usize = 128 << 10;
 
-/// Longest line that is copied, in bytes; a longer one is no entry of any runtime.
+/// Maximum length of a copied line, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Counts of what was copied.
+/// Statistics of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopiedEntries {
-    /// Bytes of the copy.
+    /// Bytes written.
     pub bytes: u64,
-    /// Lines that were left out, without a last one that may still be written.
+    /// Lines skipped, except an incomplete last one.
     pub bad_lines: u64,
 }
 
-/// Reason for which a perf map was not copied.
+/// Why a perf map was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The file cannot be read, or has become too long.
@@ -31,18 +31,18 @@ pub enum CopyError {
     Write(#[from] io::Error),
 }
 
-/// Copies the lines of a perf map that are entries, for a copy of a file that a stranger chose: what cannot be read as a
-/// perf map is not kept either. Needs memory for a line and a piece, however long the file is.
+/// Copies the valid entries of an untrusted file, which may be no perf map at all. Memory use is
+/// one line and one piece.
 ///
 /// # Errors
-/// [`CopyError`]; what was copied before is in `out`.
+/// [`CopyError`]; `out` then holds the entries copied so far.
 pub fn copy_entries(file: &MapFile, out: &mut impl Write) -> Result<CopiedEntries, CopyError> {
-    // As long as it is by now: a file that grows faster than it is read ends here.
+    // The file may keep growing.
     let len = file.len()?;
     copy(|into, at| file.read_at(into, at), len, out)
 }
 
-/// Copies the entries of what `read` answers, from offset 0 to `len`.
+/// Copies the entries that `read` returns, from offset 0 to `len`.
 fn copy(
     mut read: impl FnMut(&mut [u8], u64) -> Result<usize, Refusal>,
     len: u64,
@@ -50,7 +50,7 @@ fn copy(
 ) -> Result<CopiedEntries, CopyError> {
     let mut copied = CopiedEntries::default();
     let mut piece = vec![0; PIECE];
-    // What was read of the line that the last piece ends in.
+    // Start of a line.
     let mut line = Vec::new();
     let mut is_too_long = false;
     let mut at = 0;
@@ -106,7 +106,6 @@ mod tests {
     use super::super::PerfMap;
     use super::*;
 
-    /// Copies a text that is read in pieces of `most` bytes.
     fn copied(text: &[u8], most: usize) -> (Vec<u8>, CopiedEntries) {
         let mut out = Vec::new();
         let read = |into: &mut [u8], at: u64| {

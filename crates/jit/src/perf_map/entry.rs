@@ -2,18 +2,17 @@
 
 use std::ops::Range;
 
-/// An entry: addresses, and where its name stands among the names.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) start: u64,
     pub(super) size: u64,
-    /// Offset of its name, and length.
+    /// Position in the names buffer.
     pub(super) name: u32,
     pub(super) name_len: u32,
 }
 
 impl Entry {
-    /// Parses a line that begins at this offset. Returns the entry, and where its name stands.
+    /// Parses a line at offset `begins`. Returns the entry and the place of its name.
     pub(super) fn parse(line: &[u8], begins: usize) -> Option<(Self, Range<usize>)> {
         let first = line.iter().position(|byte| *byte == b' ')?;
         let rest = &line[first + 1..];
@@ -23,7 +22,7 @@ impl Entry {
         if line[name..].iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        // What reaches beyond the end of memory ends there.
+        // Truncate at the end of the address space.
         let size = size.min((u64::MAX - start).saturating_add(1));
         let entry = Self {
             start,
@@ -34,13 +33,13 @@ impl Entry {
         Some((entry, begins + name..begins + line.len()))
     }
 
-    /// Returns its last address; an end would not fit at the end of memory.
+    /// Inclusive, as an exclusive end could overflow.
     pub(super) fn last(&self) -> u64 {
         self.start.saturating_add(self.size - 1)
     }
 }
 
-/// Parses a hexadecimal number of at most 64 bits; some runtimes write `0x` in front.
+/// Parses at most 64 bits, with or without `0x` (some runtimes write it).
 fn hex(digits: &[u8]) -> Option<u64> {
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
     if digits.is_empty() {

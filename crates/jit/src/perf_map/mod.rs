@@ -1,9 +1,7 @@
-//! [`PerfMap`]: the text file in which a runtime lists the functions that it made.
+//! [`PerfMap`]: text file with the functions of a runtime.
 //!
-//! The format is that of `tools/perf/Documentation/jit-interface.txt` in the kernel's source:
-//! `START SIZE NAME`, a line each, the numbers hexadecimal, the name everything up to the end
-//! of the line. Where two entries overlap the later one holds, for it was written later; what
-//! the earlier one covers besides stays its own.
+//! Format: `tools/perf/Documentation/jit-interface.txt` in the kernel's source. Lines of `START
+//! SIZE NAME`, with hexadecimal numbers. Where entries overlap, the later one wins.
 
 mod copy;
 mod entry;
@@ -18,13 +16,13 @@ pub use copy::{CopiedEntries, CopyError, copy_entries};
 /// Maximum number of functions of a file.
 const MAX_ENTRIES: usize = 4 << 20;
 
-/// Page size: an entry of no size reaches at most to the end of the next page, as in perf.
+/// An entry of size 0 extends at most to the end of the next page, as in perf.
 const PAGE: u64 = 4096;
 
 /// The functions of one process, by address.
 #[derive(Debug, Default)]
 pub struct PerfMap {
-    /// Names, one after another.
+    /// Names, concatenated.
     names: Vec<u8>,
     entries: Vec<Entry>,
     /// Ascending by address, without overlaps.
@@ -34,8 +32,7 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// Parses the text. Lines that are no entries are counted and left out, and so is what would be beyond 4 GiB. Of the
-    /// text only the names are kept.
+    /// Parses the text. Counts and skips invalid lines, and names beyond 4 GiB.
     #[must_use]
     pub fn parse(mut bytes: Vec<u8>) -> Self {
         let mut map = Self::default();
@@ -60,7 +57,7 @@ impl PerfMap {
                         continue;
                     };
                     kept += name.len();
-                    // Names move towards the beginning only, where nothing is needed any more.
+                    // Moves names to the front, over parsed text.
                     bytes.copy_within(name, place as usize);
                     map.entries.push(Entry {
                         name: place,
@@ -80,7 +77,7 @@ impl PerfMap {
         map
     }
 
-    /// Returns the number of the function at an address, for [`function`](Self::function).
+    /// Returns the index of the function at an address, for [`function`](Self::function).
     #[must_use]
     pub fn find(&self, avma: u64) -> Option<u32> {
         let after = self.spans.partition_point(|span| span.start <= avma);
@@ -88,7 +85,7 @@ impl PerfMap {
         (avma <= span.last).then_some(span.entry)
     }
 
-    /// Returns the function with this number.
+    /// Returns the function with this index.
     #[must_use]
     pub fn function(&self, number: u32) -> Option<JitFunction<'_>> {
         let entry = self.entries.get(number as usize)?;
@@ -118,19 +115,19 @@ impl PerfMap {
         self.entries.is_empty()
     }
 
-    /// Returns the number of lines that were no entries.
+    /// Returns the number of invalid lines.
     #[must_use]
     pub fn bad_lines(&self) -> u64 {
         self.bad_lines
     }
 
-    /// Returns the number of entries that were left out, beyond four million.
+    /// Returns the number of valid entries dropped above the limits.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Lets entries of no size reach to the next one.
+    /// Extends entries of size 0 to the next entry.
     fn give_sizes(&mut self) {
         if self.entries.iter().all(|entry| entry.size > 0) {
             return;
@@ -217,8 +214,8 @@ mod tests {
         assert_eq!(named(&map, 0x9000), None);
     }
 
-    /// Text as `DOTNET_PerfMapEnabled=1` makes it (`PerfMap::LogMethod` in CoreCLR's `perfmap.cpp`): 16
-    /// capital digits, lower-case sizes, the tier behind the name, stubs between methods.
+    /// As written with `DOTNET_PerfMapEnabled=1` (`PerfMap::LogMethod` in CoreCLR's `perfmap.cpp`):
+    /// 16 capital digits, lower-case sizes, the tier after the name, stubs between methods.
     #[test]
     fn of_dotnet() {
         let text = b"00007F80D1E81F40 2a void [Program] Program::Main(string[])[Tier0]\n\

@@ -1,21 +1,20 @@
-//! Which entry holds at which address, where entries overlap.
+//! Resolves overlapping entries into disjoint spans.
 
 use std::collections::BTreeMap;
 
 use super::entry::Entry;
 
-/// Addresses that belong to one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: u64,
-    /// Last address; an end would not fit at the end of memory.
+    /// Inclusive, as an exclusive end could overflow.
     pub(super) last: u64,
     pub(super) entry: u32,
 }
 
-/// Cuts earlier entries where later ones overlap them. Returns spans in ascending order, without overlaps.
+/// Cuts earlier entries where later ones overlap them. Returns disjoint spans, ascending.
 ///
-/// Entries are taken in runs of those that overlap, directly or through others: most overlap none, and need no tree.
+/// Works on runs of overlapping entries: most entries overlap no other and need no tree.
 pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     let span = |number: u32| {
         let entry = entries.get(number as usize)?;
@@ -45,13 +44,13 @@ pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     spans
 }
 
-/// Cuts the spans of one run, which is empty then, and appends them.
+/// Cuts and appends the spans of one run.
 fn flatten_run(run: &mut Vec<Span>, spans: &mut Vec<Span>) {
     if run.len() < 2 {
         spans.append(run);
         return;
     }
-    // In the order in which they were written.
+    // In file order.
     run.sort_unstable_by_key(|span| span.entry);
     let mut tree: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     let mut covered = Vec::new();
@@ -93,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Each address has the last entry that covers it, found the long way round.
+    /// Compares with a linear search.
     #[test]
     fn every_address_has_the_latest_entry_that_covers_it() {
         let mut random = Random::new(7);

@@ -9,7 +9,7 @@ use std::ffi::c_int;
 #[non_exhaustive]
 pub enum LaunchError {
     /// The program's name, an argument or a variable has a zero byte in it.
-    #[error("`{text}` cannot be passed to a program: it has a zero byte in it")]
+    #[error("`{text}` cannot be passed to a program: it contains a zero byte")]
     ZeroByte {
         /// The string, with `\0` for the byte.
         text: String,

@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate over their committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../../fuzz/targets/feature_sections.rs"]
 mod feature_sections;
@@ -9,20 +8,20 @@ mod file_reader;
 mod pipe_reader;
 #[path = "../../../../fuzz/targets/readers.rs"]
 mod readers;
-#[path = "../../../../fuzz/targets/replay.rs"]
-mod replay;
+
+use rprof_testing::replay_fuzz_corpus;
 
 #[test]
 fn file_reader_over_its_corpus() {
-    replay::replay("file_reader", file_reader::run);
+    replay_fuzz_corpus("file_reader", file_reader::run);
 }
 
 #[test]
 fn pipe_reader_over_its_corpus() {
-    replay::replay("pipe_reader", pipe_reader::run);
+    replay_fuzz_corpus("pipe_reader", pipe_reader::run);
 }
 
 #[test]
 fn feature_sections_over_its_corpus() {
-    replay::replay("feature_sections", feature_sections::run);
+    replay_fuzz_corpus("feature_sections", feature_sections::run);
 }

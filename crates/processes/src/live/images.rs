@@ -1,4 +1,4 @@
-//! [`Images`]: the images that living processes have mapped.
+//! [`Images`]: mapped images of living processes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,25 +8,23 @@ use super::retain::{MOST_BYTES, MOST_IMAGES, Retain, TOO_MANY};
 use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageKind};
 
-/// Images that have to come before it is looked for those that nobody has mapped.
+/// Minimum number of new images before a sweep of unmapped ones.
 const LEAST_NEW: usize = 1024;
 
-/// Keeps the image of each mapping, and no names. Images are interned, and forgotten some time after
-/// nobody has them mapped any more. As many as there may be at a time are kept: of those beyond, a
-/// mapping has the image without name that [`Images::NONE`] stands for.
+/// Stores images of mappings, but no names. Images are interned, and released some time after their
+/// last mapping. Beyond the limits, mappings get the unnamed image [`Images::NONE`].
 #[derive(Debug)]
 pub struct Images {
-    /// By number; `None` for a number that is free.
+    /// Images by number; `None` for a free number.
     slots: Vec<Option<Slot>>,
-    /// Free numbers. The one that has been free for longest is used first.
+    /// Free numbers, least recently used first.
     free: VecDeque<u32>,
     numbers: HashMap<Key, ImageId>,
     serials: u64,
-    /// Bytes of paths in `slots`.
     bytes: usize,
-    /// Images that came since it was last looked for those that nobody has mapped.
+    /// New images since the last sweep.
     new: usize,
-    /// Images that were mapped when that was done.
+    /// Mapped images at the last sweep.
     swept: usize,
     refused: u64,
     forgotten: Vec<ImageId>,
@@ -35,11 +33,11 @@ pub struct Images {
 #[derive(Debug)]
 struct Slot {
     image: Image,
-    /// A number that no other image ever has.
+    /// Number that is never reused.
     serial: u64,
 }
 
-/// What tells images apart. As for [`ImageTable`](crate::image::ImageTable), a build-id needs no path.
+/// Key of an image. A build-id needs no path.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key(Option<Box<[u8]>>, ImageIdentity);
 
@@ -73,29 +71,25 @@ impl Default for Images {
 }
 
 impl Images {
-    /// Image of mappings that came when there were too many.
+    /// Image of mappings beyond the limit.
     pub const NONE: ImageId = ImageId(0);
 
     pub(super) fn get(&self, id: ImageId) -> Option<&Image> {
         Some(&self.slot(id)?.image)
     }
 
-    /// Returns a number that no other image has, before or after.
     pub(super) fn serial(&self, id: ImageId) -> Option<u64> {
         Some(self.slot(id)?.serial)
     }
 
-    /// Returns the images that were forgotten since the last call.
     pub(super) fn take_forgotten(&mut self) -> Vec<ImageId> {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Returns the number of mappings whose image was not kept, as there were too many.
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns a number above that of every image.
     pub(super) fn bound(&self) -> usize {
         self.slots.len()
     }
@@ -154,8 +148,8 @@ impl Retain for Images {
 
     fn name(&mut self, _: &[u8]) {}
 
-    /// As many images have to be new as were left the last time, and some part of the mappings that
-    /// would be walked over: so the work is a small part of that of taking them in.
+    /// Requires as many new images as remained after the last sweep, and a fraction of the mappings
+    /// to walk. So sweeps cost little compared with adding images.
     fn is_sweep_due(&self, mappings: usize) -> bool {
         self.new >= LEAST_NEW.max(self.swept).max(mappings / 8)
     }

@@ -1,30 +1,30 @@
-//! Disjoint mappings by ascending address.
+//! Disjoint mappings, sorted by address.
 
 use crate::ids::ImageId;
 
-/// A range of addresses, and what backs it.
+/// A range of addresses and its backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveMapping<B = ImageId> {
     /// First address (AVMA).
     pub start: u64,
-    /// First address after it.
+    /// First address after the mapping.
     pub end: u64,
-    /// Offset in the image of `start`, in bytes.
+    /// Offset of `start` in the image, in bytes.
     pub file_offset: u64,
-    /// Image, or whatever else [`Retain`](super::Retain) keeps.
+    /// Image, or other backing data of [`Retain`](super::Retain).
     pub backing: B,
-    /// True if it was mapped with `PROT_EXEC`.
+    /// True for `PROT_EXEC`.
     pub executable: bool,
 }
 
-/// Returns the mapping that covers an address, among disjoint ones by ascending address.
+/// Finds an address in disjoint mappings sorted by address.
 pub fn find<B>(mappings: &[LiveMapping<B>], address: u64) -> Option<&LiveMapping<B>> {
     let after = mappings.partition_point(|m| m.start <= address);
     let mapping = mappings.get(after.checked_sub(1)?)?;
     (address < mapping.end).then_some(mapping)
 }
 
-/// Puts a mapping in; others are cut to what it leaves of them.
+/// Inserts a mapping, and cuts overlapped ones.
 pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapping<B>) {
     let first = mappings.partition_point(|m| m.end <= new.start);
     let last = mappings.partition_point(|m| m.start < new.end);
@@ -40,6 +40,6 @@ pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapp
         ..right.clone()
     });
     let kept = [left, Some(new), right];
-    // Where nothing overlaps, `first` may lie behind `last`.
+    // Without overlap, `first` may exceed `last`.
     mappings.splice(first..last.max(first), kept.into_iter().flatten());
 }

@@ -1,17 +1,16 @@
-//! The process map of now: who lives, under which names, with which mappings.
+//! Process map of the present: living processes, their names and mappings.
 //!
-//! A [`Timeline`](crate::Timeline) remembers everything, and grows with every record. A
-//! recorder that runs for days needs only the present: memory is bounded by the
-//! processes that live, and by what [`Retain`] keeps. Nor may a process take as much as it likes:
-//! unmapping is in no record, so one that maps at ever new places seems to have all of it still.
-//! So the mappings of a process are bounded, and those of all of them together.
+//! A [`Timeline`](crate::Timeline) grows with every record. A recorder that runs for days only
+//! needs the present, bounded by living processes and [`Retain`]. Mappings are limited per process
+//! and in total: no record reports unmapping, so a process that maps at ever new addresses seems to
+//! keep all of them.
 //!
-//! | type | keeps | for |
+//! | type | stores | purpose |
 //! |---|---|---|
-//! | [`LiveMap`], of [`Images`] | mappings, with interned images | unwinding |
-//! | [`LiveMap`], of [`NamedImages`] | the same, and names | a profile while recording |
-//! | [`LiveMap`], of [`Records`] | names, and mappings with all that their records said | a file that begins in the middle of a recording |
-//! | [`LiveProcesses`] | numbers of threads | telling who is left at the end |
+//! | [`LiveMap`] of [`Images`] | mappings with interned images | unwinding |
+//! | [`LiveMap`] of [`NamedImages`] | the same, and names | profile while recording |
+//! | [`LiveMap`] of [`Records`] | names, full mapping records | files begun in mid-recording |
+//! | [`LiveProcesses`] | numbers of threads | remaining processes at the end |
 
 mod images;
 mod mappings;
@@ -34,17 +33,19 @@ use crate::ids::{ImageId, Pid, Tid};
 use crate::image::Image;
 use mappings::insert;
 
-/// Most mappings of one process. Honest ones have some hundreds of code, or some thousands.
+/// Maximum number of mappings per process. Normal processes have hundreds of code mappings, or some
+/// thousands.
 const MOST_MAPPINGS: usize = 1 << 14;
 
-/// Most mappings of all processes. Beyond half of that, a process may have [`FAIR_SHARE`] only.
+/// Maximum number of mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each
+/// process.
 const MOST_IN_ALL: usize = 1 << 19;
 
-/// Mappings that a process may have while there are many in all.
+/// Maximum number of mappings per process when there are many in total.
 const FAIR_SHARE: usize = 512;
 
-/// The mappings of one process, by ascending address, disjoint. Shared by a fork's
-/// two sides until one of them changes.
+/// Disjoint mappings of a process, sorted by address. A fork shares them until parent or child
+/// changes them.
 type Mappings<B> = Arc<Vec<LiveMapping<B>>>;
 
 #[derive(Debug)]
@@ -52,11 +53,10 @@ struct LiveProcess<R: Retain> {
     mappings: Mappings<R::Backing>,
     /// Identifies the contents of `mappings`; 0 for none.
     generation: u64,
-    /// Threads that live, with their names as far as they are known.
     threads: BTreeMap<i32, Option<R::Name>>,
 }
 
-// Derived, it would ask for names and backings that have a default.
+// Derived, it would require `Default` of names and backings.
 impl<R: Retain> Default for LiveProcess<R> {
     fn default() -> Self {
         LiveProcess {
@@ -67,9 +67,9 @@ impl<R: Retain> Default for LiveProcess<R> {
     }
 }
 
-/// The mappings, and the names, of all processes at the time of the event fed last.
+/// Mappings and names of all processes at the last event.
 ///
-/// Events are fed in time order. No event makes any function here panic.
+/// Feed events in time order. No event makes any function here panic.
 ///
 /// # Examples
 /// ```
@@ -100,9 +100,8 @@ impl<R: Retain> Default for LiveProcess<R> {
 pub struct LiveMap<R: Retain = Images> {
     processes: FxHashMap<i32, LiveProcess<R>>,
     retained: R,
-    /// The last generation given to the mappings of a process.
     generations: u64,
-    /// Number of mappings, where shared ones count once.
+    /// Number of mappings. Shared ones count once.
     mappings: usize,
     refused: u64,
 }
@@ -120,13 +119,12 @@ impl<R: Retain> Default for LiveMap<R> {
 }
 
 impl<R: Retain> LiveMap<R> {
-    /// Creates the map of a machine without processes.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in what a record says. Returns true if a process ended with it. The kernel's
-    /// own mappings are not kept.
+    /// Processes an event. Returns true if it ended a process. Ignores the kernel.
     pub fn handle(&mut self, event: &ProcessEvent<'_>) -> bool {
         match event {
             ProcessEvent::Mapped(mapped) => self.handle_mapped(mapped),
@@ -139,7 +137,7 @@ impl<R: Retain> LiveMap<R> {
                 let process = self.process(*pid);
                 let gone = std::mem::take(&mut process.mappings);
                 process.generation = 0;
-                // Only the thread that called exec is left, and it has the process's number.
+                // Only the exec's thread remains, with the process's number.
                 process.threads.clear();
                 process.threads.insert(*tid, Some(name));
                 self.let_go(gone);
@@ -193,7 +191,7 @@ impl<R: Retain> LiveMap<R> {
         self.mappings = (self.mappings + after).saturating_sub(before);
     }
 
-    /// Returns true if a process may have one more mapping, or this one takes the place of another.
+    /// Returns true if the limits permit a mapping, or if it replaces another.
     fn has_room(&self, mapped: &Mapped<'_>) -> bool {
         let known = self.mappings(Pid(mapped.pid));
         let most = match self.mappings {
@@ -205,7 +203,6 @@ impl<R: Retain> LiveMap<R> {
         known.len() < most || find(known, mapped.start).is_some_and(takes_place)
     }
 
-    /// Forgets what nobody has mapped.
     fn sweep(&mut self) {
         let mut seen = FxHashSet::default();
         let processes = self.processes.values();
@@ -214,13 +211,13 @@ impl<R: Retain> LiveMap<R> {
         (self.retained).keep_only(mapped.map(|mapping| &mapping.backing));
     }
 
-    /// Lets go of the mappings of a process, which others may share.
+    /// Drops a process's mappings, which others may share.
     fn let_go(&mut self, mappings: Mappings<R::Backing>) {
         let gone = Arc::into_inner(mappings).map_or(0, |gone| gone.len());
         self.mappings = self.mappings.saturating_sub(gone);
     }
 
-    /// A new process has its parent's mappings, and the name of the thread that forked it.
+    /// A new process inherits its parent's mappings and the forking thread's name.
     fn handle_forked(&mut self, (pid, tid): (i32, i32), (parent_pid, parent_tid): (i32, i32)) {
         let parent = self.processes.get(&parent_pid);
         let name = parent.and_then(|parent| parent.threads.get(&parent_tid)?.clone());
@@ -249,15 +246,14 @@ impl<R: Retain> LiveMap<R> {
         gone
     }
 
-    /// Returns what a process has mapped, by ascending address; nothing for one that is
-    /// not known.
+    /// Returns a process's mappings, sorted by address; none if unknown.
     pub fn mappings(&self, pid: Pid) -> &[LiveMapping<R::Backing>] {
         let process = self.processes.get(&pid.0);
         process.map_or(&[], |process| &process.mappings[..])
     }
 
-    /// Returns the generation of a process's mappings. While it is the same, so are the mappings;
-    /// processes of equal generations have the same mappings.
+    /// Returns the generation of a process's mappings. Equal generations, even of two processes,
+    /// mean equal mappings.
     pub fn generation(&self, pid: Pid) -> u64 {
         (self.processes.get(&pid.0)).map_or(0, |process| process.generation)
     }
@@ -267,17 +263,17 @@ impl<R: Retain> LiveMap<R> {
         find(self.mappings(pid), address)
     }
 
-    /// Returns the number of mappings that were not taken in, as there were too many.
+    /// Returns the number of mappings dropped by the limits.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns the processes that live, in no order.
+    /// Returns the living processes, unsorted.
     pub fn processes(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.keys().copied().map(Pid)
     }
 
-    /// Returns the threads of a process by ascending id, with their names as far as these are known.
+    /// Returns a process's threads, sorted by id, with known names.
     pub fn threads(&self, pid: Pid) -> impl Iterator<Item = (Tid, Option<&R::Name>)> + '_ {
         let threads = self.processes.get(&pid.0).map(|process| &process.threads);
         let threads = threads.into_iter().flatten();
@@ -291,8 +287,7 @@ impl LiveMap<NamedImages> {
         self.retained.as_slice()
     }
 
-    /// Returns the name of a thread; that of its process's main thread where its own was never
-    /// told. `None` before the first name.
+    /// Returns a thread's name, or else its process's main thread's.
     pub fn name(&self, pid: Pid, tid: Tid) -> Option<&Arc<[u8]>> {
         let threads = &self.processes.get(&pid.0)?.threads;
         let name = |tid| threads.get(&tid)?.as_ref();
@@ -301,27 +296,27 @@ impl LiveMap<NamedImages> {
 }
 
 impl LiveMap<Images> {
-    /// Returns an image, unless it was forgotten. An image is not while a process has it mapped.
+    /// Returns an image unless released. A mapped image never is.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.retained.get(id)
     }
 
-    /// Returns a number that this image alone has; its [`ImageId`] may later be that of another.
+    /// Returns an image's unique number. Its [`ImageId`] may be reused.
     pub fn image_serial(&self, id: ImageId) -> Option<u64> {
         self.retained.serial(id)
     }
 
-    /// Returns a number above that of every image there is.
+    /// Returns an exclusive upper bound of image ids.
     pub fn image_bound(&self) -> usize {
         self.retained.bound()
     }
 
-    /// Returns the images that were forgotten since the last call.
+    /// Returns the images released since the last call.
     pub fn take_forgotten(&mut self) -> Vec<ImageId> {
         self.retained.take_forgotten()
     }
 
-    /// Returns the number of mappings whose image was not kept, as there were too many.
+    /// Returns the number of mappings without image because of the limits.
     pub fn refused_images(&self) -> u64 {
         self.retained.refused()
     }

@@ -5,20 +5,18 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::Pid;
 
-/// The descendants of a process, itself among them if it started threads, of which a birth was seen and the
-/// end of the last thread was not.
+/// Living descendants with a recorded start. Includes the process itself if it started threads.
 ///
-/// Processes that were there before, [found](ProcessEvent::Found) rather than born, are none of them; and
-/// neither is what others start that are recorded as well.
+/// Excludes [existing](ProcessEvent::Found) processes, and children of other recorded processes.
 #[derive(Debug)]
 pub struct LiveProcesses {
     root: Pid,
-    /// Number of threads that were born and have not ended.
+    /// Living threads by process.
     threads: FxHashMap<i32, u32>,
 }
 
 impl LiveProcesses {
-    /// Creates a list of the descendants of this process, none so far.
+    /// Starts without descendants of `root`.
     pub fn descendants_of(root: Pid) -> LiveProcesses {
         LiveProcesses {
             root,
@@ -26,7 +24,7 @@ impl LiveProcesses {
         }
     }
 
-    /// Takes in what a record says.
+    /// Processes an event.
     pub fn handle(&mut self, event: &ProcessEvent<'_>) {
         match event {
             ProcessEvent::Forked {
@@ -46,7 +44,7 @@ impl LiveProcesses {
         }
     }
 
-    /// Returns them, in no order.
+    /// Returns the processes, unsorted.
     pub fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.threads.keys().copied().map(Pid)
     }
@@ -94,7 +92,7 @@ mod tests {
     #[test]
     fn what_others_start_is_none_of_them() {
         let mut live = LiveProcesses::descendants_of(Pid(1));
-        // (what begins, by whom): a grandchild outlives what started it.
+        // Process and parent: a grandchild outlives its parent.
         for (pid, parent) in [(2, 1), (3, 2), (8, 7), (9, 8)] {
             live.handle(&forked(pid, pid, parent));
         }

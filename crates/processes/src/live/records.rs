@@ -1,4 +1,4 @@
-//! Records made of the present.
+//! Converts the present state to records.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::retain::{MappingRecord, Records};
 use crate::ids::Pid;
 
 impl LiveMap<Records> {
-    /// Makes records of a process as it is now, with the misc bits that belong to each: a COMM for
-    /// each thread whose name is known, and an MMAP2 (or MMAP, where it was one) for each mapping.
+    /// Creates the records of a process's present state, with misc bits: a COMM per named thread,
+    /// and an MMAP2 (or MMAP, if recorded so) per mapping.
     pub fn records(&self, pid: Pid) -> impl Iterator<Item = (Record<'_>, Misc)> + '_ {
         let names = self.threads(pid).filter_map(move |(tid, name)| {
             let (pid, tid) = (pid.0, tid.0);

@@ -1,4 +1,4 @@
-//! Parts of mappings and names that a live map keeps.
+//! Stored parts of mappings and names.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,27 +8,25 @@ use rprof_records::{Mapped, Misc, MmapIdentity};
 use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageTable, Side};
 
-/// Choice of what a [`LiveMap`](super::LiveMap) keeps beside addresses and ids.
+/// Selects what a [`LiveMap`](super::LiveMap) stores besides addresses and ids.
 pub trait Retain: Debug + Default {
-    /// Kept of a mapping. Cloned where a mapping is cut in two, and where the two sides of a fork
-    /// part.
+    /// Stored data of a mapping. Cloned by splits, and when parent and child diverge.
     type Backing: Clone + Debug;
-    /// Kept of a thread's name. Cloned by forks.
+    /// Stored data of a thread name. Cloned by forks.
     type Name: Clone + Debug;
 
-    /// Returns what is kept of a mapping.
+    /// Converts a mapping to stored data.
     fn backing(&mut self, mapped: &Mapped<'_>) -> Self::Backing;
 
-    /// Returns what is kept of a name.
+    /// Converts a name to stored data.
     fn name(&mut self, name: &[u8]) -> Self::Name;
 
-    /// Returns true if it is time to forget what nobody has mapped, while there are this many
-    /// mappings.
+    /// Returns true if a sweep of unmapped backings pays, given the number of mappings.
     fn is_sweep_due(&self, _mappings: usize) -> bool {
         false
     }
 
-    /// Forgets all but these.
+    /// Releases all other backings.
     fn keep_only<'a>(&mut self, _mapped: impl Iterator<Item = &'a Self::Backing>)
     where
         Self::Backing: 'a,
@@ -36,19 +34,18 @@ pub trait Retain: Debug + Default {
     }
 }
 
-/// Most images, and most bytes of their paths, of which each may have 4 KiB. A machine with hundreds of containers has
-/// some thousands of images.
+/// Limits of images and of bytes in their paths (up to 4 KiB each). A machine with hundreds of
+/// containers has some thousands of images.
 pub(super) const MOST_IMAGES: usize = 1 << 16;
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// Path of the image that mappings have which came when there were too many.
+/// Path of the image beyond the limits.
 pub(super) const TOO_MANY: &[u8] = b"[too many images]";
 
-/// Keeps the image of each mapping, and names. Images are interned, and kept to the end, as far as there is room.
+/// Stores images of mappings, and names. Images are interned and never released, up to the limits.
 #[derive(Debug, Default)]
 pub struct NamedImages {
     table: ImageTable,
-    /// Bytes of paths in `table`.
     bytes: usize,
 }
 
@@ -80,12 +77,11 @@ impl Retain for NamedImages {
     }
 }
 
-/// Keeps names, and of each mapping all that its record said, so that records can be made of them
-/// again. What nobody has mapped any more is forgotten.
+/// Stores names and full mapping records, to recreate the records. Releases unmapped ones.
 #[derive(Debug, Default)]
 pub struct Records;
 
-/// The contents of a mapping's record, but for its addresses.
+/// A mapping's record without addresses.
 #[derive(Debug)]
 pub struct MappingRecord {
     pub(super) misc: Misc,

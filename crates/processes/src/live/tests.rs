@@ -125,7 +125,7 @@ fn images_that_nobody_maps_are_forgotten() {
     let mut forgotten = Vec::new();
     let mut most = 0;
     for n in 0..100_000 {
-        // As if one file were renamed and mapped again.
+        // As if a file were renamed and mapped again.
         let path = format!("/{n}/{}", "x".repeat(2000));
         live.handle(&mapped(1, 0x1000, 0x1000, &path));
         forgotten.extend(live.take_forgotten());
@@ -160,13 +160,13 @@ fn mappings_of_a_process_are_bounded() {
     }
     assert_eq!(live.mappings(Pid(1)).len(), MOST_MAPPINGS);
     assert_eq!(live.refused(), 40_000 - MOST_MAPPINGS as u64);
-    // What takes the place of another needs no room; other processes have theirs.
+    // A replacement needs no room, and processes have separate limits.
     live.handle(&mapped(1, 0x2000, 0x1000, "/b"));
     live.handle(&mapped(2, 0x2000, 0x1000, "/b"));
     for pid in [1, 2] {
         assert_eq!(at(&live, pid, 0x2000), Some(("/b".into(), 0x1000)));
     }
-    // All are given back.
+    // All room is released.
     for pid in [1, 2] {
         live.handle(&named(pid, pid, "x"));
         live.handle(&forked(pid + 10, pid + 10, pid));
@@ -181,7 +181,7 @@ fn mappings_of_a_process_are_bounded() {
     assert_eq!(live.mappings, 0);
 }
 
-/// Paths, first addresses, lengths and offsets of the mappings that the map would record.
+/// Path, start, length and offset of recreated mappings.
 fn recorded(live: &LiveMap<Records>, pid: i32) -> Vec<(String, u64, u64, u64)> {
     let shown = |record| match record {
         Record::Mmap2(m) => {
@@ -213,7 +213,7 @@ fn records_say_what_was_recorded() {
         _ => None,
     };
     let names: Vec<_> = live.records(Pid(1)).filter_map(named).collect();
-    // The thread that was born has the name of its creator; that of the other is not known.
+    // The new thread inherits its creator's name.
     let expected = [
         (1, 1, b"sh".to_vec(), Misc(0)),
         (1, 5, b"sh".to_vec(), Misc(0)),
@@ -236,7 +236,7 @@ fn records_say_what_was_recorded() {
     assert_eq!(identities[1], (b, 5, 2, Misc::USER));
 }
 
-/// Mappings from before the bound was reached have their images still, and the others have one that says so.
+/// Mappings before the limit keep their images; later ones have the placeholder.
 #[test]
 fn named_images_are_bounded() {
     let mut live = LiveMap::<NamedImages>::new();
@@ -256,7 +256,7 @@ fn named_images_are_bounded() {
 }
 
 proptest! {
-    /// Beside an array in which each address names the mapping made last.
+    /// The reference is an array with the last mapping of each address.
     #[test]
     fn agrees_with_an_array(made in proptest::collection::vec((0u64..64, 0u64..20), 0..40)) {
         let mut live = LiveMap::<Images>::new();

@@ -1,4 +1,4 @@
-//! Effects of each record, one story at a time.
+//! Effects of each record type.
 
 use rprof_processes::{Pid, ProcessMapBuilder, Tid, Timeline};
 
@@ -15,7 +15,7 @@ fn fork(b: &mut ProcessMapBuilder, time: u64, child: Pid, parent: Pid) {
     b.handle_fork(time, child, main(child), parent, main(parent));
 }
 
-/// "path+offset" at an address, or "".
+/// Returns "path+offset" at an address, or "".
 fn at(t: &Timeline, pid: Pid, time: u64, address: u64) -> String {
     let found = t.resolve(pid, time, address);
     found.map_or(String::new(), |found| {
@@ -70,7 +70,7 @@ fn of_equal_times_the_later_fed_wins() {
     b.handle_mmap(0, A, &map("/b", 0x1000, 0x1000));
     let t = b.finish();
     assert_eq!(at(&t, A, 0, 0x1000), "/b+0x100");
-    // No version is kept that no time could ask for: one each, with the kernel's.
+    // No version without a time of its own: one per space, including the kernel's.
     assert_eq!(t.stats().versions, 2);
 }
 
@@ -152,10 +152,10 @@ fn threads_share_mappings_and_inherit_names() {
     assert_eq!(name(100, 3).as_deref(), Some("app"));
     assert_eq!(name(100, 4).as_deref(), Some("worker"));
     assert_eq!(name(101, 5).as_deref(), Some("worker"));
-    // Ended, but not forgotten until the id is used again.
+    // An ended thread resolves until its id is reused.
     assert_eq!(name(100, 8).as_deref(), Some("worker"));
     assert_eq!(name(100, 9).as_deref(), Some("app"));
-    // A thread that nothing announced.
+    // A thread without a fork record.
     assert_eq!(name(999, 9).as_deref(), Some("app"));
     let lives = t.threads().iter().filter(|thread| thread.tid == Tid(100));
     let lives: Vec<_> = lives.map(|thread| (thread.start, thread.exit)).collect();
@@ -200,7 +200,7 @@ fn a_process_ends_with_its_last_thread() {
     b.handle_fork(1, A, Tid(100), A, main(A));
     b.handle_exit(2, A, main(A));
     b.handle_exit(5, A, Tid(100));
-    // Never forked, only seen to end.
+    // Only its end was recorded.
     b.handle_exit(6, B, main(B));
     let t = b.finish();
     assert_eq!(t.process(A, 9).and_then(|p| p.exit), Some(5));

@@ -1,12 +1,11 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate over their committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../../fuzz/targets/process_map.rs"]
 mod process_map;
-#[path = "../../../../fuzz/targets/replay.rs"]
-mod replay;
+
+use rprof_testing::replay_fuzz_corpus;
 
 #[test]
 fn process_map_over_its_corpus() {
-    replay::replay("process_map", process_map::run);
+    replay_fuzz_corpus("process_map", process_map::run);
 }

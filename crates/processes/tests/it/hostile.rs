@@ -1,4 +1,4 @@
-//! Input made to hurt: it must end, and what is kept must be bounded.
+//! Hostile input: processing must end, and memory must be bounded.
 
 use rprof_processes::{NewMapping, Pid, ProcessMapBuilder, Stats, Tid};
 
@@ -6,7 +6,7 @@ use crate::map;
 
 const OPS: u64 = 100_000;
 
-/// Numbers without a pattern that a test can repeat (splitmix64).
+/// Reproducible pseudo-random numbers (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// No operation may cost more than a few paths of a tree of all pieces.
+/// Asserts that each operation costs at most a few paths in a tree of all pieces.
 fn assert_bounded(stats: &Stats, ops: u64) {
     let height = 1.45 * (2.0 * ops as f64).log2();
     let bound = ops as f64 * (4.0 * height + 8.0);
@@ -84,7 +84,7 @@ fn nested_mappings() {
     for i in 0..OPS {
         b.handle_mmap(i, Pid(1), &map("/a", i, 4 * OPS - 2 * i));
     }
-    // And then all of it gone at once, again and again.
+    // Then one mapping replaces all of it, repeatedly.
     for i in OPS..2 * OPS {
         let path = ["/b", "/c"][(i % 2) as usize];
         b.handle_mmap(i, Pid(1), &map(path, 0, u64::MAX));
@@ -104,7 +104,7 @@ fn late_mappings_of_everything() {
     for i in 0..OPS {
         b.handle_mmap(i, Pid(1), &map("/b", 0, u64::MAX));
     }
-    // Each fills some gaps, and 64 steps at most.
+    // Each fills some gaps, in at most 64 steps.
     let stats = b.finish().stats();
     assert!(stats.nodes as u64 <= OPS + 64 * OPS, "{stats:?}");
 }
@@ -119,7 +119,7 @@ fn a_chain_of_forks() {
     for i in 1..=n {
         let (time, pid) = (u64::from(i.unsigned_abs()), Pid(i));
         b.handle_fork(time, pid, Tid(i), Pid(i - 1), Tid(i - 1));
-        // Each generation changes something, so that none is a mere copy.
+        // Each generation changes something, so that no space is a mere copy.
         let path = ["/b", "/c"][usize::from(i > 16_000)];
         b.handle_mmap(time, pid, &map(path, time % 16_000, 1));
     }
@@ -158,7 +158,7 @@ fn many_children_that_exec() {
         b.handle_exit(time + 99, Pid(i), Tid(i));
     }
     let stats = b.finish().stats();
-    // One node for each mapping, and nothing else.
+    // Only one node per mapping.
     assert_eq!(stats.nodes, 50 * 20_000);
     assert_eq!(stats.images, 50);
     assert_eq!(stats.names, 1);

@@ -1,4 +1,4 @@
-//! Behaviour of the crate through its public face.
+//! Behaviour of the public API.
 
 mod behaviour;
 mod fuzz_corpus;
@@ -7,7 +7,7 @@ mod model;
 
 use rprof_processes::{ImageIdentity, NewMapping};
 
-/// An executable mapping of a file known by its path, at file offset 0x100.
+/// An executable mapping of a file identified by its path, at file offset 0x100.
 fn map(path: &str, start: u64, len: u64) -> NewMapping<'_> {
     NewMapping {
         start,

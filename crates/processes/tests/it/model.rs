@@ -1,5 +1,4 @@
-//! The timeline against a model too simple to be wrong: a list of what was
-//! mapped, walked anew for each question.
+//! Compares the timeline with a trivial model: a list of mappings, scanned for each lookup.
 
 use std::collections::HashMap;
 
@@ -47,7 +46,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Times that mostly rise, and now and then do not.
+/// Times that mostly increase.
 fn ops() -> impl Strategy<Value = Vec<(u64, Op)>> {
     let step = prop_oneof![6 => 0..2i64, 1 => -4..0i64, 1 => Just(-100i64)];
     prop::collection::vec((step, op()), 0..60).prop_map(|steps| {
@@ -68,7 +67,7 @@ struct Mapped {
     start: u64,
     end: u64,
     path: usize,
-    /// Holds only where nothing before it in the list is.
+    /// Valid only where no earlier list entry is.
     late: bool,
 }
 
@@ -94,7 +93,7 @@ impl ModelSpace {
         }
     }
 
-    /// Returns all that ever held at the address, in feed order.
+    /// Returns all mappings of an address at any time, in feed order.
     fn history(&self, address: u64) -> Vec<&Mapped> {
         let mut history: Vec<&Mapped> = Vec::new();
         for mapped in self.mapped.iter().filter(|m| m.covers(address)) {
@@ -119,7 +118,7 @@ impl ModelSpace {
 
 #[derive(Default)]
 struct Model {
-    /// For each pid its address spaces, with the time from which each holds.
+    /// Address spaces of each pid, with their start times.
     spaces: HashMap<i32, Vec<(u64, ModelSpace)>>,
 }
 
@@ -264,7 +263,7 @@ proptest! {
         }
     }
 
-    /// A moment has the answers of the single questions, for as long as it says.
+    /// A moment agrees with the single lookups during its whole period.
     #[test]
     fn moments_hold_as_long_as_they_say(ops in ops()) {
         let (timeline, _) = build(&ops);

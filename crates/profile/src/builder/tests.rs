@@ -108,7 +108,7 @@ fn frames_without_a_name_are_counted_by_reason() {
     assert!(profile.has_callchains);
 }
 
-/// Makes a profile of one stack of two frames, with these samples.
+/// Builds a profile of one stack of two frames, with these samples.
 fn deep(has_callchains: Option<bool>, samples: &[(u64, u64)]) -> Profile {
     let mut builder = ProfileBuilder::new();
     let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
@@ -139,7 +139,7 @@ fn sums_beyond_64_bits_stay_at_the_most() {
     assert_eq!((profile.events[0].samples, profile.events[0].weight), most);
     let row = TopFunctions::of(&profile, 0, WeighBy::Samples, Keys::FUNCTIONS).rows[0];
     assert_eq!((row.total_samples, row.total_weight), most);
-    // Two frames each.
+    // Two frames per sample.
     assert_eq!((profile.quality.frames, profile.quality.named), most);
 }
 

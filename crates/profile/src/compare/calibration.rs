@@ -1,7 +1,6 @@
-//! [`calibrate`]: what runs of one program look like when they are compared with each other.
+//! [`calibrate`]: measures noise by comparing runs of one program.
 //!
-//! The runs are dealt into two sides again and again. Whatever is named then is a false alarm, and what a comparison could
-//! have seen is what this program shows on this machine.
+//! The runs are split into two sides repeatedly, at random. Each finding is a false alarm.
 
 use rprof_statistics::Summary;
 use rprof_statistics::random::{Dice, combinations};
@@ -13,34 +12,34 @@ use crate::model::Profile;
 /// Noise of equal runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Runs of each side that were compared.
+    /// Number of runs of each side.
     pub runs: usize,
     /// Number of comparisons.
     pub splits: usize,
-    /// Share of false alarms that is meant.
+    /// Intended false alarm rate.
     pub q: f64,
-    /// Comparisons in which the program or any function was said to take more or less.
+    /// Comparisons with any regression or improvement.
     pub alarms: usize,
-    /// Comparisons that a gate would have failed.
+    /// Comparisons that fail a gate.
     pub failed: usize,
-    /// Amounts that were said to take more, and those said to take less: about as many, where nothing is wrong.
+    /// Number of regressions and of improvements: about equal without bias.
     pub directions: [usize; 2],
-    /// Names of functions in alarms, with the number of comparisons, the most frequent first.
+    /// Functions in false alarms with their counts, most frequent first.
     pub named: Vec<(String, usize)>,
     /// Amounts of the whole program, by run.
     pub whole: Vec<f64>,
-    /// Every other run against those between them: what is visible, and how many runs are needed.
+    /// Comparison of alternate runs: smallest visible change, required runs.
     pub diff: ProfileDiff,
 }
 
 impl Calibration {
-    /// Returns the share of false alarms, from 0 to 1.
+    /// Returns the false alarm rate, from 0 to 1.
     pub fn alarm_share(&self) -> f64 {
         self.alarms as f64 / self.splits.max(1) as f64
     }
 
-    /// Returns whether false alarms are no more than the [false discovery rate](CompareOptions::q), as far as so many comparisons
-    /// of so few runs can tell: two standard deviations of chance are allowed for.
+    /// Returns true if the false alarm rate agrees with the [false discovery
+    /// rate](CompareOptions::q), within two standard deviations for this number of distinct splits.
     pub fn is_steady(&self) -> bool {
         let distinct = match self.diff.design {
             Design::Independent => {
@@ -61,11 +60,13 @@ impl Calibration {
     }
 }
 
-/// Compares `runs` of the profiles with as many others, `splits` times. The choice is the same each time. In
-/// [pairs](CompareOptions::design), those that stand next to each other are one, and which of the two is the old one is chosen.
+/// Compares `runs` of the profiles with as many others, `splits` times.
+///
+/// The random splits are reproducible. In a [paired](CompareOptions::design) design, each split
+/// randomly assigns adjacent profiles to different sides.
 ///
 /// # Errors
-/// [`CompareError`]; also if there are fewer than twice as many profiles.
+/// [`CompareError`], also for fewer than `2 * runs` profiles.
 pub fn calibrate(
     profiles: &[Profile],
     runs: usize,
@@ -132,7 +133,7 @@ pub fn calibrate(
     })
 }
 
-/// Puts so many cards, drawn by chance, in front.
+/// Moves `count` random items to the front.
 fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
     for at in 0..count {
         let other = at + dice.below(deck.len() - at);
@@ -140,10 +141,9 @@ fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
     }
 }
 
-/// Comparisons that one thread makes before it takes others.
+/// Comparisons per work item of a thread.
 const DEALS_TOGETHER: usize = 4;
 
-/// False alarms of some comparisons.
 #[derive(Default)]
 struct Alarms {
     alarms: usize,
@@ -188,7 +188,6 @@ impl Alarms {
         }
     }
 
-    /// Returns the names with their numbers, the most frequent first.
     fn named(self) -> Vec<(String, usize)> {
         let mut named: Vec<(String, usize)> = self.named.into_iter().collect();
         named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -244,7 +243,7 @@ mod tests {
 
     #[test]
     fn runs_of_two_programs_are_no_equal_runs() {
-        // The later half takes twice as much: deals that part them say so.
+        // The later half takes four times as much: splits by halves raise alarms.
         let profiles = runs(&[1000, 1003, 998, 4000, 4010, 3990]);
         let found = calibrate(&profiles, 3, 200, &CompareOptions::default()).unwrap();
         assert!(found.alarms > 0 && found.alarms < 200, "{}", found.alarms);

@@ -1,10 +1,10 @@
-//! Callers and callees of rows: by how much weight.
+//! Weights of calls between rows.
 
 use rustc_hash::FxHashMap;
 
 use super::sides::Sides;
 
-/// Weight of calls, per mean run of each side.
+/// Weight of calls per side, in the mean run.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     by_callee: FxHashMap<u32, FxHashMap<u32, [f64; 2]>>,
@@ -12,8 +12,8 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Sums up calls to and by some rows, on some sides. A sample counts once for each pair, however often it recurs,
-    /// and calls of a function to itself are none.
+    /// Sums the calls of the wanted rows on some sides. A sample counts once per caller and callee.
+    /// Direct recursion is ignored.
     pub(super) fn of(sides: &Sides<'_>, which: &[usize], is_wanted: &[bool]) -> Calls {
         let mut calls = Calls::default();
         let mut pairs: Vec<(u32, u32)> = Vec::new();
@@ -47,10 +47,9 @@ impl Calls {
         calls
     }
 
-    /// Returns the caller from which most weight comes.
     pub(super) fn heaviest_caller(&self, row: u32) -> Option<u32> {
         let callers = self.by_callee.get(&row)?.iter();
-        // The sides are added last: their order changes no digit.
+        // Adds the sides last: swapped sides give identical results.
         let weight = |[old, new]: &[f64; 2]| old + new;
         let heaviest = callers.max_by(|a, b| {
             let order = weight(a.1).total_cmp(&weight(b.1));
@@ -59,7 +58,6 @@ impl Calls {
         Some(*heaviest.0)
     }
 
-    /// Returns the rows that a row calls, sorted.
     pub(super) fn callees(&self, row: u32) -> Vec<u32> {
         let callees = self.by_caller.get(&row);
         let mut callees: Vec<u32> = callees

@@ -1,8 +1,8 @@
-//! Canonical names: what one function, or one object, is called in every build.
+//! Canonical names of functions and objects, identical in every build.
 //!
-//! Compilers and linkers put into names what changes with each build: hashes, disambiguators of crates, numbers of
-//! clones and closures, versions of libraries. Sources: `getCanonicalFnName` of LLVM's sample profiles for the
-//! suffixes, RFC 2603 for the names of Rust, the manual of GCC's `-fdump-ipa-clones` for its clones.
+//! Names contain parts that change from build to build: hashes, crate disambiguators, numbers of
+//! clones and closures, library versions. Sources: `getCanonicalFnName` of LLVM's sample profiles
+//! (suffixes), RFC 2603 (Rust), the manual of GCC's `-fdump-ipa-clones` (clones).
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::frame::{Object, ObjectKind};
 use crate::generics::elide_arguments;
 use crate::pattern::without_place;
 
-/// Suffixes of clones that have a number behind them.
+/// Clone suffixes with a number.
 const NUMBERED: [&str; 7] = [
     "llvm",
     "isra",
@@ -21,25 +21,25 @@ const NUMBERED: [&str; 7] = [
     "__uniq",
 ];
 
-/// Suffixes of clones that may stand alone.
+/// Clone suffixes with or without a number.
 const ALONE: [&str; 5] = ["cold", "warm", "cfi", "argprom", "localalias"];
 
-/// Digits that the disambiguator of a crate has at least; shorter ones could be the length of an array.
+/// Minimum length of a crate disambiguator. Shorter numbers may be array lengths.
 const DISAMBIGUATOR: usize = 8;
 
-/// Digits of a hash in legacy names of Rust, and in the names of programs that cargo builds.
+/// Length of hashes in legacy Rust names and cargo's file names.
 const HASH: usize = 16;
 
-/// Object of all code that was made at run time.
+/// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
-/// Returns the name of a function without what changes from build to build: clone suffixes, hash, disambiguators, and the
-/// line by which it is told from others of its name. With `fold_generics` all instances of a generic function are one.
+/// Returns a function's canonical name, without clone suffixes, hash, disambiguators and
+/// distinguishing `(file:line)`. `fold_generics` merges instances of generic functions.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
     of_any_build(without_place(name).unwrap_or(name), fold_generics)
 }
 
-/// Returns the name of a function as [`function_name`] does, with a line that is part of it.
+/// Acts like [`function_name`], but keeps `(file:line)`.
 pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(without_hash(without_clones(name)));
     if name.contains('[') {
@@ -56,7 +56,7 @@ pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     }
 }
 
-/// Returns the name of code that a runtime made, without addresses and counters: `0x7f…`, `@12`.
+/// Removes addresses and counters from JIT names: `0x7f…`, `@12`.
 pub(super) fn jit_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -73,8 +73,8 @@ pub(super) fn jit_name(name: &str) -> String {
     out
 }
 
-/// Returns a name without the numbers that compilers give to closures, lambdas and impl blocks, which change with edits
-/// above them: `{closure#0}`, `{impl#3}`, `{lambda(int)#2}`. `None` if it has none.
+/// Removes the numbers of closures, lambdas and impl blocks, which change with edits above them:
+/// `{closure#0}`, `{impl#3}`, `{lambda(int)#2}`. `None` without numbers.
 pub(super) fn without_numbers(name: &str) -> Option<String> {
     if !name.contains('#') {
         return None;
@@ -93,9 +93,9 @@ pub(super) fn without_numbers(name: &str) -> Option<String> {
     any.then_some(out)
 }
 
-/// Returns a name in which closures among its type arguments are no more than closures: `run<{closure}, u8>` of
-/// `run<app::parse::{closure#0}::{closure_env#1}, u8>`. A closure is called after the function that it is written in. `None` if there are
-/// none.
+/// Shortens closures among type arguments, because their paths contain enclosing functions:
+/// `run<app::parse::{closure#0}::{closure_env#1}, u8>` becomes `run<{closure}, u8>`. `None` without
+/// closures.
 pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
     const CLOSURE: &str = "{closure";
     if !name.contains(CLOSURE) {
@@ -123,8 +123,8 @@ pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
     any.then_some(out)
 }
 
-/// Returns whether a name may be that of any closure: `{closure#0}`, or `operator()` in C++. Line tables have no more of what is inlined, neither
-/// the function that a closure is written in nor its arguments.
+/// Returns true for a bare closure: `{closure#0}`, or `operator()` in C++. Line tables omit its
+/// enclosing function and arguments.
 pub(super) fn is_any_closure(name: &str) -> bool {
     let inside = name.strip_prefix('{').and_then(|n| n.strip_suffix('}'));
     let inside = inside.map(|n| n.trim_matches(['{', '}']));
@@ -137,8 +137,9 @@ pub(super) fn is_any_closure(name: &str) -> bool {
     name == "operator()" || inside.is_some_and(is_closure)
 }
 
-/// Returns the name of an object without folders, versions and hashes: `libfoo.so` of `/usr/lib/libfoo.so.1.2`, `app` of
-/// `target/release/deps/app-0123456789abcdef`. All code made at run time is one object.
+/// Returns an object's canonical name, without folder, version and hash: `libfoo.so` for
+/// `/usr/lib/libfoo.so.1.2`, `app` for `target/release/deps/app-0123456789abcdef`. All JIT code is
+/// one object.
 pub fn object_name(object: &Object) -> Cow<'_, str> {
     let base = object.base_name();
     match object.kind {
@@ -166,7 +167,7 @@ fn file_name(base: &str) -> Cow<'_, str> {
     }
 }
 
-/// Cuts off a version or a hash: `-2.31`, `_v3`, `-0123456789abcdef`, `3.11`.
+/// Removes a version or hash: `-2.31`, `_v3`, `-0123456789abcdef`, `3.11`.
 fn without_version(name: &str) -> &str {
     let is_version = |text: &str| {
         let text = text.strip_prefix('v').unwrap_or(text);
@@ -180,7 +181,7 @@ fn without_version(name: &str) -> &str {
     {
         return stem;
     }
-    // A number without a dot is part of a name: bzip2.
+    // Without a dot, a number belongs to the name: bzip2.
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     match name[stem.len()..].contains('.') && !stem.is_empty() {
         true => stem,
@@ -190,7 +191,7 @@ fn without_version(name: &str) -> &str {
 
 fn without_clones(mut name: &str) -> &str {
     loop {
-        // As demanglers of C++ write it: `f(int) [clone .cold]`.
+        // C++ demanglers: `f(int) [clone .cold]`.
         if let Some((before, _)) = name
             .strip_suffix(']')
             .and_then(|n| n.rsplit_once(" [clone "))

@@ -1,8 +1,8 @@
-//! Attribution: a function whose total changed because a function below it did is no finding of its own.
+//! Attribution: finds the changed callee behind a caller's change.
 //!
-//! One cause shows in the total of every caller above it. Each of these callers is led to the next changed function below
-//! it, and so on down to the cause. A caller that changed by a much larger factor than the function below it stays a finding: it
-//! calls a function of many callers more often.
+//! One cause changes the totals of all callers. Each of them points to the next changed function
+//! below, and so on down to the cause. A caller with a much larger change remains a finding: it
+//! calls a function with many callers more often.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::sides::Sides;
 use super::{FunctionDiff, ProfileDiff, Verdict};
 
-/// Share of a total's change that must lie below other changed functions, for these to explain it.
+/// Minimum share of a total's change explained by changed functions below.
 const MOST: f64 = 0.75;
 
-/// Ratio of logarithmic changes from which on a caller is a finding beside the function that it calls.
+/// Maximum ratio of a caller's logarithmic change to its callee's, if explained.
 const STANDS_OUT: f64 = 1.5;
 
-/// Fills [`FunctionDiff::explained_by`]: of what changed, and of what has moved.
+/// Fills [`FunctionDiff::explained_by`] for changed and moved functions.
 pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     attribute_of(sides, diff, Verdict::is_change);
     attribute_of(sides, diff, |verdict| verdict == Verdict::Moved);
 }
 
-/// Leads callers with such a verdict to functions with such a verdict.
+/// Links callers to functions below, both with accepted verdicts.
 fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) -> bool) {
     let has_own = |row: &FunctionDiff| is_it(row.own.verdict);
     let is_changed: Vec<bool> = (diff.functions.iter())
@@ -36,7 +36,7 @@ fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) ->
         return;
     }
     let below = Below::of(sides, &is_changed);
-    // The largest change first: where functions call each other, it is the outer one's.
+    // Largest change first: in a call cycle, this is the outer function.
     callers.sort_by(|a, b| {
         let change = |row: &usize| diff.functions[*row].total.difference().abs();
         change(b).total_cmp(&change(a)).then_with(|| a.cmp(b))
@@ -64,7 +64,7 @@ fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) ->
     }
 }
 
-/// Amounts of each changed function, old and new, by the next changed function below it.
+/// Amounts of changed functions, by the nearest changed function below.
 #[derive(Default)]
 struct Below {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
@@ -81,7 +81,7 @@ impl Below {
                     let weight = run.weight(entry) as f64 * scale;
                     let mut above = None;
                     seen.clear();
-                    // A recursive function stands where it is met first: what it calls is below, itself included.
+                    // A recursive function counts at its outermost frame.
                     for row in run.stack(entry) {
                         if !is_changed[row as usize] || !seen.insert(row) {
                             continue;
@@ -97,7 +97,8 @@ impl Below {
         below
     }
 
-    /// Returns the function below that changed most along with a row, if most of the row's change is below changed functions.
+    /// Returns the function below with the largest part of a row's change, if functions below
+    /// explain most of it.
     fn explanation(&self, row: usize, change: f64) -> Option<usize> {
         let rows = self.by_row.get(&(row as u32))?;
         let along = |[old, new]: &[f64; 2]| (new - old) * change.signum();

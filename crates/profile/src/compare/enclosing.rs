@@ -1,20 +1,20 @@
-//! Functions of both sides in which a function of one side lies: what is new or gone has nothing else to be compared with.
+//! Enclosing functions of new or removed functions. They exist on both sides and so can be
+//! compared.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::FunctionDiff;
 use super::sides::Sides;
 
-/// Share of a function's weight that lies in another, for this one to enclose it.
+/// Minimum share of a function's weight inside its enclosing function.
 const MOST: f64 = 0.75;
 
-/// Weight of functions that one side has, by the functions above them.
+/// Weight of one-sided functions inside others.
 #[derive(Debug, Default)]
 pub(super) struct Enclosing {
     by_row: FxHashMap<u32, Above>,
 }
 
-/// Weight of a function, and the part of it that lies in each function above.
 #[derive(Debug, Default)]
 struct Above {
     whole: f64,
@@ -22,7 +22,7 @@ struct Above {
 }
 
 impl Enclosing {
-    /// Sums up what is above these functions. A sample counts once for each of them, however often it recurs.
+    /// Sums the weight of rows inside others. Recursion counts once.
     pub(super) fn of(sides: &Sides<'_>, rows: impl Iterator<Item = usize>) -> Enclosing {
         let wanted: FxHashSet<u32> = rows.map(|row| row as u32).collect();
         let mut enclosing = Enclosing::default();
@@ -55,7 +55,7 @@ impl Enclosing {
         enclosing
     }
 
-    /// Returns the smallest function of both sides that encloses a row; `None` if only the whole program does.
+    /// Returns the smallest enclosing function on both sides; `None` without one.
     pub(super) fn nearest(&self, row: usize, functions: &[FunctionDiff]) -> Option<usize> {
         let above = self.by_row.get(&(row as u32))?;
         let size = |row: usize| functions[row].total.old + functions[row].total.new;

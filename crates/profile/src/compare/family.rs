@@ -1,4 +1,4 @@
-//! Amounts that are judged together: self and total of all functions, and the whole program beside them.
+//! Joint judgement of self and total of all functions, and a separate test of the whole program.
 
 use std::collections::hash_map::Entry;
 
@@ -8,21 +8,22 @@ use rustc_hash::FxHashMap;
 use super::sides::Quantity;
 use super::{Change, CompareError, CompareOptions, FEWEST_SAMPLES, MORE_SAMPLES, Verdict, Work};
 
-/// Level of the test of the whole program, which is alone.
+/// Significance level for the whole program.
 const WHOLE_LEVEL: f64 = 0.01;
 
-/// Degrees of freedom from which on the runs of the whole program speak for themselves.
+/// Minimum degrees of freedom for a test of the whole program without prior.
 const ENOUGH: usize = 3;
 
-/// Multiple of the wanted share of false findings that the rarest deal may be, for dealing to tell enough: five pairs have sixteen deals.
+/// A permutation test is useful if its smallest possible p-value is at most this multiple of `q`.
+/// Five pairs have sixteen permutations.
 const NEARLY: f64 = 2.0;
 
-/// Share by which the share of one deal may differ from another, as floating point does.
+/// Relative rounding tolerance of permutation p-values.
 const SAME: f64 = 1e-9;
 
-/// Chance of seeing what is called visible.
+/// Power of a visible change.
 const POWER: f64 = 0.8;
-/// Returns an amount with what is known of its noise beforehand.
+/// Adds the expected sampling noise to a quantity.
 pub(super) fn measured(quantity: &Quantity, resolution: f64) -> Measured<'_> {
     Measured {
         base: &quantity.amounts[0],
@@ -32,7 +33,6 @@ pub(super) fn measured(quantity: &Quantity, resolution: f64) -> Measured<'_> {
     }
 }
 
-/// Returns whether a function has enough samples to be judged.
 pub(super) fn is_judged(quantity: &Quantity) -> bool {
     quantity
         .samples
@@ -40,7 +40,7 @@ pub(super) fn is_judged(quantity: &Quantity) -> bool {
         .any(|samples| *samples >= FEWEST_SAMPLES)
 }
 
-/// Bits of the amounts of both sides, and of their samples: equal for amounts of which one says nothing that the other does not.
+/// Bits of amounts and samples. Quantities with equal keys share a test.
 type Key = ([Vec<u64>; 2], [u64; 2]);
 
 fn key(quantity: &Quantity) -> Key {
@@ -48,25 +48,24 @@ fn key(quantity: &Quantity) -> Key {
     (amounts, quantity.samples.map(f64::to_bits))
 }
 
-/// The comparison of a function's amounts, with the function's index.
+/// A function's index and comparison.
 pub(super) type Indexed = (usize, Comparison);
 
-/// Options and prior of amounts that are judged together.
 pub(super) struct Family<'o> {
     pub(super) prior: Prior,
     pub(super) options: &'o CompareOptions,
     pub(super) resolution: f64,
-    /// Smallest difference that counts.
+    /// Smallest relevant amount of change.
     pub(super) least: f64,
-    /// Finding that is more than suspected.
+    /// If false, findings are only suspicions.
     pub(super) is_certain: bool,
 }
 
 impl Family<'_> {
-    /// Judges the amounts of all functions, self and total, and returns the comparisons of self with their indices.
+    /// Judges self and total of all functions. Returns the comparisons of self with their indexes.
     ///
-    /// All are one family: to hold the rate in each of two would allow for twice as many false alarms. Equal amounts, such as
-    /// those of callers that do nothing by themselves, are one test.
+    /// All amounts form one family: two families would double the false alarms. Equal amounts, such
+    /// as for callers without self weight, share a test.
     pub(super) fn judge(
         &self,
         parts: [&[Quantity]; 2],
@@ -95,7 +94,7 @@ impl Family<'_> {
         let correction = self.options.correction;
         let mut tested = rprof_statistics::judge_by(&comparisons, q, correction);
         self.drop_what_chance_deals(&quantities_of_tests, &mut tested)?;
-        // A lone change must pass the strictest step of the adjustment.
+        // A single change must pass the correction's strictest step.
         let level = correction.level_alone(q, comparisons.len());
         let mut changes = parts.map(|part| part.iter().map(unjudged).collect::<Vec<Change>>());
         for part in [0, 1] {
@@ -115,15 +114,15 @@ impl Family<'_> {
         Ok((changes, own.collect()))
     }
 
-    /// Takes back findings that do not stand out among the ways in which the runs could have been dealt into sides; where there are too
-    /// few ways to tell, also those that lean on runs which happen to be alike.
+    /// Withdraws findings that a permutation test does not confirm. With too few permutations, also
+    /// withdraws findings based on accidental agreement of runs.
     fn drop_what_chance_deals(
         &self,
         quantities: &[&Quantity],
         tested: &mut [Tested],
     ) -> Result<(), CompareError> {
         let is_found = |tested: &Tested| matches!(tested, Tested::More | Tested::Less);
-        // Noise that is stated is taken for what it is.
+        // Given noise needs no test.
         if self.options.noise.is_some() || !tested.iter().any(is_found) {
             return Ok(());
         }
@@ -137,13 +136,14 @@ impl Family<'_> {
         else {
             return Ok(());
         };
-        // Of few runs no deal is rare enough. Then it has to be the rarest, and runs that are alike by chance are not believed.
+        // With few runs no permutation is rare enough: require the rarest, and distrust accidental
+        // agreement.
         let rarest = 1.0 / rprof_statistics::ways_to_deal(runs_of(quantities[0]), design);
         let most = self.q().max(rarest * (1.0 + SAME));
         let level = (self.options.correction).level_alone(self.q(), tested.len());
         for ((tested, quantity), share) in tested.iter_mut().zip(quantities).zip(shares) {
             let difference = quantity.mean(1) - quantity.mean(0);
-            // What does not count is told as such.
+            // Small differences get their own verdict.
             if !is_found(tested) || difference.abs() < self.least {
                 continue;
             }
@@ -155,17 +155,15 @@ impl Family<'_> {
         Ok(())
     }
 
-    /// Returns the share of false findings among functions: what the test of the whole program leaves, so that all of them
-    /// together raise a false alarm no oftener than was asked for.
+    /// Returns the false discovery rate of functions, without the part of the whole program.
     fn q(&self) -> f64 {
         (self.options.q - WHOLE_LEVEL).max(self.options.q / 2.0)
     }
 
-    /// Judges the amount of the whole program.
     pub(super) fn of_whole(&self, whole: &Quantity) -> Result<Change, CompareError> {
         let mut change = unjudged(whole);
         if self.options.work == Work::Share {
-            // It is 1 on either side.
+            // The whole program's share is always 1.
             change.verdict = Verdict::Unchanged;
             return Ok(change);
         }
@@ -180,8 +178,8 @@ impl Family<'_> {
             false => self.prior,
         };
         let comparison = match speaks_for_itself {
-            // Samples come at a fixed rate of CPU time: how many a program gets is no chance, as it is for one of its functions.
-            // How much runs differ is all that there is.
+            // Samples come at a fixed rate of CPU time. So the whole program has no sampling noise,
+            // unlike its functions, but only noise between runs.
             true => rprof_statistics::compare(
                 &Measured {
                     sampling_variance: 0.0,
@@ -197,7 +195,7 @@ impl Family<'_> {
         let tested = rprof_statistics::judge(&[comparison], level);
         self.fill(&mut change, &comparison, level, whole);
         let tested = tested.first().copied().unwrap_or(Tested::Inconclusive);
-        // The smallest share that counts is one of functions.
+        // The minimum share only applies to functions.
         change.verdict = self.verdict(tested, true);
         Ok(change)
     }
@@ -229,7 +227,8 @@ impl Family<'_> {
         )?)
     }
 
-    /// Compares runs that are too few for dealing to tell anything, as what is found in them has to pass; `None` for others.
+    /// Compares cautiously if runs are too few for a permutation test; `None` otherwise. Findings
+    /// must pass this comparison, too.
     fn compare_few(&self, quantity: &Quantity) -> Result<Option<Comparison>, CompareError> {
         let (design, threshold) = (self.options.design, self.options.threshold);
         let ways = rprof_statistics::ways_to_deal(runs_of(quantity), design);
@@ -256,7 +255,7 @@ impl Family<'_> {
     }
 }
 
-/// Returns the number of runs of each side.
+/// Number of runs per side.
 fn runs_of(quantity: &Quantity) -> [usize; 2] {
     [0, 1].map(|side| quantity.amounts[side].len())
 }

@@ -1,38 +1,38 @@
-//! [`ProfileDiff::gate`]: may a change pass?
+//! [`ProfileDiff::gate`]: decides whether a change passes.
 
 use super::{Change, Design, FunctionDiff, Outcome, ProfileDiff, Verdict, Work};
 use crate::pattern::matches_name;
 
-/// Share of the program from which on a function's amount is the program's.
+/// Minimum share at which a function counts as the whole program.
 const NEARLY_ALL: f64 = 0.95;
 
-/// Answer of a gate: may it pass?
+/// Result of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gate {
-    /// Nothing that counts takes more.
+    /// No relevant increase.
     Passed,
-    /// Something takes more, surely.
+    /// A certain increase.
     Regressed,
-    /// It could not be told.
+    /// The result is inconclusive.
     Inconclusive,
 }
 
-/// Amounts that a gate looks at.
+/// Amounts to check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// The whole program, and self and total of each function.
+    /// The program, and self and total of functions.
     #[default]
     All,
-    /// The whole program.
+    /// The program.
     Program,
-    /// Self of each function.
+    /// Self of functions.
     Own,
-    /// Total of each function.
+    /// Total of functions.
     Inclusive,
 }
 
 impl Scope {
-    /// Returns whether self and total of functions count.
+    /// Returns whether self and total amounts are in scope.
     fn parts(self) -> (bool, bool) {
         match self {
             Scope::All => (true, true),
@@ -43,14 +43,14 @@ impl Scope {
     }
 }
 
-/// Rules by which a gate decides.
+/// Rules of a gate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateRules {
-    /// Amounts that count.
+    /// Amounts to check.
     pub scope: Scope,
-    /// Functions that count, by [patterns](crate::pattern::matches_name); all if there is none.
+    /// Functions to check, as [patterns](crate::pattern::matches_name); all if empty.
     pub only: Vec<String>,
-    /// Functions that may take more.
+    /// Functions with permitted increases, as patterns.
     pub allow: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl GateRules {
         is_any(&self.allow, row)
     }
 
-    /// Returns whether a rise of this function counts.
+    /// Returns true if the function's increase counts.
     fn counts(&self, row: &FunctionDiff) -> bool {
         let is_chosen = self.only.is_empty() || is_any(&self.only, row);
         is_chosen && !self.allows(row)
@@ -72,10 +72,11 @@ fn is_any(patterns: &[String], row: &FunctionDiff) -> bool {
 }
 
 impl ProfileDiff {
-    /// Returns whether a gate lets it pass: not while a rise beyond the threshold is sure, and "inconclusive" while one is not
-    /// excluded. A fall passes, however large it may be.
+    /// Decides whether the change passes a gate. A certain increase above the threshold fails it, a
+    /// possible one is inconclusive, and any decrease passes.
     ///
-    /// A uniform slowdown may be the machine's: it counts only where runs were made in turns.
+    /// A uniform slowdown may come from the machine. It fails in a paired design, and is otherwise
+    /// inconclusive.
     pub fn gate(&self) -> Gate {
         if self.outcome == Outcome::Same {
             return Gate::Passed;
@@ -84,7 +85,7 @@ impl ProfileDiff {
             return Gate::Inconclusive;
         }
         let has_risen = match self.outcome {
-            // No function is named, as all of them have risen.
+            // A uniform change names no function.
             Outcome::Uniform => {
                 self.whole.verdict == Verdict::Regressed && !self.is_allowed(&self.whole)
             }
@@ -99,22 +100,21 @@ impl ProfileDiff {
         }
     }
 
-    /// Returns whether it is not sure that the program takes less than the threshold more, if the rules ask for the program.
+    /// Returns true if the program is in scope and its increase may exceed the threshold.
     pub fn program_may_exceed(&self) -> bool {
         self.program_has(|whole| whole.may_exceed(self.threshold))
     }
 
-    /// Returns whether the program's amount has a property, if the rules ask for it, and its rise is not that of functions
-    /// that may take more.
+    /// Returns true if the program is in scope and has a property, unless permitted functions
+    /// caused its increase.
     fn program_has(&self, property: impl Fn(&Change) -> bool) -> bool {
         let is_asked = matches!(self.rules.scope, Scope::All | Scope::Program);
         is_asked && property(&self.whole) && !self.is_allowed(&self.whole)
     }
 
-    /// Returns the functions that count and that were seen to take more, of which it is not sure that it is less than the threshold,
-    /// the largest rise first.
+    /// Returns checked functions with increases that may exceed the threshold, largest first.
     ///
-    /// Small functions differ by more than most thresholds by chance, so a rise that was not seen is no question.
+    /// Small functions vary by more than most thresholds, so only observed increases qualify.
     pub fn undecided(&self) -> impl Iterator<Item = &FunctionDiff> {
         let (own, total) = self.rules.scope.parts();
         let may_exceed = |change: &Change| {
@@ -135,8 +135,8 @@ impl ProfileDiff {
         rows.into_iter()
     }
 
-    /// Returns whether the highest amount that an interval has would be a change that counts. What is nearly all of the program is
-    /// judged as the program, whose runs are not blurred by sampling.
+    /// Returns true if the interval's upper bound is a relevant increase. Leaves functions with
+    /// nearly the whole weight to the test of the program, which has no sampling noise.
     fn may_count(&self, change: &Change) -> bool {
         let is_program = [(change.old, self.whole.old), (change.new, self.whole.new)];
         if self.work != Work::Share
@@ -154,8 +154,8 @@ impl ProfileDiff {
         rise >= least
     }
 
-    /// Returns the functions for which a gate fails, the one that rose most first. Callers whose rise is
-    /// [explained](FunctionDiff::explained_by) by another of them are left out.
+    /// Returns functions that fail the gate, largest increase first. Omits callers
+    /// [explained](FunctionDiff::explained_by) by other failing functions.
     pub fn failing(&self) -> impl Iterator<Item = &FunctionDiff> {
         let (own, total) = self.rules.scope.parts();
         let has_risen = |change: &Change| change.verdict == Verdict::Regressed;
@@ -179,7 +179,7 @@ impl ProfileDiff {
         rows.into_iter()
     }
 
-    /// Returns whether a function that counts is suspected to take more.
+    /// Returns true for a suspected increase of a checked function.
     fn suspects(&self) -> bool {
         let (own, total) = self.rules.scope.parts();
         let may_have_risen =
@@ -190,7 +190,7 @@ impl ProfileDiff {
         })
     }
 
-    /// Returns whether most of a rise is that of functions which may take more.
+    /// Returns true if permitted functions explain most of an increase.
     fn is_allowed(&self, change: &Change) -> bool {
         let has_risen =
             |change: &Change| matches!(change.verdict, Verdict::Regressed | Verdict::MayExceed);
@@ -243,15 +243,15 @@ mod tests {
         let (answer, names) = with(&[], &[], Scope::All);
         assert_eq!((answer, &*names[0]), (Gate::Regressed, "parse"));
         assert_eq!(with(&[], &[], Scope::Own).1, ["parse"]);
-        // Callers take more because of it, and fail where it does not count.
+        // Its callers increase as well, and fail if it is out of scope.
         assert_eq!(with(&[], &[], Scope::Inclusive).1, ["parse"]);
         assert_eq!(with(&["run"], &[], Scope::All).1, ["run"]);
         assert_eq!(with(&[], &[], Scope::Program), (Gate::Regressed, vec![]));
-        // What may take more takes its callers and the program along.
+        // A permitted increase excuses callers and program.
         assert_eq!(with(&[], &["par*"], Scope::All), (Gate::Passed, vec![]));
         assert_eq!(with(&["check"], &[], Scope::Own), (Gate::Passed, vec![]));
         assert_eq!(with(&["parse"], &[], Scope::Own).0, Gate::Regressed);
-        // Another function that takes more still fails.
+        // An increase of another function still fails.
         let rules = GateRules {
             allow: vec!["parse".into()],
             ..GateRules::default()

@@ -10,10 +10,9 @@ use super::{
 };
 use crate::unit::WeightUnit;
 
-/// Runs that noise given by the user is believed to be from.
+/// Assumed number of runs behind user-given noise.
 const GIVEN_RUNS: usize = 20;
 
-/// Compares all amounts.
 pub(super) fn judge(
     sides: &Sides<'_>,
     options: &CompareOptions,
@@ -82,7 +81,8 @@ pub(super) fn judge(
     Ok(diff)
 }
 
-/// Returns what is known of the noise between runs.
+/// Estimates the noise between runs. Uses the user's value if given, and an assumed value without
+/// replicates.
 fn prior(
     own: &[Quantity],
     whole: &Quantity,
@@ -104,7 +104,7 @@ fn prior(
     })
 }
 
-/// Returns the standard deviation of the whole program between runs.
+/// Returns the whole program's standard deviation between runs.
 fn deviation(whole: &Quantity, resolution: f64, options: &CompareOptions) -> Option<f64> {
     if options.work == Work::Share {
         return None;
@@ -188,9 +188,9 @@ fn outcome(diff: &ProfileDiff, is_uniform: bool) -> Outcome {
         (false, true) => Outcome::Improved,
         _ if has(Verdict::Suspected) => Outcome::Suspected,
         _ if has(Verdict::Moved) => Outcome::Moved,
-        // What is believed of the noise is no measurement of "unchanged", nor are sides that do not compare.
+        // Assumed noise and incomparable sides cannot prove "unchanged".
         _ if !diff.is_certain() => Outcome::Inconclusive,
-        // Of shares the whole is always 1, and what there is to tell is the functions'.
+        // The whole program's share is always 1: only functions can be inconclusive.
         _ if diff.work == Work::Share
             && (has(Verdict::Inconclusive) || has(Verdict::MayExceed)) =>
         {

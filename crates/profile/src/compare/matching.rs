@@ -1,4 +1,4 @@
-//! Rows of a comparison: which functions of both sides are one.
+//! Matches functions of both sides.
 
 use std::cmp::Reverse;
 
@@ -13,25 +13,25 @@ use crate::frame::ObjectKind;
 use crate::intern::Values;
 use crate::model::Profile;
 
-/// Canonical name of a function, and of the object that it lies in.
+/// Canonical names of a function and its object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CanonicalName {
-    /// `None` for the part of an object that has no names.
+    /// `None` for an object's unnamed code.
     pub(super) function: Option<Box<str>>,
     pub(super) object: Box<str>,
 }
 
-/// Canonical names of the functions of several profiles, by number.
+/// Numbered canonical names of several profiles.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     distinct: Values<CanonicalName>,
     fold_generics: bool,
-    /// Build-ids of objects by canonical name; `None` for objects of several builds, or of which a build is not known.
+    /// Build-ids by canonical object name; `None` for several or unknown builds.
     builds: FxHashMap<Box<str>, Option<BuildId>>,
 }
 
 impl Names {
-    /// Begins to number the names of these profiles, of both sides.
+    /// Collects the build-ids of objects in all profiles.
     pub(super) fn new<'p>(
         fold_generics: bool,
         profiles: impl Iterator<Item = &'p Profile>,
@@ -50,13 +50,13 @@ impl Names {
         }
     }
 
-    /// Returns true if the address in a function's name means the same function in all profiles: it is not
-    /// [located](crate::Function::located), or its object is of one build.
+    /// Returns true if a function's name is valid in all profiles: it is not an
+    /// [address](crate::Function::located), or its object has only one build.
     fn is_of_one_build(&self, function: &crate::Function, object: &str) -> bool {
         function.located.is_none() || self.builds.get(object).is_some_and(Option::is_some)
     }
 
-    /// Adds a profile, and returns the numbers of its functions' names, by function.
+    /// Adds a profile. Returns the name number of each function.
     pub(super) fn add(&mut self, profile: &Profile) -> Vec<u32> {
         let objects: Vec<Box<str>> = (profile.objects.iter())
             .map(|object| object_name(object).into())
@@ -66,14 +66,14 @@ impl Names {
             let is_jit = profile.objects[object].kind == ObjectKind::Jit;
             let canonical = |name: &str| match is_jit {
                 true => jit_name(name).into(),
-                // Others' names have lines that are theirs.
+                // In folded text, lines belong to the names.
                 false if profile.is_folded => of_any_build(name, self.fold_generics).into(),
                 false => function_name(name, self.fold_generics).into(),
             };
             let name = function.name.as_deref().ok();
             let name = name.filter(|_| self.is_of_one_build(function, &objects[object]));
             let function = match function.located {
-                // No part of it is a suffix of a clone.
+                // A located name has no clone suffix.
                 Some(_) => name.map(Into::into),
                 None => name.map(canonical),
             };
@@ -89,16 +89,16 @@ impl Names {
         self.distinct.as_slice().len()
     }
 
-    /// Matches the names of both sides. `is_on` has by number whether a name has samples on each side.
+    /// Matches the names of both sides. `is_on[side][number]` is true for a name with samples.
     pub(super) fn matched(self, is_on: [&[bool]; 2]) -> Rows {
         let names = with_renamed_objects(self.distinct.into_vec(), is_on);
         let mut one_of: Vec<u32> = (0..names.len() as u32).collect();
-        // A name that lies in one object on each side is one function, however the objects are called.
+        // A name in one object per side is one function, even if the objects' names differ.
         let by_name = |number: usize| names[number].function.as_deref();
         unite(&mut one_of, is_on, by_name);
-        // Names of a program that is called otherwise on the new side have become equal.
+        // Renamed objects have made further names equal.
         unite(&mut one_of, is_on, |number| Some(&names[number]));
-        // Numbers of closures change with edits above them, and their paths with the function that they are written in.
+        // Closure numbers change with edits above, closure paths with enclosing functions.
         for less in [without_numbers, without_paths_of_closures] {
             let [old, new] = left(&one_of, is_on);
             let key = |number: usize| {
@@ -112,7 +112,6 @@ impl Names {
     }
 }
 
-/// Calls objects that only the old side has by their [new names](renamed_objects).
 fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> Vec<CanonicalName> {
     let renamed = renamed_objects(&names, is_on);
     for name in &mut names {
@@ -123,7 +122,7 @@ fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> V
     names
 }
 
-/// Returns new names of objects that only the old side has, by old name, such as `./app-old` and `./app-new`.
+/// Maps old objects to renamed new ones, such as `./app-old` to `./app-new`.
 fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Box<str>, Box<str>> {
     let mut functions: FxHashMap<&str, [FxHashSet<&str>; 2]> = FxHashMap::default();
     for (number, name) in names.iter().enumerate() {
@@ -138,8 +137,8 @@ fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Bo
     renamed.map(|(old, new)| (old.into(), new.into())).collect()
 }
 
-/// Returns new names of what only the old side has, by old name: each is paired with what only the new side has and has the
-/// most in common with it.
+/// Maps one-sided keys of the old side to keys of the new side, starting with the most common
+/// items.
 pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     held: &FxHashMap<&'n str, [FxHashSet<T>; 2]>,
 ) -> FxHashMap<&'n str, &'n str> {
@@ -156,7 +155,7 @@ pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
             }
         }
     }
-    // The order is the same with the sides swapped.
+    // Independent of the order of sides.
     pairs.sort_by_key(|(common, old, new)| (Reverse(*common), *old.min(new), *old.max(new)));
     let mut renamed: FxHashMap<&str, &str> = FxHashMap::default();
     let mut taken: FxHashSet<&str> = FxHashSet::default();
@@ -168,7 +167,7 @@ pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     renamed
 }
 
-/// Returns for each side which of its names the other has not.
+/// Returns each side's names without counterpart.
 fn left(one_of: &[u32], is_on: [&[bool]; 2]) -> [Vec<bool>; 2] {
     let mut sides = vec![[false; 2]; one_of.len()];
     for (number, at) in one_of.iter().enumerate() {
@@ -182,13 +181,12 @@ fn left(one_of: &[u32], is_on: [&[bool]; 2]) -> [Vec<bool>; 2] {
     })
 }
 
-/// Makes one of two names with the same key, if each side has one name with it, and these are two.
+/// Unites names with the same key, if each side has exactly one.
 fn unite<K: Eq + std::hash::Hash>(
     one_of: &mut [u32],
     is_on: [&[bool]; 2],
     key: impl Fn(usize) -> Option<K>,
 ) {
-    /// Names of a key on one side.
     #[derive(Clone, Copy)]
     enum Found {
         None,
@@ -218,12 +216,11 @@ fn unite<K: Eq + std::hash::Hash>(
     }
 }
 
-/// Rows of a comparison, in the order of their names.
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Names, by row.
+    /// Names by row.
     pub(super) names: Vec<CanonicalName>,
-    /// Rows, by number of a name; `u32::MAX` for names without samples.
+    /// Row by name number; `u32::MAX` without samples.
     of_name: Vec<u32>,
 }
 
@@ -248,7 +245,6 @@ impl Rows {
         Rows { names, of_name }
     }
 
-    /// Returns the rows of a profile's functions, of the numbers of their names.
     pub(super) fn of_functions(&self, numbers: &[u32]) -> Vec<u32> {
         let row = |number: &u32| self.of_name[*number as usize];
         numbers.iter().map(row).collect()

@@ -1,39 +1,43 @@
-//! Comparison of two sets of profiles: what takes more, what takes less, and whether that is more than noise.
+//! Statistical comparison of two sets of profiles: which functions became more or less expensive,
+//! beyond noise.
 //!
-//! Everything is a pure function of the profiles: no clock, no chance, no files. With sides swapped the result is
-//! mirrored.
+//! [`compare()`] is a pure function of the profiles: no clock, no chance, no files. It returns a
+//! [`ProfileDiff`]. Swapped sides give a mirrored result.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`canonical`] | names of functions and objects without what changes from build to build |
-//! | `matching` | rows: which functions of both sides are one |
-//! | `spelling`, `respelled` | names of one function that differ by who wrote them |
-//! | `run`, `sides` | amounts of each row in each recording |
-//! | `judge` | the comparison as a whole |
-//! | `family` | verdicts of amounts that are judged together, by `rprof-statistics` |
-//! | `reparented` | change of a total that is new work, told from calls that others made before |
-//! | `shift` | cost that moved from one function to another, and change that all functions have in common |
+//! | [`canonical`] | build-independent names of functions and objects |
+//! | `matching` | matching of functions |
+//! | `spelling`, `respelled` | different spellings of a function's name |
+//! | `run`, `sides` | amounts by row and run |
+//! | `judge` | the whole comparison |
+//! | `family` | joint verdicts, by `rprof-statistics` |
+//! | `reparented` | new work versus calls from another caller |
+//! | `shift` | cost moved between functions, uniform changes |
 //! | `callers` | calls between rows |
-//! | `enclosing` | functions of both sides in which one of one side lies |
-//! | `causes` | which function's change shows in the totals of its callers |
-//! | `gate` | [`ProfileDiff::gate`]: may it pass, by which [rules](GateRules) |
-//! | [`calibration`] | what equal runs look like: noise, alarms, the smallest change that would be seen |
-//! | `renames` | guesses |
-//! | `pairs` | [`MatchedFunctions`]: which functions of two profiles are one, for views that judge nothing |
-//! | `result` | [`ProfileDiff`] and what it is made of |
+//! | `enclosing` | enclosing functions of one-sided functions |
+//! | `causes` | changed callees that explain totals |
+//! | `gate` | [`ProfileDiff::gate`] with its [rules](GateRules) |
+//! | [`calibration`] | noise and false alarms of equal runs |
+//! | `renames` | guessed renames |
+//! | `pairs` | [`MatchedFunctions`]: matching without verdicts |
+//! | `result` | [`ProfileDiff`] and its parts |
 //! | `stacks` | stacks of both sides |
 //!
 //! # Rules
-//! - An amount is the weight of a run's samples (CPU time, events), or that per unit of [`Work`]. Self and total are
-//!   judged together, with the [false discovery rate](CompareOptions::q) held by the [correction](CompareOptions::correction).
-//! - What a run's amounts differ by is learned from the runs themselves. Of one run a side it is unknown: 5 % are
-//!   assumed, and nothing is more than [suspected](Verdict::Suspected).
-//! - A function whose samples are fewer than [`FEWEST_SAMPLES`] on both sides is not judged.
-//! - What rose while its caller did not, and while others under that caller fell as much, has [moved](Verdict::Moved).
-//! - A total counts as far as the functions below take more or less than before in the whole program: what another function
-//!   called before has [moved](Verdict::Moved).
-//! - What is new or gone counts if what it lies in surely changed along with it: other functions may do its work.
-//! - If everything changed by one factor, no function is named: [`Outcome::Uniform`].
+//! - An amount is the weight of a run's samples (CPU time, events), or the weight per unit of
+//!   [`Work`]. Self and total are judged together. The [correction](CompareOptions::correction)
+//!   controls the [false discovery rate](CompareOptions::q).
+//! - The noise is estimated from the runs. With one run per side, 5 % are assumed, and findings are
+//!   at most [suspected](Verdict::Suspected).
+//! - Functions with fewer than [`FEWEST_SAMPLES`] samples on both sides get no verdict.
+//! - Work has [moved](Verdict::Moved) if a function rose, its caller did not, and other callees of
+//!   this caller fell as much.
+//! - A total's change counts only as far as the functions below it changed in the whole program.
+//!   Otherwise the calls had another caller before: they have [moved](Verdict::Moved).
+//! - A new or removed function counts only if its enclosing function certainly changed as well,
+//!   because other functions may do its work.
+//! - If everything changed by one factor, functions have no findings: [`Outcome::Uniform`].
 
 pub mod calibration;
 mod callers;
@@ -70,79 +74,78 @@ use crate::model::Profile;
 use crate::top::WeighBy;
 use crate::unit::WeightUnit;
 
-/// Effective samples in the mean run of one side, from which on a function is judged.
+/// Minimum number of effective samples for a verdict on a function, in one side's mean run.
 pub const FEWEST_SAMPLES: f64 = 30.0;
 
-/// Samples in the mean run of a side, below which it is a process that begins and ends, and no program to compare.
+/// Minimum number of samples in a side's mean run. With fewer, a program only starts and exits.
 pub const FEWEST_OF_A_SIDE: f64 = 5.0;
 
-/// Factor of samples for which [`Change::runs_needed_denser`] is told: 4,999 a second in place of 999.
+/// Factor for [`Change::runs_needed_denser`]: 4,999 samples per second instead of 999.
 pub const MORE_SAMPLES: f64 = 5.0;
 
-/// Noise between runs that is assumed of one run a side: 5 %.
+/// Assumed noise between runs, for one run per side: 5 %.
 pub const ASSUMED_NOISE: f64 = 0.05;
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side before: the base.
+    /// The base.
     Old,
-    /// The side after.
+    /// The side to compare with the base.
     New,
 }
 
-/// Amount of work by which amounts are divided.
+/// Divisor of amounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Work {
-    /// Nothing: the amount of a run.
+    /// None: the amount of a run.
     #[default]
     Run,
-    /// Units of work that each run of a side did, such as requests.
+    /// Units of work per run, such as requests.
     Units {
-        /// Units of each run of the old side.
+        /// Units per run of the old side.
         old: f64,
-        /// Units of each run of the new side.
+        /// Units per run of the new side.
         new: f64,
     },
     /// Seconds from the first to the last sample.
     Seconds,
-    /// The amount of the whole run: shares of it. A change of the whole program cannot be seen then.
+    /// The whole run's amount, for shares. Hides changes of the whole program.
     Share,
 }
 
-/// Rules of a comparison.
+/// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareOptions {
     /// Weight of a sample.
     pub weigh_by: WeighBy,
     /// Divisor of amounts.
     pub work: Work,
-    /// Generic functions are one, whatever their arguments.
+    /// Merge instances of generic functions.
     pub fold_generics: bool,
-    /// Way in which the runs were made.
+    /// Independent or paired runs.
     pub design: Design,
-    /// Noise between runs of one program, 0.02 for 2 %, where it is known; else it is learned or assumed.
+    /// Relative noise between runs (0.02 for 2 %). `None` to estimate or assume it.
     pub noise: Option<f64>,
-    /// Smallest change that matters, 0.05 for 5 %.
+    /// Smallest relevant relative change (0.05 for 5 %).
     pub threshold: f64,
-    /// Smallest change that matters, as a share of the program: 0.005 for 0.5 %.
+    /// Smallest relevant share of the program (0.005 for 0.5 %).
     pub min_share: f64,
-    /// Largest share of false findings, of which 0.01 is the program's own, and the rest that of its functions.
+    /// Maximum false discovery rate: 0.01 for the whole program, the rest for functions.
     pub q: f64,
-    /// Meaning of that share, and the correction of the functions' p-values that keeps it.
+    /// Correction of the functions' p-values, with the kind of error rate.
     pub correction: Correction,
-    /// Reasons, in sentences, for which the sides are not to be judged, such as other machines.
+    /// Reasons against a verdict, as sentences, such as different machines.
     pub reservations: Vec<String>,
-    /// Rise for which it is told how many runs would show it; `None` for twice the threshold.
+    /// Increase for the estimate of required runs. `None` for twice the threshold.
     pub wanted: Option<f64>,
     /// Rules of [`ProfileDiff::gate`].
     pub rules: GateRules,
-    /// Keep the stacks of both sides: [`ProfileDiff::stacks`].
+    /// Store the stacks of both sides: [`ProfileDiff::stacks`].
     pub stacks: bool,
 }
 
 impl CompareOptions {
-    /// Returns the rise for which it is told how many runs would show it.
     fn wanted_rise(&self) -> f64 {
         self.wanted.unwrap_or(2.0 * self.threshold)
     }
@@ -168,20 +171,20 @@ impl Default for CompareOptions {
     }
 }
 
-/// Failure to compare.
+/// Error of a comparison.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
     /// A side has no profile.
     #[error("a side has no profile")]
     NoProfiles,
-    /// A profile has no samples, or none of any weight.
+    /// A profile has no samples, or only weights of 0.
     #[error("{} has no sample to compare", path.display())]
     NoSamples {
         /// File of the profile.
         path: PathBuf,
     },
-    /// The profiles are of different events, or of different parts of the system.
+    /// The events differ, or their scopes (user, kernel).
     #[error("{} has {event}, {} has {other}: amounts of different events do not compare", path.display(), other_path.display())]
     OtherEvent {
         /// File of one profile.
@@ -193,7 +196,7 @@ pub enum CompareError {
         /// Event of the other profile.
         other: String,
     },
-    /// Nothing is known to divide by.
+    /// A run has no divisor.
     #[error("{} does not tell its amount of work", path.display())]
     NoWork {
         /// File of the profile.
@@ -204,9 +207,7 @@ pub enum CompareError {
     Statistics(#[from] rprof_statistics::CompareError),
 }
 
-/// Compares two sets of profiles, of which each is one run.
-///
-/// The first event with samples counts of each profile.
+/// Compares two sets of profiles. Each profile is a run; its first event with samples counts.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -238,7 +239,6 @@ pub fn compare(
     compare_each([&old, &new], options)
 }
 
-/// Compares profiles that need not stand next to each other.
 fn compare_each(
     profiles: [&[&Profile]; 2],
     options: &CompareOptions,
@@ -258,7 +258,6 @@ fn compare_each(
     Ok(diff)
 }
 
-/// Returns the event that all profiles are of, and its unit.
 fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), CompareError> {
     let Some((first, _)) = old.first().zip(new.first()) else {
         return Err(CompareError::NoProfiles);
@@ -284,7 +283,7 @@ fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), Compar
     found.ok_or(CompareError::NoProfiles)
 }
 
-/// Returns an event's name without modifiers that change where a sample is taken and not what is counted.
+/// Removes precision modifiers, which only affect sampled addresses, from an event name.
 fn without_precision(name: &str) -> String {
     match name.rsplit_once([':', '/']) {
         Some((event, modifiers)) if modifiers.bytes().all(|b| b"ukhpPHG".contains(&b)) => {

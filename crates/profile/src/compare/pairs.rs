@@ -1,11 +1,11 @@
-//! [`MatchedFunctions`]: which functions of two profiles are one, for views that show both side by side.
+//! [`MatchedFunctions`]: matched functions for side-by-side views.
 
 use super::Side;
 use super::matching::{Names, Rows};
 use crate::frame::FunctionId;
 use crate::model::Profile;
 
-/// Functions of two profiles, matched by the rules of [`compare`](super::compare).
+/// Functions of two profiles, matched as in [`compare`](super::compare).
 ///
 /// # Examples
 /// ```
@@ -29,12 +29,11 @@ use crate::model::Profile;
 #[derive(Debug)]
 pub struct MatchedFunctions {
     rows: Rows,
-    /// By side and function, the row.
     of: [Vec<Option<u32>>; 2],
 }
 
 impl MatchedFunctions {
-    /// Matches the functions of two profiles that have samples in them.
+    /// Matches the sampled functions of two profiles.
     pub fn of(old: &Profile, new: &Profile) -> MatchedFunctions {
         let profiles = [old, new];
         let mut names = Names::new(false, profiles.into_iter());
@@ -54,7 +53,7 @@ impl MatchedFunctions {
             (row_of.into_iter().zip(functions).zip(&sampled[side]))
                 .map(|((row, function), is_sampled)| {
                     let name = &rows.names.get(row as usize)?.function;
-                    // An address in a name means another function in another build.
+                    // In another build, an address belongs to another function.
                     let is_comparable = name.is_some() || function.name.is_err();
                     (*is_sampled && is_comparable).then_some(row)
                 })
@@ -63,23 +62,23 @@ impl MatchedFunctions {
         MatchedFunctions { rows, of }
     }
 
-    /// Returns the number that a function has in common with those of the other side that are the same; `None` for a
-    /// function without samples, and for one whose name is an address in an image of which the sides have two builds.
+    /// Returns the number shared by matched functions. `None` without samples, and for a located
+    /// name (an address) in an image with different builds.
     pub fn number(&self, side: Side, function: FunctionId) -> Option<u32> {
         let of = &self.of[side as usize];
         of.get(function.0 as usize).copied().flatten()
     }
 
-    /// Returns the canonical name of the object of a number's functions: that of the new side if the object was renamed.
+    /// Returns a number's canonical object name, after renames.
     ///
     /// # Panics
-    /// If there is no such number.
+    /// If the number does not exist.
     pub fn object(&self, number: u32) -> &str {
         &self.rows.names[number as usize].object
     }
 }
 
-/// Returns by function whether it is in the stack of any sample.
+/// Returns whether samples contain each function.
 fn sampled_functions(profile: &Profile) -> Vec<bool> {
     let mut sampled = vec![false; profile.functions.len()];
     for entry in &profile.aggregated {
@@ -120,7 +119,7 @@ mod tests {
         let all: [u32; 3] = [(Side::Old, 1), (Side::New, 2), (Side::Old, 0)]
             .map(|(side, function)| number(side, function).unwrap());
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
-        // What is gone lies in the object that the program is called now.
+        // A removed function lies in the renamed object.
         assert_eq!(all.map(|number| matched.object(number)), ["app-new"; 3]);
         assert_eq!(number(Side::Old, 3), None);
         assert_eq!(number(Side::New, 9), None);

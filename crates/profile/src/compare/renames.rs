@@ -1,17 +1,17 @@
-//! Guesses which function that only one side has is another's new name. They are shown, and nothing is judged by them.
+//! Guesses renames among one-sided functions, for display only.
 
 use super::callers::Calls;
 use super::sides::Sides;
 use super::{FEWEST_SAMPLES, FunctionDiff, GuessedRename, Presence};
 
-/// Functions of each side that are looked at, the heaviest first.
+/// Maximum number of examined functions per side, heaviest first.
 const MOST: usize = 50;
 
-/// Largest ratio of the weights of a function before and after.
+/// Maximum ratio of old and new weight.
 const ALIKE: f64 = 1.3;
 
-/// Pairs functions that only one side has, by caller, callees and weight. A function that fits several is left alone, and so
-/// are those of a few samples: which of them are seen at all is chance.
+/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous functions, and those
+/// with few samples, which may be absent by chance.
 pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<GuessedRename> {
     let heaviest = |presence: Presence| {
         let is_one = |row: &usize| {

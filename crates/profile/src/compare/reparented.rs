@@ -1,8 +1,8 @@
-//! Change of a total that is new work, told from calls that other functions made before.
+//! Separates new work in a total from calls that had another caller before.
 //!
-//! A caller's total says how much is below it, not that more is done: where a wrapper has another name, or work is handed to
-//! another thread, totals change by all that is called there, though no function takes more than before. So the change of a
-//! total counts only as far as the functions below have changed their self time in the whole program.
+//! A larger total does not imply more work: if a wrapper is renamed, or work moves to another
+//! thread, totals change although no function takes more. So a total's change counts only as far as
+//! the functions below it have changed their self time in the whole program.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use rustc_hash::FxHashMap;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, Noise, Verdict};
 
-/// Standard deviations by which a sum of few samples may differ by chance.
+/// Standard deviations of chance in a sum of few samples.
 const DEVIATIONS: f64 = 2.0;
 
-/// Amounts below some functions, by the function that spent them.
+/// Amounts below some functions, by leaf.
 pub(super) struct SpentBelow {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
-    /// Variance of an amount by side, as a multiple of it: chance, of samples of one weight.
+    /// Sampling variance per side, as a multiple of the amount.
     chance: [f64; 2],
-    /// Variance of an amount by side, as a multiple of its square: what runs differ by.
+    /// Variance between runs per side, as a multiple of the squared amount.
     noise: [f64; 2],
 }
 
-/// Part of a total's change that is change of self in the functions below, in the direction of the total's.
+/// Part of a total's change explained by self amounts below, in its direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Growth {
-    /// Smallest part that is in agreement with the noise.
+    /// Lower bound, given the noise.
     pub(super) sure: f64,
-    /// Part that the amounts show.
+    /// Observed value.
     pub(super) shown: f64,
-    /// Largest part that is in agreement with the noise.
+    /// Upper bound, given the noise.
     pub(super) possible: f64,
 }
 
 impl SpentBelow {
-    /// Sums up self amounts below the wanted rows, these themselves included.
+    /// Sums the self amounts of wanted rows and below.
     pub(super) fn of(sides: &Sides<'_>, is_wanted: &[bool], noise: Noise) -> SpentBelow {
         let mut by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>> = FxHashMap::default();
         let mut above: Vec<u32> = Vec::new();
@@ -67,7 +67,7 @@ impl SpentBelow {
         }
     }
 
-    /// Returns how much of the change of a row's total is change of self below it.
+    /// Returns the part of a row's total change explained by self amounts.
     pub(super) fn growth(&self, row: usize, functions: &[FunctionDiff]) -> Growth {
         let direction = functions[row].total.difference().signum();
         let mut growth = Growth {
@@ -75,7 +75,7 @@ impl SpentBelow {
             shown: 0.0,
             possible: 0.0,
         };
-        // Functions of too few samples to be judged say something together.
+        // Functions with too few samples are evaluated together.
         let (mut below, mut own) = (0.0, [0.0; 2]);
         for (leaf, [old, new]) in self.by_row.get(&(row as u32)).into_iter().flatten() {
             let change = &functions[*leaf as usize].own;
@@ -105,12 +105,12 @@ impl SpentBelow {
     }
 }
 
-/// Returns the part of a change that may lie where amounts changed by `moved`: between nothing and all of that.
+/// Limits a change to the range between 0 and `moved`.
 fn within(change: f64, moved: f64) -> f64 {
     change.clamp(moved.min(0.0), moved.max(0.0))
 }
 
-/// Returns the ends of the interval of an amount's change in a direction.
+/// Returns the bounds of a change in a direction.
 fn ends(change: &Change, direction: f64) -> [f64; 2] {
     match change.interval {
         Some(ratio) if direction > 0.0 => [ratio.low, ratio.high].map(|r| (r - 1.0) * change.old),

@@ -1,8 +1,8 @@
-//! Names that one side has, made one with others of the same function that another compiler, mangling or kind of debug
-//! information wrote.
+//! Unites one-sided names of a function that compilers, mangling schemes or debug information spell
+//! differently.
 //!
-//! Names that both sides have come first, and stay. Of what is left, a name joins those of the other side that may be its own:
-//! as the older mangling has one name for all instances, they may be several, and become one row.
+//! Names on both sides stay as they are. A remaining name joins all matching names of the other
+//! side: legacy mangling has one name for all instances of a generic function.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use super::canonical::JIT_OBJECT;
 use super::matching::CanonicalName;
 use super::spelling::Spelling;
 
-/// Makes one of the names of one function that [`Spelling`] shows. `one_of` has by number the number of the name that each is one
-/// with, and `is_on` whether it has samples on each side.
+/// Unites names by [`Spelling`]. `one_of` maps names to representatives; `is_on[side][number]` is
+/// true for names with samples.
 pub(super) fn unite(names: &[CanonicalName], one_of: &mut [u32], is_on: [&[bool]; 2]) {
     let mut united = United::of(one_of, is_on);
     if !united.has_left() {
@@ -39,7 +39,6 @@ pub(super) fn unite(names: &[CanonicalName], one_of: &mut [u32], is_on: [&[bool]
     spelled.by_bare_name(&mut united);
 }
 
-/// Names taken apart.
 struct Spelled<'a> {
     names: &'a [CanonicalName],
     spellings: &'a [Option<Spelling>],
@@ -47,7 +46,7 @@ struct Spelled<'a> {
 }
 
 impl Spelled<'_> {
-    /// Groups names by object and key; those of one name, and those of which both sides have all, are left out.
+    /// Groups names by object and key. Skips groups of one name, or without one-sided names.
     fn groups<'k>(
         &'k self,
         united: &United<'_>,
@@ -70,10 +69,10 @@ impl Spelled<'_> {
         self.spellings[number].as_ref()
     }
 
-    /// `app::count` and `app::count::<u64>`: the same path, and no other arguments.
+    /// Unites `app::count` and `app::count::<u64>`: equal paths without contradicting arguments.
     ///
-    /// Line tables, which write the last name alone, do write the arguments: `reserve` is that of `String`, and not all of
-    /// `reserve<u64, A>`.
+    /// Ignores bare names: line tables write arguments, so `reserve` is `String`'s method and not a
+    /// generic `reserve<u64, A>`.
     fn by_path(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let path = Cow::Borrowed(&*spelling.path);
@@ -89,7 +88,7 @@ impl Spelled<'_> {
                     };
                     let others = group.iter().filter(|other| self.is_on[1 - side][**other]);
                     for other in others.copied().filter(agrees) {
-                        // The name of all instances is that of the row.
+                        // The name of all instances represents the row.
                         match self.spelling(number).is_some_and(Spelling::tells) {
                             true => united.join(number, other),
                             false => united.join(other, number),
@@ -100,8 +99,9 @@ impl Spelled<'_> {
         }
     }
 
-    /// `core::hash::BuildHasher::hash_one` and `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`: a method that its trait
-    /// defines, which the older mangling names by the trait alone.
+    /// Unites `core::hash::BuildHasher::hash_one` and
+    /// `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`: legacy names of provided
+    /// methods only contain the trait.
     fn by_trait(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let of_trait = spelling.of_trait().map(Cow::Owned);
@@ -122,8 +122,9 @@ impl Spelled<'_> {
         }
     }
 
-    /// `from_iter<u64, I>` and `<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter`: the last name alone, if only one path of
-    /// the other side ends with it.
+    /// Unites `from_iter<u64, I>` and
+    /// `<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter`: a bare name, and the only
+    /// path that ends with it.
     fn by_bare_name(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let last = spelling.bare().or_else(|| spelling.last_of_path());
@@ -151,11 +152,11 @@ impl Spelled<'_> {
     }
 }
 
-/// Names that are one, and the sides that they are on.
+/// Disjoint sets of names, and their sides.
 struct United<'a> {
-    /// Name that each is one with, as often as it takes: one of itself is that of all.
+    /// Parent of each name. A representative is its own parent.
     one_of: &'a mut [u32],
-    /// Sides, by the name that is that of all.
+    /// Sides of a set, by representative.
     sides: Vec<[bool; 2]>,
     is_on: [&'a [bool]; 2],
 }
@@ -174,12 +175,12 @@ impl<'a> United<'a> {
         }
     }
 
-    /// Returns whether a side has names that the other has not.
+    /// Returns true if any set is one-sided.
     fn has_left(&self) -> bool {
         self.sides.iter().any(|[old, new]| old != new)
     }
 
-    /// Returns whether a name is on one side alone.
+    /// Returns true if a name's set is one-sided.
     fn is_left(&self, number: usize) -> bool {
         let [old, new] = self.sides[self.name_of_all(number)];
         old != new
@@ -193,7 +194,7 @@ impl<'a> United<'a> {
         at
     }
 
-    /// Returns the names that only this side has.
+    /// Returns a group's names that only this side has.
     fn left_of(&self, side: usize, group: &[usize]) -> Vec<usize> {
         let is_left = |number: &usize| {
             self.is_on[side][*number] && !self.sides[self.name_of_all(*number)][1 - side]
@@ -201,7 +202,7 @@ impl<'a> United<'a> {
         group.iter().copied().filter(is_left).collect()
     }
 
-    /// Makes one of all these names of two sides, called as the first is, if both sides have some.
+    /// Unites names of two sides under the first of `one`, if both sides have any.
     fn join_all(&mut self, one: &[usize], other: &[usize]) {
         if let ([first, rest @ ..], false) = (one, other.is_empty()) {
             rest.iter()
@@ -210,7 +211,7 @@ impl<'a> United<'a> {
         }
     }
 
-    /// Makes one of two names, called as the second is.
+    /// Unites two names under the second one's representative.
     fn join(&mut self, number: usize, with: usize) {
         let [number, with] = [number, with].map(|number| self.name_of_all(number));
         if number != with {
@@ -222,7 +223,6 @@ impl<'a> United<'a> {
 }
 
 impl Drop for United<'_> {
-    /// Leaves each name the one that is that of all.
     fn drop(&mut self) {
         for number in 0..self.one_of.len() {
             self.one_of[number] = self.name_of_all(number) as u32;

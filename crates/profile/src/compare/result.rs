@@ -1,4 +1,4 @@
-//! Result of a comparison: amounts on both sides, and what is said of them.
+//! Result of a comparison.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use rprof_statistics::{Design, Interval};
 use super::{GateRules, Side, Work};
 use crate::unit::WeightUnit;
 
-/// Two sets of profiles, compared.
+/// Result of a comparison of two sets of profiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileDiff {
     /// Name of the event.
@@ -16,48 +16,49 @@ pub struct ProfileDiff {
     pub unit: WeightUnit,
     /// Divisor of amounts.
     pub work: Work,
-    /// The side before.
+    /// The base.
     pub old: SideSummary,
-    /// The side after.
+    /// The new side.
     pub new: SideSummary,
     /// Amounts of the whole program.
     pub whole: Change,
-    /// Functions, by name.
+    /// Functions, sorted by name.
     pub functions: Vec<FunctionDiff>,
-    /// Guessed new names of functions.
+    /// Guessed renames.
     pub renames: Vec<GuessedRename>,
-    /// Stacks, in no order; empty unless [asked for](super::CompareOptions::stacks).
+    /// Stacks, unsorted; empty unless [requested](super::CompareOptions::stacks).
     pub stacks: Vec<StackDiff>,
-    /// Names of threads of the stacks.
+    /// Thread names of the stacks.
     pub comms: Vec<String>,
-    /// Noise between runs, of a function, beside what sampling adds to it.
+    /// Noise of functions between runs, without sampling noise.
     pub noise: Noise,
-    /// Standard deviation of the whole program between runs of a side, or of pairs, 0.02 for 2 %; `None` for one run a side, and of
-    /// shares.
+    /// Relative standard deviation of the whole program between runs or pairs (0.02 for 2 %).
+    /// `None` for one run per side, and for shares.
     pub whole_deviation: Option<f64>,
-    /// Smallest change that matters, as asked for.
+    /// Smallest relevant relative change.
     pub threshold: f64,
-    /// Smallest change of a function that counts, as a share of the program.
+    /// Smallest relevant share of the program.
     pub min_share: f64,
-    /// Rise that [`Change::runs_needed`] is about.
+    /// Increase for [`Change::runs_needed`].
     pub wanted: f64,
     /// Rules of [`gate`](Self::gate).
     pub rules: GateRules,
-    /// Way in which the runs were made.
+    /// Independent or paired runs.
     pub design: Design,
-    /// Things to know before the verdict is believed.
+    /// Reservations about the verdicts.
     pub cautions: Vec<Caution>,
-    /// Result in one word.
+    /// Overall result.
     pub outcome: Outcome,
 }
 
 impl ProfileDiff {
-    /// Returns whether what is found is more than suspected: the noise is known, and no caution speaks against it.
+    /// Returns true if findings are certain: the noise is measured, and no caution withholds
+    /// verdicts.
     pub fn is_certain(&self) -> bool {
         !matches!(self.noise, Noise::Assumed(_)) && !self.cautions.iter().any(Caution::withholds)
     }
 
-    /// Returns the functions of a verdict, by self or total.
+    /// Returns functions with a verdict, for self or total.
     pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &FunctionDiff> {
         (self.functions.iter())
             .filter(move |row| row.own.verdict == verdict || row.total.verdict == verdict)
@@ -67,43 +68,44 @@ impl ProfileDiff {
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SideSummary {
-    /// Files of its profiles.
+    /// Input files.
     pub paths: Vec<PathBuf>,
     /// Weight of each run.
     pub weights: Vec<u64>,
-    /// Number of samples of all runs.
+    /// Number of samples.
     pub samples: u64,
-    /// Share of its weight in named functions that the other side has too, from 0 to 1. Functions of so few samples that the
-    /// other side may lack them by chance count only where it has them.
+    /// Share of the weight in named functions of both sides, from 0 to 1. Ignores functions that
+    /// the other side may lack by chance.
     pub matched: f64,
-    /// Share of stacks that reach their root, where it is known.
+    /// Share of complete stacks, if known.
     pub complete: Option<f64>,
-    /// Share of records that were lost.
+    /// Share of lost records.
     pub lost: f64,
-    /// Number of recordings of which a part is missing.
+    /// Number of incomplete recordings.
     pub damaged: usize,
 }
 
-/// Amount on both sides, judged.
+/// An amount on both sides, with a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Amount of the mean run before, per unit of work.
+    /// Amount in the old side's mean run, per unit of work.
     pub old: f64,
-    /// Amount of the mean run after, per unit of work.
+    /// Amount in the new side's mean run, per unit of work.
     pub new: f64,
-    /// Effective number of samples of the mean run of each side.
+    /// Effective samples in each side's mean run.
     pub samples: [f64; 2],
-    /// Interval in which new over old lies, at 95 %; `None` where it was not judged, or one side has nothing.
+    /// 95 % confidence interval of new / old. `None` without a verdict, or with an amount of 0.
     pub interval: Option<Interval>,
     /// P-value of "no change beyond the threshold".
     pub p: Option<f64>,
-    /// Smallest rise that would have been seen in four of five cases: 0.14 for 14 %.
+    /// Smallest increase visible in 80 % of cases (0.14 for 14 %).
     pub visible: Option<f64>,
-    /// Runs of each side that would show a rise of [`ProfileDiff::wanted`] in four of five cases; `None` if none would, or it was not judged.
+    /// Runs per side that show an increase of [`ProfileDiff::wanted`] in 80 % of cases. `None`
+    /// without a verdict, or if no number suffices.
     pub runs_needed: Option<usize>,
-    /// The same if runs had [five times](super::MORE_SAMPLES) the samples.
+    /// The same with [five times](super::MORE_SAMPLES) the samples.
     pub runs_needed_denser: Option<usize>,
-    /// Result.
+    /// Verdict.
     pub verdict: Verdict,
 }
 
@@ -113,18 +115,18 @@ impl Change {
         self.new - self.old
     }
 
-    /// Returns new over old, less one: 0.2 for a fifth more. `None` where there was nothing before or is nothing now.
+    /// Returns new / old - 1 (0.2 for 20 % more). `None` with an amount of 0.
     pub fn relative(&self) -> Option<f64> {
         (self.old > 0.0 && self.new > 0.0).then(|| self.new / self.old - 1.0)
     }
 
-    /// Returns whether a rise beyond the threshold is not excluded, though none is sure.
+    /// Returns true for a possible but uncertain increase beyond the threshold.
     pub(super) fn may_exceed(&self, threshold: f64) -> bool {
         let is_open = matches!(self.verdict, Verdict::MayExceed | Verdict::Inconclusive);
         is_open && self.highest() > 1.0 + threshold
     }
 
-    /// Returns the highest ratio of new over old that its interval has: infinite for what is new.
+    /// Returns the upper bound of new / old; infinite for new functions.
     pub(super) fn highest(&self) -> f64 {
         match self.interval {
             Some(interval) => interval.high,
@@ -133,45 +135,45 @@ impl Change {
         }
     }
 
-    /// Returns by how much it changed as a logarithm, without direction: infinite for what is new or gone.
+    /// Returns the absolute logarithm of new / old; infinite for new and removed functions.
     pub(super) fn factor(&self) -> f64 {
         self.relative()
             .map_or(f64::INFINITY, |relative| relative.ln_1p().abs())
     }
 }
 
-/// Result of one amount.
+/// Verdict on an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It takes more, by at least the threshold.
+    /// Increase by at least the threshold.
     Regressed,
-    /// It takes less, by at least the threshold.
+    /// Decrease by at least the threshold.
     Improved,
-    /// It changed, if runs of one program differ as little as was assumed, if the sides compare, or, for what is new or gone,
-    /// if nothing else does its work.
+    /// Probable change, but the noise is assumed, the sides are hardly comparable, or other
+    /// functions may do the work of a new or removed function.
     Suspected,
-    /// It changed, and what it lost or gained stands under the same caller; or it calls what others called before; or it is new
-    /// or gone, and what it lies in did not change along with it.
+    /// Change without new work: other callees of the caller changed oppositely, the calls had
+    /// another caller before, or a new or removed function left its enclosing function unchanged.
     Moved,
-    /// It changed as everything did.
+    /// Change by the factor common to all functions.
     WithAll,
-    /// It changed by at least the threshold, and that is less than the [smallest share](super::CompareOptions::min_share) of the
-    /// program that counts.
+    /// Change by at least the threshold, but below the [minimum
+    /// share](super::CompareOptions::min_share).
     BelowShare,
-    /// It changed, and by less than the threshold.
+    /// Change by less than the threshold.
     BelowThreshold,
-    /// It changed, and whether by the threshold or more is not sure.
+    /// Change, possibly beyond the threshold.
     MayExceed,
-    /// No change is seen, and any is smaller than the threshold.
+    /// No visible change; any is smaller than the threshold.
     Unchanged,
-    /// Runs differ too much to tell whether it changed, and it may be by the threshold or more.
+    /// No visible change, but possibly one beyond the threshold.
     Inconclusive,
-    /// It has too few samples to be judged.
+    /// Too few samples.
     TooSmall,
 }
 
 impl Verdict {
-    /// Every verdict, the gravest first.
+    /// All verdicts, gravest first.
     pub const ALL: [Verdict; 11] = [
         Verdict::Regressed,
         Verdict::Improved,
@@ -186,12 +188,12 @@ impl Verdict {
         Verdict::TooSmall,
     ];
 
-    /// Returns whether an amount is said to be another than before, or suspected to be.
+    /// Returns true for a certain or suspected change.
     pub(super) fn is_change(self) -> bool {
         self.is_marked() && self != Verdict::Moved
     }
 
-    /// Returns whether a change is marked.
+    /// Returns true for findings marked by views.
     pub fn is_marked(self) -> bool {
         matches!(
             self,
@@ -200,86 +202,86 @@ impl Verdict {
     }
 }
 
-/// Side on which a function has samples.
+/// Sides with samples of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// Both.
+    /// Both sides.
     Both,
-    /// The old side: it is gone.
+    /// The old side: removed.
     OnlyOld,
-    /// The new side.
+    /// The new side: added.
     OnlyNew,
 }
 
 /// A function on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionDiff {
-    /// Canonical name; `None` for the part of an object that has no names. May hold any character: escape it before
-    /// showing it.
+    /// Canonical name; `None` for an object's unnamed code. May contain any character: escape it
+    /// for display.
     pub name: Option<Box<str>>,
-    /// Canonical name of its object. May hold any character.
+    /// Canonical name of its object. May contain any character.
     pub object: Box<str>,
-    /// Side that has it.
+    /// Sides with samples.
     pub presence: Presence,
-    /// Self amount of the function.
+    /// Self amount.
     pub own: Change,
-    /// Total amount of the function.
+    /// Total amount.
     pub total: Change,
-    /// Function, by index, that lost what this one gained, or gained what it lost.
+    /// Index of the function with the opposite change.
     pub counterpart: Option<usize>,
-    /// Changed function below this one, by index, in which most of the change of this one's total lies; `None` for a function
-    /// that changed by itself, and for one whose total did not.
+    /// Index of the changed function below that explains most of the total's change. `None` if the
+    /// function itself changed, or its total did not.
     pub explained_by: Option<usize>,
 }
 
 impl FunctionDiff {
-    /// Returns whether the function is new or gone: the mean run of one side has no sample of it, or less than one.
+    /// Returns true for a new or removed function: less than one sample in one side's mean run.
     pub(super) fn is_of_one_side(&self) -> bool {
         let [old, new] = self.total.samples;
         self.presence != Presence::Both || old.min(new) < 1.0
     }
 
-    /// Returns whether self or total is [marked](Verdict::is_marked).
+    /// Returns true if self or total is [marked](Verdict::is_marked).
     pub fn is_marked(&self) -> bool {
         self.own.verdict.is_marked() || self.total.verdict.is_marked()
     }
 }
 
-/// Functions of which the one may be the other's new name. Nothing is judged by it.
+/// A guessed rename, without influence on verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuessedRename {
-    /// Function that is gone, by index.
+    /// Index of the old function.
     pub old: usize,
-    /// Function that is new, by index.
+    /// Index of the new function.
     pub new: usize,
 }
 
 /// A stack on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackDiff {
-    /// Name of the thread: an index into [`ProfileDiff::comms`].
+    /// Thread name: an index into [`ProfileDiff::comms`].
     pub comm: u32,
-    /// Functions, root first, by index.
+    /// Function indexes, root first.
     pub rows: Box<[u32]>,
-    /// Weight of all runs, old and new.
+    /// Total weight, old and new.
     pub weights: [u64; 2],
-    /// Amount of the mean run, old and new, per unit of work.
+    /// Amount in the mean run, old and new, per unit of work.
     pub amounts: [f64; 2],
 }
 
-/// Noise between runs of one program, as a share of an amount.
+/// Relative noise between runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
-    /// Learned from several runs of a side.
+    /// Estimated from several runs per side.
     Learned(f64),
     /// Given by the user.
     Given(f64),
-    /// Assumed, as there is one run a side.
+    /// Assumed for one run per side.
     Assumed(f64),
 }
 
 impl Noise {
-    /// Returns the standard deviation, 0.02 for 2 %.
+    /// Returns the relative standard deviation (0.02 for 2 %).
     pub fn deviation(self) -> f64 {
         match self {
             Noise::Learned(deviation) | Noise::Given(deviation) | Noise::Assumed(deviation) => {
@@ -289,36 +291,36 @@ impl Noise {
     }
 }
 
-/// Thing to know before a verdict is believed.
+/// Reservation about a verdict.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Caution {
-    /// The mean run of a side has so many samples, which are [too few](super::FEWEST_OF_A_SIDE).
+    /// [Too few](super::FEWEST_OF_A_SIDE) samples in a side's mean run.
     FewSamples(Side, f64),
-    /// A side lost more than 1 % of its records.
+    /// Share of a side's records lost, above 1 %.
     Lost(Side, f64),
-    /// Recordings of a side of which a part is missing or cannot be read.
+    /// Number of a side's incomplete or unreadable recordings.
     Damaged(Side, usize),
-    /// Shares of complete stacks that are more than 5 points apart.
+    /// Shares of complete stacks that differ by more than 5 percentage points.
     Completeness {
         /// Share of the old side.
         old: f64,
         /// Share of the new side.
         new: f64,
     },
-    /// Less than 95 % of a side is in functions that both have.
+    /// Less than 95 % of a side's weight is in common functions.
     Unmatched {
-        /// Smaller of the two shares.
+        /// The smaller share of both sides.
         share: f64,
     },
-    /// One side has no inlined calls: they are left out of both.
+    /// A side has no inlined calls, so both sides ignore them.
     WithoutInlined(Side),
-    /// A reservation of the caller's.
+    /// The caller's reservation.
     Reservation(String),
 }
 
 impl Caution {
-    /// Returns whether it keeps the comparison from being judged.
+    /// Returns true if it withholds verdicts.
     pub fn withholds(&self) -> bool {
         match self {
             Caution::Unmatched { share } => *share < 0.8,
@@ -328,27 +330,27 @@ impl Caution {
     }
 }
 
-/// Result of a comparison in one word.
+/// Overall result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// All amounts are equal.
+    /// Equal amounts.
     Same,
-    /// Something takes more, and nothing less.
+    /// Only increases.
     Regressed,
-    /// Something takes less, and nothing more.
+    /// Only decreases.
     Improved,
-    /// Some functions take more, others less.
+    /// Increases and decreases.
     Mixed,
-    /// Everything takes more or less by one factor.
+    /// Everything changed by one factor.
     Uniform,
-    /// Something is [suspected](Verdict::Suspected), and nothing sure.
+    /// Only [suspected](Verdict::Suspected) changes.
     Suspected,
     /// Cost moved between functions.
     Moved,
-    /// The program changed, and by less than the threshold.
+    /// The program changed by less than the threshold.
     BelowThreshold,
-    /// No change of the program is seen, and any is smaller than the threshold.
+    /// No visible change of the program; any is smaller than the threshold.
     Unchanged,
-    /// The program, or a function that changed, may have changed by the threshold or more, which is not sure.
+    /// The program, or a function with a visible change, may have changed beyond the threshold.
     Inconclusive,
 }

@@ -1,31 +1,29 @@
-//! One recording of a side: its stacks as rows, and sums by row.
+//! A recording of a side, with sums by row.
 
 use super::canonical::is_any_closure;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::top::WeighBy;
 
-/// A recording, with the rows of its functions.
+/// A recording with functions mapped to rows.
 pub(super) struct Run<'p> {
     pub(super) profile: &'p Profile,
     pub(super) event: usize,
     pub(super) weigh_by: WeighBy,
-    /// Rows, by function.
     pub(super) rows: Vec<u32>,
-    /// Inlined calls are left out of stacks.
+    /// True if stacks omit inlined calls.
     pub(super) drops_inlined: bool,
-    /// By function, whether its name [may be that of any closure](is_any_closure): inlined calls of it count as part of what they
-    /// are inlined into. Elsewhere there are others of that name, and their sum is no function's.
+    /// True for functions with [bare closure names](is_any_closure). Unrelated closures share such
+    /// names, so inlined ones count for their enclosing functions.
     pub(super) is_any_closure: Vec<bool>,
-    /// Weight that counts as 1: units of work, seconds, or all of the recording.
+    /// Divisor: units of work, seconds, or the whole weight.
     pub(super) work: f64,
 }
 
-/// Sum of weights of samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) weight: u64,
-    /// Sum of the squares of the samples' weights; of samples that are known by their sum only, as if they were equal.
+    /// Sum of squared sample weights. Assumes equal weights within an aggregated stack.
     squares: f64,
 }
 
@@ -37,7 +35,8 @@ impl Sum {
         }
     }
 
-    /// Returns the number of samples of equal weight that would say as much (Kish 1965, effective sample size).
+    /// Returns the effective sample size (Kish 1965): the number of equally weighted samples with
+    /// the same information.
     pub(super) fn effective_samples(&self) -> f64 {
         match self.squares > 0.0 {
             true => (self.weight as f64).powi(2) / self.squares,
@@ -46,19 +45,15 @@ impl Sum {
     }
 }
 
-/// Sums of one recording.
 #[derive(Debug)]
 pub(super) struct Sums {
     pub(super) whole: Sum,
     pub(super) samples: u64,
-    /// Self, by row.
     pub(super) own: Vec<Sum>,
-    /// Total, by row.
     pub(super) total: Vec<Sum>,
 }
 
 impl<'p> Run<'p> {
-    /// Takes the samples of a profile's event, whose functions have these rows.
     pub(super) fn of(
         profile: &'p Profile,
         weigh_by: WeighBy,
@@ -80,7 +75,6 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over the samples of the event, summed up by stack and thread.
     pub(super) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + use<'p> {
         let event = self.event;
         (self.profile.aggregated.iter()).filter(move |entry| entry.event == event)
@@ -93,7 +87,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over the rows of a stack, root first.
+    /// Iterates over a stack's rows, root first.
     pub(super) fn stack(&self, entry: &AggregatedStack) -> impl Iterator<Item = u32> + '_ {
         (self.profile.frames(entry.stack))
             .map(|id| self.profile.frame(id))
@@ -112,7 +106,7 @@ impl<'p> Run<'p> {
             own: vec![Sum::default(); rows],
             total: vec![Sum::default(); rows],
         };
-        // By row, number of the entry that it counted last: a recursive function counts once.
+        // Last entry counted by each row, so recursion counts once.
         let mut counted = vec![0usize; rows];
         for (number, entry) in (1..).zip(self.entries()) {
             let weight = self.weight(entry);

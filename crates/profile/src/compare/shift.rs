@@ -1,4 +1,4 @@
-//! Cost shift: what moved between functions. Uniform change: what all functions have in common.
+//! Cost shifts between functions, and uniform changes.
 
 use rprof_statistics::{CommonChange, Comparison};
 
@@ -8,17 +8,17 @@ use super::reparented::SpentBelow;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, ProfileDiff, Verdict, Work};
 
-/// P-value from which on functions are taken to have changed by one factor.
+/// Minimum p-value of "all functions changed by one factor".
 const AGREE: f64 = 0.05;
 
-/// Functions that are needed to speak of all.
+/// Minimum number of functions for a uniform change.
 const SEVERAL: usize = 3;
 
-/// Amounts of functions that are looked at.
+/// Amounts to examine.
 #[derive(Clone, Copy)]
 enum Part {
     Own,
-    /// Total of functions that did not change by themselves.
+    /// Totals of functions with unchanged self amounts.
     Total,
 }
 
@@ -38,24 +38,24 @@ impl Part {
     }
 }
 
-/// Judgement of a change by what stands around it.
+/// Result of judging a change by its context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shift {
-    /// The cost moved: to or from this function, if one alone shows it.
+    /// The cost moved to or from a function, if a single one shows it.
     Moved(Option<usize>),
-    /// The function is new or gone, and what it lies in took more or less along with it, but that may be chance; or a total changed mostly
-    /// by calls that others made, as far as is seen.
+    /// The enclosing function of a one-sided function may have changed by chance. Or calls that had
+    /// another caller before seem to explain most of a total's change.
     Unsure,
 }
 
-/// Marks functions whose change stands against an opposite one under the same caller, while the caller's own total did
-/// not change with them (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
+/// Marks a change as moved if another function under the same caller changed oppositely, and the
+/// caller's total did not change (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
 ///
-/// A function that is new or gone is no change of an amount: others may do its work, each by too little to be seen. It
-/// counts where what it lies in surely changed along with it, has moved where that did not change by half as much, and is
-/// suspected in between.
+/// A new or removed function proves little: others may do its work, with changes too small to
+/// detect. It counts if its enclosing function certainly changed as well, and has moved if that
+/// changed by less than half as much. Otherwise it is suspected.
 ///
-/// A total has moved, too, where what is called below it was called by others before.
+/// A total also moved if the calls below had another caller before.
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     for part in [Part::Own, Part::Total] {
         mark_part(sides, diff, part);
@@ -104,12 +104,11 @@ fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
     }
 }
 
-/// Functions that changed, and who calls them.
 struct Changes<'a> {
     diff: &'a ProfileDiff,
     calls: &'a Calls,
     enclosing: &'a Enclosing,
-    /// What is spent below the functions, where totals are looked at.
+    /// Amounts below, for totals.
     spent: Option<&'a SpentBelow>,
     part: Part,
     changed: &'a [usize],
@@ -125,9 +124,9 @@ impl Changes<'_> {
         self.part.of(&self.diff.functions[row]).difference()
     }
 
-    /// Judges a change by what stands around it; `None` if it stands.
+    /// Judges a change by context; `None` if it counts.
     fn shift(&self, row: usize) -> Option<Shift> {
-        // Shares of the program are always balanced: what all of it takes says nothing.
+        // Shares sum up to 1: the whole program proves nothing.
         let is_of_one_side = self.diff.functions[row].is_of_one_side();
         let is_share = self.diff.work == Work::Share && matches!(self.part, Part::Own);
         self.reparented(row)
@@ -137,8 +136,8 @@ impl Changes<'_> {
             })
     }
 
-    /// Judges the change of a total by what the functions below take in the whole program; `None` if they take that much more
-    /// or less.
+    /// Judges a total by the self amounts of the functions below, in the whole program. `None` if
+    /// they explain the change.
     fn reparented(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let half = self.rise(row).abs() / 2.0;
@@ -150,11 +149,12 @@ impl Changes<'_> {
         if growth.sure >= half {
             return None;
         }
-        // What both sides have was compared with itself: it stands, unless most of the change is seen to be calls that others made.
+        // A function of both sides counts, unless calls from another caller explain most of its
+        // change.
         if !functions[row].is_of_one_side() {
             return (growth.shown < half).then_some(Shift::Unsure);
         }
-        // What one side has is new calls at first, and nothing else.
+        // A one-sided function proves only new calls.
         let along = self.diff.whole.difference() * self.rise(row).signum();
         let others = self.shift_of_one_side(row);
         match growth.shown < half && along < half {
@@ -163,7 +163,7 @@ impl Changes<'_> {
         }
     }
 
-    /// Judges what is new or gone by the total of what it lies in.
+    /// Judges a one-sided function by its enclosing function.
     fn shift_of_one_side(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let above = self.enclosing.nearest(row, functions);
@@ -183,11 +183,11 @@ impl Changes<'_> {
         }
     }
 
-    /// Returns the function that changed most against this one, if this one's cost has moved; `None` inside where that shows
-    /// in no function alone.
+    /// Returns the largest opposite change if the cost moved. The inner `None` means that no single
+    /// function shows it.
     fn moved_with(&self, row: usize) -> Option<Option<usize>> {
         let caller = self.caller(row);
-        // The function itself is looked at too: a call that was inlined goes to the caller's own.
+        // Includes the function itself: an inlined call adds to its caller's self.
         let own = matches!(self.part, Part::Own).then_some(Some(row));
         for above in [Some(caller), own].into_iter().flatten() {
             if above.is_none() && matches!(self.part, Part::Own) {
@@ -204,7 +204,7 @@ impl Changes<'_> {
         None
     }
 
-    /// Returns the functions that changed in the other direction than this one, in or right below another.
+    /// Returns functions with opposite changes, in `above` or called by it.
     fn against(&self, row: usize, above: Option<usize>) -> Vec<usize> {
         let is_below = |other: &&usize| Some(**other) == above || self.caller(**other) == above;
         (self.changed.iter().filter(is_below))
@@ -221,13 +221,13 @@ impl Changes<'_> {
     }
 }
 
-/// Returns whether a total did not change along with a part of it that changed by `rise`.
+/// Returns true if a total stayed the same although a part of it changed by `rise`.
 fn stayed(total: &Change, rise: f64) -> bool {
     let is_small = total.difference().abs() < rise.abs() / 2.0;
     is_small && total.interval.is_none_or(|ratio| ratio.contains(1.0))
 }
 
-/// Marks functions that changed if all changed by one factor, and returns whether they did.
+/// Marks functions if all changed by one factor. Returns true if so.
 pub(super) fn mark_uniform(diff: &mut ProfileDiff, compared: &[(usize, Comparison)]) -> bool {
     let is_changed = matches!(
         diff.whole.verdict,
@@ -243,7 +243,7 @@ pub(super) fn mark_uniform(diff: &mut ProfileDiff, compared: &[(usize, Compariso
     let Some(whole) = diff.whole.relative().map(f64::ln_1p) else {
         return false;
     };
-    // Where one function is nearly all of the program, the others must have changed as well.
+    // If one function dominates, the others must have changed as well.
     let hottest = compared.iter().map(|(row, _)| &diff.functions[*row].own);
     let hottest = hottest.max_by(|a, b| (a.old + a.new).total_cmp(&(b.old + b.new)));
     let rest = hottest.map_or(0.0, |hottest| {

@@ -1,4 +1,4 @@
-//! Both sides as numbers: each row's amounts in every run.
+//! Amounts of each row in each run.
 
 use super::matching::{Names, Rows};
 use super::run::{Run, Sum, Sums};
@@ -6,46 +6,45 @@ use super::{CompareError, CompareOptions, Side, Work};
 use crate::frame::FunctionId;
 use crate::model::Profile;
 
-/// Amounts of one quantity in the runs of both sides, per unit of work.
+/// Amounts of a quantity by run, per unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Quantity {
     pub(super) amounts: [Vec<f64>; 2],
-    /// Effective number of samples in the mean run of each side.
+    /// Effective samples in each side's mean run.
     pub(super) samples: [f64; 2],
 }
 
 impl Quantity {
-    /// Returns the mean amount of a side.
     pub(super) fn mean(&self, side: usize) -> f64 {
         mean(&self.amounts[side])
     }
 
-    /// Returns the effective number of samples of the mean run of all.
+    /// Returns the effective samples in the mean run of both sides.
     pub(super) fn mean_samples(&self) -> f64 {
         let [old, new] = [0, 1].map(|side| self.samples[side] * self.amounts[side].len() as f64);
         (old + new) / (self.amounts[0].len() + self.amounts[1].len()) as f64
     }
 }
 
-/// Both sides, their functions matched.
 pub(super) struct Sides<'p> {
     pub(super) runs: [Vec<Run<'p>>; 2],
     pub(super) sums: [Vec<Sums>; 2],
     pub(super) rows: Rows,
-    /// Amount that a sample stands for, on average.
+    /// Mean weight of a sample.
     pub(super) resolution: f64,
-    /// Side that has no inlined calls, where the other has: they are left out of both.
+    /// Side without inlined calls, if only one lacks them. The comparison then ignores them on
+    /// both.
     pub(super) without_inlined: Option<Side>,
 }
 
-/// Samples of a function that are expected, of which none is seen once in 150 times.
+/// Expected samples of a function. With this expectation, chance yields none once in 150 times.
 const EXPECTED: f64 = 5.0;
 
-/// Inlined functions that a side has at least, for it to be told from one that has lost its only one.
+/// Minimum number of inlined functions on one side. With fewer, the other side may have lost them
+/// by chance.
 const SEVERAL_INLINED: usize = 3;
 
 impl<'p> Sides<'p> {
-    /// Matches the functions of both sides, and sums up their runs.
     pub(super) fn of(
         profiles: [&[&'p Profile]; 2],
         options: &CompareOptions,
@@ -76,7 +75,7 @@ impl<'p> Sides<'p> {
         let is_on = [0, 1].map(|side| {
             let mut is_on = vec![false; names.len()];
             for run in &runs[side] {
-                // Rows are numbers of names until these are matched.
+                // Before matching, rows are name numbers.
                 let names = run.entries().flat_map(|entry| run.stack(entry));
                 names.for_each(|name| is_on[name as usize] = true);
             }
@@ -132,25 +131,21 @@ impl<'p> Sides<'p> {
         }
     }
 
-    /// Returns the amount of the whole program.
     pub(super) fn whole(&self) -> Quantity {
         self.quantity(|sums| &sums.whole)
     }
 
-    /// Returns the self amount of a row.
     pub(super) fn own(&self, row: usize) -> Quantity {
         self.quantity(|sums| &sums.own[row])
     }
 
-    /// Returns the total amount of a row.
     pub(super) fn total(&self, row: usize) -> Quantity {
         self.quantity(|sums| &sums.total[row])
     }
 
-    /// Returns the share of a side's self weight that is in named functions which the other side has too.
+    /// Returns the share of a side's self weight in named functions of both sides.
     ///
-    /// A function that the other side would have fewer than [`EXPECTED`] times if it took as much there says nothing if it lacks
-    /// it: such are left out of the whole.
+    /// Ignores unmatched functions with fewer than [`EXPECTED`] expected samples on the other side.
     pub(super) fn matched_share(&self, side: usize) -> f64 {
         let ratio = self.sums[1 - side].len() as f64 / self.sums[side].len() as f64;
         let (mut matched, mut all) = (0.0, 0.0);
@@ -173,7 +168,7 @@ impl<'p> Sides<'p> {
     }
 }
 
-/// Returns the number of distinct functions that are inlined somewhere in the profile's samples.
+/// Counts the distinct inlined functions in samples.
 fn inlined_functions(profile: &Profile) -> usize {
     if !profile.tells_inlined() {
         return 0;

@@ -1,27 +1,31 @@
-//! [`Spelling`]: what the names of one function of Rust have in common, whoever wrote them.
+//! [`Spelling`]: common form of a Rust function's names.
 //!
-//! | by | name |
+//! | source | name |
 //! |---|---|
-//! | the older mangling | `<alloc::vec::Vec<T,A> as core::iter::FromIterator<T>>::from_iter`, `alloc::slice::<impl [T]>::sort_by` |
-//! | v0 (RFC 2603) | `<alloc::vec::Vec<u64> as core::iter::FromIterator<u64>>::from_iter::<I>`, `<[u64]>::sort_by::<F>` |
-//! | debug information of line tables | `from_iter<u64, alloc::alloc::Global, I>`, `sort_by<u64, F>` |
+//! | legacy mangling | `<alloc::vec::Vec<T,A> as core::iter::FromIterator<T>>::from_iter` |
+//! | | `alloc::slice::<impl [T]>::sort_by` |
+//! | v0 (RFC 2603) | `<alloc::vec::Vec<u64> as core::iter::FromIterator<u64>>::from_iter::<I>` |
+//! | | `<[u64]>::sort_by::<F>` |
+//! | line tables | `from_iter<u64, alloc::alloc::Global, I>` |
+//! | | `sort_by<u64, F>` |
 //!
-//! The older mangling has one name for all instances of a generic function, with the parameters of its `impl`; the others
-//! tell instances apart. Line tables have no linkage names, so what is inlined there is known by its last name alone.
+//! Legacy mangling has one name for all instances, with the parameters of the `impl`. The others
+//! distinguish instances. Line tables lack linkage names, so they only have the last path segment.
 
 use crate::generics::split_arguments;
 
-/// Name of a function in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spelling {
-    /// Path without arguments: `<alloc::vec::Vec as core::iter::FromIterator>::from_iter`, `<[]>::sort_by`.
+    /// Path without arguments: `<alloc::vec::Vec as core::iter::FromIterator>::from_iter`,
+    /// `<[]>::sort_by`.
     pub(super) path: Box<str>,
-    /// Arguments, and numbers of closures; empty for a name that does not tell them.
+    /// Arguments and closure numbers, if any.
     told: Box<str>,
 }
 
 impl Spelling {
-    /// Takes a name apart. `None` for names of other languages than Rust, and of C++ in particular, which have parameters in parentheses.
+    /// Parses a name. `None` for other languages than Rust, such as C++ with parameters in
+    /// parentheses.
     pub(super) fn of(name: &str) -> Option<Spelling> {
         let mut told = String::new();
         let mut has_parameters = false;
@@ -46,28 +50,28 @@ impl Spelling {
         })
     }
 
-    /// Returns whether the name tells an instance: arguments, or the number of a closure.
+    /// Returns true if arguments or a closure number identify an instance.
     pub(super) fn tells(&self) -> bool {
         !self.told.is_empty()
     }
 
-    /// Returns whether two names of one path may be one function: unless both tell arguments, and others.
+    /// Returns false only if both names have arguments, and these differ.
     pub(super) fn agrees(&self, other: &Spelling) -> bool {
         !(self.tells() && other.tells()) || self.told == other.told
     }
 
-    /// Returns the last name of the path, if the path has more: `from_iter`.
+    /// Returns the last segment of a longer path: `from_iter`.
     pub(super) fn last_of_path(&self) -> Option<&str> {
         let (_, last) = self.path.rsplit_once("::")?;
         (!last.starts_with('{')).then_some(last)
     }
 
-    /// Returns the name, if it is no path: `from_iter`.
+    /// Returns the name unless it is a path: `from_iter`.
     pub(super) fn bare(&self) -> Option<&str> {
         (!self.path.contains("::") && !self.path.starts_with(['<', '{'])).then_some(&self.path)
     }
 
-    /// Returns trait and method of a method of a trait: `core::hash::BuildHasher::hash_one` of
+    /// Returns trait and method: `core::hash::BuildHasher::hash_one` for
     /// `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`.
     pub(super) fn of_trait(&self) -> Option<String> {
         let (_, of_trait) = self.path.strip_prefix('<')?.split_once(" as ")?;
@@ -76,12 +80,11 @@ impl Spelling {
     }
 }
 
-/// Splits a list of arguments into paths and words.
 fn tokens(list: &str) -> impl Iterator<Item = &str> {
     list.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')))
 }
 
-/// Returns whether a word is the parameter of an `impl`: `T`, `K2`. Types have paths, or begin with a small letter.
+/// Returns true for an `impl` parameter: `T`, `K2`. Types have paths or lower-case initials.
 fn is_parameter(token: &str) -> bool {
     let mut letters = token.chars();
     letters
@@ -90,7 +93,8 @@ fn is_parameter(token: &str) -> bool {
         && letters.all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
-/// Writes closures as `{closure}`, and adds their numbers to what is told: `{{closure}}`, `{closure#1}`, `{closure_env#1}`.
+/// Normalizes `{{closure}}`, `{closure#1}` and `{closure_env#1}` to `{closure}`. Appends numbers to
+/// `told`.
 fn plain_closures(path: &str, told: &mut String) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -112,8 +116,9 @@ fn plain_closures(path: &str, told: &mut String) -> String {
     out + rest
 }
 
-/// Writes methods of an `impl` without the module that this stands in: `<[T]>::sort_by` for `alloc::slice::<impl [T]>::sort_by`, and
-/// `<u64 as core::fmt::Display>::fmt` for `core::fmt::num::<impl core::fmt::Display for u64>::fmt`.
+/// Removes the module of an `impl`: `alloc::slice::<impl [T]>::sort_by` becomes `<[T]>::sort_by`,
+/// and `core::fmt::num::<impl core::fmt::Display for u64>::fmt` becomes
+/// `<u64 as core::fmt::Display>::fmt`.
 fn without_place_of_impl(path: &str) -> String {
     let Some((_, after)) = path.split_once("<impl ") else {
         return path.to_owned();
@@ -127,7 +132,7 @@ fn without_place_of_impl(path: &str) -> String {
     }
 }
 
-/// Writes slices without their elements, and methods of a type as the older mangling does: `a::B::c` for `<a::B>::c`.
+/// Removes element types of slices, and writes legacy method names: `a::B::c` for `<a::B>::c`.
 fn plain_type(path: &str) -> String {
     let Some((of_type, rest)) = path.strip_prefix('<').and_then(|p| p.split_once('>')) else {
         return path.to_owned();
@@ -208,7 +213,7 @@ mod tests {
                 "{one:?} {other:?}"
             );
         }
-        // The same, in other words.
+        // The same with other punctuation.
         assert!(of("a::f::<u8, c::D>").agrees(&of("a::f<u8,c::D>")));
     }
 
@@ -234,7 +239,7 @@ mod tests {
         ] {
             assert_eq!(Spelling::of(name), None, "{name}");
         }
-        // Whatever a name is, it is taken apart.
+        // Parsing accepts any text.
         for name in [
             "",
             "{",

@@ -9,7 +9,7 @@ use super::matching::renamed;
 use super::sides::Sides;
 use crate::intern::{Lists, Values};
 
-/// Sums up stacks of equal rows under equal thread names, in no order. The names come with them.
+/// Sums stacks by rows and thread name, unsorted. Also returns the names.
 pub(super) fn stacks(sides: &Sides<'_>) -> (Vec<StackDiff>, Vec<String>) {
     let mut names: Values<String> = Values::default();
     let mut lists: Lists<u32> = Lists::default();
@@ -46,8 +46,8 @@ pub(super) fn stacks(sides: &Sides<'_>) -> (Vec<StackDiff>, Vec<String>) {
     (with_renamed_threads(stacks, &names), names)
 }
 
-/// Calls threads that only the old side has by the names of those that only the new side has and that have the most stacks in
-/// common with them: the threads of `./app-old` and `./app-new` are one.
+/// Renames old threads after new ones with common stacks: the threads of `./app-old` and
+/// `./app-new` are one.
 fn with_renamed_threads(stacks: Vec<StackDiff>, names: &[String]) -> Vec<StackDiff> {
     let mut held: FxHashMap<&str, [FxHashSet<&[u32]>; 2]> = FxHashMap::default();
     for stack in &stacks {

@@ -1,4 +1,4 @@
-//! Comparisons of made-up profiles: what is planted is found, and nothing is found where nothing is.
+//! Comparisons of synthetic profiles: planted changes are found, and no others.
 
 mod causes;
 mod matching;
@@ -17,7 +17,7 @@ use crate::frame::{Frame, FrameId};
 /// Weight of a sample: 1 ms.
 const MS: u64 = 1_000_000;
 
-/// Builds a profile of stacks with their numbers of samples, frames separated by `;`, all in one object.
+/// Builds a profile of stacks with sample counts, frames separated by `;`, in one object.
 fn profile(stacks: &[(String, u64)]) -> Profile {
     in_object(stacks, "/usr/bin/app")
 }
@@ -51,7 +51,7 @@ fn row<'d>(diff: &'d ProfileDiff, name: &str) -> &'d FunctionDiff {
     diff.functions.iter().find(is_it).unwrap()
 }
 
-/// Names of functions that are said to take more or less.
+/// Functions with marked self amounts.
 fn named(diff: &ProfileDiff) -> Vec<&str> {
     (diff.functions.iter())
         .filter(|row| row.own.verdict.is_marked())

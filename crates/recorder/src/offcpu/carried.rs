@@ -1,7 +1,7 @@
-//! [`Carried`]: stacks of threads that sleep on from one window to the next.
+//! [`Carried`]: stacks of threads that sleep from one window to the next.
 //!
-//! The kernel counts the switches of each thread. If there were no more of them than were recorded since it was last counted, the
-//! thread still is in the wait in which it was then, and its stack is known; if there were, it may be looked at.
+//! If the kernel's switch count of a thread grew only by its recorded switches, the thread is in
+//! the same wait as before, with a known stack. Otherwise the thread may be inspected.
 
 use rustc_hash::FxHashMap;
 
@@ -9,25 +9,23 @@ use super::pairing::Pairing;
 use super::thread::{State, Thread};
 use super::wait::Cause;
 
-/// Most threads whose switches are counted in a window, at some 20 us each; if there are more, each has its turn.
+/// Maximum number of threads counted in a window, at some 20 us each; more threads take turns.
 const MOST_COUNTED: usize = 256;
 
-/// Most switches in a window of a thread that may be one that sleeps long.
+/// Maximum switches in a window of a thread that may sleep long.
 const FEW_SWITCHES: u64 = 2;
 
-/// Switches of a thread so far, as the kernel counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) tid: i32,
     pub(super) switches: u64,
-    /// Time before it was read.
+    /// Time before the count was read.
     pub(super) at: u64,
 }
 
-/// Thread in an unknown wait, with its number of switches: process, thread, switches.
+/// Thread in an unknown wait: process, thread, switch count.
 pub(super) type Unknown = (i32, i32, u64);
 
-/// The wait in which a thread is that sleeps.
 #[derive(Debug)]
 struct Carried {
     switches: u64,
@@ -35,18 +33,16 @@ struct Carried {
     stack: Vec<u8>,
 }
 
-/// Waits of threads that sleep on.
 #[derive(Debug, Default)]
 pub(super) struct Sleeping {
     carried: FxHashMap<i32, Carried>,
-    /// Threads that are in a wait that is not known.
     unknown: Vec<Unknown>,
-    /// Thread behind which the next ones to count begin.
+    /// Last counted thread; the next turn begins after it.
     turn: i32,
 }
 
 impl Pairing {
-    /// Takes in counts at the end of a window: who did not switch since the last ones is where it was then.
+    /// Handles counts at the end of a window, and keeps the waits of threads that did not switch.
     pub(super) fn carry(&mut self, readings: &[Reading]) {
         let mut carried = std::mem::take(&mut self.sleeping.carried);
         self.sleeping.unknown.clear();
@@ -56,7 +52,7 @@ impl Pairing {
             else {
                 continue;
             };
-            // What it counts must be the switches up to the end of the window.
+            // The count must cover exactly the switches up to the end of the window.
             if matches!(thread.state, State::Ended) || thread.since >= reading.at {
                 continue;
             }
@@ -98,7 +94,7 @@ impl Pairing {
         }
     }
 
-    /// Returns the process of a thread that was counted, unless it is known to be in the wait in which it was counted before.
+    /// Returns a counted thread's process, unless the thread is still in its earlier wait.
     pub(super) fn pid_to_look_at(&self, reading: &Reading) -> Option<i32> {
         let carried = self.sleeping.carried.get(&reading.tid);
         let is_known = carried.is_some_and(|its| its.switches == reading.switches);
@@ -106,12 +102,10 @@ impl Pairing {
         Some(thread.pid)
     }
 
-    /// Takes the threads whose wait is not known, to look at them.
     pub(super) fn take_unknown(&mut self) -> Vec<Unknown> {
         std::mem::take(&mut self.sleeping.unknown)
     }
 
-    /// Takes the stack of a thread that had switched so many times when it was looked at: a whole record.
     pub(super) fn looked_at(&mut self, (_, tid, switches): Unknown, stack: Vec<u8>) {
         if !self.threads.contains_key(&tid) {
             return;
@@ -128,7 +122,6 @@ impl Pairing {
         self.sleeping.carried.insert(tid, carried);
     }
 
-    /// Returns the threads whose switches are to be counted in the next window, at the end of one.
     pub(super) fn next_to_count(&mut self) -> Vec<i32> {
         let Some(window) = &self.window else {
             return Vec::new();

@@ -1,12 +1,12 @@
-//! [`Cuts`]: where a thread sleeps that was asleep already when a window began.
+//! [`Cuts`]: estimates stacks for waits that began before a window.
 //!
-//! A wait that the beginning of a window cuts has no stack: the switch that would tell it lies in the gap before. One that its end
-//! cuts has one. Windows begin and end at moments that have nothing to do with the program, so over many of them both kinds take as much time in
-//! each place, and a thread's waits without a stack are divided among those places by the time in them. What is known of a single wait is not
-//! more by that; sums are right on average.
+//! A wait that began before its window has no stack: its switch-out was in the gap. A wait cut by
+//! the window's end has one. Windows are independent of the program, so on average both kinds spend
+//! the same time in each place. The unknown waits are divided among the places of the thread's cut
+//! waits, by time. Single waits stay uncertain, but sums are unbiased.
 //!
-//! Waits that go on for the whole of a window are another kind, as long ones are among them more often. Where one could not be looked at in time,
-//! it is divided among the places of the thread's others of this kind.
+//! Waits that span a whole window are a separate kind, because more of them are long. One without
+//! an inspection is divided among the others of this kind.
 
 use std::collections::VecDeque;
 
@@ -14,27 +14,25 @@ use rustc_hash::FxHashMap;
 
 use super::wait::{Cause, Wait};
 
-/// Waits that are kept of a thread: those of its last windows.
+/// Number of cut waits kept per thread: from its last windows.
 const OF_THREAD: usize = 8;
 
-/// Most threads of which they are kept, and once more for waits that go on for a whole window.
+/// Maximum number of threads, for each of the two kinds.
 const THREADS: usize = 4_096;
 
-/// Wait that was cut by the end of a window.
 #[derive(Debug)]
 struct Cut {
     cause: Cause,
     stack: Vec<u8>,
-    /// Nanoseconds of it in the window.
+    /// Its nanoseconds in the window.
     ns: u64,
 }
 
-/// The last waits that ends of windows cut, by thread and whether they began before the window too.
+/// The last cut waits, by thread and by whether they also began before the window.
 #[derive(Debug, Default)]
 pub(super) struct Cuts(FxHashMap<(i32, bool), VecDeque<Cut>>);
 
 impl Cuts {
-    /// Learns of the waits of a thread in a window.
     pub(super) fn learn(&mut self, tid: i32, waits: &[Wait], began: u64, ended: u64) {
         let Some(last) = waits.last() else {
             return;
@@ -57,7 +55,8 @@ impl Cuts {
         });
     }
 
-    /// Divides the first wait of a thread in a window, if that began before it and has no stack. All weights together stay as they are.
+    /// Divides a thread's first wait in a window, if it began earlier and has no stack. The sum of
+    /// the weights is unchanged.
     pub(super) fn divide(&self, tid: i32, waits: &mut Vec<Wait>, began: u64, ended: u64) {
         let is_unknown = |wait: &&Wait| wait.from == began && wait.stack.is_none();
         let Some(first) = waits.first().filter(is_unknown) else {
@@ -71,7 +70,7 @@ impl Cuts {
             return;
         }
         let whole = waits.remove(0);
-        // Each part ends where the one before it does, in shares of the whole, so that none is lost to rounding.
+        // Shares of cumulative sums, so that nothing is lost to rounding.
         let share = |ns: u64| {
             let weight = u128::from(whole.weight) * u128::from(ns) / u128::from(all);
             u64::try_from(weight).unwrap_or(whole.weight)
@@ -89,7 +88,6 @@ impl Cuts {
         }
     }
 
-    /// Forgets a thread that has ended.
     pub(super) fn forget(&mut self, tid: i32) {
         self.0.remove(&(tid, false));
         self.0.remove(&(tid, true));
@@ -130,7 +128,7 @@ mod tests {
     fn waits_that_a_window_begins_with_are_where_others_end_with_it() {
         let mut cuts = Cuts::default();
         assert_eq!(divided(&cuts, wait(100, 200, None)), [(100, None)]);
-        // Whole waits say nothing of that.
+        // Waits that do not reach the window's end have no effect.
         cuts.learn(2, &[wait(100, 150, Some(7))], 100, 200);
         cuts.learn(2, &[wait(120, 150, Some(7))], 100, 200);
         cuts.learn(2, &[wait(120, 200, None)], 100, 200);
@@ -147,7 +145,7 @@ mod tests {
             [(26, Some(2)), (75, Some(1))]
         );
         assert_eq!(divided(&cuts, wait(300, 401, Some(5))), [(101, Some(5))]);
-        // One that goes on is another kind.
+        // A wait that spans the window is a separate kind.
         assert_eq!(divided(&cuts, wait(300, 500, None)), [(200, None)]);
         cuts.learn(2, &[wait(300, 500, Some(6))], 300, 500);
         assert_eq!(divided(&cuts, wait(300, 500, None)), [(200, Some(6))]);

@@ -1,14 +1,13 @@
 //! [`KernelFunctions`]: addresses of the kernel's functions, by name.
 //!
-//! What /proc tells of a thread that sleeps are names; a callchain has addresses. All of `/proc/kallsyms` takes some 50 ms to
-//! read, so a thread of its own does.
+//! /proc names the functions of a sleeping thread, but a callchain needs addresses. A separate
+//! thread reads `/proc/kallsyms`, which takes some 50 ms.
 
 use std::io::BufRead;
 use std::thread::JoinHandle;
 
 use rprof_launch::procfs::KernelPlace;
 
-/// Function of the kernel's list.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Function {
     name: Box<str>,
@@ -17,7 +16,7 @@ struct Function {
     size: u64,
 }
 
-/// Addresses of the kernel's functions, by name; of none where the kernel hides them (`kernel.kptr_restrict`).
+/// Addresses of kernel functions by name; empty if the kernel hides them (`kernel.kptr_restrict`).
 #[derive(Debug, Default)]
 pub(super) struct KernelFunctions {
     functions: Vec<Function>,
@@ -25,7 +24,6 @@ pub(super) struct KernelFunctions {
 }
 
 impl KernelFunctions {
-    /// Begins to read the list, if that has not begun.
     pub(super) fn load(&mut self) {
         if self.reading.is_some() || !self.functions.is_empty() {
             return;
@@ -34,26 +32,24 @@ impl KernelFunctions {
         self.reading = thread.spawn(running).ok();
     }
 
-    /// Waits until the list is read.
     pub(super) fn wait(&mut self) {
         if let Some(reading) = self.reading.take() {
             self.functions = reading.join().unwrap_or_default();
         }
     }
 
-    /// Returns true while the list is being read.
     pub(super) fn is_loading(&self) -> bool {
         self.reading.is_some()
     }
 
-    /// Takes the list if it has been read.
     pub(super) fn take_if_ready(&mut self) {
         if self.reading.as_ref().is_some_and(JoinHandle::is_finished) {
             self.wait();
         }
     }
 
-    /// Returns the address of a place; of several functions of one name, the one of the size that the place tells.
+    /// Returns the address of a place. Among functions of the same name, it prefers the place's
+    /// size.
     pub(super) fn address(&self, place: &KernelPlace) -> Option<u64> {
         let name = &*place.function;
         let first = (self.functions).partition_point(|function| *function.name < *name);
@@ -65,7 +61,6 @@ impl KernelFunctions {
     }
 }
 
-/// Reads the list of the kernel that runs.
 fn running() -> Vec<Function> {
     let Ok(list) = std::fs::File::open("/proc/kallsyms") else {
         return Vec::new();
@@ -73,7 +68,7 @@ fn running() -> Vec<Function> {
     parse(std::io::BufReader::with_capacity(64 << 10, list))
 }
 
-/// Parses a list, sorted by name. Nothing of one whose addresses are hidden, which are zeroes then.
+/// Parses a list and sorts it by name. Skips hidden addresses, which are zero.
 fn parse(list: impl BufRead) -> Vec<Function> {
     let mut symbols: Vec<(u64, Option<Box<str>>)> = Vec::new();
     for line in list.lines() {
@@ -95,7 +90,7 @@ fn parse(list: impl BufRead) -> Vec<Function> {
     }
     symbols.sort_by_key(|(address, _)| *address);
     let mut functions = Vec::new();
-    // The first address behind the symbol at hand: several symbols may stand at one.
+    // The next higher address: several symbols may share one address.
     let (mut behind, mut last) = (0, 0);
     for (address, name) in symbols.into_iter().rev() {
         if address != last {

@@ -1,4 +1,4 @@
-//! Waits of threads: makes samples of the time for which a thread had no CPU, of its switches.
+//! Off-CPU time: converts context switches of threads to samples of their waits.
 //!
 //! ```text
 //!   sample of a thread that leaves its CPU, unwound --+
@@ -7,26 +7,26 @@
 //!                                                              +--> ThreadTime
 //! ```
 //!
-//! Records come in the order of time, with their stacks settled. A wait is written when it is over, at that time, as a
-//! sample whose period is its length in nanoseconds: whoever sums up periods needs to know nothing else.
+//! Input records are sorted by time and have final stacks. A wait is written at its end as a
+//! sample. Its period is its length in nanoseconds, so readers only sum periods.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `pairing` | from switches to waits |
-//! | `thread` | what is known of a thread |
-//! | `sleepers` | threads that sleep since before the recording |
-//! | `kernel_functions` | addresses of the kernel's functions that these sleep in |
-//! | `cpus` | what is known of each CPU |
-//! | `cuts` | where threads sleep that were asleep when a window began |
-//! | `pace` | bounds what the recording of switches costs: then it goes on in windows |
-//! | `boundaries` | moments at which windows begin and end |
-//! | `windows` | what a window stands for |
-//! | `carried` | threads that sleep on from one window to the next |
-//! | `output` | the output of a recording, behind all that |
-//! | `sums` | short waits of one stack, added up |
+//! | `pairing` | pairs switches out and in to waits |
+//! | `thread` | state of a thread |
+//! | `sleepers` | stacks of threads that were asleep at the start |
+//! | `kernel_functions` | addresses of kernel functions in their stacks |
+//! | `cpus` | state of each CPU |
+//! | `cuts` | stacks for waits that began before a window |
+//! | `pace` | limits the cost of recording switches with time windows |
+//! | `boundaries` | starts and ends of windows |
+//! | `windows` | extrapolates a window to the gap after it |
+//! | `carried` | threads that sleep from one window to the next |
+//! | `output` | the record sink with off-CPU analysis |
+//! | `sums` | sums of short waits with the same stack |
 //! | `wait` | a wait |
-//! | `wakeups` | who wakes whom, where that is recorded |
-//! | `time` | [`ThreadTime`]: what threads did with their time |
+//! | `wakeups` | reads wakeups and wakers, if they are recorded |
+//! | `time` | [`ThreadTime`]: time of all threads by state |
 
 mod boundaries;
 mod carried;
@@ -76,81 +76,65 @@ use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
 use wakeups::WakeupReader;
 
-/// Name of the event whose samples are waits: perf's.
+/// Event name of wait samples, as in perf.
 pub(crate) const EVENT_NAME: &str = "offcpu-time";
 
-/// `PERF_COUNT_SW_BPF_OUTPUT`, which perf's own event of this name is.
+/// `PERF_COUNT_SW_BPF_OUTPUT`, the config of perf's event of this name.
 const BPF_OUTPUT: u64 = 10;
 
-/// Nanoseconds after which a sum to which nothing is added is written.
+/// Nanoseconds until an unchanged sum is written.
 const FLUSH: u64 = 500_000_000;
 
-/// Threads that are watched, and the moment from which on they are.
 #[derive(Clone, Debug)]
 struct Watched {
-    /// Threads that were there before.
+    /// Attached threads, which existed before.
     attached: Vec<(i32, i32)>,
-    /// Clock of the records.
     clock: Clock,
-    /// True if whole CPUs are watched.
     by_cpu: bool,
-    /// True if a control group is watched.
     by_group: bool,
-    /// True if threads that are started are watched as well.
     inherits: bool,
-    /// True if it begins with the command's exec, and not at a time.
+    /// True if the recording starts at the command's exec instead of a given time.
     from_exec: bool,
-    /// Changes to records: SWITCH records may be written as well.
     rewriting: Rewriting,
-    /// Nanoseconds of short waits of one stack that are worth a record.
+    /// Minimum nanoseconds of a sum of short waits for a record.
     least: u64,
 }
 
-/// Makes waits of switches.
 #[derive(Debug)]
 pub(crate) struct OffCpu {
     pairing: Pairing,
-    /// `None` where stacks are not unwound yet, and so cannot be compared.
+    /// `None` if samples still have raw stacks, which cannot be compared.
     sums: Option<Sums>,
     watched: Watched,
-    /// Reads wakeups, where these are recorded.
     wakes: Option<WakeupReader>,
-    /// Ids of the switch event.
     ids: FxHashSet<u64>,
     any_id: u64,
-    /// An id of the sideband event.
     sideband_id: u64,
-    /// Layout of its samples as they come.
+    /// Layout of the switch event's samples after unwinding.
     taken: SampleLayout,
-    /// Layout of waits.
     written: SampleLayout,
     layouts: Arc<Layouts>,
     live: Arc<LiveCounts>,
     has_begun: bool,
-    /// Threads that are to be looked at, as they may sleep, the next one last.
     sleepers: Vec<(i32, i32)>,
-    /// Looks at threads whose place in the kernel has no address yet.
+    /// Inspected threads without addresses of their kernel functions.
     unnamed_looks: Vec<sleepers::Look>,
-    /// `None` where samples have no stack of the kernel.
+    /// `None` if samples have no kernel stack.
     kernel_functions: Option<KernelFunctions>,
-    /// Threads that sleep in a window, of which it is not known where, with their switches.
+    /// Threads that sleep in an unknown place in a window, with their switch counts.
     unknown: Vec<carried::Unknown>,
-    /// Threads that were looked at when the last window ended: switches of each, and the record that the last of them would have left.
+    /// Threads inspected at the last window's end: switch count and synthesized switch sample.
     looks: FxHashMap<i32, (u64, Vec<u8>)>,
-    /// Clock of the records.
     clock: Clock,
     boundaries: Arc<Boundaries>,
-    /// Changes that are still to come, by the time of records.
     changes: VecDeque<(u64, boundaries::Change)>,
-    /// Time of the last record.
     last: u64,
-    /// Time of the next look for sums that are idle.
     next_flush: u64,
     bytes: Vec<u8>,
 }
 
-/// Returns the attr of the waits that are made of the samples of `switches`, an attr as it is after unwinding. Where
-/// wakers are recorded, their address is a [`WaitEnd`](rprof_records::WaitEnd).
+/// Returns the attr of wait samples for the unwound attr `switches`. With wakers, the address field
+/// is a [`WaitEnd`](rprof_records::WaitEnd).
 pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
     let mut attr = switches.clone();
     (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
@@ -162,8 +146,8 @@ pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
 }
 
 impl OffCpu {
-    /// Begins with a session's switch event, if it has one. `least` is the length of waits of one stack that is worth a
-    /// record.
+    /// Starts with a session's switch event, if it has one. `least` is the shortest wait with its
+    /// own sample.
     pub(crate) fn of(
         session: &Session,
         rewriting: Rewriting,
@@ -209,13 +193,12 @@ impl OffCpu {
         Some(off_cpu)
     }
 
-    /// Returns what is shared with who stops and starts the recording of switches.
     pub(crate) fn boundaries(&self) -> &Arc<Boundaries> {
         &self.boundaries
     }
 
-    /// Takes in the changes in recording that were told, before the next records are handled. Who sleeps when a window ends is looked at now:
-    /// by the time that its records are handled it may be awake.
+    /// Fetches changes. At the end of a window it inspects sleeping threads at once, because they
+    /// may wake before its records are handled.
     pub(crate) fn take_changes(&mut self, unwinding: Option<&mut Unwinding>) {
         let changes = self.boundaries.take();
         if let Some(unwinding) = unwinding {
@@ -228,7 +211,6 @@ impl OffCpu {
         self.changes.extend(changes);
     }
 
-    /// Makes the changes that are due before a record of this time.
     fn change_if_due(&mut self, time: u64, output: &mut RotatingOutput) -> io::Result<()> {
         while let Some((at, change)) = self.changes.pop_front_if(|(at, _)| *at <= time) {
             let ends_window = matches!(change, boundaries::Change::Pause(_));
@@ -246,7 +228,6 @@ impl OffCpu {
         Ok(())
     }
 
-    /// Begins with the switch event, whose attr is `taken` after unwinding.
     fn new(
         event: &EventIds,
         taken: &Attr,
@@ -290,7 +271,7 @@ impl OffCpu {
         }
     }
 
-    /// Returns true for a sample of a CPU's idle task that leaves it: nobody waits.
+    /// Returns true for a switch sample of a CPU's idle task, which is no wait.
     pub(crate) fn is_idle(&self, released: &Released<'_>) -> bool {
         if !self.watched.by_cpu || released.stream != Stream::Samples {
             return false;
@@ -307,14 +288,15 @@ impl OffCpu {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
 
-    /// Returns the thread of a sample of any event; `None` for idle tasks. It stands in one place in all of them.
+    /// Returns the thread of any event's sample; `None` for idle tasks. All events have the same
+    /// TID offset.
     fn moment_of_sample(&self, raw: &RawRecord<'_>, released: &Released<'_>) -> Option<Moment> {
         let at = self.taken.fixed_offset(SampleType::TID)?;
         let number = |at| raw.body.u32(at, Endian::NATIVE).map(u32::cast_signed);
         moment(number(at)?, number(at + 4)?, released)
     }
 
-    /// Handles the next record, and hands it on unless it is of switches.
+    /// Handles the next record, and passes it on unless it belongs to the switch events.
     fn handle(
         &mut self,
         released: &Released<'_>,
@@ -388,8 +370,8 @@ impl OffCpu {
         output.put(released, event)
     }
 
-    /// Returns true if a control group is watched, and no switch or sample of this thread was recorded: what becomes of processes is recorded of
-    /// all CPUs.
+    /// Returns true for a thread outside the recorded cgroup, which has no switch or sample.
+    /// Process events arrive for all threads.
     fn is_outside(&self, tid: i32) -> bool {
         self.watched.by_group && !self.pairing.has_seen(tid)
     }
@@ -402,7 +384,7 @@ impl OffCpu {
                 parent_tid,
                 ..
             } if self.watched.inherits => {
-                // A child is in the control group of its parent.
+                // A child is in the cgroup of its parent.
                 let is_elsewhere = self.is_outside(parent_tid);
                 let is_own = self.watched.by_cpu && pid.cast_unsigned() == std::process::id();
                 if !is_elsewhere && !is_own {
@@ -421,7 +403,8 @@ impl OffCpu {
         }
     }
 
-    /// Begins once all is handled up to the moment from which on threads are watched: of those that sleep, no record comes.
+    /// Starts once the records reach the start of the recording. Sleeping threads have no record
+    /// then.
     pub(crate) fn begin_if_due(&mut self, time: u64) {
         if self.has_begun {
             return;
@@ -444,7 +427,6 @@ impl OffCpu {
         (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
     }
 
-    /// Writes a wait, or adds it to others.
     fn put_wait(
         &mut self,
         wait: Option<Wait>,
@@ -466,7 +448,7 @@ impl OffCpu {
         Ok(())
     }
 
-    /// Writes a wait that ended before the time `now`, up to which the output is.
+    /// Writes a wait that ended before `now`, the current output time.
     fn write(&mut self, sum: &WaitSum, now: u64, output: &mut RotatingOutput) -> io::Result<()> {
         let WaitSum { wait, ns } = sum;
         let raw = (wait.stack.as_deref())
@@ -500,7 +482,7 @@ impl OffCpu {
         output.put_wait(wait.from, &released)
     }
 
-    /// Ends all waits with the recording. Returns what threads did with their time.
+    /// Ends all waits with the recording. Returns the times of the threads.
     ///
     /// # Errors
     /// Errors of writing.

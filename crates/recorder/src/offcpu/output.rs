@@ -1,4 +1,4 @@
-//! [`WaitOutput`]: the output of a recording, behind what makes waits of switches.
+//! [`WaitOutput`]: a record sink that adds wait samples to a recording.
 
 use std::io;
 
@@ -9,7 +9,6 @@ use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::merge::Released;
 
-/// Output of a recording, behind what makes waits of switches where that is asked for.
 pub(crate) struct WaitOutput<'a> {
     pub(crate) off_cpu: &'a mut Option<OffCpu>,
     pub(crate) output: &'a mut RotatingOutput,

@@ -1,9 +1,9 @@
-//! [`Pace`]: bounds what the recording of switches costs.
+//! [`Pace`]: limits the cost of recording switches.
 //!
-//! A switch costs the CPU on which it happens some microseconds more when it is recorded, and nothing bounds how many there are.
-//! Where that comes to more than the budget, switches are recorded in windows, and not between them. The part of the time that windows
-//! take follows from the rate in them; the gaps between them are of random length, so that nothing in the program
-//! keeps step with them. [`windows`](super::windows) says what becomes of it.
+//! Recording a switch costs some microseconds, and a workload may switch at any rate. If the cost
+//! exceeds the budget, switches are recorded only in windows, for a share of time that depends on
+//! the rate. Gaps have random lengths, so that no program runs in step with them.
+//! [`windows`](super::windows) extrapolates the results.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -18,44 +18,43 @@ use rprof_sampler::{Clock, FastDrain, Role, Session, SwitchEvents};
 use super::boundaries::{Boundaries, Change};
 use super::carried::Reading;
 
-/// Time between two looks at the rate while all switches are recorded.
+/// Interval of rate checks while all switches are recorded.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Mean time from one window to the next.
 const PERIOD: Duration = Duration::from_millis(400);
 
-/// Shortest window: much longer than starting and stopping the events of a few threads.
+/// Minimum length of a window: much longer than starting and stopping the events of a few threads.
 const SHORTEST: Duration = Duration::from_millis(2);
 
-/// Longest time from one window to the next, where windows are as short as can be.
+/// Maximum time from one window to the next, with windows of minimum length.
 const LONGEST_PERIOD: Duration = Duration::from_secs(2);
 
-/// Costs at which windows begin, as a multiple of the budget; they end below the budget itself.
+/// Cost, as a multiple of the budget, that starts windows. They end below the budget.
 const TOO_MUCH: f64 = 2.0;
 
-/// Seconds of a CPU that may be spent beyond the budget before windows begin: programs start with bursts of switches, which are worth
-/// recording whole. The same again grows with each second that costs less than the budget, by what it costs less.
+/// Maximum credit in CPU seconds before windows begin, for bursts as at program start. Unused
+/// budget refills it.
 const BURST: f64 = 0.02;
 
-/// Time behind a window in which rings are drained often still.
+/// Time of frequent draining after a window.
 const BEHIND: Duration = Duration::from_millis(10);
 
-/// Part of a window's time that stopping and starting the events may take.
+/// Maximum share of a window's time for stopping and starting the events.
 const CONTROL: f64 = 0.1;
 
-/// Seconds that a CPU needs for a switch with a sample, and with SWITCH records alone.
+/// Cost in CPU seconds of a switch with a sample, and with a SWITCH record alone.
 const COST: (f64, f64) = (6e-6, 1.2e-6);
 
-/// Wakeups a second on one CPU, whoever is woken, from which on they are recorded no more: some 5 % of its time. Averaged over [`WAKEUPS_OVER`].
+/// Maximum wakeups per second on one CPU: some 5 % of its time. Beyond it, wakeups are not recorded
+/// any more. Averaged over [`WAKEUPS_OVER`].
 const MOST_WAKEUPS: f64 = 100_000.0;
 
-/// Shortest time over which wakeups are averaged.
 const WAKEUPS_OVER: Duration = Duration::from_secs(1);
 
-/// Switches a second, with samples, that the recorder itself can bear: a fifth of a CPU.
+/// Maximum switch samples per second that the recorder can handle: a fifth of a CPU.
 const MOST_SAMPLED: f64 = 20_000.0;
 
-/// Bounds what the recording of switches costs, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pace {
     stop: Option<Sender<()>>,
@@ -63,8 +62,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Bounds the cost of a session's switches to this part of a CPU's time. `None` where no switches are recorded, where all
-    /// are to be, and where a thread cannot be started or records have a clock that cannot be read.
+    /// Limits the cost of a session's switches to a share of a CPU's time. Returns `None` without
+    /// switches or limit, if the thread cannot be started, or if the records' clock cannot be read.
     pub(crate) fn begin(
         session: &Session,
         boundaries: &Arc<Boundaries>,
@@ -106,25 +105,22 @@ impl Drop for Pace {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell but what it told.
             let _ = thread.join();
         }
     }
 }
 
-/// Switches a second while they are recorded.
 #[derive(Debug, Default)]
 struct Rate {
     counted: Vec<u64>,
-    /// Sums of the last looks, each worth half of the next: switches of each CPU, seconds.
+    /// Sums of the checks, each with half the weight of the next: switches per CPU, seconds.
     switches: Vec<f64>,
     seconds: f64,
-    /// Switches since the look before the last, of the busiest CPU.
+    /// Switches of the busiest CPU since the previous check.
     latest: u64,
 }
 
 impl Rate {
-    /// Adds the switches since the last look, which are those of so much time.
     fn look(&mut self, counted: Vec<u64>, time: Duration) {
         self.counted.resize(counted.len(), 0);
         self.switches.resize(counted.len(), 0.0);
@@ -140,7 +136,7 @@ impl Rate {
         self.counted = counted;
     }
 
-    /// Switches a second of the busiest CPU, and of all.
+    /// Returns the switches per second of the busiest CPU, and of all CPUs.
     fn rates(&self) -> (f64, f64) {
         let seconds = self.seconds.max(1e-6);
         let most = self.switches.iter().copied().fold(0.0, f64::max);
@@ -154,13 +150,11 @@ struct Pacer {
     clock: Clock,
     fast_drain: FastDrain,
     stopped: Receiver<()>,
-    /// Part of a CPU's time that may be spent.
     budget: f64,
-    /// Seconds for each switch.
     cost: f64,
     samples: bool,
     rate: Rate,
-    /// Events of wakeups while these are recorded, with the time at which they were counted last and their number then.
+    /// Events of wakeups while they are recorded, with time and value of the last count.
     wakeups: Option<(SwitchEvents, Instant, u64)>,
 }
 
@@ -185,7 +179,7 @@ impl Pacer {
 
     /// Records in windows until all switches can be recorded again; `None` at the end.
     fn run_windows(&mut self) -> Option<()> {
-        // The first is short, whatever the rate: until now nothing bounded it.
+        // The first window is short at any rate, because the cost was unlimited before.
         let mut passed = self.wait(SHORTEST)?;
         let mut control = Duration::ZERO;
         loop {
@@ -199,15 +193,14 @@ impl Pacer {
             let (window, gap) = lengths(self.part(), control, random());
             self.wait(gap)?;
             self.drain_for(window);
-            // By now the switches of the window before have been read.
             self.rate.look(self.boundaries.switches(), passed);
             let started = Instant::now();
             self.events.resume();
             control += started.elapsed();
             self.tell(Change::Resume);
-            // Threads are counted while the window is open still.
+            // Count threads while the window is still open.
             let Some(open) = self.wait(window.saturating_sub(counting).max(window / 2)) else {
-                // What is open at the end is closed as any other.
+                // Close the last window like any other.
                 let readings = self.count_sleepers();
                 self.tell(Change::Pause(readings));
                 return None;
@@ -222,7 +215,6 @@ impl Pacer {
         }
     }
 
-    /// Stops the recording of wakeups if there are too many, for good.
     fn bound_wakeups(&mut self) {
         let Some((events, since, before)) = &mut self.wakeups else {
             return;
@@ -242,15 +234,15 @@ impl Pacer {
         }
     }
 
-    /// Has the rings drained often in a window that begins now, and for a while behind it: by the writer, from a CPU that is idle, where it can. A
-    /// drain thread preempts what it watches. And who sleeps when the window ends is to be looked at before it wakes.
+    /// Requests frequent draining during the new window and shortly after it. The writer drains if
+    /// possible, from an idle CPU, because a drain thread preempts the workload. Sleeping threads
+    /// must be inspected before they wake.
     fn drain_for(&self, window: Duration) {
         let time = u64::try_from((window + BEHIND).as_nanos()).unwrap_or(u64::MAX);
         let now = rprof_sampler::monotonic_ns();
         self.fast_drain.begin_until(now.saturating_add(time));
     }
 
-    /// Counts the switches of threads that sleep.
     fn count_sleepers(&self) -> Vec<Reading> {
         let proc = Procfs::default();
         let count = |tid: i32| {
@@ -263,7 +255,7 @@ impl Pacer {
             .collect()
     }
 
-    /// Waits; returns the time that passed, `None` at the end.
+    /// Waits; returns the elapsed time, or `None` at the end.
     fn wait(&self, time: Duration) -> Option<Duration> {
         let started = Instant::now();
         match self.stopped.recv_timeout(time) {
@@ -276,7 +268,7 @@ impl Pacer {
         self.boundaries.tell(change, || self.clock.now_ns());
     }
 
-    /// Part of the time in which switches can be recorded; more than 1 if there is room.
+    /// Returns the affordable share of time for recording; more than 1 below the budget.
     fn part(&self) -> f64 {
         let (busiest, all) = self.rate.rates();
         let of_cpu = self.budget / (busiest * self.cost).max(1e-9);
@@ -287,8 +279,8 @@ impl Pacer {
     }
 }
 
-/// Returns the lengths of a window and of the gap before it, if windows may take this part of the time, starting and stopping takes
-/// so long, and with a random number from 0 to 1.
+/// Returns the lengths of a window and of the gap before it. `part` is the share of time in
+/// windows, `control` the time to start and stop one, and `random` is from 0 to 1.
 fn lengths(part: f64, control: Duration, random: f64) -> (Duration, Duration) {
     let part = part.clamp(1e-4, 1.0);
     let shortest = SHORTEST.max(control.div_f64(CONTROL));
@@ -298,7 +290,6 @@ fn lengths(part: f64, control: Duration, random: f64) -> (Duration, Duration) {
     (window, gap)
 }
 
-/// Returns a number from 0 to 1 that no program can keep step with.
 fn random() -> f64 {
     RandomState::new().hash_one(0) as f64 / u64::MAX as f64
 }
@@ -322,7 +313,7 @@ mod tests {
             let found = windows / (windows + gaps);
             assert!((found / part - 1.0).abs() < 0.01, "{found} of {part}");
         }
-        // Where stopping takes long, windows are longer, and rarer.
+        // Slow stopping makes windows longer and rarer.
         let (window, gap) = lengths(0.05, 3 * MS, 0.5);
         assert_eq!((window, gap), (30 * MS, 570 * MS));
     }

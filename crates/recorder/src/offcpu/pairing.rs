@@ -1,21 +1,23 @@
-//! [`Pairing`]: switches out and in of threads to waits.
+//! [`Pairing`]: pairs switches out and in to waits.
 //!
-//! | record | does |
+//! | record | effect |
 //! |---|---|
-//! | sample of the switch event | is the stack of the switch that follows on the CPU, of the same thread |
+//! | sample of the switch event | stack for the next switch of the same thread on the same CPU |
 //! | switch out | the thread waits from now on |
-//! | switch in | the wait is over |
-//! | sample of another event, of a thread that waits | the wait is over: its end was lost, or is just coming |
-//! | birth | the thread waits for a CPU |
-//! | wakeup | the wait is one for a CPU from now on. All that threads make are recorded; where one is missing it was an interrupt's on an idle CPU |
-//! | end, exec | the thread is gone, or is another |
-//! | loss on a CPU | what was on it is unknown; a wait that may have had an end in there is not believed |
+//! | switch in | the wait ends |
+//! | other sample of a waiting thread | the wait ends: its switch in was lost or comes next |
+//! | FORK | the thread waits for a CPU |
+//! | wakeup | the thread waits for a CPU from now on |
+//! | EXIT, exec | the thread ended, or runs another program |
+//! | loss on a CPU | its thread's state is unknown; waits that may end in it are discarded |
 //!
-//! A switch is one moment, which begins with the sample of the thread that leaves: recording it takes longer than all
-//! else that a thread of many switches does, and may not count as a wait of both.
+//! All wakeups by threads are recorded. A missing wakeup was made by an interrupt on an idle CPU.
 //!
-//! The first record of a thread that is there when the recording begins tells what it did until then: who comes in
-//! was away, whoever leaves, ends or is sampled was on a CPU.
+//! A switch is one moment, which begins with the sample of the leaving thread. Recording it may
+//! take longer than the thread ran, and must not count as a wait.
+//!
+//! A thread's first record tells its earlier state. A switch-in means it was off-CPU; a switch-out,
+//! an exit or a sample means it was running.
 
 use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,45 +31,39 @@ use super::wait::{Cause, Moment, Wait};
 use super::wakeups::Wakeup;
 use super::windows::Window;
 
-/// Nanoseconds for which the kernel may still be sampled on behalf of a thread whose switch it has told of.
+/// Nanoseconds after a switch-out when kernel samples may still belong to the leaving thread.
 const STILL_SWITCHING: u64 = 50_000;
 
-/// Nanoseconds by which a sample may come before the switch in that it belongs to.
+/// Maximum nanoseconds from a sample to a later switch-in of the same thread.
 const JUST_COMING: u64 = 1_000_000;
 
-/// Part of a wait that may lie in gaps: 1 in 20. Of a longer gap nobody knows what was in it.
+/// Maximum lost share of a wait, as a divisor: 1 in 20. Beyond it the wait is discarded.
 const GAPS_IN_WAIT: u64 = 20;
 
-/// CPUs that are watched.
 #[derive(Debug, Default)]
 struct Watched {
     cpus: FxHashSet<u32>,
-    /// Threads that were on one of them.
     threads: FxHashSet<i32>,
 }
 
-/// Pairs switches; records are to come in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     pub(super) threads: FxHashMap<i32, Thread>,
     pub(super) cpus: Cpus,
-    /// True if whole CPUs are watched: then a switch out follows the end of a thread, and those of which no record ever
-    /// comes are not counted.
+    /// True for whole CPUs: then a switch-out follows each exit, and threads without records do not
+    /// count.
     pub(super) by_cpu: bool,
     pub(super) time: ThreadTime,
-    /// CPUs that are watched, if not all are. Switches are told of on all; counted are the time on these, and waits that
-    /// began there.
+    /// Recorded CPUs, if not all. Switches arrive from all CPUs, but only time and waits on these
+    /// count.
     watched: Option<Watched>,
-    /// The window that is open, or was last, where switches are recorded in windows.
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
     pub(super) cuts: Cuts,
-    /// True if wakeups are recorded.
     pub(super) records_wakeups: bool,
 }
 
 impl Pairing {
-    /// Begins with no thread.
     pub(super) fn new(by_cpu: bool) -> Pairing {
         Pairing {
             by_cpu,
@@ -75,7 +71,6 @@ impl Pairing {
         }
     }
 
-    /// Counts what is on these CPUs, and waits that begin there, alone.
     pub(super) fn watch_cpus(&mut self, cpus: &[u32]) {
         self.watched = Some(Watched {
             cpus: cpus.iter().copied().collect(),
@@ -83,7 +78,7 @@ impl Pairing {
         });
     }
 
-    /// Returns whether what a thread does, or waits for since it left its CPU, is counted.
+    /// Returns whether a thread's time on its current or last CPU counts.
     fn counts(&self, at: Moment) -> bool {
         let Some(watched) = &self.watched else {
             return true;
@@ -91,18 +86,17 @@ impl Pairing {
         watched.cpus.contains(&self.cpu_of(at))
     }
 
-    /// Returns the CPU on which a thread is, or which it left; for one of which that is not known, the one it comes to.
+    /// Returns the current or last CPU of a thread, or else the CPU of `at`.
     fn cpu_of(&self, at: Moment) -> u32 {
         let cpu = self.threads.get(&at.tid).map(|thread| thread.cpu);
         cpu.filter(|cpu| *cpu != u32::MAX).unwrap_or(at.cpu)
     }
 
-    /// Sums of what threads did so far.
     pub(super) fn time(&self) -> &ThreadTime {
         &self.time
     }
 
-    /// Begins to watch at this time: threads that are known by now, and `others`, processes and threads.
+    /// Starts the recording at `time`, with the known threads and `others` (process, thread).
     pub(super) fn begin(&mut self, time: u64, others: impl IntoIterator<Item = (i32, i32)>) {
         for (pid, tid) in others {
             self.found(pid, tid, time);
@@ -117,25 +111,23 @@ impl Pairing {
         };
     }
 
-    /// Forgets a thread that was found, and is none of those that are watched.
+    /// Removes a known thread that is not recorded.
     pub(super) fn leave_out(&mut self, tid: i32) {
         let was_there = self.threads.remove(&tid).is_some();
         self.time.threads = self.time.threads.saturating_sub(u64::from(was_there));
     }
 
-    /// Adds a thread that was there before.
     pub(super) fn found(&mut self, pid: i32, tid: i32, time: u64) {
         self.insert(pid, tid, u32::MAX, time, State::Unseen);
     }
 
-    /// Handles the sample with which a thread leaves its CPU, a whole record.
     pub(super) fn leaving(&mut self, at: Moment, record: &[u8]) {
         if !self.is_in_gap() {
             self.cpus.leaving(at, record);
         }
     }
 
-    /// Handles a switch from a thread, which could have gone on if `runnable`.
+    /// Handles a switch-out; `runnable` if the thread was preempted.
     pub(super) fn switched_out(&mut self, at: Moment, runnable: bool) {
         if self.is_in_gap() {
             return;
@@ -147,7 +139,7 @@ impl Pairing {
                 self.threads.remove(&at.tid);
                 return;
             }
-            // It was away, and nothing told that it came back.
+            // It was off-CPU already: a switch-in was lost.
             Some(State::Off { .. }) => {
                 self.time.lost_switches += 1;
                 self.unknown_until(at);
@@ -171,14 +163,13 @@ impl Pairing {
         };
         let wake = self.threads.get(&at.tid).and_then(|thread| thread.wake);
         self.set(at, state);
-        // Recorded on another CPU while this one was still writing.
+        // The wakeup came from another CPU while this one was still recording the switch.
         if let Some(thread) = self.threads.get_mut(&at.tid) {
             thread.wake = wake;
             thread.wake = thread.ended_by();
         }
     }
 
-    /// Handles a switch to a thread. Returns the wait that ends.
     pub(super) fn switched_in(&mut self, at: Moment) -> Option<Wait> {
         if self.is_in_gap() {
             return None;
@@ -204,7 +195,7 @@ impl Pairing {
         wait
     }
 
-    /// Handles a wakeup of a thread, by what ran on this CPU. Returns whether the thread is watched.
+    /// Handles a wakeup of a thread, made on `cpu`. Returns false for an unknown thread.
     pub(super) fn woken(&mut self, tid: i32, cpu: u32, wake: Wakeup) -> bool {
         if self.is_in_gap() {
             return false;
@@ -220,14 +211,13 @@ impl Pairing {
         true
     }
 
-    /// Handles a switch from the idle task of a CPU.
     pub(super) fn idle_left(&mut self, cpu: u32, time: u64) {
         if !self.is_in_gap() {
             self.cpus.idle_left(cpu, time);
         }
     }
 
-    /// Returns a moment at an earlier time, but none before what is counted of the thread.
+    /// Moves a moment to an earlier time, but not before the current state of the thread.
     fn moved(&self, at: Moment, time: u64) -> Moment {
         let since = self.threads.get(&at.tid).map_or(0, |thread| thread.since);
         Moment {
@@ -236,7 +226,7 @@ impl Pairing {
         }
     }
 
-    /// Handles a sample of an event that counts what runs. Returns the wait that must be over.
+    /// Handles a sample of another event. Returns the wait that must be over.
     pub(super) fn sampled(&mut self, at: Moment) -> Option<Wait> {
         if self.is_in_gap() {
             return None;
@@ -267,31 +257,29 @@ impl Pairing {
         wait
     }
 
-    /// Returns true for a thread that was there when the recording began, and of which nothing is known since.
+    /// Returns true for a thread without a record since the start of the recording.
     pub(super) fn is_unseen(&self, tid: i32) -> bool {
         let thread = self.threads.get(&tid);
         !self.is_in_gap() && thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
     }
 
-    /// Returns true for a thread of which there was a record.
     pub(super) fn has_seen(&self, tid: i32) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.was_seen)
     }
 
-    /// Returns true for a thread that is watched.
     pub(super) fn knows(&self, tid: i32) -> bool {
         self.threads.contains_key(&tid)
     }
 
-    /// Takes the stack of a thread that is unseen and waits, as it was at this time: a whole record. A second one of the
-    /// same time replaces the first.
+    /// Sets the stack of a sleeping thread without records, inspected at `time`. A second record of
+    /// the same time replaces the first.
     pub(super) fn found_waiting(&mut self, tid: i32, time: u64, record: Vec<u8>) {
         let gaps = self.cpus.gaps();
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
         match &mut thread.state {
-            // More is known of what was found then.
+            // A more complete stack from the same inspection.
             State::Off {
                 stack: Some(stack),
                 looked_at,
@@ -312,7 +300,6 @@ impl Pairing {
         }
     }
 
-    /// Handles the birth of a thread, which waits for its first time on a CPU.
     pub(super) fn forked(&mut self, pid: i32, tid: i32, time: u64) {
         let state = match self.is_in_gap() {
             true => State::Unseen,
@@ -328,7 +315,6 @@ impl Pairing {
         self.open_slice(tid, time);
     }
 
-    /// Handles the end of a thread.
     pub(super) fn ended(&mut self, pid: i32, tid: i32, time: u64) {
         self.cuts.forget(tid);
         if self.is_in_gap() {
@@ -358,7 +344,7 @@ impl Pairing {
         }
     }
 
-    /// Handles the beginning of another program: one thread goes on, under the number of the process.
+    /// Handles an exec: one thread survives, with the tid of the process.
     pub(super) fn executed(&mut self, pid: i32, tid: i32, time: u64) {
         let others = self.threads.iter();
         let others = others.filter(|(other, thread)| thread.pid == pid && **other != tid);
@@ -369,7 +355,7 @@ impl Pairing {
                 .into_iter()
                 .for_each(|other| self.ended(pid, other, time));
         }
-        // The one that calls execve(2) runs. The first of the process's may have waited for its own end.
+        // The thread in execve(2) runs. The main thread may have waited for its own end.
         let runs = |thread: &Thread| !matches!(thread.state, State::Off { .. } | State::Ended);
         let at = Moment {
             pid,
@@ -389,12 +375,12 @@ impl Pairing {
         self.set(at, State::On { by_sample: false });
     }
 
-    /// Handles a loss of records on a CPU, which was told at this time.
+    /// Handles a loss of records on a CPU, reported at `time`.
     pub(super) fn lost(&mut self, cpu: u32, time: u64) {
         if self.is_in_gap() {
             return;
         }
-        // It may be anywhere by now.
+        // The thread may be on any CPU now.
         let Some((tid, began)) = self.cpus.lost(cpu, time) else {
             return;
         };
@@ -413,7 +399,7 @@ impl Pairing {
         }
     }
 
-    /// Ends the recording at this time. Returns the waits that go on, by thread.
+    /// Ends the recording at `time`. Returns the open waits, by thread.
     pub(super) fn finish(&mut self, time: u64) -> Vec<Wait> {
         if self.by_cpu {
             let before = self.threads.len();
@@ -436,7 +422,6 @@ impl Pairing {
         if let Some(before) = self.threads.get(&tid)
             && !matches!(before.state, State::Ended)
         {
-            // Its end was not told.
             let at = Moment {
                 pid,
                 tid,
@@ -477,7 +462,7 @@ impl Pairing {
         }
     }
 
-    /// Returns the time at which the state of a thread began, and whether it is known.
+    /// Returns the start of a thread's state, and whether the state is known.
     fn since(&self, at: Moment) -> Option<(u64, bool)> {
         let thread = self.threads.get(&at.tid)?;
         match thread.state {
@@ -487,7 +472,6 @@ impl Pairing {
         }
     }
 
-    /// Counts the time up to now as that of a thread that ran.
     pub(super) fn ran_until(&mut self, at: Moment) {
         match self.since(at) {
             Some((since, true)) => {
@@ -502,7 +486,6 @@ impl Pairing {
         }
     }
 
-    /// Counts the time up to now as unknown.
     pub(super) fn unknown_until(&mut self, at: Moment) {
         if let Some((since, _)) = self.since(at) {
             let ns = at.time.saturating_sub(since);
@@ -513,8 +496,8 @@ impl Pairing {
         }
     }
 
-    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain. Its wakeup
-    /// `is_recorded` if a thread made it, unless records were lost.
+    /// Counts the time since the last change as waiting. Returns the wait, unless too much of it
+    /// was lost. `is_recorded` is true if a thread's wakeup would have a record, except for losses.
     pub(super) fn waited_until(&mut self, at: Moment, is_recorded: bool) -> Option<Wait> {
         let (from, is_known) = self.since(at)?;
         let wake = (self.threads.get(&at.tid)).and_then(Thread::ended_by);
@@ -527,7 +510,7 @@ impl Pairing {
                     looked_at,
                     by_switch,
                 }) => {
-                    // One that woke before the look was somewhere else by then.
+                    // A thread that woke before the inspection was elsewhere by then.
                     let stack = stack.take().filter(|_| *looked_at <= at.time);
                     (*cause, stack, *gaps, *by_switch)
                 }
@@ -543,7 +526,7 @@ impl Pairing {
             self.sums_of(at.tid).elsewhere += length;
             return None;
         }
-        // Linux (6.18) records half of those that interrupts on idle CPUs make, and all others.
+        // Linux (6.18) records half of the wakeups by interrupts on idle CPUs, and all others.
         let interrupt = Wakeup {
             by: WaitEnd::Interrupt,
             at: at.time,
@@ -554,7 +537,7 @@ impl Pairing {
         self.keep_for_window(Wait {
             pid: at.pid,
             tid: at.tid,
-            // As filters by CPU are to have it.
+            // The CPU that filters by CPU expect.
             cpu: match self.watched {
                 Some(_) => self.cpu_of(at),
                 None => at.cpu,

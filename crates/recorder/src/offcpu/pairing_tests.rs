@@ -1,4 +1,4 @@
-//! Records in, waits out.
+//! Tests that feed records to the pairing and check its waits.
 
 use super::super::boundaries::Change;
 use super::*;
@@ -15,20 +15,18 @@ fn at(tid: i32, cpu: u32, time: u64) -> Moment {
     }
 }
 
-/// Thread 7, on CPU 0 since time 0.
+/// Returns a pairing with thread 7 on CPU 0 since time 0.
 fn running() -> Pairing {
     let mut pairing = Pairing::new(false);
     pairing.executed(1, 7, 0);
     pairing
 }
 
-/// Leaves the CPU with a stack.
 fn leave(pairing: &mut Pairing, at: Moment, stack: &[u8], runnable: bool) {
     pairing.leaving(at, stack);
     pairing.switched_out(at, runnable);
 }
 
-/// Sums: on a CPU, blocked, runnable, unknown.
 fn sums(pairing: &Pairing) -> (u64, u64, u64, u64) {
     let time = pairing.time();
     (time.on_cpu, time.blocked, time.runnable, time.unknown)
@@ -38,7 +36,6 @@ fn sums(pairing: &Pairing) -> (u64, u64, u64, u64) {
 fn a_wait_has_the_stack_with_which_the_thread_left() {
     let mut pairing = running();
     leave(&mut pairing, at(7, 0, 10), b"read", false);
-    // It goes on elsewhere.
     let wait = pairing.switched_in(at(7, 1, 50)).unwrap();
     assert_eq!((wait.from, wait.to, wait.cpu), (10, 50, 1));
     assert_eq!(
@@ -60,7 +57,7 @@ fn a_wait_has_the_stack_with_which_the_thread_left() {
 
 #[test]
 fn a_stack_is_of_the_switch_behind_it_on_its_cpu_alone() {
-    // Of another thread, of another CPU, and of a switch before.
+    // Samples of another thread, of another CPU, and of an earlier switch.
     let others: [&dyn Fn(&mut Pairing); 4] = [
         &|pairing| pairing.leaving(at(8, 0, 9), b"other"),
         &|pairing| pairing.leaving(at(7, 1, 9), b"other"),
@@ -99,17 +96,16 @@ fn a_thread_that_is_born_waits_for_a_cpu() {
 
 #[test]
 fn lost_switches_make_no_waits() {
-    // Out and out: it came back between.
+    // Two switch-outs: a switch-in was lost.
     let mut pairing = running();
     leave(&mut pairing, at(7, 0, 10), b"first", false);
     leave(&mut pairing, at(7, 0, 30), b"second", false);
     let wait = pairing.switched_in(at(7, 0, 35)).unwrap();
     assert_eq!((wait.from, &wait.stack.unwrap()[..]), (30, &b"second"[..]));
     assert_eq!(sums(&pairing), (10, 5, 0, 20));
-    // In and in: it left between.
+    // Two switch-ins: a switch-out was lost.
     assert_eq!(pairing.switched_in(at(7, 0, 40)), None);
     assert_eq!(sums(&pairing), (10, 5, 0, 25));
-    // It ended while it seemed to wait.
     leave(&mut pairing, at(7, 0, 50), b"third", false);
     pairing.ended(1, 7, 60);
     assert_eq!(sums(&pairing), (20, 5, 0, 35));
@@ -120,14 +116,14 @@ fn lost_switches_make_no_waits() {
 fn samples_of_what_runs_end_a_wait() {
     let mut pairing = running();
     leave(&mut pairing, at(7, 0, 10), b"read", false);
-    // The kernel is still about the switch.
+    // The sample still belongs to the switch.
     assert_eq!(pairing.sampled(at(7, 0, 10 + 40 * US)), None);
     let wait = pairing.sampled(at(7, 0, 10 + 60 * US)).unwrap();
     assert_eq!(wait.weight, 60 * US);
-    // Its switch in comes now, and is no second one.
+    // Its switch-in arrives now and does not count as lost.
     assert_eq!(pairing.switched_in(at(7, 0, 15 + 60 * US)), None);
     assert_eq!(pairing.time().lost_switches, 0);
-    // On another CPU nothing is left of the switch.
+    // On another CPU a sample cannot belong to the switch.
     leave(&mut pairing, at(7, 0, 100 * US), b"read", false);
     assert!(pairing.sampled(at(7, 1, 101 * US)).is_some());
     assert_eq!(sums(&pairing), (10 + (100 - 60) * US - 10, 61 * US, 0, 0));
@@ -144,7 +140,6 @@ fn the_first_record_tells_what_was_before_it() {
     assert_eq!(sums(&pairing), (20 + 30 + 10, 50, 0, 0));
     let waits = pairing.finish(200);
     let waits: Vec<_> = waits.iter().map(|w| (w.tid, w.from, w.to)).collect();
-    // 11 slept all the time.
     assert_eq!(waits, [(8, 120, 200), (11, 100, 200)]);
     assert_eq!(sums(&pairing), (60 + 50 + 70, 50 + 80 + 100, 0, 0));
     assert_eq!(pairing.time().total().as_nanos(), 4 * 100 + 10);
@@ -159,7 +154,7 @@ fn a_thread_found_waiting_has_the_stack_of_the_look() {
     for tid in [7, 8, 9] {
         pairing.found_waiting(tid, 150, b"poll".to_vec());
     }
-    // 8 woke before the look, and was waiting for something else by then.
+    // 8 woke before the inspection, and was waiting elsewhere by then.
     let early = pairing.switched_in(at(8, 0, 140)).unwrap();
     assert_eq!((early.from, early.stack), (100, None));
     let late = pairing.switched_in(at(7, 1, 160)).unwrap();
@@ -175,7 +170,7 @@ fn an_exec_ends_the_other_threads_and_takes_the_first_ones_number() {
     pairing.forked(1, 9, 6);
     pairing.switched_in(at(9, 0, 7));
     leave(&mut pairing, at(7, 0, 7), b"join", false);
-    // 9 and 7 are killed, 8 becomes 7.
+    // 9 and 7 are killed, and 8 gets the tid 7.
     pairing.ended(1, 9, 18);
     pairing.switched_in(at(7, 0, 19));
     pairing.ended(1, 7, 19);
@@ -202,7 +197,6 @@ fn a_wait_with_a_gap_in_it_is_not_believed() {
 
 #[test]
 fn a_switch_is_one_moment_however_long_its_recording_takes() {
-    // Two hand over to each other. Each runs for 2 us; the sample takes 3 us, and the switch 2 us.
     let mut pairing = running();
     pairing.forked(1, 8, 0);
     let mut time = 0;
@@ -231,7 +225,7 @@ fn who_comes_late_or_behind_another_has_the_cpu_from_its_own_record_on() {
     };
     let left = |pairing: &mut Pairing| leave(pairing, at(7, 0, 10 * US), b"read", false);
     assert_eq!(comes(&left, 12 * US), 10 * US);
-    // A thread that is not watched ran between.
+    // An unrecorded thread ran in between.
     assert_eq!(comes(&left, 18 * US), 18 * US);
     let elsewhere = |pairing: &mut Pairing| leave(pairing, at(7, 1, 10 * US), b"read", false);
     assert_eq!(comes(&elsewhere, 12 * US), 12 * US);
@@ -244,7 +238,7 @@ fn who_comes_late_or_behind_another_has_the_cpu_from_its_own_record_on() {
         comes(&|pairing| pairing.idle_left(0, 10 * US), 12 * US),
         10 * US
     );
-    // The same thread again: nobody knows who was there.
+    // The same thread again: an unknown thread ran in between.
     let mut pairing = running();
     left(&mut pairing);
     assert_eq!(
@@ -270,10 +264,9 @@ fn what_ran_where_records_were_lost_is_unknown() {
     pairing.switched_in(at(8, 0, 5));
     pairing.sampled(at(8, 0, 10));
     pairing.lost(0, 50);
-    // It sleeps until the end, perhaps.
     assert_eq!(pairing.finish(1000).len(), 0);
     let (on, blocked, runnable, unknown) = sums(&pairing);
-    // 8 ran until the gap; 7 is on a CPU as far as anybody knows.
+    // 8 ran until the loss; 7 still runs.
     assert_eq!((on, blocked, runnable, unknown), (5 + 1000, 0, 0, 990));
 }
 
@@ -290,11 +283,12 @@ fn whole_cpus_tell_of_a_switch_behind_the_end() {
     pairing.switched_out(at(8, 0, 21), false);
     assert_eq!(pairing.finish(30).len(), 1);
     assert_eq!(sums(&pairing), (10 + 10, 10, 20, 0));
-    // Nothing was heard of 9.
+    // 9 had no records.
     assert_eq!(pairing.time().threads, 2);
 }
 
-/// Whatever comes, in any order of kinds: no wait is longer than the recording, and all time is accounted for once.
+/// For any sequence of records, no wait is longer than the recording, and all time counts exactly
+/// once.
 #[test]
 fn time_is_accounted_for_once() {
     let mut random = Random::new(7);
@@ -329,7 +323,6 @@ fn time_is_accounted_for_once() {
         let known = pairing.time();
         assert_eq!(sum, known.blocked + known.runnable);
         assert_eq!(waits.len() as u64, known.waits);
-        // Five numbers of threads, one at a time each.
         assert!(known.total().as_nanos() as u64 <= 5 * time);
     }
 }
@@ -339,7 +332,7 @@ fn wake(by: i32, at: u64) -> Wakeup {
     Wakeup { by, at }
 }
 
-/// Who ended a wait, and for how long a CPU was waited for then.
+/// Returns the waker of a wait, and how long the thread waited for a CPU after the wakeup.
 fn end(wait: &Wait) -> (WaitEnd, u64) {
     (wait.end(), wait.queued())
 }
@@ -348,7 +341,6 @@ fn end(wait: &Wait) -> (WaitEnd, u64) {
 fn a_wait_tells_who_ended_it() {
     let mut pairing = running();
     assert!(!pairing.woken(99, 1, wake(8, 5)), "nobody watches it");
-    // Of one that runs nothing is ended.
     pairing.woken(7, 1, wake(8, 5));
     leave(&mut pairing, at(7, 0, 5 * US), b"lock", false);
     assert!(pairing.woken(7, 1, wake(9, 7 * US)));
@@ -356,11 +348,10 @@ fn a_wait_tells_who_ended_it() {
     let wait = pairing.switched_in(at(7, 0, 10 * US)).unwrap();
     assert_eq!(end(&wait), (WaitEnd::Thread { pid: 1, tid: 9 }, 3 * US));
     assert_eq!(sums(&pairing), (5 * US, 2 * US, 3 * US, 0));
-    // The one behind has one of its own.
     leave(&mut pairing, at(7, 0, 20 * US), b"lock", false);
     let wait = pairing.switched_in(at(7, 0, 30 * US)).unwrap();
     assert_eq!(end(&wait), (WaitEnd::Unknown, 0));
-    // Who could run was not woken.
+    // A runnable thread was not woken.
     leave(&mut pairing, at(7, 0, 40 * US), b"loop", true);
     pairing.woken(7, 1, wake(9, 45 * US));
     let wait = pairing.switched_in(at(7, 0, 50 * US)).unwrap();
@@ -376,7 +367,6 @@ fn a_wake_up_may_be_told_while_the_switch_still_is() {
     let wait = pairing.switched_in(at(7, 0, 18 * US)).unwrap();
     assert_eq!((wait.from, wait.to), (10 * US, 18 * US));
     assert_eq!(end(&wait), (WaitEnd::Thread { pid: 1, tid: 9 }, 6 * US));
-    // One of before has not ended it.
     pairing.woken(7, 1, wake(9, 20 * US));
     leave(&mut pairing, at(7, 0, 30 * US), b"lock", false);
     let wait = pairing.switched_in(at(7, 0, 40 * US)).unwrap();
@@ -390,14 +380,14 @@ fn what_no_thread_ended_was_an_interrupt() {
     leave(&mut pairing, at(7, 0, 10), b"sleep", false);
     let wait = pairing.switched_in(at(7, 0, 50)).unwrap();
     assert_eq!(end(&wait), (WaitEnd::Interrupt, 0));
-    // Nor was there a wakeup where it began before, or goes on.
+    // Waits that began before the recording, or are still open, have no wakeup.
     pairing.found(1, 8, 50);
     let wait = pairing.switched_in(at(8, 1, 90)).unwrap();
     assert_eq!(wait.end(), WaitEnd::Unknown);
     leave(&mut pairing, at(7, 0, 100), b"sleep", false);
     let waits = pairing.finish(200);
     assert_eq!(waits[0].end(), WaitEnd::Unknown);
-    // Nor with a loss, which may hide it.
+    // A loss may hide a wakeup.
     let mut pairing = running();
     pairing.records_wakeups = true;
     pairing.sampled(at(9, 1, 10));
@@ -419,7 +409,7 @@ fn who_is_awake_at_a_cut_waits_for_a_cpu_behind_it() {
     waits.extend(pairing.change(Change::Resume, 100));
     assert_eq!((waits[0].from, waits[0].to), (50, 80));
     assert_eq!(end(&waits[0]), (WaitEnd::Thread { pid: 1, tid: 9 }, 30));
-    // In a gap nothing is told, and what was told before it is over.
+    // Wakeups in a gap are ignored, and earlier ones are cleared.
     pairing.change(Change::Pause(Vec::new()), 200);
     assert!(!pairing.woken(7, 1, wake(9, 210)));
     pairing.change(Change::Resume, 300);

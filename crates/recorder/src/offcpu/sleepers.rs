@@ -1,7 +1,7 @@
-//! Threads that sleep since before the recording: what they wait in is read from their processes.
+//! Stacks of threads that were asleep at the start of the recording, read from their processes.
 //!
-//! The kernel's part of the stack comes from /proc (`KernelPlace`), the program's from its memory. Each needs rights of its own,
-//! so either may be missing.
+//! Kernel stacks come from /proc (`KernelPlace`), user stacks from process memory. Each needs its
+//! own permissions.
 
 use std::time::{Duration, Instant};
 
@@ -14,32 +14,29 @@ use super::carried::Reading;
 use super::kernel_functions::KernelFunctions;
 use crate::unwind::{SleepingStack, Unwinding};
 
-/// Time for looks in one round: all records wait meanwhile.
+/// Time limit of inspections in one round, while all records wait.
 const ROUND: Duration = Duration::from_millis(10);
 
-/// Most threads that are looked at, one or two in a tenth of a millisecond.
+/// Maximum number of inspected threads. One or two take 0.1 ms.
 const MOST: usize = 4_000;
 
-/// What was seen of a thread that sleeps.
 #[derive(Debug)]
 pub(super) struct Look {
     pid: i32,
     tid: i32,
-    /// Time of the look, by the clock of the records.
     time: u64,
-    /// Switches of the thread so far.
     switches: u64,
-    /// Where in the kernel it sleeps, innermost first; empty where that is not known.
+    /// Kernel stack, innermost function first; empty if unknown.
     places: Vec<KernelPlace>,
-    /// Addresses of its program behind their marker, leaf first; empty where they are not known.
+    /// User callchain after its marker, leaf first; empty if unknown.
     chain: Vec<u64>,
-    /// True if `chain` reaches its root.
+    /// True if `chain` reaches the root.
     is_complete: bool,
 }
 
 impl OffCpu {
-    /// Looks at threads that sleep, and of which no record says where, as many as there is time for: those that were there
-    /// before the recording, and those that fell asleep between windows.
+    /// Inspects threads that sleep in unknown places since before the recording or a gap, within a
+    /// time limit.
     pub(crate) fn look_at_sleepers(&mut self, mut unwinding: Option<&mut Unwinding>) {
         if let Some(functions) = &mut self.kernel_functions {
             functions.take_if_ready();
@@ -80,7 +77,7 @@ impl OffCpu {
         }
     }
 
-    /// Looks at threads that were counted at the end of a window, but those of which it is known where they are.
+    /// Inspects the threads counted at the end of a window, except those in a known place.
     pub(super) fn look_early(&mut self, readings: &[Reading], unwinding: &mut Unwinding) {
         self.looks.clear();
         let until = Instant::now() + ROUND;
@@ -99,7 +96,6 @@ impl OffCpu {
         }
     }
 
-    /// Takes what [`look_early`](Self::look_early) found, of threads that are unknown now.
     pub(super) fn use_looks(&mut self) {
         let mut looks = std::mem::take(&mut self.looks);
         let pairing = &mut self.pairing;
@@ -113,14 +109,12 @@ impl OffCpu {
         });
     }
 
-    /// Sets the threads to look at.
     pub(super) fn set_sleepers(&mut self, mut threads: Vec<(i32, i32)>) {
         threads.truncate(MOST);
         threads.reverse();
         self.sleepers = threads;
     }
 
-    /// Waits for the list of the kernel's functions, if looks need it.
     pub(super) fn finish_looks(&mut self) {
         if let Some(functions) = &mut self.kernel_functions
             && !self.unnamed_looks.is_empty()
@@ -130,7 +124,7 @@ impl OffCpu {
         self.name_kernel_places();
     }
 
-    /// Adds the kernel's part to the stacks that were read before the list of the kernel's functions was.
+    /// Adds kernel stacks to inspections from before the list of kernel functions was ready.
     fn name_kernel_places(&mut self) {
         let is_loading = (self.kernel_functions.as_ref()).is_some_and(KernelFunctions::is_loading);
         if is_loading {
@@ -147,7 +141,7 @@ impl OffCpu {
         }
     }
 
-    /// Makes the record that a thread's switch would have left; `None` where no address is known.
+    /// Synthesizes the switch sample of a thread; `None` if no address is known.
     fn record_of(&self, look: &Look) -> Option<Vec<u8>> {
         let mut chain = self.kernel_chain(&look.places);
         chain.extend(&look.chain);
@@ -175,7 +169,7 @@ impl OffCpu {
         Some(record)
     }
 
-    /// Returns addresses of places behind their marker; none where the kernel's functions are not known.
+    /// Converts places to addresses after a marker; empty if none has a known address.
     fn kernel_chain(&self, places: &[KernelPlace]) -> Vec<u64> {
         let Some(functions) = &self.kernel_functions else {
             return Vec::new();
@@ -193,7 +187,7 @@ impl OffCpu {
     }
 }
 
-/// Looks at a thread; `None` if it does not sleep, or nothing of it can be read.
+/// Inspects a thread; `None` if it is awake, or if nothing can be read.
 fn look(unwinding: Option<&mut Unwinding>, clock: Clock, pid: i32, tid: i32) -> Option<Look> {
     let proc = Procfs::default();
     let id = u32::try_from(tid).ok()?;
@@ -208,7 +202,7 @@ fn look(unwinding: Option<&mut Unwinding>, clock: Clock, pid: i32, tid: i32) -> 
         Some(stack) if stack.switches == switches => {
             (stack.chain, stack.read_at, stack.is_complete)
         }
-        // The kernel's part alone, which other rights are needed for.
+        // Only the kernel stack, which needs other permissions.
         None if proc.switches(id) == Some(switches) => {
             (Vec::new(), rprof_sampler::monotonic_ns(), false)
         }

@@ -1,8 +1,8 @@
-//! [`Sums`]: short waits of one stack, added up.
+//! [`Sums`]: sums of short waits with the same stack.
 //!
-//! A wait of a microsecond is not worth a record, and a million of them are. So waits of one thread, stack, cause and waker are
-//! added up until they are worth one; then the last of them is written with the sum. A long wait is written at once, with its
-//! own length. Nothing is left to chance: the sums of what is written are those of all waits, of each stack.
+//! A wait of a microsecond is not worth a record, but a million of them are. So short waits with
+//! the same thread, stack, cause and waker are summed up to a limit, and then written as one
+//! record. Long waits are written at once. For each stack, the written sum is exact.
 
 use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -10,20 +10,17 @@ use std::hash::{Hash, Hasher};
 
 use super::wait::{Cause, Wait};
 
-/// Most sums that are kept. Waits of further stacks are written as they are.
+/// Maximum number of sums. Waits of further stacks are written immediately.
 const MOST: usize = 1 << 15;
 
-/// A wait, or several of one stack, that are written as one record.
+/// One or more waits with the same stack, written as one record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitSum {
-    /// The last of them.
     pub(super) wait: Wait,
-    /// Nanoseconds that all of them stand for.
     pub(super) ns: u64,
 }
 
 impl WaitSum {
-    /// A single wait.
     pub(super) fn of(wait: Wait) -> WaitSum {
         WaitSum {
             ns: wait.weight,
@@ -35,24 +32,22 @@ impl WaitSum {
 #[derive(Debug)]
 struct Entry {
     sum: WaitSum,
-    /// True if one came since the last [`Sums::flush_idle`].
+    /// True if a wait was added since the last [`Sums::flush_idle`].
     is_recent: bool,
 }
 
-/// Adds up waits.
 #[derive(Debug)]
 pub(super) struct Sums {
-    /// Nanoseconds that are worth a record.
+    /// Minimum nanoseconds for a record.
     least: u64,
-    /// Offset in a record of what stacks differ in.
     stack_at: usize,
-    /// Sums by the hash of thread, cause and stack.
+    /// Sums by the hash of thread, cause, waker and stack.
     entries: FxHashMap<u64, Entry>,
 }
 
 impl Sums {
-    /// Begins with nothing. Sums of `least` nanoseconds are worth a record, and stacks stand in
-    /// samples from the offset `stack_at` on.
+    /// `least` is the minimum in nanoseconds for a record, and `stack_at` the offset of the stack
+    /// in samples.
     pub(super) fn new(least: u64, stack_at: usize) -> Sums {
         Sums {
             least,
@@ -71,7 +66,6 @@ impl Sums {
         (wait.pid, wait.tid, wait.cause, has_stack, wait.end())
     }
 
-    /// Adds a wait. Returns what is to be written.
     pub(super) fn add(&mut self, wait: Wait) -> Option<WaitSum> {
         let ns = wait.weight;
         if ns >= self.least {
@@ -108,25 +102,23 @@ impl Sums {
         None
     }
 
-    /// Takes out the sums to which nothing was added since the last call, so that none stands long behind its time.
+    /// Removes and returns the sums without additions since the last call.
     pub(super) fn flush_idle(&mut self) -> Vec<WaitSum> {
         let idle = |_: &u64, entry: &mut Entry| !std::mem::take(&mut entry.is_recent);
         in_order(self.entries.extract_if(idle).map(|(_, entry)| entry.sum))
     }
 
-    /// Takes out the sums of waits that a thread ended.
     pub(super) fn flush_woken_by(&mut self, tid: i32) -> Vec<WaitSum> {
         let is_its = |_: &u64, entry: &mut Entry| matches!(entry.sum.wait.end(), WaitEnd::Thread { tid: its, .. } if its == tid);
         in_order(self.entries.extract_if(is_its).map(|(_, entry)| entry.sum))
     }
 
-    /// Takes out all sums.
     pub(super) fn flush(&mut self) -> Vec<WaitSum> {
         in_order(self.entries.drain().map(|(_, entry)| entry.sum))
     }
 }
 
-/// Sorts sums by time and thread, so that files of equal records are equal.
+/// Sorts by time and thread, so that equal records give equal files.
 fn in_order(sums: impl Iterator<Item = WaitSum>) -> Vec<WaitSum> {
     let mut sums: Vec<WaitSum> = sums.collect();
     sums.sort_by_key(|sum| (sum.wait.to, sum.wait.tid, sum.wait.from));
@@ -153,7 +145,6 @@ mod tests {
         }
     }
 
-    /// Sums by stack of all that comes out, and the number of records.
     fn sums(waits: impl Iterator<Item = Wait>, least: u64) -> (FxHashMap<Vec<u8>, u64>, usize) {
         let mut sums = Sums::new(least, 8);
         let mut out: Vec<WaitSum> = Vec::new();
@@ -174,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_million_short_waits_weigh_what_they_are() {
-        // Beside them a few long ones, and a sleeper whose waits are as long as what is worth a record, or just shorter.
+        // Also a few long waits, and a thread whose waits are just as long as the limit or just
+        // below.
         let short = (0..1_000_000).map(|n| wait(3, n * 60_000, 50_000, b"short"));
         let long = (0..20).map(|n| wait(4, n * 2_000 * MS, 1_000 * MS, b"long"));
         let periodic = (0..1_000).map(|n| wait(5, n * 2 * MS, MS - n % 2, b"beat"));

@@ -1,49 +1,45 @@
-//! [`ThreadTime`]: what the threads of a recording did with their time.
+//! [`ThreadTime`]: time of all recorded threads, by state.
 
 use std::time::Duration;
 
 use super::wait::{Cause, Wait};
 
-/// Time of all threads that were watched, added up: two that wait for a second have waited for two. In nanoseconds.
+/// Time of all recorded threads in nanoseconds: two threads that wait for a second wait for two.
 ///
-/// From the moment at which a thread is watched to its end, or that of the recording, each nanosecond is in one of
-/// [`on_cpu`](Self::on_cpu), [`blocked`](Self::blocked), [`runnable`](Self::runnable), [`unknown`](Self::unknown) and
+/// Each nanosecond of a recorded thread is in one of [`on_cpu`](Self::on_cpu),
+/// [`blocked`](Self::blocked), [`runnable`](Self::runnable), [`unknown`](Self::unknown) and
 /// [`elsewhere`](Self::elsewhere).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadTime {
-    /// Threads; where some CPUs are watched, those that were on one of them.
+    /// Number of threads; if only some CPUs are recorded, of threads that ran on them.
     pub threads: u64,
     /// Time on a CPU.
     pub on_cpu: u64,
-    /// Time for which they were blocked: until they were woken where wakers were recorded, else until they ran again.
+    /// Blocked time: until the wakeup if wakers are recorded, else until the next switch-in.
     pub blocked: u64,
-    /// Time for which they could run and had no CPU, as another thread had it, or as they were just born
-    /// or woken.
+    /// Runnable time without a CPU: preempted, just created or just woken.
     pub runnable: u64,
-    /// Time of which nothing is known, since switches were lost.
+    /// Unknown time, because switches were lost.
     pub unknown: u64,
-    /// Time on CPUs that are not watched, and of waits that began there: 0 where all CPUs are. No part of
-    /// [`total`](Self::total).
+    /// Time on unrecorded CPUs and in waits that began there. Not part of [`total`](Self::total).
     pub elsewhere: u64,
-    /// Waits: times at which a thread left its CPU and came back, or did not until the end.
+    /// Number of waits, including the ones open at the end.
     pub waits: u64,
-    /// Waiting time without a stack: threads that are new, that waited from before the recording, and all where the kernel's
-    /// side is not to be seen. Part of `blocked` and `runnable`.
+    /// Waiting time without a stack: new threads, waits from before the recording, or no access to
+    /// kernel stacks. Part of `blocked` and `runnable`.
     pub without_stack: u64,
-    /// Switches that must have been, and were lost.
+    /// Switches that must have happened but were lost.
     pub lost_switches: u64,
-    /// Windows in which switches were recorded, where there were too many to record all; 0 where all were. The times
-    /// of the gaps between them are then as in the windows before them.
+    /// Number of windows; 0 if all switches were recorded. Times in gaps are extrapolated.
     pub windows: u64,
-    /// Time by the clock between windows.
+    /// Wall time between windows.
     pub paused: u64,
-    /// Time of the records from which on it was not recorded who wakes threads, as others on the machine wake each other too often.
+    /// Record time of the end of waker recording, if there were too many wakeups.
     pub wakers_until: Option<u64>,
 }
 
 impl ThreadTime {
-    /// Adds a wait.
     pub(super) fn add(&mut self, wait: &Wait) {
         match wait.cause {
             Cause::Blocked => {
@@ -58,12 +54,11 @@ impl ThreadTime {
         }
     }
 
-    /// Returns the sum of all that threads did.
+    /// Returns the total time of the threads.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.on_cpu + self.blocked + self.runnable + self.unknown)
     }
 
-    /// Makes keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let notes = [
             ("threads", self.threads),

@@ -1,10 +1,9 @@
-//! [`Wait`]: a time for which a thread had no CPU.
+//! [`Wait`]: an off-CPU time span of a thread.
 
 use rprof_records::WaitEnd;
 
 use super::wakeups::Wakeup;
 
-/// Thread at a time, on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) pid: i32,
@@ -13,35 +12,31 @@ pub(super) struct Moment {
     pub(super) time: u64,
 }
 
-/// Reason for which a thread has no CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
-    /// It waits for something else.
     Blocked,
-    /// It could run.
     Runnable,
 }
 
-/// Time for which a thread had no CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) pid: i32,
     pub(super) tid: i32,
-    /// CPU on which it went on, or which it left.
+    /// CPU on which it continued, or which it left.
     pub(super) cpu: u32,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Nanoseconds that it stands for: its length, or more where others were not recorded.
+    /// Nanoseconds that it represents: its length, or more if windows are extrapolated.
     pub(super) weight: u64,
     pub(super) cause: Cause,
-    /// The sample with which it left the CPU, a whole record.
+    /// The switch event's sample when it left the CPU, as a whole record.
     pub(super) stack: Option<Vec<u8>>,
-    /// The wakeup that ended it, at its end or before; `None` where none was recorded.
+    /// The wakeup that ended it; `None` if unknown.
     pub(super) wake: Option<Wakeup>,
 }
 
 impl Wait {
-    /// Returns the part of its weight for which it had been woken, and waited for a CPU.
+    /// Returns the part of its weight after the wakeup, when it waited for a CPU.
     pub(super) fn queued(&self) -> u64 {
         match (self.wake, self.cause) {
             (Some(wake), Cause::Blocked) => {
@@ -54,12 +49,11 @@ impl Wait {
         }
     }
 
-    /// Returns what ended it.
     pub(super) fn end(&self) -> WaitEnd {
         self.wake.map_or(WaitEnd::Unknown, |wake| wake.by)
     }
 
-    /// Parts it into what it was blocked for, and the wait for a CPU behind the wakeup.
+    /// Splits it at the wakeup into a blocked part and a wait for a CPU.
     pub(super) fn parts(self) -> impl Iterator<Item = Wait> {
         let queued = self.queued();
         let Some(wake) = self.wake.filter(|_| queued > 0) else {
@@ -113,7 +107,7 @@ mod tests {
         assert_eq!(whole.queued(), 300);
         assert_eq!(parts(whole), [blocked(170, 700), awake(170, 300)]);
         assert_eq!(parts(wait(200, Cause::Blocked)), [blocked(200, 1_000)]);
-        // Woken before what is left of it by the beginning of a window.
+        // The wakeup came before the window that cut the wait.
         assert_eq!(
             parts(wait(90, Cause::Blocked)),
             [blocked(100, 0), awake(100, 1_000)]

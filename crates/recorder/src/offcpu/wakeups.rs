@@ -1,4 +1,4 @@
-//! [`WakeupReader`]: who wakes whom, by samples of `sched:sched_waking`.
+//! [`WakeupReader`]: reads wakers and woken threads from samples of `sched:sched_waking`.
 
 use std::borrow::Cow;
 use std::io;
@@ -18,45 +18,42 @@ use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::merge::Released;
 
-/// `common_flags` of what runs in an interrupt, or behind one: `TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ` and `TRACE_FLAG_NMI`.
+/// `common_flags` of code in an interrupt or softirq: `TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`
+/// and `TRACE_FLAG_NMI`.
 const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
 
-/// Most threads that are not watched, and whose names are recorded as they wake others.
+/// Maximum number of unrecorded wakers whose names are recorded.
 const MOST_UNWATCHED: usize = 4_096;
 
-/// Nanoseconds for which the name of such a thread is taken to hold.
+/// Nanoseconds until the name of such a waker is read again.
 const NAME_HOLDS: u64 = 100_000_000;
 
-/// A wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wakeup {
     pub(super) by: WaitEnd,
-    /// Time of it, by the clock of the records.
     pub(super) at: u64,
 }
 
-/// Reads wakeups.
 #[derive(Debug)]
 pub(super) struct WakeupReader {
     ids: FxHashSet<u64>,
     layout: SampleLayout,
-    /// `None` if the kernel describes the payload as nobody knows it: then wakeups are passed over.
+    /// `None` if the kernel's payload format is unsupported: then wakeups are skipped.
     offsets: Option<PayloadOffsets>,
-    /// Wakers that are not watched, with the time at which the name was read last, and the name.
+    /// Unrecorded wakers, with the time of the last read and the name.
     unwatched: FxHashMap<i32, (u64, Option<Vec<u8>>)>,
 }
 
-/// Offsets in the payload.
 #[derive(Debug)]
 struct PayloadOffsets {
-    /// Thread that is woken, 32 bits.
+    /// Woken thread, 32 bits.
     pid: usize,
-    /// Flags of the one that wakes, 8 bits.
+    /// Flags of the waker, 8 bits.
     flags: usize,
 }
 
 impl WakeupReader {
-    /// Returns the reader for a session's wakeups, if these are recorded.
+    /// Returns the reader for a session's wakeups, if they are recorded.
     pub(super) fn of(session: &Session) -> Option<WakeupReader> {
         let event = (session.events().iter()).find(|event| event.role == Role::Wakeups)?;
         Some(WakeupReader {
@@ -67,17 +64,14 @@ impl WakeupReader {
         })
     }
 
-    /// Returns true if wakeups can be read.
     pub(super) fn can_read(&self) -> bool {
         self.offsets.is_some()
     }
 
-    /// Returns true for the sample of a wakeup.
     pub(super) fn is_wakeup(&self, raw: &RawRecord<'_>) -> bool {
         (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
     }
 
-    /// Returns the thread that is woken, and what wakes it.
     pub(super) fn read(&self, raw: &RawRecord<'_>) -> Option<(i32, WaitEnd)> {
         let sample = Sample::parse(raw.body, &self.layout).ok()?;
         let payload = sample.raw()?.to_cow();
@@ -86,18 +80,18 @@ impl WakeupReader {
         let flags = payload.get(offsets.flags)?;
         let (pid, tid) = (sample.pid()?, sample.tid()?);
         let by = match pid {
-            // The idle task wakes nobody by itself.
+            // The idle task wakes no threads by itself.
             0 => WaitEnd::Interrupt,
             _ if flags & IN_INTERRUPT != 0 => WaitEnd::Interrupt,
-            // The kernel has no number any more for one that is nearly gone.
+            // The kernel has no pid any more for an exiting thread.
             ..0 => WaitEnd::Unknown,
             _ => WaitEnd::Thread { pid, tid },
         };
         Some((i32::from_ne_bytes(woken), by))
     }
 
-    /// Returns the name of a thread that is not watched and woke another at this time, if it is not the one that was returned last. `read`
-    /// returns it as it is now: the sooner this is called, the better.
+    /// Returns an unrecorded waker's name if it changed. `read` returns the current name, so call
+    /// this soon after the wakeup.
     pub(super) fn new_name(
         &mut self,
         tid: i32,
@@ -119,7 +113,6 @@ impl WakeupReader {
 }
 
 impl PayloadOffsets {
-    /// Reads where the fields stand on this machine.
     fn read() -> Option<PayloadOffsets> {
         let text = Tracefs::find()
             .ok()?
@@ -145,12 +138,11 @@ impl PayloadOffsets {
 }
 
 impl OffCpu {
-    /// Returns true if wakeups are recorded and can be read.
     pub(crate) fn reads_wakeups(&self) -> bool {
         self.wakes.as_ref().is_some_and(WakeupReader::can_read)
     }
 
-    /// Returns true for a sample of a wakeup. It is of a thread that may not be watched.
+    /// Returns true for a sample of a wakeup, whose thread may be unrecorded.
     pub(crate) fn is_wakeup(&self, released: &Released<'_>) -> bool {
         let Some(wakes) = (self.wakes.as_ref()).filter(|_| released.stream == Stream::Samples)
         else {
@@ -160,7 +152,7 @@ impl OffCpu {
         raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wakeup(&raw))
     }
 
-    /// Takes in a wakeup, and records the name of a waker that is not watched.
+    /// Handles a wakeup, and records the name of an unrecorded waker.
     pub(super) fn wake(
         &mut self,
         raw: &RawRecord<'_>,
@@ -216,7 +208,7 @@ impl OffCpu {
         output.put(&released, Some(&ProcessEvent::Renamed { pid, tid, name }))
     }
 
-    /// Writes the sums of waits that a thread ended, before it has another name.
+    /// Writes the sums of waits ended by a thread, before its name changes.
     pub(super) fn flush_woken_by(
         &mut self,
         tid: i32,
@@ -237,7 +229,7 @@ mod tests {
     use super::*;
     use rprof_records::{Attr, SampleFields, SampleType};
 
-    /// As Linux 6.18 describes it.
+    /// Format of Linux 6.18.
     const FORMAT: &str = "name: sched_waking
 ID: 375
 format:
@@ -290,7 +282,7 @@ format:
         }
         assert_eq!(read(&wakes, 5, 0, 0, 36).1, Some((77, WaitEnd::Interrupt)));
         assert!(!read(&wakes, 6, 7, 0, 36).0);
-        // Cut off by a kernel that describes something else.
+        // A payload that is too short.
         assert_eq!(read(&wakes, 5, 7, 0, 20).1, None);
         assert_eq!(read(&wakes, 5, -1, 0, 36).1, Some((77, WaitEnd::Unknown)));
         assert!(PayloadOffsets::parse(&FORMAT.replace("pid_t pid", "pid_t who")).is_none());

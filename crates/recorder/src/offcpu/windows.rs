@@ -1,14 +1,14 @@
-//! [`Window`]: times in which switches are recorded, where there are too many to record them all.
+//! [`Window`]: a time span with recorded switches, if there are too many to record all.
 //!
 //! ```text
 //!   all recorded | window | gap        | window | gap     | window | all recorded
 //!             Begin     Pause       Resume    Pause    Resume    Settle
 //! ```
 //!
-//! A window stands for itself and for the gap behind it. Each thread's waits in it, cut off where it begins and ends, weigh more
-//! by that factor, and so does its time on CPUs: so they are right on average whatever their lengths, and no thread's time is
-//! lost or counted twice. A thread that ends in a gap has only so much of it. One of which a window
-//! has too little to speak for a gap is unknown for as long.
+//! A window is extrapolated to the gap after it, by scaling each thread's CPU time and waits, cut
+//! at the window's bounds. So estimates are unbiased for waits of any length, and each thread's
+//! time counts once. An exited thread is extrapolated to its exit. A thread with too little time in
+//! a window has unknown time in the gap.
 
 use rustc_hash::FxHashMap;
 
@@ -19,29 +19,25 @@ use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
 use super::wakeups::Wakeup;
 
-/// Part of a window in which a thread must have been for that to speak for the gap behind it: 1 in 4.
+/// Minimum share of a window that a thread needs for extrapolation, as a divisor: 1 in 4.
 const SPEAKS: u64 = 4;
 
-/// A window, and the gap behind it.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     began: u64,
-    /// Time of its end, while the gap lasts.
+    /// Time of its end, during the gap.
     ended: Option<u64>,
     slices: FxHashMap<i32, Slice>,
-    /// Those of threads that have ended, with the time of that.
+    /// Slices of exited threads, with the time of the exit.
     done: Vec<(Slice, u64)>,
 }
 
-/// What one thread did in a window.
 #[derive(Debug, Default)]
 struct Slice {
-    /// Time from which on it was there.
     began: u64,
-    /// Time on CPUs, and that is unknown.
+    /// Time on CPUs and unknown time.
     time: ThreadTime,
     waits: Vec<Wait>,
-    /// Times that it left its CPU.
     switches: u64,
 }
 
@@ -54,17 +50,15 @@ impl Window {
         })
     }
 
-    /// Counts a switch of a thread.
     pub(super) fn count_switch(&mut self, tid: i32) {
         self.slice(tid).switches += 1;
     }
 
-    /// Returns the switches of a thread.
     pub(super) fn switches_of(&self, tid: i32) -> u64 {
         self.slices.get(&tid).map_or(0, |slice| slice.switches)
     }
 
-    /// Gives the wait in which a thread was when the window began a stack, if it has none.
+    /// Sets the stack of a thread's wait that began before the window, if it has none.
     pub(super) fn name_first_wait(&mut self, tid: i32, cause: Cause, stack: &[u8]) {
         let began = self.began;
         let first = (self.slices.get_mut(&tid)).and_then(|slice| slice.waits.first_mut());
@@ -75,7 +69,8 @@ impl Window {
 }
 
 impl Slice {
-    /// Adds to the time what this stands for, if the thread was there until `until`, and the window until `ended`. Returns its waits.
+    /// Extrapolates the slice of a thread that existed until `until`, and adds it to `time`. The
+    /// window ended at `ended`. Returns its waits.
     fn settle(self, window: &Window, ended: u64, until: u64, time: &mut ThreadTime) -> Vec<Wait> {
         let here = ended.min(until).saturating_sub(self.began);
         let behind = until.saturating_sub(ended.max(self.began));
@@ -105,7 +100,7 @@ fn scaled(ns: u64, by: u64, of: u64) -> u64 {
 }
 
 impl Pairing {
-    /// Changes how switches are recorded at this time. Returns the waits that are weighed by then.
+    /// Applies a change in the recording of switches. Returns the waits with final weights.
     pub(super) fn change(&mut self, change: Change, time: u64) -> Vec<Wait> {
         match change {
             Change::Begin => {
@@ -144,7 +139,6 @@ impl Pairing {
         }
     }
 
-    /// True while switches are not recorded.
     pub(super) fn is_in_gap(&self) -> bool {
         (self.window.as_ref()).is_some_and(|window| window.ended.is_some())
     }
@@ -165,7 +159,8 @@ impl Pairing {
         }
     }
 
-    /// Ends the window, if there is one, up to whose end all is counted, and the gap behind it. Returns what it stands for.
+    /// Ends the window and the gap after it. All time up to its end must be counted. Returns the
+    /// extrapolated waits.
     pub(super) fn end_window(&mut self, time: u64) -> Vec<Wait> {
         let mut waits = Vec::new();
         let Some(mut window) = self.window.take() else {
@@ -176,7 +171,7 @@ impl Pairing {
         let slices = std::mem::take(&mut window.slices);
         for (tid, thread) in &self.threads {
             if !slices.contains_key(tid) && (thread.was_seen || !self.by_cpu) {
-                // Born in the gap.
+                // Created in the gap.
                 self.time.unknown += time.saturating_sub(thread.since);
             }
         }
@@ -192,8 +187,8 @@ impl Pairing {
         waits
     }
 
-    /// Counts what all threads do up to this time. They go on with it if it `goes_on`; else nothing is known of them any more.
-    /// Returns the waits, unless they are kept for the window.
+    /// Counts the time of all threads up to `time`. If not `goes_on`, their states become unseen.
+    /// Returns the waits, unless the window keeps them.
     pub(super) fn close(&mut self, time: u64, goes_on: bool) -> Vec<Wait> {
         let mut tids: Vec<i32> = self.threads.keys().copied().collect();
         tids.sort_unstable();
@@ -231,7 +226,7 @@ impl Pairing {
             };
             let wake = thread.ended_by().filter(|_| goes_on);
             thread.since = at.time;
-            // Who is awake stays so.
+            // An awake thread stays awake.
             thread.wake = wake.map(|wake| Wakeup {
                 at: wake.at.max(at.time),
                 ..wake
@@ -245,7 +240,7 @@ impl Pairing {
         waits
     }
 
-    /// Handles the end of a thread while switches are not recorded.
+    /// Handles an EXIT while switches are not recorded.
     pub(super) fn ended_in_gap(&mut self, tid: i32, time: u64) {
         let Some(thread) = self.threads.remove(&tid) else {
             return;
@@ -258,14 +253,12 @@ impl Pairing {
         }
     }
 
-    /// Begins with what a new thread does in the window.
     pub(super) fn open_slice(&mut self, tid: i32, time: u64) {
         if let Some(window) = self.window.as_mut().filter(|window| window.ended.is_none()) {
             window.slice(tid).began = time;
         }
     }
 
-    /// Ends what a thread does in the window with its own end.
     pub(super) fn close_slice(&mut self, tid: i32, time: u64) {
         if let Some(window) = &mut self.window
             && let Some(slice) = window.slices.remove(&tid)
@@ -274,7 +267,7 @@ impl Pairing {
         }
     }
 
-    /// Returns the sums to which a thread's time is to be added.
+    /// Returns the times of the current window or of the recording, for a thread.
     pub(super) fn sums_of(&mut self, tid: i32) -> &mut ThreadTime {
         match &mut self.window {
             Some(window) => &mut window.slice(tid).time,
@@ -282,7 +275,7 @@ impl Pairing {
         }
     }
 
-    /// Keeps a wait until it is known what its window stands for. Returns it where all switches are recorded.
+    /// Keeps a wait until its window is extrapolated. Returns it if all switches are recorded.
     pub(super) fn keep_for_window(&mut self, wait: Wait) -> Option<Wait> {
         match &mut self.window {
             Some(window) => {

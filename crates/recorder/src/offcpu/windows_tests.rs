@@ -1,4 +1,4 @@
-//! Windows: what they stand for.
+//! Tests of windows and their extrapolation.
 
 use rprof_testing::Random;
 use rustc_hash::FxHashMap;
@@ -12,16 +12,16 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// A switch, made by a construction that knows its truth.
 #[derive(Clone, Copy)]
 struct Switch {
     time: u64,
     tid: i32,
-    /// The stack with which it leaves; `None` if it comes back.
+    /// The stack of a switch-out; `None` for a switch-in.
     leaves: Option<&'static [u8]>,
 }
 
-/// Makes the switches of a thread that waits with each stack so often and so long, in random order, and runs `work` between.
+/// Generates a thread's switches: numbers and lengths of waits by stack, in random order, with
+/// `work` between them.
 fn thread(
     tid: i32,
     kinds: &[(&'static [u8], u64, u64)],
@@ -56,7 +56,7 @@ fn thread(
     switches
 }
 
-/// Feeds a pairing with the switches that are in windows, of which one follows `period` on the other. Returns what was written, by
+/// Feeds a pairing with switches in windows that repeat with `period`. Returns the written sums by
 /// thread and stack.
 fn record(
     mut switches: Vec<Switch>,
@@ -115,7 +115,6 @@ fn a_million_short_waits_beside_long_ones_keep_their_share() {
     let long = thread(3, &[(b"long", 20, SECOND)], US, &mut random);
     let mut pairing = Pairing::new(false);
     let all = short.into_iter().chain(long).collect();
-    // 1 of 16.
     let sums = record(all, (12 * MS, 192 * MS), &mut random, &mut pairing);
     let of_thread = |tid: i32| -> u64 {
         let its = sums.iter().filter(|((its, _), _)| *its == tid);
@@ -127,7 +126,7 @@ fn a_million_short_waits_beside_long_ones_keep_their_share() {
     };
     is_near(of_thread(2), 50 * SECOND);
     is_near(sums[&(2, b"short".to_vec())], 50 * SECOND);
-    // The one sleeps on for ever once it has ended, as nobody says that it has.
+    // Without an EXIT record, an ended thread counts as asleep.
     is_near(of_thread(3), 51 * SECOND);
     let time = pairing.time();
     let total = time.on_cpu + time.blocked + time.runnable + time.unknown;
@@ -152,7 +151,6 @@ fn stacks_of_one_thread_keep_their_shares() {
     }
     let unknown = sums[&(2, Vec::new())] as f64;
     assert!(unknown < 0.02 * 16e9, "{unknown}");
-    // 1.35 s on CPUs.
     let on = pairing.time().on_cpu as f64;
     assert!((on / 1.35e9 - 1.0).abs() < 0.04, "{on}");
 }
@@ -169,7 +167,7 @@ fn all_is_exact_before_windows_and_behind_them() {
     };
     pairing.leaving(at(10), b"read");
     pairing.switched_out(at(10), false);
-    // What was waited until then is written, and goes on with its stack.
+    // The wait so far is written, and continues with its stack.
     let waits = pairing.change(Change::Begin, 100);
     assert_eq!(
         (waits.len(), waits[0].weight, waits[0].stack.as_deref()),
@@ -177,13 +175,12 @@ fn all_is_exact_before_windows_and_behind_them() {
     );
     assert_eq!(pairing.switched_in(at(140)), None);
     assert_eq!(pairing.change(Change::Pause(Vec::new()), 180), []);
-    // A switch that is told all the same, and a thread that is born and ends.
+    // A stray switch, and a thread that starts and exits.
     pairing.switched_out(at(185), false);
     pairing.forked(1, 8, 200);
     pairing.ended(1, 8, 230);
     pairing.forked(1, 9, 300);
     let waits = pairing.change(Change::Resume, 340);
-    // 40 of 80, which stand for 240.
     assert_eq!(
         (waits.len(), waits[0].weight, waits[0].stack.as_deref()),
         (1, 120, Some(&b"read"[..]))
@@ -204,7 +201,7 @@ fn all_is_exact_before_windows_and_behind_them() {
     pairing.finish(410);
     let time = pairing.time();
     let sums = (time.on_cpu, time.blocked, time.runnable, time.unknown);
-    // Of the two that were born in the gap 30 and 40 are unknown; the second sleeps from 340 on.
+    // Of the two threads created in the gap, 30 and 40 are unknown; the second sleeps from 340 on.
     assert_eq!(
         sums,
         (10 + 120 + 10 + 10, 90 + 120 + 10 + 40 + 70, 0, 30 + 40)
@@ -225,7 +222,7 @@ fn a_thread_of_which_a_window_saw_little_does_not_speak_for_the_gap() {
         waits.iter().map(|wait| wait.weight).collect::<Vec<_>>(),
         [10]
     );
-    // One ran for 100 and then for 50 more; of the other, 10 waiting are known, and 200 are not.
+    // One thread ran for 100 and then for 50; the other has 10 of waiting and 200 unknown.
     let time = pairing.time();
     assert_eq!((time.on_cpu, time.runnable, time.unknown), (150, 10, 200));
 }
@@ -262,13 +259,13 @@ fn who_sleeps_on_keeps_its_stack() {
         weighed(pairing.change(Change::Resume, 200)),
         [(180, read.clone())]
     );
-    // It sleeps for the whole of the next window, as the kernel says.
+    // It sleeps for the whole next window, according to the kernel's count.
     pairing.change(pause(5, 290), 300);
     assert_eq!(
         weighed(pairing.change(Change::Resume, 400)),
         [(200, read.clone())]
     );
-    // It wakes in this one, and sleeps again.
+    // It wakes in this window and sleeps again.
     assert_eq!(pairing.switched_in(at(420)), None);
     pairing.leaving(at(430), b"poll");
     pairing.switched_out(at(430), false);
@@ -278,14 +275,14 @@ fn who_sleeps_on_keeps_its_stack() {
         weighed(pairing.change(Change::Resume, 600)),
         [(40, read), (140, poll)]
     );
-    // Then it was awake in the gap: nobody knows where it is, and a look tells.
+    // It was awake in the gap, so its place is unknown until the inspection.
     pairing.change(pause(8, 690), 700);
     let unknown = pairing.take_unknown();
     assert_eq!(unknown, [(1, 7, 8)]);
     pairing.looked_at(unknown[0], b"look".to_vec());
     let look = Some(b"look".to_vec());
     assert_eq!(weighed(pairing.change(Change::Resume, 800)), [(200, look)]);
-    // A count from before its last switch says nothing: it is where it was in other windows.
+    // A count from before its last switch is outdated: its earlier places are used.
     pairing.switched_in(at(850));
     pairing.leaving(at(860), b"late");
     pairing.switched_out(at(860), false);

@@ -1,4 +1,4 @@
-//! The build-ids of what was mapped, for the file's table.
+//! [`BuildIds`]: build-ids of mapped files, for the file's table.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,25 +14,20 @@ use rprof_records::{BuildId, Misc, MmapIdentity, ProcessEvent};
 
 use super::identified::IdentifiedFiles;
 
-/// Most paths of a file's table, each of which is looked up and takes room in the file.
+/// Maximum number of paths in a file's table, because each costs a lookup and space.
 const MOST_PATHS: usize = 1 << 15;
 
-/// Most bytes of these.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Paths that were mapped since the file began, with the identities of what was mapped.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
-    /// Identity by path, that of the first file there, where a record had one.
+    /// By path, the first identity in its records, if any.
     user: BTreeMap<Vec<u8>, Option<MmapIdentity>>,
-    /// Bytes of the paths.
     bytes: usize,
-    /// Mappings whose path is left out.
     left_out: u64,
 }
 
 impl BuildIds {
-    /// Takes note of a mapping.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>) {
         let ProcessEvent::Mapped(m) = event else {
             return;
@@ -47,13 +42,12 @@ impl BuildIds {
         }
     }
 
-    /// Returns the number of mappings whose path is left out, as there are too many.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Makes the entries of kernel, modules, vdso, and every file mapped. Files whose build-id is not `identified` are
-    /// opened, if they are the same still.
+    /// Returns entries for the kernel, its modules, the vdso and all mapped files. Opens unchanged
+    /// files that are not in `identified`.
     pub(super) fn entries(&self, identified: &IdentifiedFiles) -> Vec<BuildIdEntry> {
         let entry = |misc, path: &[u8], build_id: &[u8]| BuildIdEntry {
             misc,
@@ -73,7 +67,7 @@ impl BuildIds {
         }
         for (path, identity) in &self.user {
             let known = identity.and_then(|identity| identified.get(&identity));
-            // A file that is gone, or was never one, has none.
+            // Missing files and anonymous mappings have no build-id.
             let id = known.or_else(|| match &path[..] {
                 b"[vdso]" => build_id_of(&vdso_image()?[..]),
                 path if path.starts_with(b"/") => of_file(path, identity.as_ref()),
@@ -88,7 +82,7 @@ impl BuildIds {
     }
 }
 
-/// Reads the build-id of the file at a path, if it is still the one that was mapped.
+/// Reads the build-id of the file at a path, if it is still the mapped file.
 fn of_file(path: &[u8], identity: Option<&MmapIdentity>) -> Option<BuildId> {
     let identity = match identity {
         Some(MmapIdentity::Inode {

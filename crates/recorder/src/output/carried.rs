@@ -1,8 +1,7 @@
-//! Records that a further file begins with, so that each file of a recording is complete in itself.
+//! [`CarriedRecords`]: records that a new file begins with, so that each file is self-contained.
 //!
-//! Names and mappings of what lives are made from the live process map. Records that say something
-//! of a process, the kernel or a control group once and for all are kept as they were. All of it is
-//! bounded by what lives.
+//! Names and mappings come from the live process map. One-time records of processes, the kernel and
+//! cgroups are kept verbatim, while their objects live.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +13,19 @@ use rprof_records::{ProcessEvent, RawRecord, Record, RecordType, SampleId, Sampl
 const PROG_LOAD: u16 = 1;
 const PROG_UNLOAD: u16 = 2;
 
-/// The sideband of what lives.
+/// Sideband of live processes, kernel symbols, BPF programs and cgroups.
 #[derive(Debug, Default)]
 pub(crate) struct CarriedRecords {
     live: LiveMap<Records>,
-    /// NAMESPACES record by process, as it was.
     namespaces: BTreeMap<i32, Arc<[u8]>>,
-    /// KSYMBOL record by address, as it was.
     kernel_symbols: BTreeMap<u64, Box<[u8]>>,
-    /// BPF_EVENT record by number of the program, as it was.
     programs: BTreeMap<u32, Box<[u8]>>,
-    /// CGROUP record by number, as it was.
     cgroups: BTreeMap<u64, Box<[u8]>>,
 }
 
 impl CarriedRecords {
-    /// Takes in a record of the sideband: `bytes` with its header, and `event` if it is a process
-    /// event. Others mean nothing here.
+    /// Handles a sideband record: `bytes` with its header, and `event` if it is a process event.
+    /// Ignores other records.
     pub(crate) fn handle(
         &mut self,
         raw: &RawRecord<'_>,
@@ -74,7 +69,7 @@ impl CarriedRecords {
         if !kinds.contains(&raw.kind) {
             return;
         }
-        // Without a layout the trailer is not looked at.
+        // Without a layout the trailer is ignored.
         match Record::decode(raw, None) {
             Ok(Record::Namespaces { pid, .. }) => {
                 self.namespaces.insert(pid, bytes.into());
@@ -89,14 +84,14 @@ impl CarriedRecords {
         }
     }
 
-    /// Appends the records; those that are made up are of time 0, before whatever follows.
+    /// Appends the records. Synthesized ones have time 0, before all later records.
     pub(crate) fn append(&self, layout: &SampleLayout, out: &mut Vec<u8>) {
         let id = SampleId::default();
         let mut pids: Vec<_> = self.live.processes().collect();
         pids.sort_unstable();
         for pid in pids {
             for (record, misc) in self.live.records(pid) {
-                // What was in a record fits into one.
+                // It came from a record, so it fits into one.
                 drop(record.encode(misc, layout, &id, out));
             }
         }

@@ -50,7 +50,6 @@ fn exit(pid: i32, tid: i32) -> Record<'static> {
     })
 }
 
-/// Carries these records, by way of their bytes.
 fn after(records: &[(Record<'_>, Misc)]) -> CarriedRecords {
     let layout = layout();
     let mut state = CarriedRecords::default();
@@ -72,7 +71,7 @@ fn feed(state: &mut CarriedRecords, bytes: &[u8], layout: &SampleLayout) -> usiz
     size
 }
 
-/// Returns a line for each record that a further file begins with.
+/// Returns a line for each record at the start of a new file.
 fn said(state: &CarriedRecords) -> Vec<String> {
     let layout = layout();
     let mut bytes = Vec::new();
@@ -129,7 +128,7 @@ fn the_dead_are_forgotten() {
             "3 5000+1000@0 /bin/cat"
         ]
     );
-    // The first thread may end before others do.
+    // The first thread may end before others.
     let state = after(&[
         (comm(1, 1, b"a"), EXEC),
         (map(1, 0x1000, 0x1000, b"/a"), MAP),

@@ -1,4 +1,4 @@
-//! Writers of the caller's, whose types are not known here.
+//! Type-erased writers of the caller.
 
 use std::io;
 
@@ -7,7 +7,8 @@ use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 type CreateWriter =
     dyn FnOnce(&[EventDescription], &FeatureSections) -> io::Result<Box<dyn CustomWriter>> + Send;
 
-/// Creates the caller's writer once events and features are known. Made by [`Output::writer`](crate::Output::writer).
+/// Creates the caller's writer from events and features; see
+/// [`Output::writer`](crate::Output::writer).
 pub struct WriterFactory(Box<CreateWriter>);
 
 impl WriterFactory {
@@ -36,7 +37,6 @@ impl std::fmt::Debug for WriterFactory {
     }
 }
 
-/// A [`RecordWriter`] that can be finished without knowing its type.
 pub(crate) trait CustomWriter: RecordWriter + Send {
     fn finish_boxed(self: Box<Self>, features: FeatureSections) -> io::Result<u64>;
 }

@@ -1,31 +1,29 @@
-//! [`IdentifiedFiles`]: build-ids of mapped files, which the recorder reads itself.
+//! [`IdentifiedFiles`]: build-ids of mapped files, read by the recorder itself.
 //!
-//! The kernel would put them into MMAP2 records (`attr.build_id`), but marks the records of other listeners as well, of
-//! which perf 6.1 dies. So the thread that opens files while they are mapped reads them, and the writer takes the answers
-//! when they are there, and never waits for one. What comes too late for the record of its mapping stands in the table of
-//! the file's end.
+//! The kernel can put build-ids into MMAP2 records (`attr.build_id`), but then it marks records of
+//! other listeners too, which crashes perf 6.1. So the embedding thread reads them while the files
+//! are mapped, and the writer never waits for it. Late results go to the table at the end of the
+//! file.
 
 use std::collections::{BTreeSet, HashMap};
 
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::{BuildId, Header, Mapped, Misc, MmapIdentity, RecordType};
 
-/// Most files whose build-ids are kept, and that stand in a file's table.
+/// Maximum number of known build-ids, and of entries in a file's table.
 const MOST: usize = 1 << 15;
 
-/// Offset in an MMAP2 record of its 24 bytes of identity, the header included (`perf_event_open(2)`).
+/// Offset of the 24 identity bytes in an MMAP2 record, including the header (`perf_event_open(2)`).
 const IDENTITY_AT: usize = Header::SIZE + 4 + 4 + 8 + 8 + 8;
 
-/// Build-ids by device, inode and generation.
 #[derive(Debug, Default)]
 pub(super) struct IdentifiedFiles {
     known: HashMap<MmapIdentity, BuildId>,
-    /// Files that were mapped since the recording's present file began.
+    /// Files mapped since the current output file began.
     mapped: BTreeSet<Key>,
     record: Vec<u8>,
 }
 
-/// Device, inode and generation.
 type Key = (u32, u32, u64, u64);
 
 fn key(identity: &MmapIdentity) -> Option<Key> {
@@ -50,14 +48,12 @@ fn identity((major, minor, inode, generation): Key) -> MmapIdentity {
 }
 
 impl IdentifiedFiles {
-    /// Adds a build-id that was read.
     pub(super) fn add(&mut self, identity: MmapIdentity, build_id: BuildId) {
         if self.known.len() < MOST || self.known.contains_key(&identity) {
             self.known.insert(identity, build_id);
         }
     }
 
-    /// Returns a file's build-id, if it is known by now.
     pub(super) fn get(&self, identity: &MmapIdentity) -> Option<BuildId> {
         match identity {
             MmapIdentity::BuildId(id) => Some(*id),
@@ -65,7 +61,6 @@ impl IdentifiedFiles {
         }
     }
 
-    /// Takes note of a mapping in the recording's present file.
     pub(super) fn handle(&mut self, mapped: &Mapped<'_>) {
         let key = mapped.identity.as_ref().and_then(key);
         if let Some(key) = key
@@ -75,7 +70,7 @@ impl IdentifiedFiles {
         }
     }
 
-    /// Returns the record of a mapping with the build-id in place of device and inode, if that is known.
+    /// Returns the mapping record with the known build-id instead of device and inode.
     pub(super) fn with_build_id(&mut self, record: &[u8], mapped: &Mapped<'_>) -> Option<&[u8]> {
         let inode = mapped.identity.filter(|identity| key(identity).is_some())?;
         let build_id = self.known.get(&inode)?.as_bytes();
@@ -84,7 +79,7 @@ impl IdentifiedFiles {
         }
         let mut bytes = [0; 24];
         *bytes.first_mut()? = u8::try_from(build_id.len()).ok()?;
-        // A longer one has no room, and stands in the table.
+        // A longer one does not fit, and is only in the table.
         (bytes.get_mut(4..4 + build_id.len())?).copy_from_slice(build_id);
         self.record.clear();
         self.record.extend_from_slice(record);
@@ -94,7 +89,6 @@ impl IdentifiedFiles {
         Some(&self.record)
     }
 
-    /// Makes the table of the recording's present file, and begins that of the next.
     pub(super) fn take_table(&mut self) -> Vec<EmbeddedFile<'static>> {
         let mapped = std::mem::take(&mut self.mapped);
         let entry = |key| {
@@ -116,7 +110,6 @@ mod tests {
         identity((254, 1, inode, 77))
     }
 
-    /// A record of a mapping, and its trailer.
     fn record(identity: MmapIdentity) -> Vec<u8> {
         let attr = Attr {
             flags: rprof_records::AttrFlags::SAMPLE_ID_ALL,
@@ -158,10 +151,10 @@ mod tests {
         assert_eq!(files.with_build_id(&bytes, &mapped), None);
         files.add(inode(8), id);
         files.add(inode(9), id);
-        // As it would have been encoded.
+        // Equal to a record encoded with the build-id.
         let expected = record(MmapIdentity::BuildId(id));
         assert_eq!(files.with_build_id(&bytes, &mapped), Some(&expected[..]));
-        // Of files that were not mapped there is no need to speak.
+        // The table contains only mapped files.
         let table = files.take_table();
         assert_eq!((table.len(), table[0].inode), (1, 8));
         assert_eq!(table[0].build_id, id.as_bytes());

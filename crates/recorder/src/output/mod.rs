@@ -1,25 +1,25 @@
-//! The file that is written, and those that follow it.
+//! Writes the output files, with rotation.
 //!
 //! ```text
 //!   perf.data ... --rotation--> renamed to perf.data.STAMP, finished
 //!   perf.data: header, CarriedRecords, the records that follow ... --rotation--> ...
 //! ```
 //!
-//! A rotation falls between two records: the last of a file is older than the first of
-//! the next one. Where a time is the reason, it is exactly that time that divides them.
+//! A rotation falls between two records, so all records stay sorted across files. A rotation by
+//! time divides them exactly at that time.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `rotation` | from one file to the next |
-//! | `carried` | [`CarriedRecords`]: what a file must begin with |
-//! | `custom_writer` | [`WriterFactory`]: writers of the caller's |
-//! | `sampled_images` | which images samples lie in, where no stack is unwound |
-//! | `sink` | [`Sink`]: a file, a stream, or a writer of the caller's |
-//! | `tally` | [`Tally`]: counts of what went into a file |
-//! | `build_ids` | build-ids of what was mapped, by path |
-//! | `identified` | build-ids of what was mapped, by device and inode |
-//! | `wall_clock` | time stamps in names of files |
-//! | `embedding` | files that a report needs and that will be gone by then |
+//! | `rotation` | switches from one file to the next |
+//! | `carried` | [`CarriedRecords`]: records that a new file begins with |
+//! | `custom_writer` | [`WriterFactory`]: writers of the caller |
+//! | `sampled_images` | finds sampled images if stacks are not unwound |
+//! | `sink` | [`Sink`]: a file, a stream, or a writer of the caller |
+//! | `tally` | [`Tally`]: counts of a file's records |
+//! | `build_ids` | build-ids of mapped files, by path |
+//! | `identified` | build-ids of mapped files, by device and inode |
+//! | `wall_clock` | timestamps in file names |
+//! | `embedding` | embeds files that reports need and that may disappear |
 
 mod build_ids;
 mod carried;
@@ -68,107 +68,82 @@ use embedding::EmbeddingThread;
 use identified::IdentifiedFiles;
 use sampled_images::SampledImages;
 
-/// When to go on in another file, and how many files to keep.
+/// When to switch to a new file, and how many files to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RotationPolicy {
-    /// Time after which a file ends.
+    /// Maximum duration of a file.
     pub every: Option<Duration>,
-    /// Bytes of records after which a file ends.
+    /// Maximum bytes of records in a file.
     pub bytes: Option<u64>,
-    /// Number of files that are kept; the oldest goes first.
+    /// Maximum number of files kept; the oldest is deleted first.
     pub max_files: Option<u32>,
 }
 
-/// Settings common to all files of a recording.
 #[derive(Debug)]
 pub(crate) struct OutputConfig {
     pub(crate) events: Vec<EventDescription>,
     pub(crate) write: WriteOptions,
-    /// Features that are known from the start.
     pub(crate) features: FeatureSections,
-    /// Keys and values for the private section of each file.
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) layouts: Arc<Layouts>,
     pub(crate) rotation: Option<RotationPolicy>,
-    /// The command, if what it starts is recorded.
+    /// The command, if its child processes are recorded.
     pub(crate) command: Option<Pid>,
-    /// Bytes of records at which the recording ends.
     pub(crate) max_bytes: Option<u64>,
-    /// Which files are embedded.
     pub(crate) embedding: Embedding,
-    /// Stacks are unwound, which tells which images are sampled.
+    /// True if stacks are unwound: then the unwinder reports sampled images.
     pub(crate) unwinds: bool,
     pub(crate) backlog: Backlog,
-    /// True if samples come after sideband that is later than they are: then no round ends, and readers sort all
-    /// records.
+    /// True in overwrite mode: samples arrive after later sideband, so no round ends, and readers
+    /// sort all records.
     pub(crate) overwrites: bool,
-    /// Clock of the records.
     pub(crate) clock: Clock,
-    /// True if each file begins with the control groups that there are.
     pub(crate) cgroups: bool,
-    /// Record that comes before all traces; empty where nothing is traced.
     pub(crate) trace: Vec<u8>,
-    /// Samples of idle CPUs are counted.
     pub(crate) counts_idle: bool,
 }
 
-/// The file that is written, with the counts of it and of those before it.
+/// The current output file, with counts of this and earlier files.
 pub(crate) struct RotatingOutput {
     pub(crate) config: OutputConfig,
     sink: Option<Sink>,
-    /// The file that is written; `None` for a stream, a file without a name, and a writer of the caller's.
     file: Option<RecordingFile>,
-    /// Path of the recording: the file's, unless another stands there.
+    /// Path of the recording. If it is occupied, the current file has another name.
     path: Option<PathBuf>,
     build_ids: BuildIds,
     identified: IdentifiedFiles,
     embedder: EmbeddingThread,
-    /// Images that are sampled, where nobody else tells.
     sampled: Option<SampledImages>,
-    /// Files that were embedded, in this file and those before it.
     embedded: Vec<EmbeddedName>,
-    /// Limits that were reached in the files before this one.
     limits: ReachedLimits,
-    /// Counts of this file.
     tally: Tally,
-    /// Counts of the files before it.
     before: Tally,
     bytes_before: u64,
     finished: VecDeque<(PathBuf, OwnFile)>,
-    /// Files that others renamed, deleted or replaced.
+    /// Files that other programs renamed, deleted or replaced.
     moved: Vec<(PathBuf, Whereabouts)>,
-    /// Name given to the file before this one.
     last_name: Option<PathBuf>,
-    /// `None` where no other file may follow.
     carried: Option<CarriedRecords>,
-    /// What the command started.
     processes: Option<LiveProcesses>,
     live: Arc<LiveCounts>,
-    /// Time of the records at which this file is to end.
+    /// Record time at which this file ends.
     until: Option<u64>,
-    /// True once there are as many bytes as are wanted: nothing more is taken.
+    /// True once the byte limit is reached: further records are dropped.
     full: bool,
 }
 
-/// Result of all files of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
-    /// Bytes of the last file.
     pub(crate) file_bytes: u64,
-    /// Files that are kept, where there may be several.
     pub(crate) files: Vec<PathBuf>,
-    /// Files that others renamed, deleted or replaced.
     pub(crate) moved: Vec<(PathBuf, Whereabouts)>,
-    /// Files that were embedded.
     pub(crate) embedded: Vec<EmbeddedName>,
-    /// What the user should know of embedded files, and of those that could not be.
     pub(crate) notices: Vec<Notice>,
-    /// Limits of embedding that were reached.
     pub(crate) limits: ReachedLimits,
 }
 
 impl RotatingOutput {
-    /// Begins with `sink`, which writes to `file` if that has a name.
+    /// Starts with `sink`, which writes to `file` if the output has a name.
     pub(crate) fn new(
         config: OutputConfig,
         file: Option<RecordingFile>,
@@ -206,7 +181,7 @@ impl RotatingOutput {
         output
     }
 
-    /// Writes the records that every file begins with: the kernel's own mappings, and control groups.
+    /// Writes the first records of each file: AUXTRACE_INFO, mappings of the kernel, and cgroups.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         let mut made_up = self.config.trace.clone();
         kernel_maps::append(&self.config.layouts.samples, &mut made_up);
@@ -216,8 +191,8 @@ impl RotatingOutput {
         self.sink()?.write_records(&made_up)
     }
 
-    /// Writes a piece of a trace. Records that speak of it come later. Where the file is full, or its limit reached by
-    /// this, it is left out, and so is what comes after it.
+    /// Writes a piece of a trace, before the records that refer to it. Beyond the byte limit, drops
+    /// it and all later records.
     pub(crate) fn put_trace(&mut self, piece: &TracePiece) -> io::Result<()> {
         if self.would_be_full(piece.bytes.len() as u64) {
             self.full = true;
@@ -232,8 +207,8 @@ impl RotatingOutput {
         Ok(())
     }
 
-    /// Has the files looked at that an event speaks of, which may not be there for long. Its record
-    /// is [put](RecordSink::put) later, perhaps.
+    /// Inspects the files of an event soon, because they may disappear before
+    /// [`put`](RecordSink::put).
     pub(crate) fn notice(&mut self, event: &ProcessEvent<'_>, time: u64) {
         if !self.full {
             self.embedder.handle(event, time);
@@ -243,29 +218,27 @@ impl RotatingOutput {
         }
     }
 
-    /// Handles the first sample in an image, whose file may not be there for long.
     pub(crate) fn handle_sampled(&mut self, image: MappedImage) {
         if !self.full {
             self.embedder.handle_sampled(image);
         }
     }
 
-    /// Rotates if the file ends at `time`; everything before `time` has been put.
+    /// Rotates if the file ends at `time`. All records before `time` must be put.
     pub(crate) fn reached(&mut self, time: u64) -> io::Result<()> {
-        // The end of all records is no reason for another file.
+        // The end of all records starts no new file.
         match time != u64::MAX && !self.full && self.is_over(time) {
             true => self.rotate(),
             false => Ok(()),
         }
     }
 
-    /// Returns true once there are as many bytes as are wanted.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Ends a round: readers may then sort and release what they hold. What was
-    /// written so far survives if this process is killed.
+    /// Ends a round: readers may sort and release its records. They survive if this process is
+    /// killed.
     pub(crate) fn end_round(&mut self) -> io::Result<()> {
         self.embedder.round();
         if self.config.overwrites {
@@ -285,7 +258,6 @@ impl RotatingOutput {
         sink.checkpoint()
     }
 
-    /// Publishes the counts to other threads.
     pub(crate) fn publish(&self) {
         let bytes = self.sink.as_ref().map_or(0, Sink::len);
         let (now, before, live) = (&self.tally, &self.before, &self.live);
@@ -296,8 +268,8 @@ impl RotatingOutput {
         (live.bytes).store(self.bytes_before + bytes, Ordering::Relaxed);
     }
 
-    /// Counts the samples that a CPU lost in all; `id` is the event's id there. Losses that no LOST
-    /// record told of, since the ring stayed full to the end, get one here.
+    /// Sets the number of samples lost on a CPU; `id` is the event's id there. Writes a LOST record
+    /// for losses without one: the ring stayed full to the end.
     pub(crate) fn settle_lost(&mut self, cpu: u32, id: u64, lost: u64) -> io::Result<()> {
         let told = self.tally.lost_on(cpu) + self.before.lost_on(cpu);
         let untold = lost.saturating_sub(told);
@@ -319,32 +291,28 @@ impl RotatingOutput {
         self.sink()?.write_records(&out)
     }
 
-    /// Counts the sideband records that were lost in all.
     pub(crate) fn settle_lost_sideband(&mut self, lost: u64) {
         let told = self.tally.lost_sideband + self.before.lost_sideband;
         self.tally.lost_sideband += lost.saturating_sub(told);
     }
 
-    /// Returns the processes that the command started and that have not ended, as far as was seen.
+    /// Returns the processes of the command without an EXIT record.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.iter().flat_map(LiveProcesses::pids)
     }
 
-    /// Returns the counts of all files so far.
     pub(crate) fn total(&self) -> Tally {
         let mut total = self.before.clone();
         total.add(&self.tally);
         total
     }
 
-    /// Returns the limits that were reached so far.
     pub(crate) fn limits(&self) -> ReachedLimits {
         let mut limits = self.limits.clone();
         limits.add(Limit::BuildIds, self.build_ids.left_out());
         limits
     }
 
-    /// Ends the last file, with these notes.
     pub(crate) fn finish(mut self, notes: &[(String, String)]) -> io::Result<Finished> {
         let file_bytes = self.finish_file(notes)?;
         match self.config.rotation {
@@ -362,7 +330,7 @@ impl RotatingOutput {
         })
     }
 
-    /// Writes a wait that began at a time: a sample that stands for no CPU time.
+    /// Writes a wait sample, which represents no CPU time. `from` is the start of the wait.
     pub(crate) fn put_wait(&mut self, from: u64, released: &Released<'_>) -> io::Result<()> {
         if self.takes(released)? {
             self.tally.count_wait(from, released.time);
@@ -374,7 +342,8 @@ impl RotatingOutput {
         Ok(())
     }
 
-    /// Goes on in another file if the next record belongs there. Returns false if nothing more is taken.
+    /// Rotates if the next record belongs to a new file. Returns false once the byte limit is
+    /// reached.
     fn takes(&mut self, released: &Released<'_>) -> io::Result<bool> {
         if !self.full && self.is_over(released.time) {
             self.rotate()?;
@@ -393,14 +362,12 @@ impl RotatingOutput {
         (self.config.max_bytes).is_some_and(|most| self.bytes_before + bytes + more > most)
     }
 
-    /// Takes the build-ids that were read meanwhile.
     fn take_identified(&mut self) {
         while let Some((identity, build_id)) = self.embedder.next_identified() {
             self.identified.add(identity, build_id);
         }
     }
 
-    /// Takes note of the file that was mapped.
     fn handle_identity(&mut self, event: &ProcessEvent<'_>) {
         self.build_ids.handle(event);
         if let ProcessEvent::Mapped(mapped) = event {
@@ -409,7 +376,6 @@ impl RotatingOutput {
         }
     }
 
-    /// Follows which images samples lie in.
     fn follow_images(&mut self, raw: &RawRecord<'_>) {
         if let Some(sampled) = &mut self.sampled
             && let Ok(sample) = Sample::parse(raw.body, &self.config.layouts.samples)
@@ -419,7 +385,6 @@ impl RotatingOutput {
         }
     }
 
-    /// Counts a record, and follows what it says.
     fn follow(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) {
         let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
             return;
@@ -429,7 +394,7 @@ impl RotatingOutput {
             self.follow_images(&raw);
             if self.config.counts_idle {
                 let sample = Sample::parse(raw.body, &self.config.layouts.samples);
-                // The kernel's idle tasks are process 0.
+                // The kernel's idle tasks have pid 0.
                 let is_idle = sample.is_ok_and(|sample| sample.pid() == Some(0));
                 self.tally.idle += u64::from(is_idle);
             }

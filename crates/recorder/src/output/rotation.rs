@@ -1,4 +1,4 @@
-//! From one file to the next.
+//! Switches from one output file to the next.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,6 @@ impl RotatingOutput {
         self.until = every.map(|every| from.saturating_add(every.as_nanos() as u64));
     }
 
-    /// Returns true if a record of this time belongs to the next file.
     pub(super) fn is_over(&self, time: u64) -> bool {
         let Some(rotation) = self.config.rotation else {
             return false;
@@ -31,12 +30,10 @@ impl RotatingOutput {
             || rotation.bytes.is_some_and(|most| bytes >= most)
     }
 
-    /// Finishes this file and begins the next.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
         let Some(path) = self.path.clone() else {
             return Ok(());
         };
-        // A signal that comes from now on is for the next file.
         self.live.switch.store(0, Ordering::Relaxed);
         let notes = [self.tally.notes(), self.config.notes.clone()].concat();
         self.bytes_before += self.sink.as_ref().map_or(0, Sink::len);
@@ -67,7 +64,6 @@ impl RotatingOutput {
         self.sink()?.write_records(&living)
     }
 
-    /// Writes the end of the file.
     pub(super) fn finish_file(&mut self, notes: &[(String, String)]) -> io::Result<u64> {
         let mut features = self.config.features.clone();
         self.limits = self.limits();
@@ -89,8 +85,8 @@ impl RotatingOutput {
         }
     }
 
-    /// Makes a file under the recording's name. Where somebody else has put one meanwhile, such as another recorder with
-    /// the same output, that stays, and this one has its last name at once.
+    /// Creates a file with the recording's name. If that is occupied, for example by another
+    /// recorder with the same output, the new file gets a timestamped name at once.
     fn next_file(&mut self, path: &Path) -> io::Result<RecordingFile> {
         let mut name = path.to_owned();
         loop {
@@ -108,8 +104,8 @@ impl RotatingOutput {
         }
     }
 
-    /// Gives a finished file its name, and removes the oldest if there are too many. A file that somebody else
-    /// renamed, deleted or replaced is left to them, and told of.
+    /// Gives a finished file its timestamped name, and removes the oldest beyond the maximum.
+    /// Leaves alone and reports files that other programs renamed, deleted or replaced.
     pub(super) fn put_aside(&mut self) -> io::Result<()> {
         let (Some(file), Some(path)) = (&self.file, &self.path) else {
             return Ok(());
@@ -133,7 +129,7 @@ impl RotatingOutput {
                     self.tell_if_moved();
                     break;
                 }
-                // Somebody took the name since it was found free: the next one.
+                // Another program took the name; try the next one.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.last_name = Some(to);
                 }
@@ -143,14 +139,13 @@ impl RotatingOutput {
         let max_files = self.config.rotation.and_then(|rotation| rotation.max_files);
         while max_files.is_some_and(|max| self.finished.len() > max as usize) {
             if let Some((oldest, own)) = self.finished.pop_front() {
-                // One that somebody took away is not missed.
+                // It may already be gone.
                 own.remove(&oldest).ok();
             }
         }
         Ok(())
     }
 
-    /// Notes where the file is by now, if it does not have its name any more.
     pub(super) fn tell_if_moved(&mut self) {
         let moved = (self.file.as_ref()).map(|file| (file.path.clone(), file.whereabouts()));
         let moved = moved.filter(|(_, now)| *now != Whereabouts::Unmoved);
@@ -160,11 +155,11 @@ impl RotatingOutput {
     }
 }
 
-/// Most files of which is told that others moved them.
+/// Maximum number of externally moved files reported.
 const MOST_MOVED: usize = 16;
 
-/// Returns a free name for a file that ends now: `PATH.YYYYMMDDHHMMSSCC`, as perf has it. It sorts behind
-/// `last`, the name of the file before, even if files with names in between were removed.
+/// Returns a free name `PATH.YYYYMMDDHHMMSSCC`, as in perf, for a file that ends now. It sorts
+/// after `last`, the previous name, even if files in between were removed.
 fn stamped(path: &Path, last: Option<&Path>) -> PathBuf {
     let mut time = wall_clock::LocalTime::now();
     loop {
@@ -175,7 +170,7 @@ fn stamped(path: &Path, last: Option<&Path>) -> PathBuf {
         if is_later && fs::symlink_metadata(&name).is_err() {
             return name;
         }
-        // Two within a hundredth of a second: the later one says that it is later.
+        // Two files within a hundredth of a second: the later one gets a later timestamp.
         time = time.later(Duration::from_millis(10));
     }
 }

@@ -1,6 +1,6 @@
-//! [`SampledImages`]: which images samples lie in, where no stack is unwound.
+//! [`SampledImages`]: finds sampled images if stacks are not unwound.
 //!
-//! Unwinding looks up the image of each frame, and tells by itself which ones it met.
+//! The unwinder looks up the image of each frame, and reports new ones itself.
 
 use rprof_processes::{LiveMap, Pid};
 use rprof_records::{CpuMode, Misc, ProcessEvent, Sample};
@@ -8,28 +8,27 @@ use rustc_hash::FxHashSet;
 
 use crate::mapped_files::MappedImage;
 
-/// Places that are remembered; a power of two.
+/// Number of cache entries; a power of two.
 const PLACES: usize = 1 << 10;
 
-/// Bytes of code that are taken for one place: of one image, nearly always.
+/// Bytes of code per cache entry. They nearly always belong to one image.
 const PLACE: u64 = 4 << 10;
 
-/// Most images that are remembered. Beyond that all are forgotten, and handed on again when they are met again.
+/// Maximum number of known images. At the limit all are forgotten, and reported again.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// Largest value of a callchain that is a marker (`PERF_CONTEXT_MAX`), as a distance from the end of all addresses.
+/// `PERF_CONTEXT_MAX`, the lowest callchain marker, as a distance from the end of the address
+/// space.
 const MARKERS: u64 = 4095;
 
-/// The first address of the kernel's half, on all 64-bit processors.
+/// First address of the kernel's half on all 64-bit processors.
 const KERNEL: u64 = 1 << 63;
 
-/// Images that samples lie in, each once.
 #[derive(Debug)]
 pub(super) struct SampledImages {
     map: LiveMap,
-    /// Places where a sample was: a direct-mapped cache of the state of a process's mappings, and address.
+    /// Direct-mapped cache of sampled places: generation of a process's mappings, and address.
     seen: Vec<(u64, u64)>,
-    /// Numbers of images, which are not used again.
     known: FxHashSet<u64>,
 }
 
@@ -42,13 +41,11 @@ impl SampledImages {
         }
     }
 
-    /// Handles the next process event in time.
     pub(super) fn handle(&mut self, event: &ProcessEvent<'_>) {
         self.map.handle(event);
         self.map.take_forgotten();
     }
 
-    /// Handles the next sample in time; hands on each image that is met for the first time.
     pub(super) fn sample(
         &mut self,
         sample: &Sample<'_>,
@@ -66,7 +63,7 @@ impl SampledImages {
         let callers = sample.callchain();
         let callers = callers.iter().flat_map(rprof_records::Callchain::iter);
         for address in own.into_iter().chain(callers) {
-            // The kernel's side, and what divides the two.
+            // Skip kernel addresses and markers.
             if address >= KERNEL || address >= MARKERS.wrapping_neg() {
                 continue;
             }
@@ -112,7 +109,6 @@ mod tests {
         SampleLayout::new(&attr, Endian::NATIVE)
     }
 
-    /// Paths of the images that a sample is the first of.
     fn new(
         images: &mut SampledImages,
         pid: i32,
@@ -172,10 +168,10 @@ mod tests {
         );
         assert_eq!(new(&mut images, 1, 0x20_0010, Misc::USER, &chain), [""; 0]);
         assert_eq!(new(&mut images, 1, 0x30_0010, Misc::USER, &[]), ["/c"]);
-        // Of a process that is not known, and beyond what is mapped.
+        // An unknown process, and an address outside all mappings.
         assert_eq!(new(&mut images, 2, 0x30_0010, Misc::USER, &[]), [""; 0]);
         assert_eq!(new(&mut images, 1, 0x50_0010, Misc::USER, &[]), [""; 0]);
-        // The same address, of another image by now; and another process with an image that is known.
+        // The same address in another image; and another process with a known image.
         map(&mut images, 1, 0x30_0000, "/d");
         map(&mut images, 2, 0x70_0000, "/b");
         assert_eq!(new(&mut images, 1, 0x30_0010, Misc::USER, &[]), ["/d"]);

@@ -1,4 +1,4 @@
-//! The destination of records: a file, a stream, or a writer of the caller's.
+//! [`Sink`]: destination of records.
 
 use std::fs::File;
 use std::io;
@@ -9,19 +9,15 @@ use rprof_perfdata::{
 
 use super::custom_writer::CustomWriter;
 
-/// A destination of records. Calls for files and streams are not dynamic, since there is one for
-/// each record.
+/// Destination of records. Calls for files and streams are static, because there is one per record.
 pub(crate) enum Sink {
-    /// A file that is whole at every checkpoint.
+    /// A file that is valid at every checkpoint.
     File(GrowingWriter<File>),
-    /// A stream in pipe mode.
     Stream(PipeWriter<File>),
-    /// A writer of the caller's.
     Custom(Box<dyn CustomWriter>),
 }
 
 impl Sink {
-    /// Begins a file; `features` are those known at the start.
     pub(crate) fn file(
         out: File,
         events: Vec<EventDescription>,
@@ -31,7 +27,6 @@ impl Sink {
         GrowingWriter::create(out, events, features, options).map(Sink::File)
     }
 
-    /// Begins a stream: `features` are those known at the start.
     pub(crate) fn stream(
         out: File,
         events: Vec<EventDescription>,
@@ -49,7 +44,6 @@ impl Sink {
         }
     }
 
-    /// Appends a record with its payload; a writer of the caller's may have no use for it.
     pub(crate) fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
         match self {
             Sink::File(file) => file.write_with_payload(record),
@@ -58,7 +52,7 @@ impl Sink {
         }
     }
 
-    /// Hands on every record so far: what is in a file survives this process.
+    /// Writes out all records so far, which survive this process in a file.
     pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
         match self {
             Sink::File(file) => file.checkpoint(),
@@ -76,7 +70,6 @@ impl Sink {
         }
     }
 
-    /// Ends the recording; returns its length in bytes.
     pub(crate) fn finish(self, features: FeatureSections) -> io::Result<u64> {
         match self {
             Sink::File(file) => file.finish(features),

@@ -1,4 +1,4 @@
-//! Counts of what went into a file.
+//! Counts of the records in a file.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,32 @@ use rustc_hash::FxHashMap;
 
 use crate::pipeline::merge::Released;
 
-/// Counts of one file, or of all files of a recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) samples: u64,
-    /// Waits, which are samples as well, and stand for no CPU time.
+    /// Wait samples, which represent no CPU time. Not part of `samples`.
     pub(crate) waits: u64,
-    /// Samples of CPUs that had nothing to do, where that is counted.
     pub(crate) idle: u64,
-    /// Samples lost in full rings, by CPU, as LOST records count them.
+    /// Samples lost in full rings, by CPU, from LOST records.
     pub(crate) lost: BTreeMap<u32, u64>,
-    /// Samples that the processor dropped (LOST_SAMPLES), by CPU.
+    /// Samples dropped by the processor (LOST_SAMPLES), by CPU.
     pub(crate) dropped: BTreeMap<u32, u64>,
-    /// Sideband records lost, as LOST records count them.
     pub(crate) lost_sideband: u64,
-    /// THROTTLE records by id of the event.
     pub(crate) throttled: FxHashMap<u64, u64>,
-    /// Pieces of traces, and gaps.
     pub(crate) trace: AuxTally,
-    /// Threads and processes that were born.
     pub(crate) born: u64,
-    /// Time of the first sample, or at which the first wait began.
+    /// Time of the first sample, or start of the first wait.
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
-    /// Time of the last record.
     pub(crate) last: u64,
 }
 
 impl Tally {
-    /// Counts a sample.
     pub(crate) fn count_sample(&mut self, time: u64) {
         self.samples += 1;
         self.sampled_at(time);
     }
 
-    /// Counts a wait that began and was written at these times.
     pub(crate) fn count_wait(&mut self, from: u64, time: u64) {
         self.waits += 1;
         self.sampled_at(time);
@@ -56,7 +47,6 @@ impl Tally {
         self.last = self.last.max(time);
     }
 
-    /// Counts any other record.
     pub(crate) fn count_other(
         &mut self,
         released: &Released<'_>,
@@ -92,7 +82,6 @@ impl Tally {
         self.lost.get(&cpu).copied().unwrap_or(0)
     }
 
-    /// Returns the samples lost, for whatever reason.
     pub(crate) fn all_lost(&self) -> u64 {
         self.lost.values().chain(self.dropped.values()).sum()
     }
@@ -101,7 +90,6 @@ impl Tally {
         self.throttled.values().sum()
     }
 
-    /// Adds the counts of a later file.
     pub(crate) fn add(&mut self, later: &Tally) {
         self.samples += later.samples;
         self.waits += later.waits;
@@ -123,7 +111,6 @@ impl Tally {
         self.last = self.last.max(later.last);
     }
 
-    /// Makes keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![

@@ -1,22 +1,19 @@
-//! The time on the wall, for the names of files.
+//! Wall clock timestamps for file names.
 
 use std::time::{Duration, SystemTime};
 
-/// A moment, and what the clock on the wall shows then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalTime {
     moment: SystemTime,
 }
 
 impl LocalTime {
-    /// Now.
     pub(super) fn now() -> LocalTime {
         LocalTime {
             moment: SystemTime::now(),
         }
     }
 
-    /// Returns the time `by` later.
     #[must_use]
     pub(super) fn later(self, by: Duration) -> LocalTime {
         LocalTime {
@@ -24,8 +21,8 @@ impl LocalTime {
         }
     }
 
-    /// `YYYYMMDDHHMMSSCC` in the user's time zone, CC being hundredths: the form in
-    /// which perf names the files of --switch-output.
+    /// Returns `YYYYMMDDHHMMSSCC` in the user's time zone (`CC`: hundredths of a second), as in
+    /// perf's --switch-output.
     pub(super) fn stamp(self) -> String {
         let since = (self.moment.duration_since(SystemTime::UNIX_EPOCH)).unwrap_or_default();
         let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or(0);

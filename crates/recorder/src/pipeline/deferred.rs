@@ -1,4 +1,4 @@
-//! Records on their way to the output, in order, while the first of them waits for its stack.
+//! [`DeferralQueue`]: sorted records that wait behind a sample without its stack.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,39 +10,37 @@ use rprof_sampler::Stream;
 use super::layouts::Layouts;
 use super::merge::Released;
 
-/// Most bytes that wait, on up to 16 CPUs.
+/// Maximum waiting bytes on up to 16 CPUs.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Bytes for each CPU where there are more: what 4,000 samples a second leave behind in 200 ms, of 300 bytes each.
+/// Maximum waiting bytes per CPU on larger machines: 4,000 samples per second of 300 bytes for 200
+/// ms.
 const BYTES_OF_CPU: usize = 256 << 10;
 
-/// Takes records in their final order.
+/// Receiver of the sorted records.
 pub(crate) trait RecordSink {
-    /// Takes the next record; `event` is its meaning, if it is a process event.
+    /// Takes the next record; `event` is its decoded form if it is a process event.
     ///
     /// # Errors
     /// Errors of writing.
     fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()>;
 }
 
-/// Completes deferred samples, in the order in which they were deferred.
+/// Completes deferred samples, in the order of their deferral.
 pub(crate) trait Settle {
-    /// Called once before a round of [`settle`](Self::settle), while records wait.
     fn begin_round(&mut self);
 
-    /// Completes the sample that was deferred first, `record`. Returns false if more has to be seen
-    /// for that, which it may only where `may_wait` is true. Everything before the time `now` was seen; at `u64::MAX`,
-    /// nothing more comes.
+    /// Completes the earliest deferred sample, `record`. Returns false if it needs later records,
+    /// only if `may_wait`. All records before `now` were handled; [`u64::MAX`] means the end.
     fn settle(&mut self, now: u64, may_wait: bool, record: &mut Vec<u8>) -> bool;
 }
 
-/// Records that wait behind a sample whose stack is not [settled](Settle::settle) yet.
+/// Records that wait behind a sample whose stack is not [settled](Settle::settle).
 #[derive(Debug)]
 pub(crate) struct DeferralQueue {
     layouts: Arc<Layouts>,
     records: VecDeque<DeferredRecord>,
     bytes: usize,
-    /// Most bytes that wait.
     most_bytes: usize,
 }
 
@@ -52,12 +50,11 @@ struct DeferredRecord {
     cpu: u32,
     stream: Stream,
     bytes: Vec<u8>,
-    /// True for a sample that is to be settled itself.
+    /// True for a sample to be settled itself.
     is_deferred: bool,
 }
 
 impl DeferralQueue {
-    /// Creates an empty queue for records of so many CPUs.
     pub(crate) fn new(layouts: Arc<Layouts>, cpus: usize) -> DeferralQueue {
         DeferralQueue {
             layouts,
@@ -67,7 +64,7 @@ impl DeferralQueue {
         }
     }
 
-    /// Hands on the next record, if none waits and it need not wait itself.
+    /// Writes the next record, or queues it if it or an earlier record must wait.
     ///
     /// # Errors
     /// Errors of writing.
@@ -92,8 +89,8 @@ impl DeferralQueue {
         Ok(())
     }
 
-    /// Hands on all records whose deferral is over, or that are too many, where all records
-    /// before the time `now` were pushed. Returns the time up to which the output is complete.
+    /// Writes all records that need not wait, or that exceed the limit, after all records before
+    /// `now` were pushed. Returns the time up to which the output is complete.
     ///
     /// # Errors
     /// Errors of writing.
@@ -113,7 +110,6 @@ impl DeferralQueue {
                 let may_wait = self.bytes <= self.most_bytes;
                 let before = first.bytes.len();
                 let is_settled = settler.settle(now, may_wait, &mut first.bytes);
-                // It may have grown.
                 self.bytes = (self.bytes + first.bytes.len()).saturating_sub(before);
                 if !is_settled {
                     return Ok(first.time);
@@ -193,9 +189,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any choice of deferred samples and of flushes: all records come out, once,
-        /// in order; the deferred ones completed; and nothing before the time that is promised is
-        /// still to come.
+        /// For any choice of deferred samples and flushes, all records come out once, sorted and
+        /// completed, and never before a promised time.
         #[test]
         fn order_is_kept(
             deferred in proptest::collection::vec(any::<bool>(), 0..100),
@@ -238,7 +233,7 @@ mod tests {
         }
         queue.push(&released(&[2]), None, false, &mut out).unwrap();
         let promised = queue.flush_ready(5, Some(&mut settler), &mut out).unwrap();
-        // One went, and what is left is few enough.
+        // One record was written, and the rest is below the limit.
         assert_eq!((out.0.len(), promised), (1, 1));
         assert_eq!(settler.rounds, 5);
     }

@@ -1,36 +1,33 @@
-//! [`FloodFilter`]: who makes names and mappings without end loses their own.
+//! [`FloodFilter`]: drops COMM and mapping records of processes that flood them.
 //!
-//! A loop of `mmap` or `prctl(PR_SET_NAME)` writes hundreds of thousands of records a second, each of which would be
-//! ordered, decoded, followed and written, while everybody's samples wait. So each process has an allowance of
-//! bytes, and so have a process and its descendants together, since a process that has used up its own may fork.
-//! Births, ends and execs always pass: without them the process map would be wrong for others, and they cost
-//! the process more than the recorder.
+//! A loop of `mmap` or `prctl(PR_SET_NAME)` writes hundreds of thousands of records per second,
+//! which would delay all samples. So each process has a byte allowance. It shares another one with
+//! its descendants, because it could fork when its own is used up. FORK, EXIT and exec records
+//! always pass: the process map needs them, and they cost the process more than the recorder.
 
 use rprof_image::{Allowance, Rate};
 use rprof_records::{Endian, Misc, RawRecord, RecordType};
 use rustc_hash::FxHashMap;
 
-/// Bytes that a process may write at once, and in a second: some 16,000 mappings, the most that are followed of a
-/// process, and 1,500.
+/// Allowance of a process in bytes: a burst of some 16,000 mappings, the maximum followed per
+/// process, and 1,500 per second.
 const PROCESS: Rate = Rate {
     most: 4 << 20,
     a_second: 256 << 10,
 };
 
-/// Bytes that a process and its descendants may write at once, and in a second, for each CPU: as many as 3,000
-/// processes a second write that are started there.
+/// Allowance of a process and its descendants in bytes, per CPU. It suffices for 3,000 new
+/// processes per second.
 const FAMILY: Rate = Rate {
     most: 16 << 20,
     a_second: 4 << 20,
 };
 
-/// Bytes that a record counts for at least: what it costs to follow it.
+/// Minimum cost of a record in bytes: the cost of handling it.
 const LEAST: u64 = 128;
 
-/// Most processes that are told apart.
 const MOST_PROCESSES: usize = 1 << 16;
 
-/// Filter for records of processes, before they are ordered.
 #[derive(Debug)]
 pub(super) struct FloodFilter {
     family_rate: Rate,
@@ -39,11 +36,10 @@ pub(super) struct FloodFilter {
     rejected: u64,
 }
 
-/// A process that wrote records.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     left: Allowance,
-    /// Oldest ancestor of which a birth record told.
+    /// Oldest known ancestor.
     family: i32,
 }
 
@@ -61,7 +57,7 @@ impl FloodFilter {
         }
     }
 
-    /// Returns whether a record of the sideband ring passes. Records of each CPU come in the order of time.
+    /// Returns true if a sideband record passes. Records of each CPU arrive sorted by time.
     pub(super) fn accepts(&mut self, record: &RawRecord<'_>, time: u64) -> bool {
         let number = |at| record.body.u32(at, Endian::NATIVE).map(u32::cast_signed);
         let Some(pid) = number(0) else {
@@ -84,7 +80,7 @@ impl FloodFilter {
             RecordType::COMM | RecordType::MMAP | RecordType::MMAP2 => {}
             _ => return true,
         }
-        // Mappings of the kernel are nobody's.
+        // Mappings of the kernel belong to no process.
         if pid < 0 {
             return true;
         }
@@ -109,7 +105,6 @@ impl FloodFilter {
         passes
     }
 
-    /// Returns the number of records that did not pass.
     pub(super) fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -121,7 +116,7 @@ impl FloodFilter {
         self.processes.insert(pid, Member { left, family });
     }
 
-    /// Forgets processes that have used nothing lately, where there are too many: their family is then they themselves.
+    /// Removes unused entries if there are too many. Such a process then becomes its own family.
     fn make_room(&mut self, time: u64) {
         if self.processes.len() >= MOST_PROCESSES {
             self.processes
@@ -180,7 +175,6 @@ mod tests {
         }
     }
 
-    /// Number of names out of `many` that pass at a time.
     fn names(filter: &mut FloodFilter, pid: i32, many: usize, time: u64) -> usize {
         let name = name(pid);
         (0..many)
@@ -199,7 +193,6 @@ mod tests {
         }
         assert!(passes(&mut filter, &name(7), Misc::COMM_EXEC, 0));
         assert_eq!(names(&mut filter, 8, 1000, 0), 1000);
-        // It comes back with time.
         let a_second = (PROCESS.a_second / LEAST) as usize;
         assert_eq!(names(&mut filter, 7, most, 1_000_000_000), a_second);
     }

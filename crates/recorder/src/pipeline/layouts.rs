@@ -1,11 +1,10 @@
-//! The layouts of the records in the two rings of a CPU.
+//! Layouts of the records in the two rings of a CPU.
 
 use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord, SampleLayout};
 use rprof_sampler::Stream;
 
 use super::merge::Released;
 
-/// Layouts of the records in each ring, as the kernel writes them.
 #[derive(Clone, Debug)]
 pub(crate) struct Layouts {
     pub(crate) samples: SampleLayout,
@@ -13,7 +12,6 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// Returns the layout of a ring's records.
     pub(crate) fn of(&self, stream: Stream) -> &SampleLayout {
         match stream {
             Stream::Samples => &self.samples,
@@ -21,7 +19,7 @@ impl Layouts {
         }
     }
 
-    /// Decodes a record; `None` for one that is no process event, or is damaged.
+    /// Decodes a record; `None` if it is no process event or is damaged.
     #[inline]
     pub(crate) fn process_event<'a>(&'a self, released: &Released<'a>) -> Option<ProcessEvent<'a>> {
         let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE)?;

@@ -1,8 +1,7 @@
-//! Batches of all CPUs into one order of time.
+//! Merges the batches of all CPUs into one order by time.
 //!
-//! Each CPU's records come in order; those of different CPUs do not come at the
-//! same time. A record may be released once no CPU can still send an earlier one,
-//! and that is what the watermarks say:
+//! The records of one CPU arrive sorted, but CPUs send at different times. A record may be released
+//! once no CPU can send an earlier one, according to the watermarks:
 //!
 //! ```text
 //!   CPU 0  ---a----c---------|  watermark 9      released: everything before
@@ -18,19 +17,19 @@ use rustc_hash::FxHashMap;
 use super::flood::FloodFilter;
 use super::waiting::{Key, WaitingRecord, WaitingRecords};
 
-/// Bytes that may wait before the oldest are released regardless of watermarks, on up to 32 CPUs.
-/// Reached only when a drain thread does not run for seconds.
+/// Maximum pending bytes on up to 32 CPUs. Beyond it, the oldest records are released regardless of
+/// watermarks. It needs a drain thread that stops for seconds.
 const MOST_PENDING: usize = 64 << 20;
 
-/// Bytes for each CPU where there are more: 256 busy ones send 1.3 GB a second, and one that lags by 100 ms makes
-/// 130 MB wait.
+/// Maximum pending bytes per CPU on larger machines. 256 busy CPUs send 1.3 GB per second, so a lag
+/// of 100 ms makes 130 MB wait.
 const PENDING_OF_CPU: usize = 2 << 20;
 
-/// Bytes for each CPU that are taken in at a time.
+/// Bytes per CPU to push before the next release.
 const MUCH_OF_CPU: usize = 512 << 10;
 
-/// Batches of one ring whose records may wait where they are. Those of further ones are copied, so
-/// that the drain thread gets its buffers back however long another CPU says nothing.
+/// Maximum uncopied batches per ring. Further ones are copied, so that the drain thread gets its
+/// buffers back while another CPU lags.
 const MOST_HELD: usize = 4;
 
 /// Merges batches by (time, sideband first, CPU, sequence).
@@ -39,62 +38,54 @@ pub struct Merge {
     samples: SampleLayout,
     sideband: SampleLayout,
     flood: FloodFilter,
-    /// Subtracted from watermarks that are not exact, in nanoseconds.
+    /// Nanoseconds subtracted from inexact watermarks.
     slack: u64,
-    /// Watermark of each CPU.
     watermarks: Vec<u64>,
-    /// Place of each CPU among the watermarks, and, twice it, among the rings.
+    /// Index of each CPU in `watermarks`; its rings start at twice the index.
     places: FxHashMap<u32, usize>,
-    /// Numbers of held batches of each ring whose records wait where they are, or did so when they came; the last entry is
-    /// of batches that no CPU sent.
+    /// Numbers of the uncopied batches of each ring, oldest first; some may be finished. The last
+    /// entry is for batches of no CPU.
     rings: Vec<VecDeque<usize>>,
-    /// Most bytes that wait.
     most_pending: usize,
-    /// Batches with records that wait, in the order in which they came.
+    /// Batches with pending records, in order of arrival.
     held: VecDeque<HeldBatch>,
-    /// The number of the first of these; batches are numbered as they come.
+    /// Number of the first held batch. Batches are numbered in order of arrival.
     first_held: usize,
-    /// Batches without any, to be recycled.
     done: Vec<Batch>,
     pending: WaitingRecords,
-    /// Bytes of the records that wait.
     pending_bytes: usize,
-    /// The most that these were.
     high_water: usize,
     sequence: u64,
-    /// The bound of the last release.
     last_bound: u64,
     released: u64,
     late: u64,
     damaged: u64,
 }
 
-/// A batch, as long as records of it wait.
 #[derive(Debug)]
 struct HeldBatch {
     batch: Batch,
     waiting: usize,
-    /// True if the buffer went back, and this is a copy.
+    /// True if the buffer was returned and this is a copy.
     is_copy: bool,
 }
 
 /// A released record.
 #[derive(Clone, Copy, Debug)]
 pub struct Released<'a> {
-    /// Nanoseconds of CLOCK_MONOTONIC.
+    /// Time in nanoseconds, on the records' clock.
     pub time: u64,
-    /// CPU whose ring it is from.
+    /// CPU of the record's ring.
     pub cpu: u32,
-    /// Ring that it is from.
+    /// Ring of the record.
     pub stream: Stream,
     /// The record, with its header.
     pub bytes: &'a [u8],
 }
 
 impl Merge {
-    /// Creates a merge for these CPUs, with the layouts of their rings' records. `slack` is the number
-    /// of nanoseconds by which a watermark may be ahead of a record that is still to come: 0
-    /// where watermarks are exact.
+    /// Creates a merge for these CPUs, with the record layouts of their rings. `slack` is the
+    /// maximum error of watermarks in nanoseconds.
     pub fn new(cpus: &[u32], samples: SampleLayout, sideband: SampleLayout, slack: u64) -> Merge {
         Merge {
             samples,
@@ -119,8 +110,7 @@ impl Merge {
         }
     }
 
-    /// Adds a batch's records and watermark. The batch comes back by way of
-    /// [`take_done`](Self::take_done).
+    /// Adds a batch's records and watermark. [`take_done`](Self::take_done) returns the batch.
     pub fn push(&mut self, batch: Batch) {
         let layout = match batch.stream {
             Stream::Samples => &self.samples,
@@ -133,7 +123,7 @@ impl Merge {
             2 * place + usize::from(is_sample)
         });
         let mut waiting = 0;
-        // What was there before is read once, and by us.
+        // Synthesized records come once, from the recorder itself.
         let may_flood = batch.stream == Stream::Sideband && batch.cpu != NO_CPU;
         let mut at = 0;
         while at < batch.bytes.len() {
@@ -142,7 +132,7 @@ impl Merge {
                 self.damaged += (batch.bytes.len() - at) as u64;
                 break;
             };
-            // Without a time it goes out next.
+            // A record without a time is released next.
             let time = layout.time_of(&record).unwrap_or(0);
             let start = at;
             at += record.size();
@@ -150,7 +140,7 @@ impl Merge {
                 continue;
             }
             self.pending_bytes += record.size();
-            // What no CPU sent is as old as it is.
+            // Synthesized records are old, not late.
             self.late += u64::from(time < self.released && batch.cpu != NO_CPU);
             let waits = WaitingRecord {
                 key: Key::new(time, is_sample, batch.cpu, self.sequence),
@@ -178,12 +168,12 @@ impl Merge {
         }
     }
 
-    /// Returns true if so many bytes wait that some had better be released before more are taken in.
+    /// Returns true if records should be released before more batches are pushed.
     pub fn has_much(&self) -> bool {
         self.pending_bytes >= MUCH_OF_CPU * self.watermarks.len()
     }
 
-    /// Copies the oldest batch of a ring, where too many are held beside the one of this number, which comes now.
+    /// Adds batch `number` to a ring, and copies the ring's oldest batch if it holds too many.
     fn let_go(&mut self, ring: usize, number: usize) {
         let numbers = &mut self.rings[ring];
         numbers.retain(|number| {
@@ -215,12 +205,12 @@ impl Merge {
         }
     }
 
-    /// Returns the batches of which all records were handed out, or copied: their buffers can be recycled.
+    /// Returns the finished and the copied batches, to recycle their buffers.
     pub fn take_done(&mut self) -> impl Iterator<Item = Batch> {
         self.done.drain(..)
     }
 
-    /// Returns the time before which nothing more will come.
+    /// Returns the time before which all records have arrived.
     fn bound(&self) -> u64 {
         match self.watermarks.iter().copied().min() {
             Some(u64::MAX) | None => u64::MAX,
@@ -228,16 +218,16 @@ impl Merge {
         }
     }
 
-    /// Returns the time before which everything was handed out.
+    /// Returns the time before which all records were released.
     pub fn reached(&self) -> u64 {
         self.last_bound
     }
 
-    /// Hands out, in order, all records that no other can precede any more. Returns false if there
-    /// were none.
+    /// Releases all records that no later arrival can precede, sorted. Returns false if there were
+    /// none.
     ///
     /// # Errors
-    /// Returns the first error of `sink`; the records not yet handed out are dropped.
+    /// Returns the first error of `sink`; drops the other due records.
     pub fn release<E>(
         &mut self,
         mut sink: impl FnMut(Released<'_>) -> Result<(), E>,
@@ -245,8 +235,7 @@ impl Merge {
         self.high_water = self.high_water.max(self.pending_bytes);
         let mut bound = self.bound();
         let full = self.pending_bytes > self.most_pending;
-        // Until some CPU's watermark moves there is nothing new to hand out; what
-        // came late goes out when one does.
+        // Nothing is due until a watermark moves. Late records wait for that too.
         if bound == self.last_bound && bound != u64::MAX && !full {
             return Ok(false);
         }
@@ -280,7 +269,7 @@ impl Merge {
                 .map(|()| true);
             }
             if held.waiting == 0 {
-                // Its place stays until those before it are done with, too.
+                // Its entry stays until the batches before it are finished.
                 let bytes = std::mem::take(&mut held.batch.bytes);
                 if !held.is_copy {
                     self.done.push(Batch {
@@ -296,22 +285,22 @@ impl Merge {
         result
     }
 
-    /// Returns the number of records that came after one with a later time had been released.
+    /// Returns the number of records that arrived after a later one had been released.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Returns the most bytes that waited at a time.
+    /// Returns the maximum bytes that were pending.
     pub fn high_water(&self) -> usize {
         self.high_water
     }
 
-    /// Returns the number of names and mappings that were left out, as their processes made very many.
+    /// Returns the number of COMM and mapping records dropped because their processes flood them.
     pub fn flooded(&self) -> u64 {
         self.flood.rejected()
     }
 
-    /// Returns the number of bytes that were no records.
+    /// Returns the number of bytes that could not be parsed.
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged
     }
@@ -356,8 +345,8 @@ mod tests {
     }
 
     proptest! {
-        /// However each CPU's stream is cut into batches, and in whatever order
-        /// these arrive: all come out, once, sorted, and none is late.
+        /// For any batches in any order of arrival, every record comes out once, sorted and not
+        /// late.
         #[test]
         fn order_does_not_depend_on_batches(
             streams in proptest::collection::vec(
@@ -367,8 +356,8 @@ mod tests {
         ) {
             let cpus: Vec<u32> = (0..streams.len() as u32).collect();
             let mut all = Vec::new();
-            // Each CPU's records in order of time, cut into batches with the watermark
-            // that the next record's time allows.
+            // Each CPU's sorted records, cut into batches with the watermark that the next record
+            // allows.
             let mut queues: Vec<Vec<Batch>> = Vec::new();
             let mut cut = cuts.iter().cycle();
             for (cpu, times) in streams.iter().enumerate() {
@@ -414,7 +403,7 @@ mod tests {
                 pushed += 1;
                 merge.release(&mut take).unwrap();
                 pushed -= merge.take_done().count();
-                // Buffers go back, whoever is waited for.
+                // Buffers return even if one CPU lags.
                 prop_assert!(pushed <= streams.len() * 2 * (MOST_HELD + 1));
             }
             prop_assert_eq!(pushed, 0);

@@ -1,13 +1,13 @@
-//! From batches to records in order, unwound, handed to the output.
+//! The pipeline from batches to sorted and unwound records for the output.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`merge`] | [`Merge`](merge::Merge): batches of all CPUs into one order of time |
-//! | `waiting` | records that are not in order yet, by their time |
-//! | `flood` | records of processes that make them without end, left out |
-//! | `writer` | the writer thread: merge, unwind, hand on |
-//! | `deferred` | records that wait for the stack of one before them |
-//! | `layouts` | the layouts of the two rings, by which process events are decoded |
+//! | [`merge`] | [`Merge`](merge::Merge): sorts the batches of all CPUs by time |
+//! | `waiting` | queues of records not yet released |
+//! | `flood` | drops records of processes that flood them |
+//! | `writer` | the writer thread: merge, unwind, write |
+//! | `deferred` | records behind a sample that still needs its stack |
+//! | `layouts` | record layouts of the two rings, for decoding process events |
 
 pub(crate) mod deferred;
 mod flood;

@@ -1,58 +1,51 @@
-//! [`WaitingRecords`]: records of all rings that are not in one order yet.
+//! [`WaitingRecords`]: queues of records that are not yet merged.
 //!
-//! While one CPU says nothing, records of all others wait: of 256 CPUs 25,000 in 100 ms. Each release concerns a few of them,
-//! and is not to cost more because others wait. Those of one ring come in order, so each ring has a queue, and a
-//! release takes what is due from the front of each: sorted runs, which are merged in nearly linear time.
+//! While one CPU sends nothing, all others' records wait: on 256 CPUs 25,000 in 100 ms. A release
+//! concerns only a few, and must not cost more for the rest. Each ring's records arrive sorted, so
+//! each ring has a queue. A release takes the due records from the front of each, and merges these
+//! sorted runs in nearly linear time.
 
 use std::collections::VecDeque;
 
-/// A record that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitingRecord {
-    /// Time, then sideband before samples, then CPU, then the order in which they came.
+    /// Sort key: time, then sideband before samples, then CPU, then arrival.
     pub(super) key: Key,
-    /// Number of its batch.
     pub(super) batch: usize,
-    /// Offset in the batch, and length.
     pub(super) start: u32,
     pub(super) len: u16,
 }
 
-/// Place of a record in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) time: u64,
-    /// Flag of samples, CPU, number: 1, 23 and 40 bits.
+    /// Sample flag, CPU and number: 1, 23 and 40 bits.
     rest: u64,
 }
 
 impl Key {
     pub(super) fn new(time: u64, is_sample: bool, cpu: u32, number: u64) -> Key {
-        // CPUs of the kernel have 13 bits; the highest number stands for none.
+        // The kernel's CPU numbers have 13 bits; the highest value stands for no CPU.
         let cpu = u64::from(cpu.min((1 << 23) - 1));
         let rest = u64::from(is_sample) << 63 | cpu << 40 | (number & ((1 << 40) - 1));
         Key { time, rest }
     }
 }
 
-/// Records of each ring, in their order.
 #[derive(Debug)]
 pub(super) struct WaitingRecords {
     rings: Vec<WaitingRing>,
-    /// Records of a release.
     ready: Vec<WaitingRecord>,
 }
 
-/// Records of one ring.
 #[derive(Clone, Debug, Default)]
 struct WaitingRing {
     records: VecDeque<WaitingRecord>,
-    /// True if one came before a later one, which rings themselves do not do.
+    /// True if a record arrived after a later one, which the kernel's rings never do.
     is_disordered: bool,
 }
 
 impl WaitingRecords {
-    /// Creates the queues of so many rings.
     pub(super) fn new(rings: usize) -> WaitingRecords {
         WaitingRecords {
             rings: vec![WaitingRing::default(); rings],
@@ -60,7 +53,6 @@ impl WaitingRecords {
         }
     }
 
-    /// Adds a record of the ring with this number.
     pub(super) fn push(&mut self, ring: usize, record: WaitingRecord) {
         if let Some(ring) = self.rings.get_mut(ring) {
             let last = ring.records.back();
@@ -69,13 +61,12 @@ impl WaitingRecords {
         }
     }
 
-    /// Returns the latest time of all.
     pub(super) fn newest(&self) -> Option<u64> {
         let all = self.rings.iter().flat_map(|ring| &ring.records);
         all.map(|record| record.key.time).max()
     }
 
-    /// Takes out, in order, all records before the time `bound`; all there are where that is [`u64::MAX`].
+    /// Removes and returns all records before `bound`, sorted; [`u64::MAX`] takes all.
     pub(super) fn take_before(&mut self, bound: u64) -> &[WaitingRecord] {
         self.ready.clear();
         let mut runs = 0;
@@ -92,7 +83,7 @@ impl WaitingRecords {
 }
 
 impl WaitingRing {
-    /// Returns how many of its records, of the first ones, are before the time `bound`.
+    /// Returns the number of records at the front before the time `bound`.
     fn due(&mut self, bound: u64) -> usize {
         if std::mem::take(&mut self.is_disordered) {
             (self.records.make_contiguous()).sort_by_key(|record| record.key);
@@ -120,7 +111,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the times are, and whenever some are taken: these are all that are due, in order.
+        /// For any times and releases, each release returns exactly the due records, sorted.
         #[test]
         fn what_is_due_comes_out_in_order(
             times in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! The writer thread: merge, count, write.
+//! The writer thread: merges, unwinds, counts and writes records.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -22,60 +22,50 @@ use crate::output::RotatingOutput;
 use crate::progress::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
 
-/// Least time between two rounds.
+/// Minimum time between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// State of the writer thread.
 pub(crate) struct Writer {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
     pub(crate) fast_drain: FastDrain,
-    /// The rings, where this thread drains them while fast draining is active.
+    /// The rings, if this thread drains them while fast draining is active.
     pub(crate) remote_drain: Option<RemoteDrain>,
     pub(crate) merge: Merge,
-    /// Leaves out samples that are not to be counted.
     pub(crate) filter: InheritedEventFilter,
     pub(crate) layouts: Arc<Layouts>,
     pub(crate) output: RotatingOutput,
     pub(crate) deferrals: DeferralQueue,
-    /// Turns registers and stack bytes into callchains, where samples have them.
     pub(crate) unwinding: Option<Unwinding>,
-    /// Makes waits of switches, where these are recorded.
     pub(crate) off_cpu: Option<OffCpu>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
-    /// Time between two looks at the channel while nothing is urgent; `None` to be woken by each batch.
+    /// Polling interval of the channel while nothing is urgent; `None` to be woken by each batch.
     pub(crate) pause: Option<Duration>,
-    /// Gives this thread the CPU while it is late.
+    /// Raises the thread's priority while it is late.
     pub(crate) boost: LateBoost,
-    /// Number of batches that wait where it is. A boost goes on until a quarter of them wait.
+    /// Queue length from which the thread is late. A boost ends at a quarter of it.
     pub(crate) late: usize,
-    /// Gets a byte when the recording had better end.
+    /// Receives a byte when the recording should end.
     pub(crate) notify: Option<UnixStream>,
 }
 
-/// Result of the writer thread, once no more batches come.
 pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
-    /// Outcomes of unwinding, where stacks were unwound.
     pub(crate) stacks: Option<StackTally>,
-    /// Time of threads, where switches were recorded.
     pub(crate) thread_time: Option<ThreadTime>,
-    /// Limits that were reached in merging and unwinding.
     pub(crate) limits: ReachedLimits,
-    /// Samples that the filter rejected.
     pub(crate) rejected: u64,
     pub(crate) late: u64,
-    /// Most bytes that waited to be merged.
     pub(crate) most_pending: usize,
     pub(crate) damaged_bytes: u64,
-    /// The first failure to write. What was written before is in the file.
+    /// The first write error. Earlier records are in the file.
     pub(crate) failure: Option<io::Error>,
 }
 
 impl Writer {
-    /// Takes batches until no more can come. Goes on taking them after a failure
-    /// to write, so that nobody waits for this thread.
+    /// Handles batches until the channel is closed. After a write error it discards them, so that
+    /// drain threads do not block.
     pub(crate) fn run(mut self) -> Written {
         let mut failure = self.output.begin().err();
         let mut round = Instant::now();
@@ -86,15 +76,13 @@ impl Writer {
             };
             self.boost.update(self.batches.len() >= late);
             self.merge.push(batch);
-            // A batch that waits already is taken in before anything is released, but not all of a long backlog: it may be
-            // larger than what the merge may hold.
+            // Take in waiting batches before a release, but not more than the merge may hold.
             while !self.merge.has_much()
                 && let Ok(batch) = self.batches.try_recv()
             {
                 self.merge.push(batch);
             }
             let was_good = failure.is_none() && !self.output.is_full();
-            // What the records of these batches speak of was sent before them.
             failure = self.put_traces(failure.is_none()).err().or(failure);
             let wrote = self.release(failure.is_none());
             for batch in self.merge.take_done() {
@@ -117,7 +105,7 @@ impl Writer {
         failure = self.put_traces(failure.is_none()).err().or(failure);
         let mut thread_time = None;
         if failure.is_none() {
-            // Nothing waits any more, whatever the last watermarks said.
+            // Release all records regardless of the last watermarks.
             let mut output = WaitOutput {
                 off_cpu: &mut self.off_cpu,
                 output: &mut self.output,
@@ -146,7 +134,6 @@ impl Writer {
         }
     }
 
-    /// Writes the traces that wait; after a failure they are dropped.
     fn put_traces(&mut self, good: bool) -> io::Result<()> {
         for piece in self.traces.take() {
             if good {
@@ -156,10 +143,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Receives the next batch. In haste this thread drains the rings itself, on few CPUs: drain threads would preempt what is
-    /// watched. On many they hurry, and each of them sends a batch every few milliseconds: being woken by
-    /// each costs them and this thread more than all that is done with the batches, so it looks by itself, as
-    /// often as they do, or as often as it was told to. Who ends the recording wakes it.
+    /// Receives the next batch. During fast draining on few CPUs, this thread drains the rings
+    /// itself, because drain threads would preempt the workload. On many CPUs drain threads send
+    /// batches every few milliseconds, and wake-ups would cost more than the batches. So this
+    /// thread polls at the drain interval or the configured pause. The end of the recording wakes
+    /// it.
     fn next(&self) -> Result<Batch, RecvError> {
         loop {
             let pause = self.fast_drain.poll_interval().or(self.pause);
@@ -179,7 +167,7 @@ impl Writer {
         }
     }
 
-    /// Hands on the records that are in order; after a failure they are dropped.
+    /// Releases sorted records to the output; drops them after a failure.
     fn release(&mut self, good: bool) -> io::Result<()> {
         let Writer {
             merge,
@@ -208,7 +196,7 @@ impl Writer {
             if off_cpu.as_ref().is_some_and(|waits| waits.is_idle(&record)) {
                 return Ok(());
             }
-            // Decoded once, for all who follow processes.
+            // Decoded once for all users of process events.
             let event = layouts.process_event(&record);
             let event = event.as_ref();
             if let Some(event) = event {
@@ -243,7 +231,7 @@ impl Writer {
         output.reached(reached)
     }
 
-    /// Publishes that nothing more will be written, and wakes who waits for that.
+    /// Publishes that no more records will be written, and notifies the waiting thread.
     fn tell(&mut self, failed: bool) {
         let state = match failed {
             true => WriterState::Failed,
@@ -251,13 +239,12 @@ impl Writer {
         };
         self.live.state.store(state as u8, Ordering::SeqCst);
         if let Some(notify) = &mut self.notify {
-            // A full socket wakes as well.
+            // A full socket wakes its reader anyway.
             notify.write_all(&[0]).ok();
         }
     }
 }
 
-/// Makes the features that are known from the start: machine, recorder, command line.
 pub(crate) fn start_features(command_line: &[String], online: u32) -> FeatureSections {
     let mut features = FeatureSections::new(Endian::NATIVE);
     crate::machine::describe(&mut features, online);

@@ -1,7 +1,7 @@
-//! Records that say where the kernel and its modules lie.
+//! Synthesizes mappings of the kernel and its modules.
 //!
-//! The kernel tells of no mapping of its own; a recorder makes these up at the
-//! start, at time 0 and with pid -1, as perf does.
+//! The kernel records no mappings of its own. Recorders synthesize them with time 0 and pid -1, as
+//! perf does.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -10,19 +10,19 @@ use std::io::{BufRead, BufReader};
 use rprof_image::loaded_modules;
 use rprof_records::{Misc, Mmap, Record, SampleId, SampleLayout};
 
-/// First address of modules on x86-64 (`MODULES_VADDR` without KASAN): kernel text
-/// ends before it. See Documentation/arch/x86/x86_64/mm.rst.
+/// First address of modules on x86-64 (`MODULES_VADDR` without KASAN). Kernel text ends before it.
+/// See Documentation/arch/x86/x86_64/mm.rst.
 const X86_64_MODULES: u64 = 0xffff_ffff_c000_0000;
 
-/// Appends MMAP records for the kernel and its modules. None where the kernel
-/// hides its addresses from this user.
+/// Appends MMAP records for the kernel and its modules; nothing if the kernel hides its addresses
+/// from this user.
 pub fn append(layout: &SampleLayout, out: &mut Vec<u8>) {
     let Some((symbol, start)) = first_text_symbol() else {
         return;
     };
     let end = match cfg!(target_arch = "x86_64") && start < X86_64_MODULES {
         true => X86_64_MODULES,
-        // Elsewhere modules come in front of the kernel, or are recorded below.
+        // On other architectures modules precede the kernel, or have records of their own.
         false => u64::MAX,
     };
     let kernel = format!("[kernel.kallsyms]{symbol}");
@@ -44,13 +44,13 @@ fn put(layout: &SampleLayout, start: u64, len: u64, pgoff: u64, path: &str, out:
         pgoff,
         path: Cow::Borrowed(path.as_bytes()),
     });
-    // Made up records carry id 0 and time 0. A module's name fits into any record.
+    // Synthesized records have id 0 and time 0. A module's name fits into any record.
     let id = SampleId::default();
     record.encode(Misc::KERNEL, layout, &id, out).ok();
 }
 
-/// `_text` or, failing that, `_stext`, and where it is. They stand at the list's
-/// beginning; reading all of it would take longer than some programs run.
+/// Returns `_text`, else `_stext`, with its address. Both are near the beginning, and reading the
+/// whole file takes longer than some programs run.
 fn first_text_symbol() -> Option<(&'static str, u64)> {
     let list = BufReader::with_capacity(4096, File::open("/proc/kallsyms").ok()?);
     let mut stext = None;

@@ -1,5 +1,4 @@
-//! Records that the kernel does not write: of what was there before the recording, and of the kernel
-//! itself.
+//! Synthesized records: for existing processes, cgroups and the kernel.
 
 pub(crate) mod cgroups;
 pub mod existing;

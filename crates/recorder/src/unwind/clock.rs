@@ -1,4 +1,4 @@
-//! [`SampleClock`]: the time that one sample takes, and whether it is over.
+//! [`SampleClock`]: limits the time for one sample.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -9,28 +9,28 @@ use super::work::TimeBudget;
 use crate::backlog::Backlog;
 use rprof_image::PatientCalls;
 
-/// Look-ups from one look at the clock to the next. Nearly all samples need fewer.
+/// Lookups between two clock reads. Nearly all samples need fewer.
 const LOOKUPS: u32 = 8;
 
-/// Time of the sample that is being unwound. The clock is looked at only where a sample begins to be dear.
+/// Time limit of the current sample. It reads the clock only after expensive steps began.
 #[derive(Debug)]
 pub(super) struct SampleClock {
     budget: TimeBudget,
     backlog: Backlog,
-    /// That from which times in the budget count.
+    /// Origin of the times in the budget.
     begin: Instant,
     pid: Pid,
     lookups: Cell<u32>,
-    /// When the first dear step began, and when the last one has to end.
+    /// Start of the first expensive step, and the deadline.
     times: Cell<Option<(Instant, Instant)>>,
     is_over: Cell<bool>,
-    /// User whose files were waited for.
+    /// Owner of the files that the writer waited for.
     user: Cell<Option<u32>>,
     cut_short: u64,
 }
 
 impl SampleClock {
-    /// Creates one that is in haste while the backlog is long.
+    /// Creates a clock, which allows less time while the backlog is long.
     pub(super) fn new(backlog: Backlog) -> SampleClock {
         SampleClock {
             budget: TimeBudget::new(),
@@ -45,7 +45,6 @@ impl SampleClock {
         }
     }
 
-    /// Begins with a sample of this process.
     pub(super) fn begin_sample(&mut self, pid: Pid) {
         self.pid = pid;
         self.lookups.set(0);
@@ -54,7 +53,6 @@ impl SampleClock {
         self.user.set(None);
     }
 
-    /// Books what the sample took.
     pub(super) fn end_sample(&mut self) {
         if let Some((began, _)) = self.times.take() {
             let spent = began.elapsed().as_nanos() as u64;
@@ -63,7 +61,7 @@ impl SampleClock {
         self.cut_short += u64::from(self.is_over.get());
     }
 
-    /// Counts a look-up. Returns false if the time is over.
+    /// Counts a lookup. Returns false after the deadline.
     pub(super) fn count_lookup(&self) -> bool {
         let lookups = self.lookups.get() + 1;
         self.lookups.set(lookups);
@@ -73,14 +71,13 @@ impl SampleClock {
         !self.is_over.get()
     }
 
-    /// Returns when the time of the sample is over.
     pub(super) fn until(&self) -> Instant {
         if let Some((_, until)) = self.times.get() {
             return until;
         }
         let now = Instant::now();
         let most = self.budget.of(self.pid, self.now());
-        // While samples pile up, nobody is waited for.
+        // While samples pile up, use the minimum time.
         let most = match self.backlog.is_long() {
             true => most.min(TimeBudget::of_any()),
             false => most,
@@ -90,7 +87,7 @@ impl SampleClock {
         until
     }
 
-    /// Returns until when a file of the process may be waited for: no user takes the patience of all others.
+    /// Returns the deadline for files of the process, within the budget of its user.
     pub(super) fn until_there(&self) -> Instant {
         let until = self.until();
         let user = self.user.get().unwrap_or_else(|| {
@@ -101,17 +98,15 @@ impl SampleClock {
         until.min(Instant::now() + self.budget.of_user(user, self.now()))
     }
 
-    /// Ends the time of the sample: something was not there in time.
     pub(super) fn end(&self) {
         self.is_over.set(true);
     }
 
-    /// Returns true if the time of the sample was over before its stack was complete.
+    /// Returns true if the sample's time ended before its stack was complete.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.get()
     }
 
-    /// Returns the number of samples whose time was over.
     pub(super) fn cut_short(&self) -> u64 {
         self.cut_short
     }

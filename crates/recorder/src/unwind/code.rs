@@ -1,4 +1,4 @@
-//! The code of one process, as the unwinder looks it up.
+//! [`ProcessCode`]: lookup of a process's code for the unwinder.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use super::clock::SampleClock;
 use super::process_memory::ProcessMemories;
 use super::tables::{Tables, TooSlow};
 
-/// This machine's processor, if it is one that can be unwound.
 pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
     Some(Arch::X86_64)
 } else if cfg!(target_arch = "aarch64") {
@@ -18,16 +17,15 @@ pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Returns the key by which the unwinder and its [`DeepStackCompleter`](rprof_unwind::DeepStackCompleter)
-/// tell threads and processes apart.
+/// Returns a thread's or process's key in the unwinder and its
+/// [`DeepStackCompleter`](rprof_unwind::DeepStackCompleter).
 pub(super) fn thread(tid: i32) -> u64 {
     u64::from(tid.cast_unsigned())
 }
 
-/// Set in a function's address where the function made no call. Addresses of users' code have it not.
+/// Bit in a function's address if the function made no call. User code addresses do not use it.
 const TOP: u64 = 1 << 63;
 
-/// The code that one process has mapped at the moment, for the unwinder.
 pub(super) struct ProcessCode<'a> {
     pid: Pid,
     map: &'a LiveMap,
@@ -61,7 +59,7 @@ impl<'a> ProcessCode<'a> {
 impl Modules for ProcessCode<'_> {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         let mapping = rprof_processes::find_live(self.mappings, avma)?;
-        // Beyond its time a stack ends here: what else there is would be guessed.
+        // On a timeout the stack ends here, rather than at a guess.
         if !mapping.executable || !self.clock.count_lookup() {
             return None;
         }
@@ -101,8 +99,8 @@ impl Modules for ProcessCode<'_> {
 }
 
 impl ProcessCode<'_> {
-    /// Returns true if the call before `caller`'s return address may have called `function`. A direct call
-    /// of another function (x86-64 `call rel32`) has not, unless its target jumps elsewhere.
+    /// Returns true if the call before `caller`'s return address may have called `function`. A
+    /// direct call (x86-64 `call rel32`) to another function did not, unless it hits a jump.
     pub(super) fn may_call(&self, caller: &Frame, function: u64) -> bool {
         let mut call = [0; 5];
         let at = caller.address.wrapping_sub(5);
@@ -120,14 +118,14 @@ impl ProcessCode<'_> {
         let code = &code[..len.min(code.len())];
         let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
         let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
-        // `jmp *GOT` of a PLT entry, and a plain jump.
+        // `jmp *GOT` of a PLT entry, or a direct jump.
         target == function & !TOP || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
     }
 }
 
 impl CodeLookup for ProcessCode<'_> {
-    /// Returns the first address of a frame's function; with another bit where the frame made no call, since whoever calls a
-    /// function that a signal interrupted says nothing of one that has called others.
+    /// Returns the start of a frame's function, with [`TOP`] set if the frame made no call. An
+    /// interrupted function may have other callers than one that called others.
     fn function_of(&self, frame: &Frame) -> Option<u64> {
         let module = self.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);
@@ -144,7 +142,7 @@ impl CodeLookup for ProcessCode<'_> {
         let mapping = rprof_processes::find_live(self.mappings, address)?;
         let offset = address.wrapping_sub(mapping.start);
         let offset = offset.wrapping_add(mapping.file_offset) | top;
-        // Numbers of images are used again.
+        // Image numbers are reused, so use the serial.
         Some((self.map.image_serial(mapping.backing)?, offset))
     }
 }

@@ -1,17 +1,16 @@
-//! Stacks that are deeper than what is copied of them.
+//! Completes stacks that are deeper than their dump.
 //!
-//! A sample whose copy ends before the root is deferred, and with it all records behind it, until its
-//! callers are known from other moments of its thread, or nothing more can be learned:
-//! [`rprof_unwind::DeepStackCompleter`] has the rule. Observed are the thread's other stacks whose copies
-//! did reach the root; and, where copies are large, the memory of the process, which is read when
-//! its samples come in, and believed while the outermost frames of the copy stand in it. That is soon after they were
-//! taken: drain threads drain fast while there are deep stacks.
+//! A sample with a dump that ends before the root is deferred, with all records after it. It waits
+//! until its callers are observed at another time, or nothing more can be learned
+//! ([`rprof_unwind::DeepStackCompleter`] has the rule). One kind of observation is a stack of the
+//! thread that reaches the root. The other, for large dumps, is process memory, if the outermost
+//! frames of the dump are still in it. Fast draining makes that likely.
 //!
-//! Two kinds of copies end early though the stack is not deep. One stops at a *hole*, a page that was never touched, inside
-//! of a large array that is used at its beginning only: the kernel copies without waiting for pages. Reading such a page has
-//! it there, as a page of zeros that all processes share, so that the copies that follow reach across; those that did not
-//! stay cut, since they are short. The other is of a
-//! handler's own stack (`sigaltstack`): what the signal interrupted lies on another.
+//! Two kinds of dumps end early although the stack is not deep. One ends at a *hole*, an untouched
+//! page inside a large array: the kernel's copy does not fault pages in. Reading the page maps the
+//! shared zero page, so later dumps reach across it. Earlier short ones stay truncated. The other
+//! kind is a dump of a signal handler's own stack (`sigaltstack`): the interrupted frames are on
+//! another one.
 
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
@@ -30,15 +29,13 @@ use crate::pipeline::deferred::Settle;
 /// Nanoseconds of fast draining after a deep stack.
 const FAST_DRAIN: u64 = 1_000_000_000;
 
-/// Most cut points that are looked at again in one round.
+/// Maximum number of cut points rechecked in one round.
 const MOST_LOOKS: usize = 64;
 
-/// Minimum `sample_stack_user` at which process memory is read beyond the copied stack.
-/// Programs whose true stacks are known show wrong ones where copies are short: callers near the leaf
-/// change all the time.
+/// Minimum `sample_stack_user` for reading process memory beyond the dump. With shorter dumps,
+/// programs with known stacks gave wrong results: callers near the leaf change all the time.
 pub(super) const LARGE: u32 = 32 << 10;
 
-/// Cut point whose callers are due to be looked at again.
 struct DueLook {
     pid: Pid,
     thread: u64,
@@ -47,7 +44,7 @@ struct DueLook {
 }
 
 impl Unwinding {
-    /// Observes a complete stack: it may complete others of the thread.
+    /// Observes a complete stack, which may complete others of the thread.
     pub(super) fn saw_all(&mut self, pid: Pid, thread: u64, time: u64, root: rprof_unwind::Root) {
         let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let sighting = StackObservation {
@@ -60,8 +57,8 @@ impl Unwinding {
         self.completer.observe(thread, sighting, &code);
     }
 
-    /// Registers a stack whose dump ended before the root, and looks into the process's memory if its
-    /// event's dumps are [`LARGE`]. Returns `None` if nothing more can be learned of it.
+    /// Registers a stack with a truncated dump. If dumps are [`LARGE`], also reads process memory.
+    /// Returns `None` if nothing more can be learned about it.
     pub(super) fn hold(
         &mut self,
         cut: &Cut,
@@ -107,9 +104,9 @@ impl Unwinding {
         })
     }
 
-    /// Reads the pages at which a copy ended before it was full, so that the kernel finds them the next time. Once for each
-    /// place where a thread's copies end: what ends there again is the end of what is mapped. Returns true if it ended so:
-    /// a copy that is short, whatever was asked for.
+    /// Reads the pages after a dump that ended early, so that the kernel finds them the next time.
+    /// Tries each dump end of a thread once: after that it is the end of the mapping. Returns true
+    /// if the dump ended early.
     fn fill_hole(&mut self, cut: &Cut, dump: &StackDump<'_>, asked: u32) -> bool {
         let (end, full) = (dump.end(), dump.start().saturating_add(asked.into()));
         let is_hole = (end..full).contains(&cut.slot);
@@ -123,8 +120,8 @@ impl Unwinding {
         true
     }
 
-    /// Observes, in the process's memory, the stack beyond the cut. Returns true if it has more frames than a record can hold, so
-    /// that no look at it helps.
+    /// Unwinds the stack beyond the cut in process memory. Returns true if the stack exceeds a
+    /// record, so that no observation helps.
     fn look(
         &mut self,
         cut: &Cut,
@@ -163,9 +160,9 @@ impl Unwinding {
         self.read_on(cut, cut_point, registers, &both, begun)
     }
 
-    /// Looks again, in the memory of their processes, for the callers of deferred samples: whether they
-    /// still stand there. What a process's samples need is read at once: the stacks of a thread share most of their pages, and
-    /// each reading costs as much as handing it over to the thread that reads.
+    /// Rechecks in process memory whether callers of deferred samples are still in place. Reads a
+    /// process's pages together: its stacks share most pages, and the hand-over to the reading
+    /// thread costs as much as a read.
     fn look_again(&mut self) {
         let now = rprof_sampler::monotonic_ns();
         let mut due: Vec<DueLook> = Vec::new();
@@ -195,7 +192,6 @@ impl Unwinding {
         }
     }
 
-    /// Looks at cut points of one process.
     fn recheck(&mut self, looks: &[DueLook]) {
         let memory = looks.first().and_then(|look| self.memory.stacks(look.pid));
         let Some(memory) = memory else {
@@ -221,8 +217,8 @@ impl Unwinding {
         }
     }
 
-    /// Unwinds on from the dump into the process's memory, which agree where they meet. Returns true if the stack has more frames
-    /// than a record can hold.
+    /// Continues unwinding from the dump into process memory. Returns true if the stack exceeds a
+    /// record.
     fn read_on(
         &mut self,
         cut: &Cut,
@@ -235,7 +231,7 @@ impl Unwinding {
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
         let from = self.frames.len();
-        // What does not lead to a root is no more to be believed than nothing.
+        // A stack without a root is not trustworthy.
         if let (UnwindOutcome::Complete(root), true) = (end, frames.starts_with(&self.frames))
             && let Some(caller) = frames.get(from)
             && code.may_call(caller, cut_point.function)
@@ -253,8 +249,7 @@ impl Unwinding {
             && frames.starts_with(&self.frames)
     }
 
-    /// Settles the deferred samples of a thread that ended or executes another program: nothing more
-    /// will be observed of its stack.
+    /// Settles the deferred samples of a thread that exits or executes another program.
     pub(super) fn settle_thread(&mut self, thread: u64) {
         for held in &mut self.deferred {
             if held.thread == thread && held.settled.is_none() {
@@ -272,7 +267,7 @@ impl Unwinding {
         self.completer.forget(thread);
     }
 
-    /// Appends callers to the callchain of a record. Returns false if they have no room.
+    /// Appends callers to the callchain of a record. Returns false if they do not fit.
     fn append(&mut self, layout: usize, callers: &[u64], record: &mut Vec<u8>) -> bool {
         let layout = &self.layouts[layout].unwound;
         let Some(raw) = RawRecord::parse(RawBytes::from(record.as_slice()), Endian::NATIVE) else {
@@ -307,7 +302,7 @@ impl Settle for Unwinding {
     }
 
     fn settle(&mut self, now: u64, may_wait: bool, record: &mut Vec<u8>) -> bool {
-        // The end of all times is that of every clock.
+        // The maximum means the end in any clock.
         let now = match now {
             u64::MAX => u64::MAX,
             now => self.monotonic.of(now),
@@ -343,14 +338,14 @@ fn addresses(callers: &[Frame]) -> Vec<u64> {
     callers.iter().map(|frame| frame.address).collect()
 }
 
-/// Returns the addresses at which the return addresses of frames, and the witnesses, stand.
+/// Returns the stack slots of frames' return addresses and of the witnesses.
 fn slots_of<'a>(frames: &'a [Frame], witnesses: &'a Witnesses) -> impl Iterator<Item = u64> + 'a {
     let slots = frames.iter().map(|frame| frame.slot);
     slots.filter(|slot| *slot != 0).chain(witnesses.slots())
 }
 
-/// Returns whether the frames' return addresses stand in the memory; `None` if it cannot be read. Reads the witnesses' pages
-/// along: each call takes as long.
+/// Returns whether frames' return addresses are in memory; `None` if it is unreadable. Reads the
+/// witnesses' pages in the same call.
 fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Option<bool> {
     memory.prefetch(slots_of(frames, witnesses));
     let mut all = frames.iter().filter(|frame| frame.slot != 0);
@@ -359,15 +354,16 @@ fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Opti
     })
 }
 
-/// The copied stack, and beyond its end the process's memory.
+/// The stack dump, continued by process memory.
 struct DumpAndMemory<'a> {
     dump: &'a StackDump<'a>,
     memory: &'a StackMemory,
-    /// True if the callers are on another stack, as those of a handler may be: it may lie below the copy as well.
+    /// True if callers may be on another stack, for example interrupted by a signal. It may be
+    /// below the dump.
     has_other_stack: bool,
 }
 
-/// Bytes below a copy that are not another stack: what was popped is not there any more.
+/// Bytes below a dump that belong to the same stack, where popped frames are overwritten.
 const BELOW: u64 = 4 << 10;
 
 impl Memory for DumpAndMemory<'_> {

@@ -1,4 +1,4 @@
-//! Stacks, unwound while recording.
+//! Unwinds stacks during the recording.
 //!
 //! ```text
 //!   sideband --> LiveMap (what is mapped now) --+
@@ -8,9 +8,8 @@
 //!   images, opened while they are mapped -------+
 //! ```
 //!
-//! Records come in the order of time, so the map is that of the moment of each sample. The
-//! stack bytes never reach the file. Where they end before the root, the sample waits until other
-//! moments of the same thread, or the process's memory, tell the rest: see `deep`.
+//! Records arrive sorted by time, so the map matches each sample. Stack bytes are not written to
+//! the file. If they end before the root, the sample waits for more observations: see `deep`.
 
 mod chain;
 mod clock;
@@ -53,67 +52,58 @@ use tables::Tables;
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
-/// Unwinds samples against the process map as it is at their time.
+/// Unwinds samples against the process map at their time.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
     layouts: Vec<Layout>,
-    /// Mask of user registers that stay in samples.
+    /// Mask of user registers that samples keep.
     kept_registers: u64,
-    /// Way from the samples' clock to that of everything else here.
     monotonic: MonotonicTimes,
-    /// Index in `layouts` by the event id that a sample begins with.
+    /// Index in `layouts` by event id, the first word of a sample.
     by_id: FxHashMap<u64, usize>,
     arch: Arch,
     unwinder: Unwinder,
     map: LiveMap,
     tables: Tables,
     clock: SampleClock,
-    /// Processes that began a program while they were watched.
+    /// Processes that executed a program during the recording.
     begun: FxHashSet<Pid>,
     memory: ProcessMemories,
     completer: DeepStackCompleter,
-    /// Samples that wait for the rest of their stacks, in order.
+    /// Samples that wait for outer frames, in order.
     deferred: DeferredSamples,
-    /// Address at which copies of a thread's stack ended, where the page behind was read last.
+    /// By thread, the last dump end with a read of the page after it.
     filled: FxHashMap<u64, u64>,
     bases: StackBases,
     fast_drain: FastDrain,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
-    /// Return addresses that the kernel found by the sample's frame pointer.
     callers: Vec<u64>,
     values: Vec<u64>,
 }
 
-/// Layout of one event's samples.
 #[derive(Clone, Debug)]
 struct Layout {
     taken: SampleLayout,
-    /// Layout with which they are written.
     unwound: SampleLayout,
-    /// Registers that they have, `sample_regs_user`.
     registers: u64,
-    /// Most bytes of stack that are copied, `sample_stack_user`.
     stack: u32,
 }
 
-/// Treatment of a record on its way to the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordAction {
-    /// It is written as it is.
     Keep,
-    /// Another one is written in its place.
     Replace,
-    /// Another one is written in its place, but not before it is
+    /// Write another record instead, once it is
     /// [settled](crate::pipeline::deferred::Settle::settle).
     Defer,
 }
 
 impl Unwinding {
-    /// Creates the unwinding of samples of these events, whose times are of `clock` and in which the user registers
-    /// of a mask stay, with so many bytes of memory for tables. `None` where none of them has user registers and stack,
-    /// or this machine's processor is none that can be unwound.
+    /// Creates the unwinder for samples of these events, with times of `clock`. Samples keep the
+    /// user registers in `kept_registers`, and tables use at most `memory` bytes. Returns `None` if
+    /// no event has user registers and stack, or if the architecture is unsupported.
     pub(crate) fn new(
         events: &[EventIds],
         bases: &StackBases,
@@ -164,17 +154,14 @@ impl Unwinding {
         })
     }
 
-    /// Returns the outcomes, counted.
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
     }
 
-    /// Takes the images that were met in a stack for the first time.
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
         self.tables.take_sampled()
     }
 
-    /// Returns the limits that were reached.
     pub(crate) fn limits(&self) -> ReachedLimits {
         let mut limits = self.tables.limits();
         limits.add(Limit::Mappings, self.map.refused());
@@ -187,8 +174,8 @@ impl Unwinding {
         limits
     }
 
-    /// Takes in the next record in time; `event` is its meaning, if it is a process event. The one to
-    /// be written in its place, if one is, is then in `unwound`.
+    /// Handles the next record; `event` is its decoded form for a process event. A replacement is
+    /// in `unwound`.
     pub(crate) fn handle(
         &mut self,
         released: &Released<'_>,
@@ -223,7 +210,7 @@ impl Unwinding {
                 ..
             } => {
                 if pid == tid {
-                    // The end of the one before it may have been lost.
+                    // The EXIT of an earlier process may have been lost.
                     self.memory.forget(Pid(*pid));
                 }
                 self.tables.jit.handle_fork(*pid, *parent_pid);
@@ -233,7 +220,8 @@ impl Unwinding {
                 if process_ended {
                     self.tables.jit.forget(pid.0);
                     self.begun.remove(&pid);
-                    // Not with each thread: to open it again takes longer than to read a stack.
+                    // Only with the last thread, because opening it again takes longer than reading
+                    // a stack.
                     self.memory.forget(pid);
                 }
                 self.forget(tid);
@@ -255,21 +243,21 @@ impl Unwinding {
         }
     }
 
-    /// Drops what was learned of a thread's stack.
     fn forget(&mut self, tid: Tid) {
         self.filled.remove(&thread(tid.0));
         self.settle_thread(thread(tid.0));
         self.bases.forget(tid.0.cast_unsigned());
     }
 
-    /// Unwinds a sample, and encodes it into `out`, whose contents it replaces. Samples of events without stacks stay as they are, and so do those that make no sense.
+    /// Unwinds a sample and encodes it into `out`, replacing the contents. Keeps invalid samples
+    /// and samples without stacks.
     fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> RecordAction {
         out.clear();
         let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
         let Some(place) = self.by_id.get(&id).copied() else {
             return RecordAction::Keep;
         };
-        // Borrowed by the sample, while the rest of `self` works.
+        // Cloned because the sample borrows it while `self` changes.
         let layout = self.layouts[place].taken.clone();
         let Ok(sample) = Sample::parse(raw.body, &layout) else {
             return RecordAction::Keep;
@@ -288,7 +276,7 @@ impl Unwinding {
         }
     }
 
-    /// Puts the sample's callchain together. Returns the record's new misc bits, and the sample if it is
+    /// Builds the sample's callchain. Returns the record's new misc bits, and the sample if it is
     /// deferred.
     fn unwind(
         &mut self,
@@ -298,7 +286,6 @@ impl Unwinding {
     ) -> (Misc, Option<DeferredSample>) {
         chain::kernel_part(sample, &mut self.chain);
         let Some(registers) = sample.regs_user().filter(|r| r.abi != 0) else {
-            // A kernel thread, or one that is just being born or has gone.
             self.tally.kernel_only += 1;
             return (misc, None);
         };
@@ -306,8 +293,8 @@ impl Unwinding {
         self.values.extend(registers.iter().map(|(_, value)| value));
         let whole = Registers::from_perf(self.arch, self.layouts[layout].registers, &self.values);
         let Some(whole) = whole.filter(|_| registers.abi == ABI_64) else {
-            // The first register of 32-bit processes stands elsewhere; the sample's own
-            // address is all there is, if it is one of user mode.
+            // 32-bit processes have another register order. Only the sample's own address is
+            // usable, in user mode.
             self.tally.count(None, Some(StackCause::Compat), None);
             chain::append_ip_only(sample, misc, &mut self.chain);
             return (chain::truncated(misc), None);
@@ -316,7 +303,7 @@ impl Unwinding {
         let bytes = sample.stack_user().map(|dump| dump.bytes.to_cow());
         let bytes = bytes.as_deref().unwrap_or(&[]);
         if bytes.is_empty() && misc.cpu_mode() == CpuMode::Kernel {
-            // An exec or an exit has just taken the stack away: there is no user side.
+            // An exec or exit has just removed the stack, so there is no user side.
             self.tally.kernel_only += 1;
             return (misc, None);
         }
@@ -332,7 +319,6 @@ impl Unwinding {
         unwound
     }
 
-    /// Puts the user's side together, from registers and stack.
     fn unwind_dump(
         &mut self,
         sample: &Sample<'_>,
@@ -361,7 +347,7 @@ impl Unwinding {
         chain::append_frames(&self.frames, &mut self.chain);
         let held = match end {
             UnwindOutcome::Complete(root) => {
-                // Frames of another stack have no place, by which cut points could be told from it.
+                // Frames of another stack have no slot to match cut points.
                 if self.frames.iter().all(|frame| frame.sp != 0) {
                     self.saw_all(pid, thread, time, root);
                 }
@@ -413,24 +399,24 @@ impl Unwinding {
     }
 }
 
-/// Bytes above the outermost frame's stack pointer that are still forwarded, as a margin: nothing was
-/// seen to need them.
+/// Margin in bytes above the outermost frame's stack pointer that is still forwarded, although no
+/// observed stack needed it.
 const ABOVE_OUTERMOST: u64 = 256;
 
-/// Learns the base of a thread's stack, if it is beyond doubt: drain threads forward no bytes above it.
+/// Stores the base of a thread's stack if it is certain: drain threads forward no bytes above it.
 fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
     let outermost = frames.last().filter(|frame| frame.sp != 0);
     let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), outermost) else {
         return;
     };
     match end {
-        // Others may be the beginning of a stack within the thread's.
+        // Other roots may belong to a nested stack inside the thread's.
         UnwindOutcome::Complete(
             Root::UndefinedReturnAddress | Root::EntryPoint | Root::ExitFollows,
         ) => {
             bases.set(tid, outermost.sp.saturating_add(ABOVE_OUTERMOST));
         }
-        // So it was, after all, and the copy was cut too short.
+        // The base was wrong, and the copy was too short.
         UnwindOutcome::Truncated(TruncationReason::StackEnded { address })
             if bases
                 .get(tid)

@@ -1,18 +1,16 @@
-//! [`MonotonicTimes`]: from the clock of the samples to CLOCK_MONOTONIC.
+//! [`MonotonicTimes`]: converts times of the samples' clock to CLOCK_MONOTONIC.
 
 use rprof_sampler::Clock;
 
-/// Nanoseconds after which the distance between the clocks is measured again. CLOCK_MONOTONIC_RAW strays by some
-/// hundred microseconds a second at most (adjtimex(2)); the time of day may be set.
+/// Nanoseconds between measurements of the clocks' offset. CLOCK_MONOTONIC_RAW drifts by at most
+/// some hundred microseconds per second (adjtimex(2)), and the wall clock may be set.
 const REFRESH: u64 = 100_000_000;
 
-/// Way from the clock of the samples to CLOCK_MONOTONIC, by which jitdumps are dated and memory is read.
 #[derive(Debug)]
 pub(super) struct MonotonicTimes {
     clock: Clock,
     /// Nanoseconds by which CLOCK_MONOTONIC is ahead of the clock.
     ahead: i128,
-    /// CLOCK_MONOTONIC when that was measured.
     measured: u64,
 }
 
@@ -27,7 +25,6 @@ impl MonotonicTimes {
         times
     }
 
-    /// Returns CLOCK_MONOTONIC at a recent time of the clock, both in nanoseconds.
     pub(super) fn of(&mut self, time: u64) -> u64 {
         if self.clock == Clock::MONOTONIC {
             return time;
@@ -60,7 +57,7 @@ mod tests {
             let before = Clock::MONOTONIC.now_ns();
             let time = clock.now_ns();
             let monotonic = times.of(time);
-            // A second to either side, should this thread be kept waiting in between.
+            // Allow a second in case this thread is preempted.
             let lowest = before.saturating_sub(1_000_000_000);
             let highest = Clock::MONOTONIC.now_ns() + 1_000_000_000;
             assert!((lowest..=highest).contains(&monotonic), "{name}");

@@ -1,9 +1,8 @@
-//! Memory of processes that still run: code that was made at run time, and stacks where a
-//! dump was too short.
+//! Reads memory of running processes: JIT code, and stacks beyond a short dump.
 //!
-//! A page may be one of a file that somebody serves (FUSE, a network, `userfaultfd`) and that never comes. So memory is
-//! read by a thread of its own, with bounded patience for each user, and many pages at a time: the hand-over takes
-//! longer than the reading.
+//! A file-backed page may never arrive (FUSE, a network, `userfaultfd`). So a separate thread reads
+//! memory, with a time limit per user. It reads many pages at a time, because the hand-over takes
+//! longer than the read.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -19,31 +18,30 @@ use rustc_hash::FxHashMap;
 
 use crate::backlog::Backlog;
 
-/// Bytes read at once, from a place that is a multiple of it.
+/// Size of a read in bytes; reads are aligned to it.
 pub(super) const PAGE: usize = 4 << 10;
 
-/// Pages of a stack that are read along with one that is asked for: those of its callers follow.
 const AHEAD: usize = 8;
 
-/// Pages that are read with one call.
+/// Maximum number of pages per system call.
 const MOST_IN_A_ROW: usize = 16;
 
-/// Pages read for one stack: there is a page or two to a frame, and frames may be large.
+/// Maximum number of pages read for one stack. A frame takes a page or two, and frames may be
+/// large.
 const MOST_PAGES: u32 = 256;
 
-/// Pages read for all stacks of a process that are looked at together.
+/// Maximum number of pages read for all stacks of a process that are inspected together.
 const MOST_PAGES_TOGETHER: u32 = 4 * MOST_PAGES;
 
-/// Processes whose memory is kept open.
 const MOST_OPEN: usize = 16;
 
-/// Pages of code that are kept; a power of two.
+/// Number of cached code pages; a power of two.
 const CODE_PAGES: usize = 256;
 
-/// Further pages of code that are read along with one.
+/// Maximum number of further code pages read together with one.
 const MOST_TOGETHER: usize = 31;
 
-/// Wait for memory at most: all samples wait meanwhile.
+/// Limits on waiting for memory, because all samples wait meanwhile.
 const PATIENCE: Patience = Patience {
     of_one: Duration::from_millis(50),
     free: Duration::from_millis(1),
@@ -57,58 +55,49 @@ const PATIENCE: Patience = Patience {
     },
 };
 
-/// Wait for memory at most while samples pile up.
+/// Maximum wait for memory while samples pile up.
 const HASTE: Duration = Duration::from_millis(5);
 
 type Page = Box<[u8; PAGE]>;
 
-/// A process whose memory is open.
 #[derive(Clone, Debug)]
 struct Process {
-    /// User whose process it is.
     user: u32,
     file: Arc<File>,
     reader: Arc<Reader>,
 }
 
-/// The thread that reads.
 #[derive(Debug)]
 struct Reader {
     calls: PatientCalls,
     backlog: Backlog,
 }
 
-/// The memory of processes, through `/proc/PID/mem`, as it is now.
 #[derive(Debug)]
 pub(crate) struct ProcessMemories {
-    /// Processes whose memory is open or was refused, the one used last first.
+    /// Processes with opened or refused memory, most recently used first.
     open: RefCell<Vec<(Pid, Option<Process>)>>,
-    /// Direct-mapped cache of pages of code.
+    /// Direct-mapped cache of code pages.
     code: RefCell<Vec<Option<CodePage>>>,
-    /// The time of the sample that is looked at, in ns of CLOCK_MONOTONIC.
     time: Cell<u64>,
     reader: Arc<Reader>,
 }
 
-/// A page of a process's code.
 #[derive(Debug)]
 struct CodePage {
     pid: Pid,
     start: u64,
-    /// When it was read. It tells no less of an earlier sample than what would be read now.
+    /// Time of the read. For earlier samples it is as good as a new read.
     read: u64,
-    /// True if code of it was asked for since.
     is_used: bool,
-    /// `None` inside where there is nothing to be read.
+    /// The inner `None` means an unreadable page.
     bytes: Result<Option<Page>, NotInTime>,
 }
 
-/// Returns the index in the cache of a page of code.
 fn place_of(pid: Pid, start: u64) -> usize {
     ((start / PAGE as u64) ^ u64::from(pid.0.cast_unsigned())) as usize % CODE_PAGES
 }
 
-/// Memory was not there in time: what it holds is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotInTime;
 
@@ -132,7 +121,7 @@ impl Reader {
 }
 
 impl Process {
-    /// Opens the memory of a process: `None` inside if it cannot be read, outside if there is no answer in time.
+    /// Opens the memory of a process. The inner `None` means unreadable, the outer one a timeout.
     fn open(pid: Pid, reader: &Arc<Reader>) -> Option<Option<Process>> {
         let user = PatientCalls::user_of(pid.0.cast_unsigned());
         let open = move || {
@@ -148,13 +137,12 @@ impl Process {
         }))
     }
 
-    /// Reads pages, each from one of these addresses on. Returns those that are there, with their addresses.
     fn read(&self, pages: Vec<u64>) -> Result<Vec<(u64, Page)>, NotInTime> {
         let file = Arc::clone(&self.file);
         let read = move || {
             let mut found = Vec::with_capacity(pages.len());
             let mut bytes = Vec::new();
-            // Pages in a row are read with one call, up to the first that is not there.
+            // Adjacent pages are read with one call, up to the first unreadable page.
             for row in pages.chunk_by(|one, next| next.wrapping_sub(*one) == PAGE as u64) {
                 for row in row.chunks(MOST_IN_A_ROW) {
                     read_row(&file, row, &mut bytes, &mut found);
@@ -166,7 +154,6 @@ impl Process {
     }
 }
 
-/// Reads neighbouring pages, and adds those that are there to `found`.
 fn read_row(file: &File, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64, Page)>) {
     bytes.resize(row.len() * PAGE, 0);
     let mut left = row;
@@ -177,13 +164,13 @@ fn read_row(file: &File, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64,
         let (pages, _) = room.as_chunks::<PAGE>();
         let there = left.iter().zip(pages).take(read);
         found.extend(there.map(|(start, page)| (*start, Box::new(*page))));
-        // The page behind is not there, as far as is known.
+        // The next page seems unreadable.
         left = left.get(read.max(1)..).unwrap_or_default();
     }
 }
 
 impl ProcessMemories {
-    /// Creates a reader of memory that is in haste while the backlog is long.
+    /// Creates a reader, which waits less while the backlog is long.
     pub(crate) fn new(backlog: Backlog) -> ProcessMemories {
         ProcessMemories::with_patience(backlog, PATIENCE)
     }
@@ -200,7 +187,7 @@ impl ProcessMemories {
         }
     }
 
-    /// Opens the memory of a process, unless it is open. `None` inside if it cannot be read.
+    /// Opens the memory of a process unless it is open. Returns `None` if it cannot be read.
     fn of(&self, pid: Pid) -> Result<Option<Process>, NotInTime> {
         let mut open = self.open.borrow_mut();
         match open.iter().position(|(known, _)| *known == pid) {
@@ -215,18 +202,16 @@ impl ProcessMemories {
         Ok(open.first().and_then(|(_, process)| process.clone()))
     }
 
-    /// Sets the time of the sample that is being unwound, in nanoseconds.
     pub(crate) fn at(&self, time: u64) {
         self.time.set(time);
     }
 
-    /// Returns how many times memory was not there in time.
+    /// Returns the number of timeouts and refused reads.
     pub(crate) fn refused(&self) -> u64 {
         self.reader.calls.refused()
     }
 
-    /// Copies bytes of code from `avma` on, as they were at the time of the sample or later. Returns
-    /// their number.
+    /// Copies code bytes from `avma`, as of the time of the sample or later. Returns their number.
     pub(super) fn copy(&self, pid: Pid, avma: u64, into: &mut [u8]) -> Result<usize, NotInTime> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -241,7 +226,7 @@ impl ProcessMemories {
         Ok(done)
     }
 
-    /// Copies bytes of code from `avma` to the end of its page at most. Returns their number.
+    /// Copies code bytes from `avma`, up to the end of its page. Returns their number.
     fn copy_of_page(&self, pid: Pid, avma: u64, into: &mut [u8]) -> Result<usize, NotInTime> {
         let within = (avma % PAGE as u64) as usize;
         let start = avma - within as u64;
@@ -276,13 +261,13 @@ impl ProcessMemories {
         Ok(len)
     }
 
-    /// Reads a page of code, and those of the process along with it that were used and are out of date too: the stacks of a
-    /// program go through the same code, and each reading alone takes as long.
+    /// Reads a code page, together with the process's outdated pages in use. Stacks of a program
+    /// share code, and each read takes as long.
     fn read_code(&self, pages: &mut [Option<CodePage>], process: &Process, pid: Pid, start: u64) {
         let is_stale =
             |page: &&CodePage| page.pid == pid && page.is_used && page.read < self.time.get();
         let others = pages.iter().flatten().filter(is_stale);
-        // What is in the place of this page goes.
+        // The new page replaces the page at its cache index.
         let stays = |at: &u64| place_of(pid, *at) != place_of(pid, start);
         let others = others.map(|page| page.start).filter(stays);
         let mut wanted = vec![start];
@@ -308,17 +293,14 @@ impl ProcessMemories {
         }
     }
 
-    /// Returns a process's memory, for one stack.
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
         self.within(pid, MOST_PAGES)
     }
 
-    /// Returns a process's memory, for several stacks that are looked at together.
     pub(crate) fn stacks(&self, pid: Pid) -> Option<StackMemory> {
         self.within(pid, MOST_PAGES_TOGETHER)
     }
 
-    /// Returns a process's memory, of which so many pages are read at most.
     fn within(&self, pid: Pid, pages: u32) -> Option<StackMemory> {
         Some(StackMemory {
             process: self.of(pid).ok()??,
@@ -327,7 +309,6 @@ impl ProcessMemories {
         })
     }
 
-    /// Forgets a process: it ended, or has another memory now.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.open.get_mut().retain(|(known, _)| *known != pid);
         for page in self.code.get_mut() {
@@ -336,23 +317,21 @@ impl ProcessMemories {
     }
 }
 
-/// A stack as it is now, read by the page.
 #[derive(Debug)]
 pub(crate) struct StackMemory {
     process: Process,
-    /// Pages that were read, by their addresses; `None` where there is none.
+    /// Pages read so far, by address; `None` if unreadable.
     pages: RefCell<FxHashMap<u64, Option<Page>>>,
     reads_left: Cell<u32>,
 }
 
 impl StackMemory {
-    /// Returns the addresses of the pages that are read along with that of an address.
     pub(super) fn pages_from(&self, avma: u64) -> impl Iterator<Item = u64> + use<> {
         let start = avma - avma % PAGE as u64;
         (0..AHEAD as u64).map_while(move |n| start.checked_add(n * PAGE as u64))
     }
 
-    /// Reads the pages of all these addresses at once: each page alone takes as long.
+    /// Reads the pages of all these addresses together, because each read takes as long.
     pub(crate) fn prefetch(&self, addresses: impl Iterator<Item = u64>) {
         let mut wanted: Vec<u64> = addresses
             .map(|avma| avma - avma % PAGE as u64)
@@ -377,7 +356,7 @@ impl StackMemory {
     }
 }
 
-/// A copied stack, and the one word of the process's memory that leads from it to another stack.
+/// A stack dump, and one word of process memory that links it to another stack.
 pub(super) struct StackLink<'a> {
     dump: &'a StackDump<'a>,
     at: u64,
@@ -385,7 +364,6 @@ pub(super) struct StackLink<'a> {
 }
 
 impl<'a> StackLink<'a> {
-    /// Reads the word.
     pub(super) fn read(
         dump: &'a StackDump<'a>,
         at: u64,
@@ -410,7 +388,6 @@ impl Memory for StackLink<'_> {
 
 impl Memory for StackMemory {
     fn read_u64(&self, avma: u64) -> Option<u64> {
-        // The words of a stack are aligned.
         if !avma.is_multiple_of(8) {
             return None;
         }

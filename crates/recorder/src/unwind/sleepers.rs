@@ -1,8 +1,8 @@
-//! Stacks of threads that sleep, read from their processes.
+//! Unwinds stacks of sleeping threads from process memory.
 //!
-//! A thread that is blocked stands still, so its stack can be read at leisure. /proc tells where it is
-//! (proc_pid_syscall(5)): its stack pointer and instruction pointer, and no other register; a frame that needs one which nobody
-//! saved ends the stack. What was read is true if the thread was not switched meanwhile.
+//! The stack of a blocked thread does not change. /proc gives its stack and instruction pointer
+//! (proc_pid_syscall(5)), but no other register. A frame that needs an unsaved one ends the stack.
+//! The result is valid unless the thread switched meanwhile.
 
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
@@ -13,21 +13,17 @@ use super::chain;
 use super::deferred_sample::MOST_FRAMES;
 use super::{ProcessCode, Unwinding};
 
-/// Stack of a thread that sleeps.
 #[derive(Debug)]
 pub(crate) struct SleepingStack {
-    /// User addresses, leaf first, behind their marker.
     pub(crate) chain: Vec<u64>,
-    /// True if it reaches its root.
     pub(crate) is_complete: bool,
-    /// Time of the reading, by the clock of the machine's own (CLOCK_MONOTONIC).
+    /// Time of the read, on CLOCK_MONOTONIC.
     pub(crate) read_at: u64,
-    /// Switches of the thread so far.
     pub(crate) switches: u64,
 }
 
 impl SleepingStack {
-    /// Reads where in its program a thread sleeps, without the functions that called it.
+    /// Reads the user address at which a thread sleeps, without callers.
     pub(crate) fn without_callers(proc: &Procfs, tid: u32) -> Option<SleepingStack> {
         let switches = proc.switches(tid)?;
         let (_, ip) = proc.blocked_at(tid)?;
@@ -41,7 +37,7 @@ impl SleepingStack {
 }
 
 impl Unwinding {
-    /// Reads the stack of a thread, if it sleeps, and may be looked at (PTRACE_MODE_ATTACH).
+    /// Unwinds a thread's stack if it sleeps and may be inspected (PTRACE_MODE_ATTACH).
     pub(crate) fn sleeping_stack(&mut self, pid: i32, tid: i32) -> Option<SleepingStack> {
         let proc = Procfs::default();
         let id = u32::try_from(tid).ok()?;

@@ -1,9 +1,8 @@
-//! The unwind tables of what is mapped: each image opened once, while it is there.
+//! Unwind tables of mapped images. Each image is opened once, while it is mapped.
 //!
-//! Files that others choose may be long, slow to read, or never answer. So they are opened by threads of
-//! their own, and the writer thread waits for as long as the sample may [take](super::work). The tables
-//! that were not used for longest are dropped where all together take too much memory, and those of
-//! images that nobody has mapped any more.
+//! Files of other users may be long, slow, or hang. So separate threads open them, and the writer
+//! thread waits within the sample's [time budget](super::work). Beyond the memory limit, the least
+//! recently used tables are dropped.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,62 +19,53 @@ use rprof_unwind::UnwindTable;
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::MappedImage;
 
-/// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
-/// for each function (38 ms for rustc's compiler), in which samples would wait, and memory would change.
+/// Minimum bytes of a mapping to open its image at once. A table takes time for each function (38
+/// ms for rustc's compiler), while samples wait and process memory changes.
 const LARGE: u64 = 8 << 20;
 
-/// Most images that wait to be opened.
 const MOST_WAITING: usize = 256;
 
-/// Wait for an image that every sample may take.
+/// Minimum wait for an image, granted to every sample.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// Most threads that open images. There is one, and another when all hang.
+/// Maximum number of threads that open images. A new one starts when all others hang.
 const MOST_THREADS: usize = 16;
 
-/// Most of them that open images of one user's processes.
+/// Maximum number of threads that open images of one user's processes.
 const MOST_OF_USER: usize = 2;
 
-/// Time after which a thread that opens an image hangs.
+/// Time limit for opening an image; then the thread counts as hanging.
 const HANGS: Duration = Duration::from_millis(250);
 
-/// Samples after which the memory of tables, which grow as they are used, is counted again.
+/// Number of samples between two memory counts: tables grow while they are used.
 const RECOUNT: u64 = 256;
 
-/// Tables by image. One that cannot be had is not asked for again, so that a
-/// file that is gone costs one attempt.
 #[derive(Debug)]
 pub(crate) struct Tables {
     slots: Vec<Slot>,
-    /// Most bytes of memory that tables take.
     most_bytes: usize,
-    /// Tables of JIT code.
     pub(super) jit: JitUnwindTables,
     openers: Openers,
-    /// Images that were met in a stack for the first time.
     sampled: RefCell<Vec<MappedImage>>,
-    /// Number of the sample, by which it is told which tables were used last.
+    /// Number of the current sample, for finding the least recently used tables.
     sample: u64,
     dropped: u64,
 }
 
-/// The table of an image, once it has one.
 #[derive(Debug, Default)]
 struct Slot {
     table: Table,
-    /// Number of the sample for which it was used last.
     used: Cell<u64>,
-    /// True once it was met in a stack.
     is_sampled: Cell<bool>,
 }
 
 type Table = Arc<RequestedTable>;
 
-/// The table of an image, as both the writer thread and the one that makes it see it.
+/// Table of an image, shared by the writer thread and the opening thread.
 #[derive(Debug, Default)]
 struct RequestedTable {
     made: OnceLock<Result<Box<UnwindTable>, NoTable>>,
-    /// True from when it is asked for until that is put off.
+    /// True from the request on, until it is refused.
     is_requested: AtomicBool,
 }
 
@@ -85,20 +75,17 @@ impl RequestedTable {
     }
 }
 
-/// Why an image has no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoTable {
-    /// It cannot be read, or is no ELF file, or is memory.
+    /// The image cannot be read, is no ELF file, or is anonymous memory.
     Unusable,
-    /// There are too many open files. The image may have all that is needed.
+    /// Too many open files. The image itself may be fine.
     TooManyFiles,
 }
 
-/// The threads that open images.
 #[derive(Debug, Default)]
 struct Openers {
     boosted: Boosted,
-    /// Made with the first image.
     queue: Option<Queue>,
     threads: Vec<Arc<Busy>>,
     counts: Arc<Counts>,
@@ -107,26 +94,22 @@ struct Openers {
 #[derive(Debug)]
 struct Queue {
     requests: (Sender<Request>, Receiver<Request>),
-    /// Gets a message after each image that was opened.
     opened: (Sender<()>, Receiver<()>),
-    /// That from which [`Busy`] counts.
     begin: Instant,
 }
 
-/// When a thread began with the image that it is opening, in ms; 0 while it has none.
+/// Start time of a thread's current image, in ms; 0 while idle.
 #[derive(Debug, Default)]
 struct Busy(AtomicU64);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Bytes of tables that came since they were last counted.
     bytes: AtomicUsize,
     too_long: AtomicU64,
     sparse: AtomicU64,
     unopened: AtomicU64,
-    /// Images that were put off, since others of the same user are being opened for long.
+    /// Refused requests, because other images of the same user are slow.
     put_off: AtomicU64,
-    /// Processes whose images are being opened, one for each thread that does.
     opening: Mutex<Vec<Pid>>,
 }
 
@@ -135,10 +118,10 @@ impl Counts {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to open an image of a process. Returns false if as many threads open images of its user as may.
+    /// Begins to open an image of a process. Returns false at the user's thread limit.
     fn begin(&self, pid: Pid) -> bool {
         let mut opening = self.opening();
-        // Most of the time there is no other.
+        // The usual case has no other entry.
         if opening.len() >= MOST_OF_USER {
             let user = |pid: Pid| PatientCalls::user_of(pid.0.cast_unsigned());
             let own = user(pid);
@@ -159,16 +142,15 @@ impl Counts {
     }
 }
 
-/// An image to be opened.
 struct Request {
     table: Table,
     image: MappedImage,
 }
 
 impl Tables {
-    /// Begins with none, which may take so many bytes of memory.
+    /// Creates the tables with a memory limit in bytes.
     ///
-    /// Threads that open images follow `boosted`.
+    /// Opening threads follow the boost of `boosted`.
     pub(crate) fn new(most_bytes: usize, boosted: Boosted) -> Tables {
         Tables {
             slots: Vec::new(),
@@ -184,7 +166,6 @@ impl Tables {
         }
     }
 
-    /// Handles a mapping: begins to open its image, if it is large.
     pub(crate) fn mapped(&mut self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
         if is_large {
@@ -194,7 +175,7 @@ impl Tables {
         }
     }
 
-    /// Prepares for a sample: tables that have no room are dropped.
+    /// Prepares for a sample: drops tables beyond the memory limit.
     pub(crate) fn begin_sample(&mut self, map: &LiveMap) {
         self.sample += 1;
         self.openers.begin();
@@ -205,7 +186,6 @@ impl Tables {
         }
     }
 
-    /// Forgets images that nobody has mapped any more.
     pub(crate) fn forget(&mut self, images: &[ImageId]) {
         for image in images {
             if let Some(slot) = self.slots.get_mut(image.0 as usize) {
@@ -220,7 +200,7 @@ impl Tables {
         }
     }
 
-    /// Drops the tables that were not used for longest, where all take more than so many bytes.
+    /// Drops the least recently used tables if all exceed `most` bytes.
     fn make_room(&mut self, most: usize) {
         let memory = |slot: &Slot| (slot.table.get()?.as_ref().ok()).map(|table| table.memory());
         let mut known: Vec<(u64, usize, usize)> = (self.slots.iter().enumerate())
@@ -243,9 +223,9 @@ impl Tables {
         self.openers.counts.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the table of an image that `pid` has mapped there, for which may be waited until `until`.
-    /// `None` where the image cannot be read, or is no ELF file, or is memory; an error where it is not
-    /// there in time.
+    /// Returns the table of an image mapped by `pid`, after waiting for it until `until`. Returns
+    /// `None` if the image cannot be read, is no ELF file, or is anonymous memory; an error on a
+    /// timeout.
     pub(crate) fn get(
         &self,
         map: &LiveMap,
@@ -265,7 +245,7 @@ impl Tables {
             return Ok(table.as_deref().ok());
         }
         self.request(map, mapping, pid);
-        // Nearly all come at once, and nobody asks whose they are.
+        // Nearly all arrive at once, without a lookup of their user.
         self.openers.wait(&slot.table, Instant::now() + AT_ONCE);
         if slot.table.get().is_none() {
             self.openers.wait(&slot.table, until());
@@ -274,12 +254,11 @@ impl Tables {
         Ok(table.as_deref().ok())
     }
 
-    /// Takes the images that were met in a stack for the first time.
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
         std::mem::take(self.sampled.get_mut())
     }
 
-    /// Returns true if an image has no table as there were too many open files.
+    /// Returns true if an image has no table because of too many open files.
     pub(crate) fn is_unopened(&self, image: ImageId) -> bool {
         let table = self
             .slots
@@ -288,7 +267,6 @@ impl Tables {
         matches!(table, Some(Err(NoTable::TooManyFiles)))
     }
 
-    /// Has an image opened, unless that was asked for already.
     fn request(&self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let slot = self.slots.get(mapping.backing.0 as usize);
         let (Some(slot), Some(image)) = (slot, mapped_image(map, mapping, pid)) else {
@@ -308,7 +286,6 @@ impl Tables {
         }
     }
 
-    /// Returns the limits that were reached.
     pub(crate) fn limits(&self) -> ReachedLimits {
         let counts = &self.openers.counts;
         let mut limits = ReachedLimits::default();
@@ -323,19 +300,17 @@ impl Tables {
     }
 }
 
-/// An image was not opened in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooSlow;
 
 impl Openers {
-    /// Sees to it that there is a thread which does not hang.
     fn begin(&mut self) {
         let queue = self.queue.get_or_insert_with(|| Queue {
             requests: crossbeam_channel::bounded(MOST_WAITING),
             opened: crossbeam_channel::bounded(1),
             begin: Instant::now(),
         });
-        // Most of the time nobody waits, and nobody looks at the clock.
+        // The usual case has an empty queue, and skips the clock.
         if !self.threads.is_empty() && queue.requests.1.is_empty() {
             return;
         }
@@ -357,7 +332,7 @@ impl Openers {
                 boosted.follow();
                 request.open(&counts);
                 is_busy.0.store(0, Ordering::Relaxed);
-                // A message that waits tells as much.
+                // A pending message serves as well.
                 let _ = opened.try_send(());
             }
         };
@@ -367,13 +342,11 @@ impl Openers {
         }
     }
 
-    /// Returns false if too many wait already.
     fn request(&self, request: Request) -> bool {
         let queue = self.queue.as_ref();
         queue.is_some_and(|queue| queue.requests.0.try_send(request).is_ok())
     }
 
-    /// Waits until there is a table, or it is known that there is none.
     fn wait(&self, table: &Table, until: Instant) {
         let Some(queue) = &self.queue else {
             return;
@@ -388,14 +361,13 @@ impl Queue {
     }
 }
 
-/// Returns the ms since then, and not 0.
 fn since(begin: Instant) -> u64 {
     begin.elapsed().as_millis() as u64 + 1
 }
 
 impl Request {
     fn open(self, counts: &Counts) {
-        // One that nobody wants any more: forgotten or dropped meanwhile.
+        // The request is obsolete: the table was dropped meanwhile.
         if Arc::strong_count(&self.table) == 1 {
             return;
         }
@@ -415,7 +387,6 @@ impl Request {
     }
 }
 
-/// Returns the image of a mapping of a process.
 fn mapped_image(map: &LiveMap, mapping: &LiveMapping, pid: Pid) -> Option<MappedImage> {
     Some(MappedImage {
         pid,
@@ -431,7 +402,6 @@ fn open(mapped: &MappedImage, counts: &Counts) -> Result<UnwindTable, NoTable> {
             let image = vdso_image().ok_or(unusable)?;
             UnwindTable::parse(&image).map_err(|_| unusable)
         }
-        // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
             let file = match mapped.file().open() {
                 Ok(file) => file,
@@ -460,7 +430,6 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::path::Path;
 
-    /// A map in which this process has these files mapped, a MiB each.
     fn map(files: &[&Path]) -> LiveMap {
         let mut map = LiveMap::new();
         for (n, path) in (1_u64..).zip(files) {
@@ -531,9 +500,8 @@ mod tests {
         assert_eq!(memory(&tables, place(1)), None);
         assert_eq!(memory(&tables, place(2)), of_libc);
         assert!(tables.limits().iter().eq([(Limit::UnwindTables, 1)]));
-        // It is made again when it is needed.
         assert!(has(&mut tables, &map, 1));
-        // Of an image that nobody maps any more there is none.
+        // Unmapped images have no table.
         tables.forget(&[ImageId(place(1) as u32)]);
         assert_eq!(memory(&tables, place(1)), None);
     }
@@ -546,10 +514,8 @@ mod tests {
         let mut tables = Tables::new(UNWIND_MEMORY, Boosted::default());
         tables.extend_to(map.image_bound());
         let mapping = map.find(pid, 1 << 20).unwrap();
-        // Nobody opens anything yet.
         let found = tables.get(&map, mapping, pid, Instant::now);
         assert_eq!(found.err(), Some(TooSlow));
-        // It is there for those that come later.
         assert!(has(&mut tables, &map, 1));
     }
 }

@@ -1,44 +1,43 @@
-//! Outcomes of unwinding, counted.
+//! Counts the results of unwinding.
 
 use std::collections::BTreeMap;
 
 use rprof_processes::Image;
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 
-/// Most names of images in the counts: beyond, stacks are counted under [`OTHERS`].
+/// Maximum number of pairs of cause and image name; further stacks count under [`OTHERS`].
 const MOST_NAMES: usize = 1024;
 
-/// In place of the name of an image.
 const OTHERS: &str = "[others]";
 
-/// Why a stack is not complete.
+/// Reason why a stack is truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum StackCause {
     /// The stack bytes ended before the root.
     StackEnded,
-    /// An image, or code made at run time, has no unwind information, and no frame pointer.
+    /// An image or JIT code has no unwind information and no frame pointer.
     NoUnwindInfo,
-    /// Unwind information that cannot be used.
+    /// The unwind information is invalid or unsupported.
     BadUnwindInfo,
-    /// A register or memory that the unwind information needs is not known.
+    /// The unwind information needs an unknown register or unreadable memory.
     BadMemory,
-    /// The callers are on another stack, of which samples have no copy.
+    /// The callers are on another stack, which the sample does not contain.
     OtherStack,
-    /// A return address led to where there is no code.
+    /// A return address is not in mapped code.
     NotMapped,
-    /// More frames than a record can hold.
+    /// More frames than fit into a record.
     TooDeep,
     /// A 32-bit process.
     Compat,
-    /// An image could not be opened, as there were too many open files.
+    /// An image was not opened because of too many open files.
     NotOpened,
-    /// Unwinding took too long, or an image was not opened in time.
+    /// Unwinding or opening an image timed out.
     TooSlow,
 }
 
 impl StackCause {
-    /// A stable `snake_case` word, for the file.
+    /// Returns a stable `snake_case` key for the file.
     pub fn key(self) -> &'static str {
         match self {
             StackCause::StackEnded => "stack_ended",
@@ -74,30 +73,29 @@ impl From<TruncationReason> for StackCause {
 /// Counts of stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackTally {
-    /// Samples with a user side, unwound.
+    /// Unwound samples with a user side.
     pub total: u64,
-    /// Samples whose stacks reach their root, joined ones among them.
+    /// Samples whose stacks reach their root, including joined ones.
     pub complete: u64,
-    /// Samples whose outer frames were known from other moments of their thread.
+    /// Samples whose outer frames were observed at another time of their thread.
     pub joined: u64,
-    /// Samples whose stacks do not reach their root, by cause and by the name of the outermost frame's
-    /// image.
+    /// Truncated samples, by cause and by image name of the outermost frame.
     pub truncated: BTreeMap<(StackCause, String), u64>,
-    /// Samples with no user side: kernel threads.
+    /// Samples without a user side: of kernel threads, and during exec or exit.
     pub kernel_only: u64,
-    /// Samples in `truncated` that are counted without the name of their image, as there are too many.
+    /// Samples in `truncated` without an image name, because there are too many names.
     pub without_name: u64,
 }
 
 impl StackTally {
-    /// Makes the key and value that each file has from the start: its callchains are unwound, and those
-    /// that are cut short have [`Misc::TRUNCATED_STACK`](rprof_records::Misc::TRUNCATED_STACK).
+    /// Returns the note of each file: rprof unwound the callchains, and truncated ones have
+    /// [`Misc::TRUNCATED_STACK`](rprof_records::Misc::TRUNCATED_STACK).
     pub(crate) fn announced() -> (String, String) {
         ("stacks.by".to_owned(), "rprof".to_owned())
     }
 
-    /// Makes keys and values for the file's private section: readers find a truncated stack by its bit,
-    /// and the causes here.
+    /// Returns notes for the file, with the causes of truncation. A bit in each sample marks
+    /// truncated stacks.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![
@@ -113,7 +111,6 @@ impl StackTally {
         notes
     }
 
-    /// Counts a stack by how unwinding ended, in this image.
     pub(super) fn count_outcome(&mut self, outcome: UnwindOutcome, image: Option<&Image>) {
         match outcome {
             UnwindOutcome::Complete(_) => self.count(Some(false), None, image),
@@ -121,12 +118,11 @@ impl StackTally {
         }
     }
 
-    /// Counts a stack whose callers were known from other moments of its thread.
     pub(super) fn count_completed(&mut self) {
         self.count(Some(true), None, None);
     }
 
-    /// `complete` says whether it was joined.
+    /// Counts a stack. `complete` is `Some(true)` for a joined stack.
     pub(super) fn count(
         &mut self,
         complete: Option<bool>,

@@ -1,44 +1,42 @@
-//! [`TimeBudget`]: how long the writer thread may work for one sample.
+//! [`TimeBudget`]: limits the writer thread's time per sample, process and user.
 //!
-//! Everybody's samples wait for the writer thread, and some that a process makes cost more than others:
-//! images that have to be opened, unwind information that has to be compiled, jitdumps. An honest process
-//! has its one or two hundred images, once. So what is dear is paid out of accounts that fill up again
-//! with time, one of each process, one of each user for files that are waited for, and one of all; where they are empty, a stack ends where the next dear
-//! step would be.
+//! All samples wait for the writer thread, and some are expensive: they open images, compile unwind
+//! information or read jitdumps. A normal process has one or two hundred images, once. So expensive
+//! time is charged to accounts that refill over time: one per process, one per user for slow files,
+//! and one for all. If they are empty, a stack ends before the next expensive step.
 
 use std::time::Duration;
 
 use rprof_image::{Allowances, Rate};
 use rprof_processes::Pid;
 
-/// Longest time for one sample. Rings and buffers hold the samples of about as long.
+/// Maximum time for one sample, in nanoseconds. Rings and buffers hold samples of about that time.
 const FOR_ONE: u64 = 100_000_000;
 
-/// Time that a sample has in any case.
+/// Minimum time of a sample.
 const FOR_ANY: u64 = 1_000_000;
 
-/// Time that costs nothing: what nearly all samples take.
+/// Time that is not charged: nearly all samples take less.
 const FREE: u64 = 200_000;
 
-/// Time that a process may take at once, and in a second.
+/// Time of a process in nanoseconds: burst, and refill per second.
 const PROCESS: Rate = Rate {
     most: 1_000_000_000,
     a_second: 100_000_000,
 };
 
-/// Time that files of all processes of a user may be waited for at once, and in a second.
+/// Time for waiting for files of a user's processes: burst, and refill per second.
 const USER: Rate = Rate {
     most: 2_000_000_000,
     a_second: 100_000_000,
 };
 
-/// Time that all processes may take together, so much more than a user that it takes several to use it up.
+/// Time of all processes together. It takes several users to use it up.
 const ALL: Rate = Rate {
     most: 8_000_000_000,
     a_second: 400_000_000,
 };
 
-/// Times that processes and users have spent, in nanoseconds.
 #[derive(Debug)]
 pub(super) struct TimeBudget {
     processes: Allowances,
@@ -53,24 +51,21 @@ impl TimeBudget {
         }
     }
 
-    /// Returns how long a sample of this process may take, from now on.
     pub(super) fn of(&self, pid: Pid, now: u64) -> Duration {
         let left = self.processes.at(pid.0, now);
         Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))
     }
 
-    /// Returns how long files of a user's processes may be waited for, from now on.
     pub(super) fn of_user(&self, user: u32, now: u64) -> Duration {
         let left = self.users.at(user.cast_signed(), now);
         Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))
     }
 
-    /// Returns the time that a sample has in any case.
     pub(super) fn of_any() -> Duration {
         Duration::from_nanos(FOR_ANY)
     }
 
-    /// Books what a sample took, also to the user whose files were waited for.
+    /// Charges a sample's time to its process, and to the owner of the files that it waited for.
     pub(super) fn spend(&mut self, pid: Pid, user: Option<u32>, spent: u64, now: u64) {
         let dear = spent.saturating_sub(FREE);
         if dear > 0 {
@@ -98,7 +93,7 @@ mod tests {
         }
         assert_eq!(budget.of(dear, 0), Duration::from_nanos(FOR_ANY));
         assert_eq!(budget.of(other, 0), Duration::from_nanos(FOR_ONE));
-        // It comes back, at a tenth of the time that passes.
+        // It refills at a tenth of the elapsed time.
         assert_eq!(
             budget.of(dear, SECOND / 2),
             Duration::from_nanos(SECOND / 20)

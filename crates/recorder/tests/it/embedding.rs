@@ -1,4 +1,4 @@
-//! Files that nobody will find later are in the recording.
+//! Recordings contain files that reports cannot find later.
 
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_recorder::{Notice, Output};
@@ -6,7 +6,7 @@ use rprof_testing::needs;
 
 use crate::support::{options, record};
 
-/// Returns the files that a recording has kept; build-ids stand beside them.
+/// Returns the embedded files of a recording, without build-id entries.
 fn kept(data: &PerfData) -> Vec<EmbeddedFile<'_>> {
     let mut files = data.features().embedded_files().unwrap_or_default();
     files.retain(|file| file.kind != EmbeddedKind::BUILD_ID);
@@ -19,7 +19,7 @@ fn a_deleted_program_is_embedded() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("gone");
     let path = folder.path().join("perf.data");
-    // A shell that deletes itself, and then works.
+    // A shell that deletes its own executable and then works.
     let script = format!(
         "cp /bin/sh {0}; {0} -c 'rm {0}; i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'",
         program.display()

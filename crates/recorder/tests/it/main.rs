@@ -1,4 +1,4 @@
-//! Recordings of real commands by the library.
+//! Recordings of real commands with the library.
 
 mod embedding;
 mod rotation;

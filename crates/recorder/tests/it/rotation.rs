@@ -1,4 +1,4 @@
-//! Each file of a rotated recording is complete in itself.
+//! Each file of a rotated recording is self-contained.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn every_file_names_and_maps_what_lives() {
                 }
             }
         }
-        // Some samples are of the kernel, where it may be sampled, and some of the very exec.
+        // Some samples may be in the kernel or in the exec.
         assert!(
             mapped * 10 >= samples * 5,
             "{path:?}: {mapped} of {samples}"
@@ -58,7 +58,7 @@ fn the_latest_files_are_kept_and_sort_by_age() {
     let folder = tempfile::tempdir().unwrap();
     let mut rotated = options(Output::File(folder.path().join("perf.data")));
     rotated.rotation = Some(RotationPolicy {
-        // Faster than the hundredths of seconds in their names.
+        // Faster than the hundredths of seconds in the file names.
         every: Some(Duration::from_millis(2)),
         max_files: Some(2),
         ..RotationPolicy::default()

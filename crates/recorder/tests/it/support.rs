@@ -1,4 +1,4 @@
-//! Commands under watch, and the records that come of them.
+//! Helpers that record commands and collect the records.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 use rprof_recorder::{Output, RecordOptions, Recording, Summary};
 use rprof_sampler::{Session, SessionBuilder};
 
-/// Samples at 4 kHz of CPU time, of programs alone.
+/// Returns a session that samples at 3,999 Hz of CPU time.
 pub(crate) fn session() -> SessionBuilder {
     Session::builder().frequency(3999)
 }
@@ -28,7 +28,7 @@ pub(crate) fn record(script: &str, options: RecordOptions) -> Summary {
 /// A shell script that computes for some tens of milliseconds.
 pub(crate) const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 
-/// Everything that a [`Collector`] was given.
+/// All input of a [`Collector`].
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     pub(crate) events: Vec<EventDescription>,
@@ -38,7 +38,7 @@ pub(crate) struct Collected {
     pub(crate) features: Option<FeatureSections>,
 }
 
-/// A writer that keeps everything, and fails beyond a number of bytes.
+/// A writer that keeps all records, and fails beyond a number of bytes.
 pub(crate) struct Collector {
     to: Arc<Mutex<Collected>>,
     written: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Returns an output, and what it will have been given.
+    /// Returns an output, and its future input.
     pub(crate) fn output(most: u64) -> (Output, Arc<Mutex<Collected>>) {
         let collected = Arc::new(Mutex::new(Collected::default()));
         let to = Arc::clone(&collected);
@@ -87,7 +87,7 @@ impl RecordWriter for Collector {
     }
 }
 
-/// Options for an output, as of a test.
+/// Returns test options for an output.
 pub(crate) fn options(output: Output) -> RecordOptions {
     RecordOptions::new(output, vec!["test".to_owned()])
 }

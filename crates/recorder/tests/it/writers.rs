@@ -1,4 +1,4 @@
-//! Recordings that go to a writer of the caller's instead of a file.
+//! Recordings with a writer of the caller instead of a file.
 
 use rprof_launch::Launcher;
 use rprof_perfdata::{Feature, PerfData};
@@ -32,7 +32,7 @@ fn a_writer_gets_what_a_file_would() {
     assert!(features.get(Feature::BUILD_ID).is_some());
     assert!(collected.checkpoints > 0 || summary.duration.as_millis() < 150);
 
-    // The events are those of the records: no stack bytes are left to be unwound.
+    // Events and records match: no stack bytes remain to unwind.
     let sampled = &collected.events[0];
     let dumps = SampleType::REGS_USER | SampleType::STACK_USER;
     assert!(!sampled.attr.sample_type.intersects(dumps));
@@ -68,7 +68,7 @@ fn a_failing_writer_ends_the_recording() {
     let mut with_notice = options(output);
     with_notice.notify = Some(theirs);
     let mut recording = Recording::start(session(), &command, with_notice).unwrap();
-    // A byte comes when there is something to tell: the command itself never ends.
+    // A byte arrives on a state change; the command itself never ends.
     std::io::Read::read_exact(&mut &ours, &mut [0]).unwrap();
     assert_eq!(recording.writer(), WriterState::Failed);
     let error = recording.finish().unwrap_err();

@@ -1,12 +1,11 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate over their committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../../fuzz/targets/record_decode.rs"]
 mod record_decode;
-#[path = "../../../../fuzz/targets/replay.rs"]
-mod replay;
+
+use rprof_testing::replay_fuzz_corpus;
 
 #[test]
 fn record_decode_over_its_corpus() {
-    replay::replay("record_decode", record_decode::run);
+    replay_fuzz_corpus("record_decode", record_decode::run);
 }

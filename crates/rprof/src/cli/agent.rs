@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Records this machine all the time, for a fleet.
+/// Records this machine continuously, for a fleet.
 ///
-/// Samples all CPUs at a low rate, and sums samples up by minute and workload: service, version, container, pod. Windows
-/// wait in a bounded spool until they are in a folder, in an S3 bucket, or taken by Pyroscope, Parca or an OpenTelemetry
-/// collector. docs/agent.md has the configuration. SIGTERM closes the window and ends it. Only in builds with `--features agent`.
+/// Samples all CPUs at a low rate, and sums samples by minute and workload: service, version,
+/// container, pod. A bounded spool holds windows until they are stored in a folder or S3 bucket, or
+/// accepted by Pyroscope, Parca or an OpenTelemetry collector. docs/agent.md describes the
+/// configuration. SIGTERM closes the window and ends the agent. Only in builds with `--features
+/// agent`.
 #[derive(Debug, Args)]
 #[cfg_attr(not(feature = "agent"), allow(dead_code))]
 pub(crate) struct AgentArgs {
-    /// File of settings
+    /// Configuration file
     #[arg(long, value_name = "FILE", default_value = "/etc/rprof/agent.toml", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
 
@@ -20,25 +22,26 @@ pub(crate) struct AgentArgs {
     pub(crate) action: Option<AgentAction>,
 }
 
-/// Question to an agent, in place of running one.
+/// Agent command other than running it.
 #[derive(Clone, Copy, Debug, Subcommand)]
 #[cfg_attr(not(feature = "agent"), allow(dead_code))]
 pub(crate) enum AgentAction {
-    /// Shows how the agent with these settings is doing; the exit status is 1 if it does not run
+    /// Shows the state of the agent with this configuration; exit status 1 if it does not run
     Status {
-        /// Form of the answer
+        /// Output format
         #[arg(long, value_name = "FORM", default_value = "text")]
         format: StatusFormat,
     },
-    /// Checks settings, permissions and destinations, and shows whose the current processes are; sends no data
+    /// Checks configuration, permissions and destinations, and lists workloads of running
+    /// processes; sends no data
     Check,
 }
 
 /// Value of `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatusFormat {
-    /// Words
+    /// Plain text
     Text,
-    /// JSON, all that is known
+    /// JSON, all fields
     Json,
 }

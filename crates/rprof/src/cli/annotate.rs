@@ -6,18 +6,19 @@ use super::reading::{Color, InputArgs};
 
 /// Shows source lines and instructions of functions, with the samples of each.
 ///
-/// Without a SYMBOL these are the hottest functions, until they have 80 % of self. A line's self is what was sampled there, its total
-/// has what it called as well. Lines and inlined calls need debug information (-g); instructions do not.
+/// Without a SYMBOL, shows the hottest functions that have 80 % of self together. Self counts
+/// samples on the line, total also samples in functions called there. Lines and inlined calls need
+/// debug information (-g); instructions do not.
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateArgs {
-    /// Function to show; `*` and `?` stand for any characters; `libfoo.so+0x1234` for code without a name
+    /// Function to show; `*` and `?` are wildcards; `libfoo.so+0x1234` for code without a symbol
     #[arg(value_name = "SYMBOL")]
     pub(crate) function: Option<String>,
 
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// What to show
+    /// Parts to show
     #[arg(
         long,
         help_heading = "Listing",
@@ -26,7 +27,7 @@ pub(crate) struct AnnotateArgs {
     )]
     pub(crate) by: ByArg,
 
-    /// Line that code of an inlined call counts for
+    /// Line that gets the samples of inlined code
     #[arg(
         long,
         help_heading = "Listing",
@@ -35,7 +36,7 @@ pub(crate) struct AnnotateArgs {
     )]
     pub(crate) inlined: InlinedArg,
 
-    /// Notation of x86 instructions
+    /// Assembly syntax for x86
     #[arg(
         short = 'M',
         long,
@@ -55,11 +56,11 @@ pub(crate) struct AnnotateArgs {
     )]
     pub(crate) percent_type: PercentArg,
 
-    /// Show all lines and instructions of a function, also far from any sample
+    /// Show whole functions, not only the code near samples
     #[arg(long, help_heading = "Listing")]
     pub(crate) all: bool,
 
-    /// Show the bytes of instructions
+    /// Show instruction bytes
     #[arg(long, help_heading = "Listing")]
     pub(crate) asm_raw: bool,
 
@@ -72,11 +73,11 @@ pub(crate) struct AnnotateArgs {
     )]
     pub(crate) limit: Option<usize>,
 
-    /// Look for sources below DIR, or below TO where debug information says FROM; repeatable
+    /// Search sources in DIR, or replace prefix FROM of source paths with TO; repeatable
     #[arg(long, help_heading = "Listing", value_name = "DIR|FROM=TO")]
     pub(crate) source_path: Vec<String>,
 
-    /// Do not cut lines to the width of the terminal
+    /// Do not cut lines at the terminal's width
     #[arg(long, help_heading = "Listing")]
     pub(crate) wide: bool,
 
@@ -102,29 +103,29 @@ pub(crate) struct AnnotateArgs {
 /// Parts of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArg {
-    /// Lines of source
+    /// Source lines
     Source,
     /// Instructions
     Asm,
-    /// Instructions below the lines that they were compiled from
+    /// Instructions below their source lines
     Both,
 }
 
-/// Line that inlined code counts for.
+/// Line that gets the samples of inlined code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InlinedArg {
-    /// The line from which it was called
+    /// Line of the call
     CallSite,
-    /// The line on which it is written
+    /// Line of the inlined code
     Definition,
 }
 
-/// Notation of instructions.
+/// Assembly syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SyntaxArg {
-    /// As objdump and perf print them
+    /// AT&T, as in objdump and perf
     Att,
-    /// As processors' manuals have them
+    /// Intel, as in processor manuals
     Intel,
 }
 
@@ -142,8 +143,8 @@ pub(crate) enum PercentArg {
 /// Formats of annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnnotateFormat {
-    /// A listing
+    /// Plain text
     Text,
-    /// JSON, in a stable form
+    /// JSON, stable schema
     Json,
 }

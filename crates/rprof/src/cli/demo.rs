@@ -1,4 +1,4 @@
-//! Arguments of `rprof demo`, and of the program that it records.
+//! Arguments of `rprof demo` and of the program that it records.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use clap::{Args, ValueHint};
 
 /// Records a built-in program and shows the result, as a first try.
 ///
-/// Prints the functions in which the program spent its time, beside the shares that it is written to
-/// spend there, and writes flamegraph.svg.
+/// Prints the program's functions with measured and expected shares of time, and writes
+/// flamegraph.svg.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Flame graph to write
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// CPU seconds that each of its two threads uses
+    /// CPU time of each of the two threads, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = parse_demo_seconds)]
     pub(crate) seconds: f64,
 }
@@ -26,7 +26,7 @@ fn parse_demo_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Arguments of the program that `demo` records, a hidden command of rprof itself.
+/// Arguments of the program that `demo` records: a hidden command of rprof.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {
     #[arg(default_value_t = 2.0, value_parser = parse_demo_seconds)]

@@ -10,35 +10,36 @@ use rprof_profile::compare::{Correction, Work};
 use super::reading::{Color, FilterArgs};
 use super::waits::WaitArgs;
 
-/// Shows what takes more or less CPU time than before.
+/// Shows which functions take more or less CPU time than before.
 ///
-/// Compares two recordings, or two sets of them, function by function: self and total on both sides, what is new and
-/// what is gone, and whether a change is more than noise. With several recordings a side (--base, --new), how much runs
-/// differ is learned from them; of one a side it is unknown, so nothing is more than suspected unless --noise says it.
+/// Compares two recordings, or two sets of recordings, function by function: self and total on both
+/// sides, new and removed functions, and whether a change exceeds the noise. Several recordings a
+/// side (--base, --new) show how much runs differ. With one a side this is unknown: changes are
+/// only suspected, unless --noise sets it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status: 0 if --fail-above is not given, nothing takes more, or it cannot be told (4 with --strict); \
-3 if something takes more by as much as --fail-above says; 2 if the sides do not compare; 1 if a file cannot be read.
+Exit status: 0 without --fail-above, if nothing regressed, or if inconclusive (4 with --strict); \
+3 if something regressed by at least --fail-above; 2 if the sides cannot be compared; 1 if a file cannot be read.
 
-Marks: ▲ takes more, ▼ takes less, ? suspected only, ↔ moved between functions of one caller, · what it calls changed.")]
+Marks: ▲ more, ▼ less, ? only suspected, ↔ moved between functions of the same caller, · its callees changed.")]
 pub(crate) struct DiffArgs {
-    /// Recording or folded stacks before; `-` is standard input [default: perf.data.old]
+    /// Old recording or folded stacks; `-` is standard input [default: perf.data.old]
     #[arg(value_name = "OLD", value_hint = ValueHint::FilePath, conflicts_with_all = ["base", "new"])]
     pub(crate) old_file: Option<PathBuf>,
 
-    /// Recording or folded stacks after [default: perf.data]
+    /// New recording or folded stacks [default: perf.data]
     #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
     pub(crate) new_file: Option<PathBuf>,
 
-    /// Recordings before, each one run of the same program; of a folder all that are in it
+    /// Old recordings, each one run of the same program; a folder stands for all recordings in it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., requires = "new")]
     pub(crate) base: Vec<PathBuf>,
 
-    /// Recordings after
+    /// New recordings
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., requires = "base")]
     pub(crate) new: Vec<PathBuf>,
 
-    /// Do not print warnings, nor anything above the rows
+    /// Print only the rows: no warnings, no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -51,7 +52,7 @@ pub(crate) struct DiffArgs {
     )]
     pub(crate) event: Vec<String>,
 
-    /// Compare the runs of both sides in pairs: the n-th were made next to each other, in turns
+    /// Compare runs in pairs, for runs of both sides that were recorded alternately
     #[arg(long, help_heading = "Comparison")]
     pub(crate) paired: bool,
 
@@ -71,71 +72,73 @@ pub(crate) struct DiffArgs {
     pub(crate) filter: FilterArgs,
 }
 
-/// Options that decide what a change is.
+/// Options for the statistical comparison.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct JudgingArgs {
-    /// Divide amounts: by `second` of the recording, by the `total` of its side (shares), by N units of work that each
-    /// run did, or by OLD:NEW units
+    /// Divide amounts: by `second` of the recording, by the `total` of each side (shares), by N
+    /// units of work in each run, or by OLD:NEW units
     #[arg(long, visible_alias = "normalize", value_name = "WHAT", value_parser = work)]
     pub(crate) per: Option<Work>,
 
-    /// Noise between runs of one program, such as `2%`, where it is known [default: learned from the runs; 5% assumed for one]
+    /// Known noise between runs of one program, such as `2%` [default: estimated from the runs; 5%
+    /// with one run]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) noise: Option<f64>,
 
-    /// Fail with exit status 3 if the program or a function surely takes more, by at least this much: `5%`
+    /// Exit with status 3 if the program or a function regressed, by at least this much: `5%`
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
 
-    /// Smallest change of a function that counts, as a share of the whole program
+    /// Ignore changes of functions below this share of the program
     #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = percent)]
     pub(crate) min_share: f64,
 
-    /// With --fail-above, fail with exit status 4 if it cannot be told
+    /// Exit with status 4 if --fail-above is inconclusive
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Amounts that may fail it
+    /// Amounts that --fail-above checks
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub(crate) scope: ScopeArg,
 
-    /// Fail for these functions only, `*` and `?` stand for any characters; repeatable
+    /// Fail for these functions only; `*` and `?` are wildcards; repeatable
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) only: Vec<String>,
 
-    /// Do not fail for these functions, nor for what takes more because they do; repeatable
+    /// Do not fail for these functions, nor for callers that regress because of them; repeatable
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) allow: Vec<String>,
 
-    /// Largest share of false findings among all, on average; where nothing differs, the chance of any
+    /// Accepted share of false findings, on average; if nothing differs, the chance of any
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     pub(crate) q: f64,
 
-    /// Meaning of --q: the share of false findings (bh), also where functions depend on each other in any way (by), or the
-    /// chance of any false finding (holm)
+    /// Multiple testing correction: --q limits the share of false findings (bh), also between
+    /// dependent functions (by), or the chance of any false finding (holm)
     #[arg(long, value_name = "HOW", default_value = "bh")]
     pub(crate) correction: CorrectionArg,
 
-    /// Rise for which to say how many runs would show it [default: twice --fail-above]
+    /// Report how many runs would detect a rise of PERCENT [default: twice --fail-above]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) wanted: Option<f64>,
 
-    /// Make one of all instances of a generic function
+    /// Merge all instances of a generic function
     #[arg(long)]
     pub(crate) fold_generics: bool,
 }
 
-/// Options that decide what is shown.
+/// Output options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ShownArgs {
-    /// Draw a differential flame graph into this SVG file too: above, the new side, red where it takes more and blue where
-    /// less; below, what only the old side has; `-` is standard output, in place of the table
+    /// Also draw a differential flame graph to this SVG file: above, the new side, red for more and
+    /// blue for less; below, stacks of the old side only; `-` is standard output, instead of the
+    /// table
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Title of the flame graph [default: the files]
+    /// Title of the flame graph [default: the file names]
     #[arg(long)]
     pub(crate) title: Option<String>,
 
@@ -143,7 +146,7 @@ pub(crate) struct ShownArgs {
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = format())]
     pub(crate) format: &'static DiffFormat,
 
-    /// Write stacks with two weights instead, old and new, which inferno-flamegraph and flamegraph.pl draw
+    /// Write stacks with old and new weights instead, for inferno-flamegraph and flamegraph.pl
     #[arg(long, conflicts_with = "format")]
     pub(crate) folded: bool,
 
@@ -151,15 +154,15 @@ pub(crate) struct ShownArgs {
     #[arg(short, long, value_name = "KEY", default_value = "delta")]
     pub(crate) sort: DiffSort,
 
-    /// Show rows without a sure change too
+    /// Also show rows without a significant change
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Show at most N rows, 0 for all [default: 30 on a terminal, all elsewhere]
+    /// Show at most N rows, 0 for all [default: 30 on a terminal, otherwise all]
     #[arg(short = 'n', long = "rows", value_name = "N")]
     pub(crate) limit: Option<usize>,
 
-    /// Show names in full on a terminal, not fitted to its width
+    /// Do not shorten names to the terminal's width
     #[arg(long)]
     pub(crate) wide: bool,
 
@@ -168,23 +171,23 @@ pub(crate) struct ShownArgs {
     pub(crate) color: Color,
 }
 
-/// Options that decide who else is told.
+/// Options for additional reports.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ToldArgs {
-    /// Write the verdict as Markdown into this file too, for a comment on a change
+    /// Also write the verdict as Markdown to this file, for a comment on a change
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) markdown: Option<PathBuf>,
 
-    /// Write the verdicts as tests in JUnit's XML into this file too, for GitLab, Jenkins and others
+    /// Also write the verdicts as JUnit XML tests to this file, for GitLab, Jenkins and others
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) junit: Option<PathBuf>,
 
-    /// Print annotations for GitHub, and add the verdict to the summary of the step
+    /// Print GitHub annotations, and add the verdict to the step summary
     #[arg(long)]
     pub(crate) github: bool,
 
-    /// Name of this comparison in reports, by which the next one is found and replaced
+    /// Name of this comparison in reports; the next report of this name replaces it
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -194,7 +197,7 @@ pub(crate) struct ToldArgs {
 pub(crate) enum ScopeArg {
     /// The program, and self and total of each function
     All,
-    /// The program
+    /// The whole program
     Total,
     /// Self of each function
     #[value(name = "self")]
@@ -227,20 +230,20 @@ impl From<CorrectionArg> for Correction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiffSort {
-    /// By how much self changed, in either direction
+    /// By change of self, in either direction
     #[value(alias = "delta-abs")]
     Delta,
-    /// By self, on the side that has more
+    /// By self, on the larger side
     #[value(name = "self")]
     Own,
-    /// By total, on the side that has more
+    /// By total, on the larger side
     Total,
     /// By name
     #[value(alias = "symbol", alias = "sym")]
     Name,
 }
 
-/// Offers every form of a comparison that there is.
+/// Accepts every format of a comparison.
 fn format() -> impl TypedValueParser<Value = &'static DiffFormat> {
     let values =
         (DIFF_FORMATS.iter()).map(|format| PossibleValue::new(format.name).help(format.help));
@@ -248,20 +251,20 @@ fn format() -> impl TypedValueParser<Value = &'static DiffFormat> {
         .map(|name| DiffFormat::by_name(&name).unwrap_or(&DIFF_FORMATS[0]))
 }
 
-/// Parses a share as `5%` or `5`.
+/// Parses a percentage such as `5%` or `5`. Returns a share.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(share) if (0.0..=1000.0).contains(&share) => Ok(share / 100.0),
-        _ => Err("not a percentage such as `5%`".into()),
+        _ => Err("expected a percentage such as `5%`".into()),
     }
 }
 
-/// Parses what amounts are divided by.
+/// Parses the divisor of amounts.
 fn work(text: &str) -> Result<Work, String> {
     let units = |text: &str| match text.parse::<f64>() {
         Ok(units) if units > 0.0 && units.is_finite() => Ok(units),
-        _ => Err("not `second`, `total`, a number of units of work, or OLD:NEW".to_owned()),
+        _ => Err("expected `second`, `total`, a number of units of work, or OLD:NEW".to_owned()),
     };
     match (text, text.split_once(':')) {
         ("second", _) => Ok(Work::Seconds),

@@ -4,9 +4,9 @@ use clap::Args;
 
 use super::{Color, HeaderFormat};
 
-/// Checks whether you may profile on this machine, and says what to change if not.
+/// Checks whether you may profile on this machine, and suggests fixes.
 ///
-/// The exit status is 0 if `rprof record` of your own command would work, and 1 otherwise.
+/// The exit status is 0 if `rprof record` can record your own commands, and 1 otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Output format

@@ -1,5 +1,5 @@
-//! Commands and options of other tools that are not here, and what to type in their place: perf reads and writes the
-//! same files.
+//! Commands and options of other tools, with their equivalents in rprof or perf, which reads and
+//! writes the same files.
 
 mod options;
 
@@ -11,13 +11,13 @@ pub(super) use options::{
     answer as answer_to_error, answer_to_word, with_options, without_advice_on_values,
 };
 
-/// Command of perf or another profiler, and what to type; `FILE` is the recording.
+/// Commands of perf and other profilers, with the answer; `FILE` is the recording.
 static COMMANDS: [(&str, &str); 31] = [
     (
         "archive",
-        "`rprof record --keep all` keeps all programs in the recording itself, and `rprof report --symfs DIR` finds copies of them",
+        "`rprof record --keep all` embeds all programs in the recording; `rprof report --symfs DIR` reads copies of them",
     ),
-    ("bench", "`perf bench` is of the kernel alone"),
+    ("bench", "`perf bench` measures the kernel"),
     (
         "buildid-cache",
         "`perf buildid-cache` fills ~/.debug, which rprof reads",
@@ -28,21 +28,18 @@ static COMMANDS: [(&str, &str); 31] = [
     ),
     (
         "c2c",
-        "`perf c2c record -- COMMAND`, then `perf c2c report`; it wants a processor that samples addresses",
+        "`perf c2c record -- COMMAND`, then `perf c2c report`; it needs a processor that samples addresses",
     ),
     (
         "config",
-        "rprof has no settings but its options and the environment (`rprof man`)",
+        "rprof has no configuration file, only options and environment variables (`rprof man`)",
     ),
     (
         "data",
         "`perf data convert -i FILE --to-json OUT` converts it; `rprof script -i FILE` prints every sample",
     ),
     ("evlist", "`rprof header -i FILE` lists the events"),
-    (
-        "ftrace",
-        "`perf ftrace -- COMMAND` traces functions of the kernel",
-    ),
+    ("ftrace", "`perf ftrace -- COMMAND` traces kernel functions"),
     (
         "inject",
         "`perf inject -i FILE -o OUT`; rprof reads jitdumps without it",
@@ -55,23 +52,23 @@ static COMMANDS: [(&str, &str); 31] = [
     ("kwork", "`perf kwork record`, then `perf kwork report`"),
     (
         "lock",
-        "`perf lock record -- COMMAND`, then `perf lock report`; `rprof record -e context-switches -- COMMAND` shows who waits",
+        "`perf lock record -- COMMAND`, then `perf lock report`; `rprof record --off-cpu -- COMMAND` records waits for locks",
     ),
     (
         "mem",
-        "`perf mem record -- COMMAND`, then `perf mem report`; it wants a processor that samples addresses",
+        "`perf mem record -- COMMAND`, then `perf mem report`; it needs a processor that samples addresses",
     ),
     (
         "probe",
-        "`rprof record -e uprobe:/path/to/program:function -- COMMAND` needs no probe beforehand; `perf probe` makes others",
+        "`rprof record -e uprobe:/path/to/program:function -- COMMAND` creates the probe itself; `perf probe` creates other probes",
     ),
     (
         "sched",
-        "`perf sched record -- COMMAND`, then `perf sched latency`; `rprof record -e sched:sched_switch -- COMMAND` shows by which calls it waits",
+        "`perf sched record -- COMMAND`, then `perf sched latency`; `rprof record --off-cpu -- COMMAND` records waits with their stacks",
     ),
     (
         "test",
-        "`rprof doctor` says whether this user may profile here",
+        "`rprof doctor` checks whether you may profile on this machine",
     ),
     (
         "timechart",
@@ -79,7 +76,7 @@ static COMMANDS: [(&str, &str); 31] = [
     ),
     (
         "trace",
-        "`perf trace -- COMMAND` or `strace -f COMMAND` shows system calls; `rprof record -e 'syscalls:sys_enter_*' -- COMMAND` who makes them",
+        "`perf trace -- COMMAND` or `strace -f COMMAND` shows system calls; `rprof record -e 'syscalls:sys_enter_*' -- COMMAND` records their callers",
     ),
     ("version", "`rprof --version`"),
     (
@@ -88,19 +85,19 @@ static COMMANDS: [(&str, &str); 31] = [
     ),
     (
         "load",
-        "`rprof html -i FILE --open` shows a recording in a browser; `rprof export -i FILE -o profile.firefox.json.gz` is for profiler.firefox.com",
+        "`rprof html -i FILE --open` shows a recording in a browser; `rprof export -i FILE -o profile.firefox.json.gz` converts it for profiler.firefox.com",
     ),
     (
         "import",
-        "every command reads profiles of other tools: `rprof html -i FILE`",
+        "`rprof html -i FILE` and other commands read profiles of other tools directly",
     ),
     (
         "setup",
-        "`rprof doctor` says which rights are missing, and how to give them",
+        "`rprof doctor` lists missing permissions, and how to grant them",
     ),
     (
         "dump",
-        "`rprof record -p PID -d 1 --off-cpu`, then `rprof report --wall -g` shows what each thread does or waits for",
+        "`rprof record -p PID -d 1 --off-cpu`, then `rprof report --wall -g` shows where each thread runs or waits",
     ),
     (
         "collect",
@@ -116,13 +113,13 @@ static COMMANDS: [(&str, &str); 31] = [
     ),
     (
         "pprof",
-        "`rprof export -i FILE -o profile.pb.gz` writes pprof's format, and every command reads it: `rprof report -i profile.pb.gz`",
+        "`rprof export -i FILE -o profile.pb.gz` writes pprof's format; `rprof report -i profile.pb.gz` reads it",
     ),
     ("fold", "`rprof collapse -i FILE` writes folded stacks"),
 ];
 
-/// Returns what to type in place of a command that perf has and rprof has not; `None` if the first argument is none.
-/// Commands that clap knows as its own are not answered here.
+/// Returns the answer for a command of another tool; `None` if the first argument is not one.
+/// Commands of rprof itself are not in the table.
 pub(super) fn answer(arguments: &[OsString]) -> Option<String> {
     let name = arguments.get(1)?.to_str()?;
     let (_, instead) = COMMANDS.iter().find(|(command, _)| *command == name)?;

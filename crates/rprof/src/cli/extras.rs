@@ -1,4 +1,4 @@
-//! Arguments of `record` for what samples hold beyond the usual, and for further records.
+//! Arguments of `record` for additional sample fields and records.
 
 use clap::Args;
 use rprof_events::parse_branch_filter;
@@ -8,79 +8,82 @@ use rprof_sampler::{Clock, SessionBuilder};
 use super::suggested::{BRANCH_FILTERS, CLOCKS, suggested, text};
 use super::values::{self, RegisterList};
 
-/// Options for what is recorded with each sample, and beside samples.
+/// Options for additional sample fields and records.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "More in each sample, more records")]
+#[command(next_help_heading = "Additional fields and records")]
 pub(crate) struct ExtraArgs {
-    /// Record the data address of each sample and what the access met, and mappings of data (perf's `-d`)
+    /// Record data address and data source (cache level, snoop, TLB) of samples, and data mappings
+    /// (perf's `-d`)
     #[arg(long)]
     pub(crate) data: bool,
 
-    /// Record what each event cost, for events that measure it, such as memory loads
+    /// Record the latency of each sample (weight), for events such as memory loads
     #[arg(short = 'W', long)]
     pub(crate) weight: bool,
 
-    /// Record the physical address of the data; takes root or CAP_PERFMON
+    /// Record physical data addresses; needs root or CAP_PERFMON
     #[arg(long)]
     pub(crate) phys_data: bool,
 
-    /// Record the size of the page in which the data lies
+    /// Record the page size of the data address
     #[arg(long)]
     pub(crate) data_page_size: bool,
 
-    /// Record the size of the page in which the code lies
+    /// Record the page size of the code address
     #[arg(long)]
     pub(crate) code_page_size: bool,
 
-    /// Record how transactions in memory ended, for events that tell
+    /// Record the outcome of hardware memory transactions (TSX)
     #[arg(long)]
     pub(crate) transaction: bool,
 
-    /// Record the branches taken before each sample, as `-j any`
+    /// Record the branches taken before each sample (`-j any`)
     #[arg(short = 'b', long, conflicts_with = "branch_filter")]
     pub(crate) branch_any: bool,
 
-    /// Record the branches of some kinds before each sample: `any_call`, `ind_call,u`, …
+    /// Record branches of these kinds before each sample: `any_call`, `ind_call,u`, …
     #[arg(short = 'j', long, value_name = "FILTER", value_parser = suggested(BRANCH_FILTERS, branch_filter), hide_possible_values = true)]
     pub(crate) branch_filter: Option<BranchSampleType>,
 
-    /// Record registers of user mode: all, or a list such as `ip,sp`; `?` lists them
+    /// Record user-mode registers: all, or a list such as `ip,sp`; `?` lists them
     #[arg(long, value_name = "REGS", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = values::registers)]
     pub(crate) user_regs: Option<RegisterList>,
 
-    /// Record registers at the moment of the sample: all, or a list such as `ip,sp`; `?` lists them
+    /// Record registers at the time of the sample: all, or a list such as `ip,sp`; `?` lists them
     #[arg(short = 'I', long, value_name = "REGS", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = values::registers)]
     pub(crate) intr_regs: Option<RegisterList>,
 
-    /// Count each thread for itself, with a record of its counts when it ends (perf's `-s`)
+    /// Count events per thread, and record the counts when a thread ends (perf's `-s`)
     #[arg(short = 's', long)]
     pub(crate) thread_counts: bool,
 
-    /// Record when threads are switched in and out
+    /// Record context switches
     #[arg(long)]
     pub(crate) switch_events: bool,
 
-    /// Record in which namespaces threads are; takes root or CAP_PERFMON
+    /// Record the namespaces of threads; needs root or CAP_PERFMON
     #[arg(long)]
     pub(crate) namespaces: bool,
 
-    /// Record in which control group each sample was taken
+    /// Record the control group of each sample
     #[arg(long)]
     pub(crate) all_cgroups: bool,
 
-    /// Clock of the times: monotonic, monotonic_raw, realtime, boottime or tai [default: monotonic]
+    /// Clock for timestamps: monotonic, monotonic_raw, realtime, boottime or tai [default:
+    /// monotonic]
     #[arg(short = 'k', long, value_name = "CLOCK", value_parser = suggested(CLOCKS, text::<Clock>), hide_possible_values = true)]
     pub(crate) clockid: Option<Clock>,
 
-    /// Most callers that the kernel follows by frame pointers [default: kernel.perf_event_max_stack]
+    /// Maximum callchain length in the kernel, in frames [default: kernel.perf_event_max_stack]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_stack: Option<u16>,
 
-    /// Keep only the last samples, as many as the buffers of -m hold, and write them at the end, or on SIGUSR2 with --switch-output
+    /// Keep only the newest samples that fit into the buffers of -m; write them at the end, or on
+    /// SIGUSR2 with --switch-output
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    // What follows is recorded in any case; fingers that know perf may type it.
+    // Accepted as in perf: rprof always records these fields.
     #[arg(short = 'T', long, hide = true)]
     pub(crate) timestamp: bool,
 
@@ -95,7 +98,7 @@ pub(crate) struct ExtraArgs {
 }
 
 impl ExtraArgs {
-    /// Adds what is asked for to a recording.
+    /// Adds the requested fields and records to a recording.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> SessionBuilder {
         let fields = [
             (self.data, SampleType::ADDR | SampleType::DATA_SRC),

@@ -1,15 +1,16 @@
-//! `--filter`, whose place among the events matters.
+//! `--filter`, which depends on its position among the events.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// Values of `--filter`, each with the number of `-e` before it: as in perf it is for the events of the last one.
+/// Values of `--filter`, each with the number of `-e` before it. As in perf, a filter applies to
+/// the events of the last `-e`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filters(pub(crate) Vec<(usize, String)>);
 
 impl Args for Filters {
     fn augment_args(command: Command) -> Command {
-        let help = "Count only hits of the tracepoints of the -e before it whose fields fulfil this, such as `prev_pid == 0`";
+        let help = "Filter on fields of tracepoints, for the tracepoints of the -e before it, such as `prev_pid == 0`";
         command.arg(
             Arg::new("filter")
                 .long("filter")

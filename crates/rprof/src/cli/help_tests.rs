@@ -1,17 +1,17 @@
-//! Help texts as users see them.
+//! Snapshots of the help texts.
 //!
-//! After a change that is meant: `INSTA_UPDATE=always cargo test -p rprof help`.
+//! To accept a change: `INSTA_UPDATE=always cargo test -p rprof help`.
 
 use super::command;
 
-/// Help of a command, at the width of 100 columns.
+/// Returns the help of a command, 100 columns wide.
 fn help(name: &str) -> String {
     let mut rprof = command().term_width(100);
     rprof.build();
     let found = rprof.find_subcommand_mut(name);
     let found = found.unwrap_or_else(|| panic!("there is no command {name}"));
     let text = found.render_long_help().to_string();
-    // Lines end in spaces here and there.
+    // Some lines end in spaces.
     let lines = text.lines().map(str::trim_end);
     lines.collect::<Vec<_>>().join("\n")
 }

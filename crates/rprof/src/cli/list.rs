@@ -6,13 +6,13 @@ use super::HeaderFormat;
 
 /// Lists events, and whether they work on this machine.
 ///
-/// A WORD is a kind (hardware, software, cache, raw, pmu, tracepoint, breakpoint, probe), a pattern such
-/// as `sched:*`, or a part of a name. An event is listed if it is of one of the kinds and matches one of
-/// the names.
+/// A WORD is a kind (hardware, software, cache, raw, pmu, tracepoint, breakpoint, probe), a pattern
+/// such as `sched:*`, or a part of a name. Lists events that match one of the kinds and one of the
+/// names.
 ///
-/// The column HERE says `yes` if the event can be sampled, `count` if it can only be counted, which
-/// perf stat does and rprof does not, `denied` if you lack the permission, `no` if this machine does not
-/// have it, and `-` if that depends on what you fill in.
+/// The column HERE is `yes` if the event can be sampled, `count` if it can only be counted (`rprof
+/// stat`), `denied` if you lack the permission, `no` if this machine does not have it, and `-` if
+/// it depends on values that you fill in.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Kinds, patterns, or parts of names [default: all events]

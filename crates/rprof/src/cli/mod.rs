@@ -1,24 +1,24 @@
-//! The command line. Names and letters are perf's where the meaning is the same.
+//! The command line. Options have perf's names and letters where the meaning is the same.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `record` | `record`, and how to sample |
+//! | `record` | `record`, sampling and output options |
 //! | `stat` | `stat` |
-//! | `extras` | what `record` takes beyond the usual: fields of samples, records |
-//! | `filters` | `--filter`, and the events that it is for |
-//! | `target` | what to watch |
+//! | `extras` | `record`: additional sample fields and records |
+//! | `filters` | `--filter`, with the events before it |
+//! | `target` | target processes, threads and CPUs |
 //! | `flamegraph`, `html` | `flamegraph`, `html` |
 //! | `annotate`, `diff`, `gate`, `top` | the commands of these names |
 //! | `push` | `push` |
-//! | `reading` | the commands that read recordings, and their filters |
-//! | `symbols` | how functions are named |
+//! | `reading` | commands that read recordings, and their filters |
+//! | `symbols` | symbol lookup and demangling |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
-//! | `short_help` | what `-h` prints |
+//! | `short_help` | the help text of `-h` |
 //! | `suggested` | values that shells complete |
-//! | `time_span` | spans of time, from the beginning or end of a recording |
-//! | `values` | sizes, times and lists as they are typed |
-//! | `elsewhere` | commands and options of other tools that have another name here |
-//! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
+//! | `time_span` | time ranges relative to the start or end of a recording |
+//! | `values` | parsers of sizes, times and lists |
+//! | `elsewhere` | commands and options of other tools, with their rprof equivalents |
+//! | `parsing` | arguments to [`Cli`], with forms that perf accepts and clap does not |
 
 mod agent;
 mod annotate;
@@ -85,12 +85,12 @@ const STYLES: Styles = Styles::styled()
 
 /// A sampling profiler for Linux.
 ///
-/// Records where a program spends its time, as a perf.data file that perf and its
-/// relatives read as well, and shows it as a table or a flame graph.
+/// Records where a program spends its time, as a perf.data file that perf can also read, and shows
+/// it as a table or a flame graph.
 #[derive(Debug, Parser)]
 #[command(name = "rprof", version, styles = STYLES, max_term_width = 100)]
 #[command(
-    after_help = "Begin with `rprof demo`, then `rprof record -- COMMAND` and `rprof report`."
+    after_help = "Start with `rprof demo`, then `rprof record -- COMMAND` and `rprof report`."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -13,8 +13,8 @@ pub(crate) struct CompletionsArgs {
 
 /// Shows the manual page of rprof, or of one of its commands.
 ///
-/// On a terminal it is shown by man(1), through MANPAGER or PAGER; elsewhere it is written as man(1) reads it, to be
-/// installed.
+/// On a terminal, man(1) shows it through MANPAGER or PAGER. Otherwise, prints the source for
+/// man(1), to be installed.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Command to describe [default: rprof itself]

@@ -1,4 +1,4 @@
-//! Parsing of the process's arguments, with the forms that perf takes and clap does not.
+//! Parses the process's arguments, with forms that perf accepts and clap does not.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -16,16 +16,17 @@ use crate::named_input::is_input_or_no_command;
 use crate::output::check_standard_output;
 
 impl Cli {
-    /// Parses the arguments of this process. Wrong ones end it with exit status 2.
+    /// Parses the arguments of this process. Exits with status 2 if they are invalid.
     pub(crate) fn from_arguments() -> Cli {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         parse(files_last(arguments.clone())).unwrap_or_else(|error| {
-            // clap shows arguments as they are, and `*` may have put names of files by strangers among them.
+            // clap prints arguments unchanged, and a shell's `*` may have inserted file names from
+            // other users.
             let inert = |arg: &OsString| brief(&arg.to_string_lossy()).into();
             let error = parse(arguments.iter().map(inert).collect())
                 .err()
                 .unwrap_or(error);
-            // Help and versions go to standard output, and clap does not know that it is closed.
+            // Help and version go to standard output. clap does not detect that it is closed.
             if !error.use_stderr()
                 && let Err(failure) = check_standard_output()
             {
@@ -39,7 +40,8 @@ impl Cli {
 /// Commands that draw recordings or record a COMMAND.
 const DRAWING: [&str; 2] = ["flamegraph", "html"];
 
-/// Puts the files to draw behind the options of `flamegraph FILE --inverted`, where options of a COMMAND may stand.
+/// Moves the files of `flamegraph FILE --inverted` behind the options. clap would parse the options
+/// as arguments of a COMMAND.
 fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if !(arguments.get(1)).is_some_and(|word| DRAWING.iter().any(|name| word == name))
         || arguments.iter().any(|argument| argument == "--")
@@ -50,7 +52,7 @@ fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
         let Ok(cli) = parse(arguments.clone()) else {
             break;
         };
-        // What clap takes for a COMMAND with its arguments is the end of the line.
+        // clap treats the rest of the line as a COMMAND with arguments.
         let words = match cli.command {
             Command::Flamegraph(args) => args.command,
             Command::Html(args) => args.command,
@@ -82,7 +84,7 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
             Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
-            // `-Iax,bx`; of `-Icx`, `cx` would be a number for -c.
+            // `-Iax,bx`. clap would parse `-Icx` as `-I -c x`.
             Err(e) if is_about_a_letter(e.kind()) && part_registers(&mut arguments) => {}
             other => break other,
         }
@@ -95,7 +97,7 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         })
 }
 
-/// Returns the error of an option that the command of these arguments has not, with the usage of that command.
+/// Returns the error for an unknown option, with the usage of the command.
 fn unknown(command: &mut clap::Command, arguments: &[OsString], instead: &str) -> clap::Error {
     command.build();
     let name = arguments.get(1).and_then(|name| name.to_str());
@@ -105,8 +107,8 @@ fn unknown(command: &mut clap::Command, arguments: &[OsString], instead: &str) -
     }
 }
 
-/// Builds the command line for these arguments: one command alone where they are for it. A program to be recorded is not
-/// to wait until every other command is described, which takes longer than all that `record` has.
+/// Builds the parser for these arguments, with a single command if possible. Describing all
+/// commands takes longer than everything else that `record` does before it starts the program.
 fn command_for(arguments: &[OsString]) -> clap::Command {
     let name = arguments.get(1).and_then(|name| name.to_str());
     let bare = || {
@@ -121,7 +123,7 @@ fn command_for(arguments: &[OsString]) -> clap::Command {
     }
 }
 
-/// Describes one of the commands that are called most.
+/// Describes one of the most used commands.
 fn described(name: &str) -> Option<clap::Command> {
     let describe: fn(clap::Command) -> clap::Command = match name {
         "record" => RecordArgs::augment_args,
@@ -137,10 +139,10 @@ fn described(name: &str) -> Option<clap::Command> {
     Some(describe(clap::Command::new(name.to_owned())))
 }
 
-/// Rewrites the first `-z9` as `-z=9`. Returns false if there is none.
+/// Rewrites the first `-z9` as `-z=9`. Returns false without one.
 ///
-/// perf accepts `-z9`. clap would accept it only together with `-z 9`, and then takes a COMMAND for a level.
-/// Called only after parsing has failed, since a COMMAND may have a `-z9` of its own.
+/// perf accepts `-z9`. clap would accept it only together with `-z 9`, and would then parse a
+/// COMMAND as a level. Called only after a parse error, because a COMMAND may have its own `-z9`.
 fn part_level(arguments: &mut [OsString]) -> bool {
     let level = |arg: &OsString| {
         let digits = arg.to_str()?.strip_prefix("-z")?;
@@ -152,7 +154,7 @@ fn part_level(arguments: &mut [OsString]) -> bool {
     found.take(1).count() > 0
 }
 
-/// Returns true for errors that letters may cause which are no flags.
+/// Returns true for errors that a value behind a letter may cause, if clap parses it as flags.
 fn is_about_a_letter(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -163,7 +165,7 @@ fn is_about_a_letter(kind: ErrorKind) -> bool {
     )
 }
 
-/// Rewrites the first `-Iax,bx` as `-I=ax,bx`. Returns false if there is none.
+/// Rewrites the first `-Iax,bx` as `-I=ax,bx`. Returns false without one.
 fn part_registers(arguments: &mut [OsString]) -> bool {
     let list = |arg: &OsString| {
         let list = arg.to_str()?.strip_prefix("-I")?;
@@ -175,7 +177,7 @@ fn part_registers(arguments: &mut [OsString]) -> bool {
     found.take(1).count() > 0
 }
 
-/// Builds the command line that help, manual pages and completions describe.
+/// Builds the command line for help, manual pages and completions.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("flamegraph", drawing_words)
@@ -186,7 +188,8 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("annotate", annotate_words)
 }
 
-/// Returns the names of the commands that read profiles of other tools, folded stacks among them: those whose help says so.
+/// Returns the names of commands that read other tools' profiles, including folded stacks: their
+/// help mentions folded stacks.
 pub(crate) fn readers_of_profiles() -> Vec<String> {
     let command = command();
     let reads = |command: &&clap::Command| {
@@ -202,27 +205,28 @@ pub(crate) fn readers_of_profiles() -> Vec<String> {
         .collect()
 }
 
-/// Words by which the help of an argument says that it may be a profile of another tool.
+/// Part of an argument's help that marks support for other tools' profiles.
 const FOREIGN: &str = "olded stacks";
 
-/// Words the files, of which the code of functions is shown.
+/// Sets the help of the files, which must be recordings.
 fn annotate_words(annotate: clap::Command) -> clap::Command {
     annotate
         .mut_arg("files", |arg| {
-            arg.help("Recordings to read, several are merged; `-` is standard input [default: perf.data]")
+            arg.help("Recordings to read; several are merged; `-` is standard input [default: perf.data]")
         })
-        .mut_arg("input", |arg| arg.help("Recording to read, as FILE"))
+        .mut_arg("input", |arg| arg.help("Recording to read (same as FILE)"))
 }
 
-/// Words the files, which are not merged.
+/// Sets the help of the files, which are not merged.
 fn push_words(push: clap::Command) -> clap::Command {
     push.mut_arg("files", |arg| {
         arg.help("Recordings or folded stacks to send, one after another; `-` is standard input [default: perf.data]")
     })
 }
 
-/// Lets -i be the input, and -p, -t and -C filters where a recording is read. Of a recording, processes and threads may
-/// be selected together; [`TargetArgs::target`](super::TargetArgs::target) refuses that for a target.
+/// Makes -i the input, and -p, -t and -C filters if a recording is read. Filters allow processes
+/// and threads together; [`TargetArgs::target`](super::TargetArgs::target) refuses both as a
+/// target.
 fn drawing_words(drawing: clap::Command) -> clap::Command {
     let tasks = |arg: Arg| {
         arg.value_parser(values::running_or_recorded)
@@ -236,13 +240,13 @@ fn drawing_words(drawing: clap::Command) -> clap::Command {
         .mut_arg("cpus", or_filter)
 }
 
-/// Words the help of a target that is a filter where a recording is read.
+/// Extends the help of a target that is a filter if a recording is read.
 fn or_filter(arg: Arg) -> Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    arg.help(format!("{help}. Of a FILE: only samples of these"))
+    arg.help(format!("{help}; with FILE, a filter on samples"))
 }
 
-/// Words the targets, which are those of `record`, for a command that counts.
+/// Rewords the targets of `record` for a command that counts.
 fn stat_words(stat: clap::Command) -> clap::Command {
     let ids = [
         "all_cpus",
@@ -257,8 +261,8 @@ fn stat_words(stat: clap::Command) -> clap::Command {
         .fold(stat, |c, id| c.mut_arg(id, counting_words))
 }
 
-/// Hides a weight, which `script` refuses with a message, since it sums nothing up; and folded stacks, since
-/// they are sums.
+/// Hides `--weight`, which `script` refuses because it sums nothing. Its input help omits folded
+/// stacks, which have no single samples.
 fn script_words(script: clap::Command) -> clap::Command {
     script
         .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
@@ -266,10 +270,10 @@ fn script_words(script: clap::Command) -> clap::Command {
         .mut_arg("files", |arg| {
             arg.help("Recording to print; `-` is standard input [default: perf.data]")
         })
-        .mut_arg("input", |arg| arg.help("Recording to print, as FILE"))
+        .mut_arg("input", |arg| arg.help("Recording to print (same as FILE)"))
 }
 
-/// Words the help of a target for a command that counts.
+/// Rewords the help of a target for a command that counts.
 fn counting_words(arg: Arg) -> Arg {
     let Some(help) = arg.get_help().map(ToString::to_string) else {
         return arg;
@@ -277,7 +281,7 @@ fn counting_words(arg: Arg) -> Arg {
     arg.help(help.replace("Record", "Count").replace("record", "count"))
 }
 
-/// Adds a hidden `--no-X` for each `--X` without a value. The one that comes last counts.
+/// Adds a hidden `--no-X` for each `--X` without a value. The last one wins.
 fn with_negations(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| {
         let negations: Vec<Arg> = (command.get_arguments())

@@ -11,12 +11,13 @@ use super::values;
 
 /// Sends profiles to Pyroscope, Parca or an OpenTelemetry collector.
 ///
-/// Each FILE is a profile of its own, at the time at which it was recorded. One that is larger than the server takes is sent
-/// in parts. A server that is busy or away is tried again for two minutes. What it refuses is said, with its words, and the exit
-/// status is 1 if anything was not taken. `--dry-run` shows what would be sent.
+/// Each FILE becomes one profile with the time of its recording. A profile above the server's size
+/// limit is sent in parts. If a server is busy or unreachable, rprof retries for two minutes.
+/// Rejections are printed with the server's message, and the exit status is 1 if anything was not
+/// accepted. `--dry-run` shows what would be sent.
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {
-    /// Kind of the server
+    /// Type of the server
     #[arg(long, value_name = "SERVER", value_enum)]
     pub(crate) to: TargetArg,
 
@@ -24,15 +25,15 @@ pub(crate) struct PushArgs {
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
 
-    /// Go on until Ctrl-C: send each file that `record --switch-output -o RECORDING` finishes
+    /// Run until Ctrl-C: send each file that `record --switch-output -o RECORDING` finishes
     #[arg(long, help_heading = "Sending", value_name = "RECORDING", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "input", "time"])]
     pub(crate) follow: Option<PathBuf>,
 
-    /// File in which `--follow` notes how far it is, so that the next run goes on there [default: RECORDING.pushed]
+    /// File for the progress of `--follow`, where the next run resumes [default: RECORDING.pushed]
     #[arg(long, help_heading = "Sending", value_name = "FILE", requires = "follow", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,
 
-    /// Print what would be sent, and send nothing
+    /// Print what would be sent, without sending it
     #[arg(long, help_heading = "Sending", conflicts_with = "follow")]
     pub(crate) dry_run: bool,
 
@@ -49,15 +50,16 @@ pub(crate) struct PushArgs {
     pub(crate) input: InputArgs,
 }
 
-/// Labels of what is sent.
+/// Labels of profiles and samples.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Labels")]
 pub(crate) struct SeriesArgs {
-    /// Label by which the server finds the profile, such as service_name=checkout or version=1.4.2; repeatable
+    /// Label of the profile on the server, such as service_name=checkout or version=1.4.2;
+    /// repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) label: Vec<Label>,
 
-    /// What samples can be grouped and filtered by, beside functions
+    /// Sample labels, to group and filter by
     #[arg(
         long,
         value_name = "LIST",
@@ -68,7 +70,7 @@ pub(crate) struct SeriesArgs {
     pub(crate) labels: Vec<LabelArg>,
 }
 
-/// Whom the server believes, and whom rprof believes.
+/// Credentials and trusted certificates.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
 pub(crate) struct AccessArgs {
@@ -80,19 +82,19 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token_file")]
     pub(crate) basic_auth_file: Option<PathBuf>,
 
-    /// File with further headers, a line `NAME: VALUE` for each
+    /// File with additional HTTP headers, one `NAME: VALUE` per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) header_file: Option<PathBuf>,
 
-    /// Tenant, where the server has several (the header X-Scope-OrgID, or Parca's field)
+    /// Tenant of a multi-tenant server (the header X-Scope-OrgID, or Parca's field)
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
 
-    /// File with certificates (PEM) of the authorities to believe, in place of the system's
+    /// File with trusted CA certificates (PEM), instead of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ca_file: Option<PathBuf>,
 
-    /// Send credentials to another machine without encryption as well
+    /// Allow unencrypted credentials to other machines
     #[arg(long)]
     pub(crate) plain_http: bool,
 }
@@ -101,19 +103,21 @@ pub(crate) struct AccessArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Try again for so long while the server is busy or away; `--follow` does until it is stopped
+    /// Retry for this time while the server is busy or unreachable; `--follow` retries until it is
+    /// stopped
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::seconds)]
     pub(crate) retry_for: Duration,
 
-    /// Wait for an answer at most so long
+    /// Time limit for an answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::seconds)]
     pub(crate) timeout: Duration,
 
-    /// Send at most N stacks at a time [default: what such a server takes]
+    /// Send at most N stacks per request [default: the server type's limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_samples: Option<u32>,
 
-    /// Send at most so much at a time, before compression, such as `4M` [default: what such a server takes]
+    /// Maximum size of a request, before compression, such as `4M` [default: the server type's
+    /// limit]
     #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
     pub(crate) max_bytes: Option<u64>,
 }
@@ -125,7 +129,7 @@ pub(crate) enum TargetArg {
     Pyroscope,
     /// Parca
     Parca,
-    /// OpenTelemetry over HTTP: a collector, and servers that take its profiles; experimental, proto 1.10
+    /// OpenTelemetry over HTTP, for collectors and compatible servers; experimental, proto 1.10
     Otlp,
 }
 

@@ -15,11 +15,12 @@ use super::waits::WaitArgs;
 /// Recording to read, and filters on it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Recordings or folded stacks to read, several are merged; `-` is standard input [default: perf.data]
+    /// Recordings or folded stacks to read; several are merged; `-` is standard input [default:
+    /// perf.data]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Recording or folded stacks to read, as FILE
+    /// Recording or folded stacks to read (same as FILE)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: Vec<PathBuf>,
 
@@ -41,7 +42,7 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Returns the files to read, which are one at least.
+    /// Returns the files to read, at least one.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         paths(&self.files, &self.input)
     }
@@ -73,7 +74,7 @@ impl Deref for FilterArgs {
     }
 }
 
-/// Filters by process, thread and CPU: options that select what to record in commands that record.
+/// Filters by process, thread and CPU. In commands that record, these options select the target.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct TaskFilterArgs {
@@ -90,35 +91,37 @@ pub(crate) struct TaskFilterArgs {
     pub(crate) cpu: Vec<CpuList>,
 }
 
-/// Filters that select among recorded samples in every command.
+/// Filters on recorded samples, in every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct SampleFilterArgs {
-    /// Only samples of threads with these names; `*` and `?` stand for any characters, here and below
+    /// Only samples of threads with these names; `*` and `?` are wildcards, here and below
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
-    /// Only samples taken in one of these programs or libraries: path, file name, or `libc` for libc.so.6
+    /// Only samples in these programs or libraries: path, file name, or `libc` for libc.so.6
     #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
-    /// Only samples taken in one of these functions, or in a call inlined there; repeatable
+    /// Only samples in these functions, or in calls inlined into them; repeatable
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
-    /// Only samples with one of these functions anywhere in their stack; repeatable
+    /// Only samples with one of these functions anywhere in the stack; repeatable
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) focus: Vec<String>,
 
-    /// Show what called these functions: of each stack the callers, in the report with the direct ones as self; repeatable
+    /// Show the callers of these functions: stacks end at the call, and reports count self for
+    /// direct callers; repeatable
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) callers: Vec<String>,
 
-    /// Only samples between these times, in seconds as `script` prints them; or `10%,20%` of the recording, `-5s,` (the last five seconds), `,+5s` (the first); either may be left out
+    /// Only samples between these times, in seconds as `script` prints them, `10%,20%` of the
+    /// recording, `-5s,` (the last five seconds) or `,+5s` (the first); FROM or TO may be empty
     #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, value_parser = TimeSpan::parse)]
     pub(crate) time: Option<TimeSpan>,
 
-    /// Count samples by their period, or each as one
+    /// Weight of each sample: its period, or one
     #[arg(long, value_name = "WHAT", default_value = "period")]
     pub(crate) weight: Option<WeightArg>,
 
@@ -128,13 +131,13 @@ pub(crate) struct SampleFilterArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightArg {
-    /// Events or nanoseconds since the sample before
+    /// Events or nanoseconds since the previous sample
     Period,
     /// Each sample counts as one
     Samples,
 }
 
-/// Shows the functions in which the time was spent.
+/// Shows the time spent in each function.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
@@ -150,19 +153,20 @@ pub(crate) struct ReportArgs {
     #[arg(long, help_heading = "Output", value_name = "FORMAT", default_value = "text", value_parser = report_format())]
     pub(crate) format: &'static Format,
 
-    /// Show below each row its call tree: `callee`, the callers of what ran (the default, sorted by self), or
-    /// `caller`, what the function called (the default with --children); `,PERCENT` is the least share of a branch: of all
-    /// samples, or twenty times that of its row [default: 0.5]
+    /// Show a call tree below each row: `callee` shows callers (default when sorted by self),
+    /// `caller` shows callees (default with --children); `,PERCENT` hides branches below this share
+    /// of all samples, or below twenty times this share of their row [default: 0.5]
     #[arg(short = 'g', long, help_heading = "Rows", value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
-    /// Show the profile on the whole screen, to move about in: functions, trees, flame graph, threads, time; `?` lists the keys
+    /// Explore the profile on the whole screen: functions, trees, flame graph, threads, timeline;
+    /// `?` lists the keys
     ///
-    /// Which rows there are, their order, and their trees are chosen by keys there, but for --children.
+    /// Keys select rows, order and trees there. Of the row options, only --children applies.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["sort", "limit", "call_graph", "no_children", "percent_limit", "wide", "format"])]
     pub(crate) tui: bool,
 
-    /// Print the report as text, as without --tui; for fingers that know perf
+    /// Print the report as text (the default); accepted as in perf
     #[arg(long, hide = true, conflicts_with = "tui")]
     pub(crate) stdio: bool,
 
@@ -180,7 +184,7 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rows")]
 pub(crate) struct RowArgs {
-    /// Make a row for each combination of these
+    /// Group samples into rows by these keys
     #[arg(
         short,
         long,
@@ -190,24 +194,24 @@ pub(crate) struct RowArgs {
     )]
     pub(crate) sort: Vec<SortKey>,
 
-    /// Sort by total: time in the function and in those it called
+    /// Sort by total: time in the function and its callees
     #[arg(long, overrides_with = "no_children")]
     pub(crate) children: bool,
 
-    /// Sort by self, time in the function itself, and read no callers: there is no total then, and it is faster
-    /// [default: by self, with total; json and csv with call stacks: --children]
+    /// Sort by self, time in the function alone, and omit total, which is faster [default: by self,
+    /// with total; json and csv with call stacks: --children]
     #[arg(long, overrides_with = "children")]
     pub(crate) no_children: bool,
 
-    /// Leave out rows below this share
+    /// Hide rows below this share
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     pub(crate) percent_limit: f64,
 
-    /// Show at most N rows, 0 for all [default: as many as fit on a terminal, all elsewhere]
+    /// Show at most N rows, 0 for all [default: one screen on a terminal, otherwise all]
     #[arg(short = 'n', long = "rows", value_name = "N")]
     pub(crate) limit: Option<usize>,
 
-    /// Show names and paths in full on a terminal, not fitted to its width
+    /// Do not shorten names and paths to the terminal's width
     #[arg(long)]
     pub(crate) wide: bool,
 }
@@ -216,13 +220,13 @@ pub(crate) struct RowArgs {
 pub(crate) enum SortKey {
     /// Thread name
     Comm,
-    /// Process
+    /// Process ID
     Pid,
-    /// Thread
+    /// Thread ID
     Tid,
-    /// `running`, or what the thread waited for (--wall)
+    /// `running`, or the wait reason (--wall)
     State,
-    /// Object
+    /// Program or library
     Dso,
     /// Function
     #[value(alias = "sym")]
@@ -230,12 +234,12 @@ pub(crate) enum SortKey {
     /// Source file and line, from debug information
     #[value(name = "srcline")]
     SrcLine,
-    /// Share, samples or weight: columns that every row has. perf lists them among the keys
+    /// Share, samples or weight: columns that every row has. perf accepts them as keys.
     #[value(hide = true, name = "overhead", aliases = ["overhead_children", "sample", "samples", "period"])]
     Figures,
 }
 
-/// Offers every form of a report that there is.
+/// Accepts every report format.
 fn report_format() -> impl TypedValueParser<Value = &'static Format> {
     let values = Format::of(Content::Functions)
         .map(|format| PossibleValue::new(format.name).help(format.help));
@@ -266,21 +270,22 @@ pub(crate) struct CollapseArgs {
 
 /// Writes the profile in the format of another tool.
 ///
-/// The name of the output says which: `.pb.gz` for pprof, `go build -pgo`, Pyroscope and Parca; `.firefox.json.gz` for
-/// profiler.firefox.com; `.speedscope.json` for speedscope; `.otlp.pb.gz` for OpenTelemetry; `.folded` for inferno and flamegraph.pl;
-/// `.svg` for a browser. Names of functions, files and lines are in it, so it can be opened where the programs are not.
+/// The output's file name selects the format: `.pb.gz` for pprof, `go build -pgo`, Pyroscope and
+/// Parca; `.firefox.json.gz` for profiler.firefox.com; `.speedscope.json` for speedscope;
+/// `.otlp.pb.gz` for OpenTelemetry; `.folded` for inferno and flamegraph.pl; `.svg` for a browser.
+/// The file contains function, file and line names, so viewers do not need the programs.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded; `-` is standard output
     #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Format to write [default: by the end of the output's name]
+    /// Format to write [default: from the output's file name]
     #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]
     pub(crate) format: Option<ExportForm>,
 
-    /// What pprof and OpenTelemetry can group and filter by, beside functions; samples that differ in one stay apart, which takes more
-    /// room [default: thread]
+    /// Sample labels, to group and filter by in pprof and OpenTelemetry; each label makes the file
+    /// larger [default: thread]
     #[arg(
         long,
         help_heading = "Output",
@@ -291,15 +296,15 @@ pub(crate) struct ExportArgs {
     )]
     pub(crate) labels: Option<Vec<LabelArg>>,
 
-    /// Unit of times in folded stacks, for shorter numbers [default: ns]
+    /// Time unit in folded stacks, for shorter numbers [default: ns]
     #[arg(long, help_heading = "Output", value_enum)]
     pub(crate) unit: Option<TimeUnit>,
 
-    /// Service that parquet's rows are of [default: the name of each process]
+    /// Service name in Parquet rows [default: name of each process]
     #[arg(hide = !cfg!(feature = "parquet"), long, help_heading = "Output", value_name = "NAME")]
     pub(crate) service: Option<String>,
 
-    /// Version of the service in parquet's rows
+    /// Service version in Parquet rows
     #[arg(hide = !cfg!(feature = "parquet"), long, help_heading = "Output", value_name = "VERSION")]
     pub(crate) service_version: Option<String>,
 
@@ -313,16 +318,16 @@ pub(crate) struct ExportArgs {
 /// Value of `--labels`: label of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LabelArg {
-    /// Name of the thread
+    /// Thread name
     #[value(alias = "comm")]
     Thread,
-    /// Name of the process
+    /// Process name
     Process,
-    /// Number of the process
+    /// Process ID
     Pid,
-    /// Number of the thread
+    /// Thread ID
     Tid,
-    /// Number of the CPU
+    /// CPU number
     Cpu,
     /// `user` or `kernel`
     Mode,
@@ -331,7 +336,7 @@ pub(crate) enum LabelArg {
 }
 
 impl LabelArg {
-    /// Returns the labels of a list, each once.
+    /// Returns the labels of a list, without duplicates.
     pub(crate) fn labels(list: &[LabelArg]) -> Vec<SampleLabel> {
         let mut labels: Vec<SampleLabel> = list.iter().filter_map(|arg| arg.label()).collect();
         labels.sort_unstable();
@@ -366,7 +371,7 @@ pub(crate) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Returns its nanoseconds.
+    /// Returns the unit in nanoseconds.
     pub(crate) fn nanoseconds(self) -> u64 {
         match self {
             TimeUnit::Ns => 1,
@@ -377,7 +382,7 @@ impl TimeUnit {
     }
 }
 
-/// Form of what `export` writes.
+/// Output format of `export`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ExportForm {
     /// A file.
@@ -386,7 +391,7 @@ pub(crate) enum ExportForm {
     Tables,
 }
 
-/// Offers every form that holds more than rows.
+/// Accepts every format with more content than rows.
 fn export_format() -> impl TypedValueParser<Value = ExportForm> {
     let values = (FORMATS
         .iter()
@@ -407,8 +412,8 @@ pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Fields to print, such as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set; `hw:`, `sw:`,
-    /// `trace:`, `raw:` or `break:` before the list applies it to events of that kind only
+    /// Fields to print, such as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set; `hw:`,
+    /// `sw:`, `trace:`, `raw:` or `break:` before the list applies it only to events of that kind
     #[arg(short = 'F', long, help_heading = "Output", value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_script::FieldList::parse)]
     pub(crate) fields: Vec<rprof_script::FieldList>,
 
@@ -428,7 +433,7 @@ pub(crate) struct ScriptArgs {
     #[arg(long, help_heading = "Records")]
     pub(crate) show_lost_events: bool,
 
-    /// Print starts, names and ends of threads and processes too
+    /// Print forks, exits and names of threads too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_task_events: bool,
 
@@ -440,11 +445,11 @@ pub(crate) struct ScriptArgs {
     #[arg(long, help_heading = "Records")]
     pub(crate) show_switch_events: bool,
 
-    /// Print counts of single threads too (`record -s`)
+    /// Print per-thread counts too (`record -s`)
     #[arg(long, help_heading = "Records")]
     pub(crate) show_thread_counts: bool,
 
-    /// Print pieces of AUX traces too
+    /// Print AUX trace records too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_aux_events: bool,
 
@@ -460,7 +465,7 @@ pub(crate) struct ScriptArgs {
     #[arg(long, help_heading = "Records")]
     pub(crate) show_cgroup_events: bool,
 
-    /// Print changes of kernel code too
+    /// Print kernel code changes too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_text_poke_events: bool,
 }
@@ -472,7 +477,7 @@ pub(crate) struct HeaderArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Recording to show, as FILE
+    /// Recording to show (same as FILE)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: Vec<PathBuf>,
 
@@ -482,7 +487,7 @@ pub(crate) struct HeaderArgs {
 }
 
 impl HeaderArgs {
-    /// Returns the files to show, which are one at least.
+    /// Returns the files to show, at least one.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         paths(&self.files, &self.input)
     }
@@ -490,7 +495,7 @@ impl HeaderArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderFormat {
-    /// Lines of text
+    /// Plain text
     Text,
     /// JSON
     Json,

@@ -1,4 +1,4 @@
-//! Arguments of `rprof record`, and of every command that samples.
+//! Arguments of `rprof record`, and sampling options of other commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,11 +15,10 @@ use super::waits::OffCpuArgs;
 
 /// Records where a command, a running process or the whole system spends its time.
 ///
-/// The recording ends when the COMMAND or the process ends, on Ctrl-C, or after --duration.
+/// Recording ends with the COMMAND or process, on Ctrl-C, or at --duration or --max-size.
 ///
-/// The exit status is the command's own (128+N when signal N ended it); 127 when it
-/// is not found, 126 when it cannot be executed, 2 for wrong usage, and 1 when
-/// rprof itself failed. Without a command it is 0.
+/// Exit status: the COMMAND's own, 128+N if signal N killed it, 127 if it was not found, 126 if it
+/// cannot be executed; 2 for usage errors, 1 if rprof failed, and 0 without a COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
@@ -42,19 +41,19 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Options for the file that is written.
+/// Options for the output file.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// File to write, an existing one is kept as FILE.old; `-` streams to standard output
+    /// File to write; an existing file is renamed to FILE.old; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Compress with zstd, at level 1 to 22 [default level: 1]
+    /// Compress with zstd at level 1 to 22 [default level: 1]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
     pub(crate) compression_level: Option<i32>,
 
-    /// Count events beside the samples as `rprof stat` does, and keep the counts in the recording
+    /// Also count the default events of `rprof stat`, and store the counts in the recording
     #[arg(long)]
     pub(crate) stat: bool,
 
@@ -62,10 +61,10 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "N", value_parser = values::file_size)]
     pub(crate) max_size: Option<u64>,
 
-    /// Continue in a new file on SIGUSR2 (`signal`), also at a size (100M) or after a time (30s)
+    /// Start a new file on SIGUSR2 (`signal`), and at a size (100M) or after a time (30s)
     ///
-    /// Each file is complete, and is renamed to FILE.YYYYMMDDHHMMSSCC, the time at which it ended, as by
-    /// perf.
+    /// Each file is complete, and is renamed to FILE.YYYYMMDDHHMMSSCC, the time at which it ended,
+    /// as in perf.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "signal", value_parser = values::switch_at)]
     pub(crate) switch_output: Option<SwitchAt>,
 
@@ -73,33 +72,33 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) switch_max_files: Option<u32>,
 
-    /// Run the COMMAND N times, and record each run into a file of its own, FILE.1 to FILE.N; or 1.data to N.data, if FILE is a
-    /// folder, as `rprof gate --base` reads it. A run that fails ends it, and is not kept
+    /// Run the COMMAND N times, and record each run to its own file: FILE.1 to FILE.N, or 1.data to
+    /// N.data in a folder FILE, for `rprof gate --base`. Stops if a run fails, and deletes its
+    /// recording
     #[arg(long, value_name = "N", conflicts_with = "switch_output", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: Option<u32>,
 
-    /// Programs, libraries and JIT symbol files to keep in the recording
+    /// Programs, libraries and JIT symbol files to embed in the recording
     ///
-    /// Reports need them for names. What is kept is listed by `rprof header`, and is part of the file that you
-    /// hand on.
+    /// Reports need these files for function names. `rprof header` lists them. You share them with
+    /// the recording.
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Keep::Auto)]
     pub(crate) keep: Keep,
 }
 
-/// Maximum number of stack bytes that the kernel copies into each sample for unwinding. A record holds
-/// 65,535 bytes, and the rest of the sample needs room too. Frames above the copy are found in the memory
-/// of the process.
+/// Maximum stack copy per sample, in bytes. A record holds at most 65,535 bytes, including the
+/// other fields of the sample. Frames above the copy are read from process memory.
 pub(crate) const DUMP_BYTES: u32 = 60 << 10;
 
-/// Options for what is sampled, and how.
+/// Sampling options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArgs {
-    /// Samples per second on each CPU, or `max`; lowered to the system's limit [default: 999]
+    /// Samples per second on each CPU, or `max`; lowered to the kernel's limit [default: 999]
     #[arg(short = 'F', long, value_name = "N", value_parser = values::frequency, conflicts_with = "count")]
     pub(crate) freq: Option<Frequency>,
 
-    /// Fail instead of lowering a frequency that the system does not allow
+    /// Fail if -F exceeds the kernel's limit, instead of lowering it
     #[arg(long)]
     pub(crate) strict_freq: bool,
 
@@ -107,7 +106,7 @@ pub(crate) struct SamplingArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 
-    // Before the events, which clap would have taken out by then.
+    // Before `event`, because clap removes an argument's indices when it fills the field.
     #[command(flatten)]
     pub(crate) filters: Filters,
 
@@ -115,77 +114,79 @@ pub(crate) struct SamplingArgs {
     #[arg(short, long, value_name = "EVENT", value_parser = suggested(EVENTS, text::<String>), hide_possible_values = true)]
     pub(crate) event: Vec<String>,
 
-    /// Record call stacks, unwound while recording; the default
+    /// Record call stacks, unwound while recording (the default)
     #[arg(short = 'g', overrides_with = "no_call_graph")]
     pub(crate) stacks: bool,
 
     /// How to record call stacks: `auto` unwinds while recording; `fp` follows frame pointers;
-    /// `dwarf[,BYTES]` copies stacks into the file, which makes it large, for the reader to unwind; `lbr`
-    /// uses the processor's own record of calls; `none` [default: auto]
+    /// `dwarf[,BYTES]` copies stacks into the file, which becomes large, to unwind them later;
+    /// `lbr` uses the processor's last branch records; `none` [default: auto]
     #[arg(long, value_name = "HOW", value_parser = suggested(STACKS, values::call_graph), hide_possible_values = true, overrides_with = "no_call_graph")]
     pub(crate) call_graph: Option<CallGraph>,
 
-    /// Record no call stacks, as --call-graph none
+    /// Record no call stacks (--call-graph none)
     #[arg(long, overrides_with_all = ["stacks", "call_graph"])]
     pub(crate) no_call_graph: bool,
 
-    /// Buffer for samples of each CPU, in pages, or in bytes with B, K, M or G, and behind a comma that for a trace (Intel PT); enlarge it if samples are lost
+    /// Ring buffer size per CPU, in pages, or in bytes with B, K, M or G; a second N sizes the
+    /// buffer for traces (Intel PT); enlarge it if samples are lost
     #[arg(short, long, value_name = "N[,N]", value_parser = values::buffer_sizes)]
     pub(crate) mmap_pages: Option<BufferSizes>,
 
-    /// Sample user code only
+    /// Sample user mode only
     #[arg(long, conflicts_with = "all_kernel")]
     pub(crate) all_user: bool,
 
-    /// Sample the kernel only
+    /// Sample kernel mode only
     #[arg(long)]
     pub(crate) all_kernel: bool,
 
-    /// Leave out threads and processes that the command or process starts
+    /// Do not record new threads and child processes
     #[arg(short = 'i', long, overrides_with = "inherit")]
     pub(crate) no_inherit: bool,
 
-    /// Record threads and processes that the command or process starts; the default
+    /// Record new threads and child processes (the default)
     #[arg(long, hide = true, overrides_with = "no_inherit")]
     pub(crate) inherit: bool,
 
-    /// Take the first sample after MS milliseconds
+    /// Start sampling after MS milliseconds
     #[arg(short = 'D', long, value_name = "MS", value_parser = values::delay, allow_negative_numbers = true)]
     pub(crate) delay: Option<Duration>,
 
-    /// Stop recording after SECONDS, or a time such as 500ms, 5m or 1h; a COMMAND goes on
+    /// Stop recording after SECONDS, or a time such as 500ms, 5m or 1h; a COMMAND continues
     #[arg(short = 'd', long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) duration: Option<Duration>,
 
-    /// Have runtimes write the names of the code that they compile: Node.js, Java, Python, .NET, Erlang
+    /// Make runtimes write names of JIT code: Node.js, Java, Python, .NET, Erlang
     ///
-    /// Sets variables in the COMMAND's environment, and says which. Java processes that run already are asked
-    /// when sampling has ended; no program of theirs runs for it.
+    /// Sets environment variables for the COMMAND, and prints them. After sampling, requests the
+    /// names from running Java processes over HotSpot's attach protocol, without executing a
+    /// program.
     #[arg(long)]
     pub(crate) runtimes: bool,
 
-    /// Leave out rprof itself
+    /// Do not record rprof itself
     #[arg(long)]
     pub(crate) exclude_perf: bool,
 
     /// Read and write samples with this real-time priority, 1 to 99 (SCHED_FIFO)
     ///
-    /// Without it, the threads that do so have a low real-time priority only while they are late, and the
-    /// writer a quarter of the time at most. Takes CAP_SYS_NICE or `ulimit -r`.
+    /// By default, these threads get a low real-time priority only while they are late, and the
+    /// writer for at most a quarter of the time. Needs CAP_SYS_NICE or `ulimit -r`.
     #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(crate) realtime: Option<u8>,
 
-    /// Print errors only, no progress and no summary
+    /// Print errors only, no progress or summary
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Print which events were opened, and how
+    /// Print the opened events and their settings
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
 impl SamplingArgs {
-    /// Returns the first flag given that has a meaning for recording only.
+    /// Returns the first given flag that applies to recording only.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
         let given = [
             (self.freq.is_some(), "-F"),
@@ -212,7 +213,7 @@ impl SamplingArgs {
         !self.no_call_graph && self.call_graph != Some(CallGraph::None)
     }
 
-    /// Number of stack bytes to copy into each sample, if stacks are recorded.
+    /// Returns the number of stack bytes to copy into each sample, if stacks are recorded.
     pub(crate) fn dump_bytes(&self) -> Option<u32> {
         match self.call_graph.unwrap_or(CallGraph::Auto) {
             _ if self.all_kernel => None,

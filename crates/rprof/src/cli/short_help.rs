@@ -1,4 +1,5 @@
-//! What `-h` prints: three examples and the options that are used most, on one screen. `--help` has everything.
+//! The help of `-h`: three examples and the most used options, on one screen. `--help` shows all
+//! options.
 
 use std::ffi::OsString;
 
@@ -7,9 +8,9 @@ use clap::Arg;
 /// Help of one command for `-h`.
 struct ShortHelp {
     command: &'static str,
-    /// Command lines, and what each does.
+    /// Command lines with a description of each.
     examples: [(&'static str, &'static str); 3],
-    /// Long names, or letters, of the options that are shown; all where there are none.
+    /// Long names of the shown options; empty for all options.
     options: &'static [&'static str],
 }
 
@@ -19,15 +20,15 @@ static SHORT_HELPS: &[ShortHelp] = &[
         examples: [
             (
                 "rprof record -- ./server --port 80",
-                "a command and its children",
+                "profile a command and its children",
             ),
             (
                 "rprof record -p 1234 -d 10",
-                "a running process, for 10 seconds",
+                "profile a running process for 10 seconds",
             ),
             (
                 "rprof record -a --off-cpu -- make",
-                "the machine, waits included",
+                "profile the machine with waits",
             ),
         ],
         options: &[
@@ -57,9 +58,9 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "report",
         examples: [
-            ("rprof report", "functions with most self, of perf.data"),
-            ("rprof report -g", "with the callers of each"),
-            ("rprof report --tui x.data", "on the whole screen"),
+            ("rprof report", "list the hottest functions of perf.data"),
+            ("rprof report -g", "also show the callers of each function"),
+            ("rprof report --tui x.data", "explore on the whole screen"),
         ],
         options: &[
             "input",
@@ -88,9 +89,12 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "annotate",
         examples: [
-            ("rprof annotate", "the hottest functions, by lines"),
-            ("rprof annotate parse_line", "of one function"),
-            ("rprof annotate --by source 'json::*'", "source lines alone"),
+            ("rprof annotate", "show the hottest functions"),
+            ("rprof annotate parse_line", "show one function"),
+            (
+                "rprof annotate --by source 'json::*'",
+                "show source lines only",
+            ),
         ],
         options: &[
             "input",
@@ -113,14 +117,14 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "top",
         examples: [
-            ("rprof top", "the whole system, on the screen"),
+            ("rprof top", "watch the whole system"),
             (
                 "rprof top -p 1234 --window 60",
-                "a process, with the last minute",
+                "watch the last minute of a process",
             ),
             (
                 "rprof top --batch -d 5 -n 3",
-                "three tables, 5 seconds apart",
+                "print three tables, 5 seconds apart",
             ),
         ],
         options: &[
@@ -152,13 +156,13 @@ static SHORT_HELPS: &[ShortHelp] = &[
         examples: [
             (
                 "rprof stat -- ./app",
-                "time, memory, faults and switches of a command",
+                "count time, memory, faults and switches",
             ),
             (
                 "rprof stat -r 10 -- ./app",
-                "ten runs, and how much they differ",
+                "run ten times, and show how much runs differ",
             ),
-            ("rprof stat -- ./old ::: ./new", "two commands, compared"),
+            ("rprof stat -- ./old ::: ./new", "compare two commands"),
         ],
         options: &[
             "event",
@@ -187,15 +191,12 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "flamegraph",
         examples: [
-            (
-                "rprof flamegraph -- make test",
-                "records a command and draws it",
-            ),
+            ("rprof flamegraph -- make test", "record and draw a command"),
             (
                 "rprof flamegraph -p 1234 -d 10",
-                "records a process for 10 seconds",
+                "record and draw a process for 10 seconds",
             ),
-            ("rprof flamegraph -o a.svg a.data", "draws a recording"),
+            ("rprof flamegraph -o a.svg a.data", "draw a recording"),
         ],
         options: &[
             "output",
@@ -226,9 +227,15 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "html",
         examples: [
-            ("rprof html --open", "a page of perf.data, in the browser"),
-            ("rprof html -o tests.html -- make test", "records a command"),
-            ("rprof html --diff old.data new.data", "with what changed"),
+            ("rprof html --open", "open perf.data in the browser"),
+            (
+                "rprof html -o tests.html -- make test",
+                "record a command first",
+            ),
+            (
+                "rprof html --diff old.data new.data",
+                "compare with an old recording",
+            ),
         ],
         options: &[
             "output",
@@ -259,11 +266,14 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "diff",
         examples: [
-            ("rprof diff", "perf.data.old against perf.data"),
-            ("rprof diff old.data new.data -o diff.svg", "with a picture"),
+            ("rprof diff", "compare with perf.data.old"),
+            (
+                "rprof diff old.data new.data -o diff.svg",
+                "also draw the changes",
+            ),
             (
                 "rprof diff --base a/ --new b/ --fail-above 5%",
-                "several runs a side",
+                "compare several runs",
             ),
         ],
         options: &[
@@ -294,15 +304,15 @@ static SHORT_HELPS: &[ShortHelp] = &[
         examples: [
             (
                 "rprof gate -- ./old ::: ./new",
-                "five runs of each, in turns",
+                "compare five alternating runs of each",
             ),
             (
                 "rprof gate --save base -- ./bench",
-                "keeps runs before a change",
+                "save runs before a change",
             ),
             (
                 "rprof gate --base base -- ./bench",
-                "compares with them after it",
+                "compare with them after the change",
             ),
         ],
         options: &[
@@ -339,7 +349,7 @@ static SHORT_HELPS: &[ShortHelp] = &[
             ),
             (
                 "rprof collapse x.data | grep -v idle | rprof report -",
-                "without some",
+                "drop some stacks",
             ),
         ],
         options: &[
@@ -388,15 +398,15 @@ static SHORT_HELPS: &[ShortHelp] = &[
         examples: [
             (
                 "rprof push --to pyroscope http://localhost:4040",
-                "sends perf.data",
+                "send perf.data",
             ),
             (
                 "rprof push --to otlp http://localhost:4318 --dry-run",
-                "sends nothing",
+                "show what would be sent",
             ),
             (
                 "rprof push --to parca URL --follow x.data",
-                "what a recorder writes",
+                "send rotated files",
             ),
         ],
         options: &[
@@ -421,9 +431,12 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "script",
         examples: [
-            ("rprof script", "every sample, as by perf script"),
-            ("rprof script -F comm,tid,time,ip,sym", "chosen fields"),
-            ("rprof script | stackcollapse-perf.pl", "for other programs"),
+            ("rprof script", "print every sample, as perf script"),
+            ("rprof script -F comm,tid,time,ip,sym", "print these fields"),
+            (
+                "rprof script | stackcollapse-perf.pl",
+                "feed other programs",
+            ),
         ],
         options: &[
             "input",
@@ -451,33 +464,39 @@ static SHORT_HELPS: &[ShortHelp] = &[
     ShortHelp {
         command: "header",
         examples: [
-            ("rprof header", "machine, command and events of perf.data"),
-            ("rprof header x.data", "of another recording"),
-            ("rprof header --format json", "for a script"),
+            (
+                "rprof header",
+                "show machine, command and events of perf.data",
+            ),
+            ("rprof header x.data", "show another recording"),
+            ("rprof header --format json", "print JSON for a script"),
         ],
         options: &[],
     },
     ShortHelp {
         command: "list",
         examples: [
-            ("rprof list", "events that can be recorded here"),
-            ("rprof list sched", "events whose names have this in them"),
-            ("rprof list 'syscalls:*'", "events that a pattern matches"),
+            ("rprof list", "list all events"),
+            ("rprof list sched", "list events with `sched` in the name"),
+            (
+                "rprof list 'syscalls:*'",
+                "list events that match a pattern",
+            ),
         ],
         options: &[],
     },
 ];
 
-/// Characters at which a long help text is cut: what follows is for `--help`.
+/// Separators at which `-h` cuts a long help text. `--help` shows the rest.
 const ENDS: [&str; 4] = ["; ", ": ", ", ", " [default"];
 
-/// Minimum number of bytes in front of a cut.
+/// Minimum length of a cut text, in bytes.
 const MIN_HELP: usize = 12;
 
-/// Maximum number of characters of a help text that is not cut.
+/// Maximum length of a help text without a cut, in characters.
 const MAX_HELP: usize = 48;
 
-/// Makes `-h` short, if the arguments ask for it.
+/// Shortens the help if the arguments contain `-h`.
 pub(super) fn with_short_help(command: clap::Command, arguments: &[OsString]) -> clap::Command {
     let ours = arguments.iter().take_while(|word| *word != "--");
     match ours.skip(1).any(|word| word == "-h") {
@@ -539,7 +558,7 @@ fn shorten_argument(arg: Arg, options: &[&str]) -> Arg {
     }
 }
 
-/// Returns the part of a help text that says what an option does, with the default that the text names.
+/// Returns the first part of a help text, which says what the option does, with the default.
 fn first_part(text: &str) -> String {
     let default = (text.rfind(" [default")).map_or("", |at| &text[at..]);
     let body = text.strip_suffix(default).unwrap_or(text);
@@ -619,13 +638,13 @@ mod tests {
         );
         assert_eq!(
             first_part(
-                "Samples per second on each CPU, or `max`; lowered to the system's limit [default: 999]"
+                "Samples per second on each CPU, or `max`; lowered to the kernel's limit [default: 999]"
             ),
             "Samples per second on each CPU [default: 999]"
         );
         assert_eq!(
             first_part(
-                "Record only on these CPUs, such as `0-3,8`; the whole system there, unless another target is given"
+                "Record only on these CPUs, such as `0-3,8`; without another target, all processes there"
             ),
             "Record only on these CPUs"
         );

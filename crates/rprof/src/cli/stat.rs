@@ -13,15 +13,16 @@ use super::values::{self, Limit};
 
 /// Counts what a command, a running process or the whole system does.
 ///
-/// Time, memory, page faults and context switches are always shown; instructions, cycles and misses where the
-/// machine has counters for them. Two commands with `:::` between them are run in turns and compared:
+/// By default, shows time, memory, page faults and context switches; also instructions, cycles and
+/// misses if the machine has counters for them. Two commands separated by `:::` are run alternately
+/// and compared:
 ///
 ///     rprof stat -- ./old args ::: ./new args
 ///
-/// The exit status is the command's own; of a comparison 0, or 3 if --fail-above says so.
+/// The exit status is the command's own; for a comparison 0, or 3 if --fail-above is exceeded.
 #[derive(Debug, Args)]
 pub(crate) struct StatArgs {
-    /// Command to count, with its arguments; a second one behind `:::` is compared with it
+    /// Command to count, with its arguments; a second command after `:::` is compared with it
     #[arg(trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
@@ -38,24 +39,26 @@ pub(crate) struct StatArgs {
     pub(crate) printing: PrintingArgs,
 }
 
-/// Options for what is counted, and when.
+/// Counting options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Counting")]
 pub(crate) struct CountingArgs {
-    /// Events to count, such as `page-faults`, `cycles:u`, `a,b` or `{a,b}`, which are counted together; repeatable, see `rprof list`
+    /// Events to count, such as `page-faults`, `cycles:u`, `a,b` or `{a,b}` (counted together);
+    /// repeatable, see `rprof list`
     #[arg(short, long, value_name = "EVENT", value_parser = suggested(EVENTS, text::<String>), hide_possible_values = true)]
     pub(crate) event: Vec<String>,
 
-    /// Count what became of the processor's slots as well: retired, bad speculation, front end, back end
+    /// Also count pipeline slots by outcome: retired, bad speculation, front end, back end
     #[arg(long)]
     pub(crate) topdown: bool,
 
-    /// Count what these figures are made of, and show them first: `ipc`, `clock`, `branch-misses`, …; several with commas
+    /// Count the events of these metrics, and show the metrics first: `ipc`, `clock`,
+    /// `branch-misses`, …; several with commas
     #[arg(short = 'M', long, value_name = "METRIC", value_delimiter = ',', value_parser = values::metric)]
     pub(crate) metrics: Vec<&'static NamedMetric>,
 
-    /// Whether more events may be counted than the processor has counters for, in turns, so that counts are
-    /// extrapolated; with `no` the command is run once for each part of them instead
+    /// Share counters in turns if there are too few for all events, and extrapolate counts; with
+    /// `no`, run the command once for each set of events instead
     #[arg(
         long,
         value_name = "YES|NO",
@@ -69,19 +72,19 @@ pub(crate) struct CountingArgs {
     #[arg(long, conflicts_with = "all_kernel")]
     pub(crate) all_user: bool,
 
-    /// Count the kernel only
+    /// Count kernel mode only
     #[arg(long)]
     pub(crate) all_kernel: bool,
 
-    /// Leave out threads and processes that the command or process starts
+    /// Do not count new threads and child processes
     #[arg(short = 'i', long, overrides_with = "inherit")]
     pub(crate) no_inherit: bool,
 
-    /// Count threads and processes that the command or process starts; the default
+    /// Count new threads and child processes (the default)
     #[arg(long, hide = true, overrides_with = "no_inherit")]
     pub(crate) inherit: bool,
 
-    /// Begin to count after MS milliseconds
+    /// Start counting after MS milliseconds
     #[arg(short = 'D', long, value_name = "MS", value_parser = values::delay, allow_negative_numbers = true)]
     pub(crate) delay: Option<Duration>,
 
@@ -89,7 +92,7 @@ pub(crate) struct CountingArgs {
     #[arg(long, value_name = "MS", value_parser = values::milliseconds)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Print counts every MS milliseconds, each for that time alone
+    /// Print counts every MS milliseconds, each for its interval
     #[arg(short = 'I', long, value_name = "MS", value_parser = values::milliseconds)]
     pub(crate) interval_print: Option<Duration>,
 
@@ -97,27 +100,27 @@ pub(crate) struct CountingArgs {
     #[arg(long, value_name = "N", requires = "interval_print", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) interval_count: Option<u64>,
 
-    /// Show each part by itself
+    /// Show separate counts for each part
     #[arg(long, value_name = "PART", value_enum)]
     pub(crate) per: Option<PerArg>,
 
-    /// Show each CPU by itself, as --per cpu
+    /// Show counts of each CPU (--per cpu)
     #[arg(short = 'A', long, hide = true, conflicts_with = "per")]
     pub(crate) no_aggr: bool,
 
-    /// Show each core by itself, as --per core
+    /// Show counts of each core (--per core)
     #[arg(long, hide = true, conflicts_with = "per")]
     pub(crate) per_core: bool,
 
-    /// Show each socket by itself, as --per socket
+    /// Show counts of each socket (--per socket)
     #[arg(long, hide = true, conflicts_with = "per")]
     pub(crate) per_socket: bool,
 
-    /// Show each memory node by itself, as --per node
+    /// Show counts of each memory node (--per node)
     #[arg(long, hide = true, conflicts_with = "per")]
     pub(crate) per_node: bool,
 
-    /// Show each thread by itself, as --per thread
+    /// Show counts of each thread (--per thread)
     #[arg(long, hide = true, conflicts_with = "per")]
     pub(crate) per_thread: bool,
 }
@@ -125,13 +128,13 @@ pub(crate) struct CountingArgs {
 /// Value of a flag that is `yes` or `no`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum YesNo {
-    /// Counts are extrapolated where they have to be; the default
+    /// Extrapolate counts if necessary (the default)
     Yes,
-    /// No count is extrapolated
+    /// Never extrapolate counts
     No,
 }
 
-/// Value of `--per`: what has counts of its own.
+/// Value of `--per`: parts with separate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PerArg {
     /// CPUs
@@ -149,7 +152,7 @@ pub(crate) enum PerArg {
 }
 
 impl CountingArgs {
-    /// Returns what has counts of its own, by `--per` or by perf's flag for it.
+    /// Returns the parts with separate counts, from `--per` or perf's flag for it.
     pub(crate) fn per(&self) -> Option<PerArg> {
         let flags = [
             (self.no_aggr, PerArg::Cpu),
@@ -171,59 +174,60 @@ pub(crate) struct RepeatingArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: Option<u32>,
 
-    /// Run it as often as SECONDS have room for, or a time such as 500ms or 2m; twice at least
+    /// Repeat the command for SECONDS, or a time such as 500ms or 2m; at least twice
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, conflicts_with = "repeat")]
     pub(crate) time: Option<Duration>,
 
-    /// Run it N times before, without counting [default: 0, or 1 with `:::`]
+    /// Run it N times first, without counting [default: 0, or 1 with `:::`]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub(crate) warmup: Option<u32>,
 
-    /// Run this by `sh` before each run, without counting
+    /// Run this with `sh` before each run, without counting
     #[arg(long, value_name = "COMMAND")]
     pub(crate) prepare: Option<String>,
 
-    /// Count runs with an exit status other than 0, which are left out otherwise
+    /// Include runs with an exit status other than 0, instead of excluding them
     #[arg(long)]
     pub(crate) ignore_failure: bool,
 
-    /// Exit with 3 if the second command takes more than X % more: `5%` of CPU time, or `page-faults=1%`; repeatable
+    /// Exit with status 3 if the second command takes over X% more: `5%` of CPU time, or
+    /// `page-faults=1%`; repeatable
     #[arg(long, value_name = "[NAME=]X%", value_parser = values::limit)]
     pub(crate) fail_above: Vec<Limit>,
 
-    /// Exit with 4 if the runs differ too much to tell
+    /// Exit with status 4 if --fail-above is inconclusive
     #[arg(long, requires = "fail_above")]
     pub(crate) strict: bool,
 }
 
-/// Form of the result.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatFormat {
     /// A table for people, on standard error
     Text,
-    /// One document with every count of every run; with -I a document on each line
+    /// One document with every count of every run; with -I, one document per line
     Json,
-    /// A line for each count
+    /// One line per count
     Csv,
 }
 
-/// Options for the result.
+/// Output options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct PrintingArgs {
-    /// Form of the result [default: text]
+    /// Output format [default: text]
     #[arg(long, value_enum)]
     pub(crate) format: Option<StatFormat>,
 
-    /// Print counts separated by SEP, as --format csv does with commas
+    /// Print CSV with SEP as the separator instead of commas
     #[arg(short = 'x', long, value_name = "SEP", value_parser = values::separator, conflicts_with = "format")]
     pub(crate) field_separator: Option<u8>,
 
-    /// File for the result; `-` is standard output
+    /// File to write; `-` is standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Add to the file of -o instead of replacing it
+    /// Append to the file of -o instead of replacing it
     #[arg(long, requires = "output")]
     pub(crate) append: bool,
 
@@ -231,7 +235,7 @@ pub(crate) struct PrintingArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Print which events were opened, and how
+    /// Print the opened events and their settings
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

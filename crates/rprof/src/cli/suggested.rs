@@ -1,20 +1,20 @@
-//! Values that shells complete, of options that take others as well.
+//! Shell completions for options that also accept other values.
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
 
-/// Parser of an option's value, with the values that completions offer. Unlike a list of possible values, it refuses no
-/// other: that is for the parser to say.
+/// Parser of an option's value, with suggestions for completions. Unlike a list of possible values,
+/// the suggestions restrict nothing; only the parser rejects values.
 #[derive(Clone)]
 pub(super) struct Suggested<T> {
     values: &'static [&'static str],
     parse: fn(&str) -> Result<T, String>,
 }
 
-/// Makes it of values and parser. The option had better hide its possible values in the help, which names them in a
-/// sentence.
+/// Creates a parser with suggestions. Hide the possible values of the option, because its help
+/// names them in a sentence.
 pub(super) const fn suggested<T>(
     values: &'static [&'static str],
     parse: fn(&str) -> Result<T, String>,
@@ -36,7 +36,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Suggested<T> {
     }
 }
 
-/// Parses any text, and values of types that know their text.
+/// Parses a value with [`FromStr`](std::str::FromStr).
 pub(super) fn text<T>(text: &str) -> Result<T, String>
 where
     T: std::str::FromStr<Err: ToString>,
@@ -44,10 +44,10 @@ where
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// Ways of recording stacks.
+/// Methods of recording call stacks.
 pub(super) const STACKS: &[&str] = &["auto", "fp", "dwarf", "lbr", "none"];
 
-/// Parts of filters of branches.
+/// Parts of branch filters.
 pub(super) const BRANCH_FILTERS: &[&str] = &[
     "any",
     "any_call",
@@ -66,7 +66,7 @@ pub(super) const BRANCH_FILTERS: &[&str] = &[
     "hv",
 ];
 
-/// Clocks of the times of records.
+/// Clocks for timestamps of records.
 pub(super) const CLOCKS: &[&str] = &["monotonic", "monotonic_raw", "realtime", "boottime", "tai"];
 
 /// Palettes of flame graphs.
@@ -75,7 +75,7 @@ pub(super) const PALETTES: &[&str] = &[
     "wakeup", "java", "js", "perl", "python", "rust",
 ];
 
-/// Events that most kernels have, by the names that perf gives them.
+/// Events that most kernels have, by perf's names.
 pub(super) const EVENTS: &[&str] = &[
     "cycles",
     "instructions",
@@ -92,7 +92,7 @@ pub(super) const EVENTS: &[&str] = &[
     "cpu-migrations",
 ];
 
-/// Commands that have a page.
+/// Commands with a manual page.
 pub(super) const COMMANDS: &[&str] = &[
     "record",
     #[cfg(feature = "agent")]

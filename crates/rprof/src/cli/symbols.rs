@@ -1,4 +1,4 @@
-//! Arguments for the names of functions: where they come from, and how they are shown.
+//! Arguments for function names: symbol sources and display.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,20 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::values;
 
-/// Options for the names of functions.
+/// Options for function names.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolArgs {
-    /// Show inlined calls as frames of their own; the default
+    /// Show inlined calls as separate frames (the default)
     #[arg(long, overrides_with = "no_inline")]
     pub(crate) inline: bool,
 
-    /// Show inlined calls as part of the function that they were inlined into
+    /// Do not show inlined calls as separate frames
     #[arg(long, overrides_with = "inline")]
     pub(crate) no_inline: bool,
 
-    /// Show functions without a symbol by the address that unwinding information has of their start, `cc1+0x5a3c10`; the default but for `script`
+    /// Name functions without a symbol by object and start address from unwind tables,
+    /// `cc1+0x5a3c10` (the default, except in `script`)
     #[arg(long, overrides_with = "no_located")]
     pub(crate) located: bool,
 
@@ -26,11 +27,12 @@ pub(crate) struct SymbolArgs {
     #[arg(long, overrides_with = "located")]
     pub(crate) no_located: bool,
 
-    /// How to show mangled names of C++ and Rust
+    /// How to demangle names of C++ and Rust
     #[arg(long, value_name = "HOW", default_value = "short")]
     pub(crate) demangle: DemangleArg,
 
-    /// Look for programs, libraries and their debug files below this folder: by path, or anywhere in it by build-id
+    /// Search programs, libraries and debug files in this folder: by path, or anywhere in it by
+    /// build-id
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) symfs: Option<PathBuf>,
 
@@ -38,7 +40,7 @@ pub(crate) struct SymbolArgs {
     #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vmlinux: Option<PathBuf>,
 
-    /// Most memory for what files expand to while they are read, with K, M or G
+    /// Memory limit for reading and decompressing files, with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
     pub(crate) memory: Option<u64>,
 
@@ -46,17 +48,17 @@ pub(crate) struct SymbolArgs {
     #[arg(long, overrides_with = "no_debuginfod")]
     pub(crate) debuginfod: bool,
 
-    /// Download nothing; the default
+    /// Download nothing (the default)
     #[arg(long, overrides_with = "debuginfod")]
     pub(crate) no_debuginfod: bool,
 }
 
-/// Forms in which mangled names are shown.
+/// Forms of demangled names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DemangleArg {
     /// With parameters and return types
     Full,
-    /// Names alone, as by perf
+    /// Names only, as in perf
     Short,
     /// Mangled, as in the file
     None,

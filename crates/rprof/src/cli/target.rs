@@ -1,11 +1,11 @@
-//! Arguments for what is recorded.
+//! Arguments that select the recorded processes, threads or CPUs.
 
 use clap::Args;
 
 use super::reading::TaskFilterArgs;
 use super::values::{self, CpuList};
 
-/// What to record: one of these, or a COMMAND. With both, the COMMAND is run, and the recording ends with it.
+/// Target: one of these, or a COMMAND. With both, recording ends when the COMMAND exits.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
@@ -13,23 +13,23 @@ pub(crate) struct TargetArgs {
     #[arg(short = 'a', long, conflicts_with_all = ["processes", "threads", "user"])]
     pub(crate) all_cpus: bool,
 
-    /// Record these running processes, with all threads and what they start from now on
+    /// Record these running processes, with all threads and future child processes
     #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["threads", "cgroups", "user"])]
     pub(crate) processes: Vec<u32>,
 
-    /// With -p, record the processes that they have started before as well, and what those have started
+    /// With -p, also record all existing descendants of the processes
     #[arg(long, requires = "processes")]
     pub(crate) with_children: bool,
 
-    /// Record these running threads alone
+    /// Record only these running threads
     #[arg(short = 't', long = "tid", value_name = "TID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["cgroups", "user"])]
     pub(crate) threads: Vec<u32>,
 
-    /// Record only on these CPUs, such as `0-3,8`; the whole system there, unless another target is given
+    /// Record only on these CPUs, such as `0-3,8`; without another target, all processes there
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = values::cpus)]
     pub(crate) cpus: Option<CpuList>,
 
-    /// Record these control groups, by their paths below the cgroup mount
+    /// Record these control groups, by path below the cgroup mount
     #[arg(
         short = 'G',
         long = "cgroup",
@@ -39,18 +39,18 @@ pub(crate) struct TargetArgs {
     )]
     pub(crate) cgroups: Vec<String>,
 
-    /// Record the running processes of a user, by name or number
+    /// Record the running processes of a user (name or ID)
     #[arg(short = 'u', long = "uid", value_name = "USER")]
     pub(crate) user: Option<String>,
 }
 
 impl TargetArgs {
-    /// Returns true if a target was given that is no filter where a recording is read.
+    /// Returns true if a given target is not a filter in commands that read recordings.
     pub(crate) fn is_for_recording_only(&self) -> bool {
         self.all_cpus || !self.cgroups.is_empty() || self.user.is_some()
     }
 
-    /// Returns the processes, threads and CPUs as filters, for commands that record or read.
+    /// Converts processes, threads and CPUs to filters, for commands that record or read.
     pub(crate) fn as_filter(&self) -> TaskFilterArgs {
         let ids = |ids: &[u32]| ids.iter().map(|id| id.cast_signed()).collect();
         TaskFilterArgs {
@@ -60,7 +60,7 @@ impl TargetArgs {
         }
     }
 
-    /// Returns true if any of them was given.
+    /// Returns true if any target was given.
     pub(crate) fn is_given(&self) -> bool {
         self.all_cpus
             || !self.processes.is_empty()

@@ -1,8 +1,9 @@
-//! Value of `--time`: a span, of which either end may count from the beginning or end of a recording.
+//! Value of `--time`: a time range. Each end is absolute, or relative to the start or end of a
+//! recording.
 
 use std::fmt;
 
-/// A moment of a recording.
+/// One end of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Moment {
     /// Nanoseconds of the recording's clock.
@@ -25,7 +26,7 @@ pub(crate) struct TimeSpan {
 impl TimeSpan {
     /// Parses `FROM,TO`.
     pub(super) fn parse(text: &str) -> Result<TimeSpan, String> {
-        let (from, to) = text.split_once(',').ok_or("FROM,TO is wanted")?;
+        let (from, to) = text.split_once(',').ok_or("expected FROM,TO")?;
         let span = TimeSpan {
             from: moment(from)?,
             to: moment(to)?,
@@ -38,13 +39,13 @@ impl TimeSpan {
             _ => false,
         };
         match is_backward {
-            true => Err("it ends before it begins".into()),
+            true => Err("TO is before FROM".into()),
             false => Ok(span),
         }
     }
 
-    /// Returns first and last time in nanoseconds of the recording's clock, by the times of its first and
-    /// last sample; `None` if these are needed and not known.
+    /// Returns the first and last time, in nanoseconds of the recording's clock, from the times of
+    /// its first and last sample; `None` if the range needs these and they are unknown.
     pub(crate) fn resolve(self, samples: Option<(u64, u64)>) -> Option<(u64, u64)> {
         let at = |moment| {
             Some(match (moment, samples) {
@@ -83,7 +84,7 @@ impl fmt::Display for TimeSpan {
     }
 }
 
-/// Parses `12.5`, `12.5s` (both of the clock), `10%`, `+5s` or `-5s`; nothing is the end that is meant.
+/// Parses `12.5`, `12.5s` (absolute), `10%`, `+5s` or `-5s`; an empty text leaves the end open.
 fn moment(text: &str) -> Result<Option<Moment>, String> {
     let text = text.trim();
     if text.is_empty() {

@@ -12,12 +12,13 @@ use super::symbols::SymbolArgs;
 use super::target::TargetArgs;
 use super::values;
 
-/// Shows the functions in which time is spent now, on the whole screen of the terminal.
+/// Shows the functions that take time now, on the whole screen of the terminal.
 ///
-/// Without a target it is the whole system; where the rights for that are missing, the processes of the user. Beside self
-/// and total in the last seconds are those since the start. Space pauses, `w` shows everything since the start, `z` counts from zero, `W` writes
-/// the last seconds as perf.data; `?` lists the keys. Where standard output is no terminal, a table is printed for each
-/// interval, as with --batch.
+/// The default target is the whole system, or your processes if you lack the permission. Columns
+/// show self and total for the last seconds and since the start. Space pauses, `w` switches to
+/// everything since the start, `z` counts from zero, `W` writes the last seconds as perf.data; `?`
+/// lists the keys. If standard output is not a terminal, a table is printed for each interval, as
+/// with --batch.
 #[derive(Debug, Args)]
 #[command(mut_arg("duration", |argument| argument.short(None)))]
 pub(crate) struct TopArgs {
@@ -33,20 +34,21 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
 
-    /// Command to run and watch, with its arguments; it has no terminal while the screen is in use, and ends with `q`
+    /// Command to run and watch, with its arguments; without a terminal while the screen is in use;
+    /// `q` ends it
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Options for what is shown, and when.
+/// Display options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "View")]
 pub(crate) struct LookArgs {
-    /// Time between two looks, in seconds, or with a unit such as 500ms
+    /// Refresh interval in seconds, or with a unit such as 500ms
     #[arg(short = 'd', long, value_name = "SECONDS", default_value = "2", value_parser = refresh)]
     pub(crate) refresh: Duration,
 
-    /// Time that the window reaches back [default: 10 s on the screen, one interval with --batch]
+    /// Length of the time window [default: 10 s on the screen, one interval with --batch]
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) window: Option<Duration>,
 
@@ -58,7 +60,7 @@ pub(crate) struct LookArgs {
     #[arg(short = 'n', long = "intervals", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) intervals: Option<u64>,
 
-    /// Form of what is printed; `json`, one line for each interval, implies --batch
+    /// Output format; `json` prints one line per interval and implies --batch
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: TopFormat,
 
@@ -66,11 +68,11 @@ pub(crate) struct LookArgs {
     #[arg(short = 'E', long, value_name = "N")]
     pub(crate) entries: Option<usize>,
 
-    /// Sort by total: time in the function and in those it called
+    /// Sort by total: time in the function and its callees
     #[arg(long)]
     pub(crate) children: bool,
 
-    /// File that `W` writes; an existing one is kept as FILE.old
+    /// File that `W` writes; an existing file is renamed to FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
@@ -79,21 +81,21 @@ pub(crate) struct LookArgs {
     pub(crate) color: Color,
 }
 
-/// Forms of what is printed.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopFormat {
     /// A table
     Text,
-    /// JSON, in a stable form
+    /// JSON, stable schema
     Json,
 }
 
-/// Least time between two looks.
+/// Minimum refresh interval.
 const LEAST: Duration = Duration::from_millis(100);
 
 fn refresh(text: &str) -> Result<Duration, String> {
     match values::seconds(text)? {
-        time if time < LEAST => Err("100ms at least".to_owned()),
+        time if time < LEAST => Err("the minimum is 100ms".to_owned()),
         time => Ok(time),
     }
 }

@@ -13,61 +13,64 @@ pub(crate) enum Frequency {
     Max,
 }
 
-/// Value of `--call-graph`: the way in which stacks are recorded.
+/// Value of `--call-graph`: how stacks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallGraph {
     /// Unwound while recording.
     Auto,
-    /// Frame pointers, which the kernel follows.
+    /// Frame pointers, followed by the kernel.
     Fp,
-    /// Dumps of this many bytes in the file, for the reader to unwind.
+    /// Stack copies of this many bytes in the file, for the reader to unwind.
     Dwarf(u32),
-    /// Last branch records: the processor's own call stack.
+    /// Last branch records: call stacks recorded by the processor.
     Lbr,
     /// No stacks.
     None,
 }
 
-/// Value of `--keep`: which files are kept in the recording.
+/// Value of `--keep`: files to embed in the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Keep {
-    /// Nothing: reports find only what is still there
+    /// Nothing: reports need the files in place
     None,
-    /// Perf maps, jitdumps, and programs that will not be found by their paths: deleted, or in containers
+    /// Perf maps, jitdumps, and programs that reports cannot find by path: deleted, or in
+    /// containers
     Auto,
-    /// All programs and libraries as well, and jitdumps with their code, for reports on another machine
+    /// Also all programs and libraries, and jitdumps with code, for reports on another machine
     All,
 }
 
-/// Value of `--switch-output`: when a new file is begun.
+/// Value of `--switch-output`: when to start a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SwitchAt {
     /// SIGUSR2 only.
     Signal,
     /// SIGUSR2, and this many bytes of records in a file.
     Bytes(u64),
-    /// SIGUSR2, and this much time since the file was begun.
+    /// SIGUSR2, and this much time since the start of the file.
     Time(Duration),
 }
 
-/// CPU numbers of one list such as `0-3,8`. A type of its own, since clap collects many values into a `Vec`.
+/// CPU numbers of one list such as `0-3,8`. A newtype, because clap collects several values into a
+/// `Vec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
 /// Value of `--fail-above`: how much more the second command may take.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Limit {
-    /// What may not take more; `None` for CPU time.
+    /// Limited quantity; `None` for CPU time.
     pub(crate) name: Option<String>,
-    /// Share by which it may be more: 0.05 for 5 %.
+    /// Maximum increase as a share: 0.05 for 5 %.
     pub(crate) share: f64,
 }
 
-/// Value of `--user-regs` and `--intr-regs`: a mask of registers. A type of its own, since 0 stands for a list that is wanted.
+/// Value of `--user-regs` and `--intr-regs`: a mask of registers. For the value `?`, parsing fails
+/// with the list of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegisterList(pub(crate) u64);
 
-/// Parses a list of registers, or `all`. For `?`, the answer is the list of those there are.
+/// Parses a list of registers, or `all`. For `?`, the error message lists the available registers.
 pub(super) fn registers(text: &str) -> Result<RegisterList, String> {
     let names = RegisterNames::new(std::env::consts::ARCH);
     let there = || names.names_in(GENERAL_REGISTERS).join(" ");
@@ -75,7 +78,7 @@ pub(super) fn registers(text: &str) -> Result<RegisterList, String> {
         "all" => Ok(RegisterList(GENERAL_REGISTERS)),
         "?" => Err(format!("available registers: {}", there())),
         list => (names.parse_list(list, GENERAL_REGISTERS).map(RegisterList))
-            .map_err(|error| format!("{error}; there are {}", there())),
+            .map_err(|error| format!("{error}; available: {}", there())),
     }
 }
 
@@ -83,9 +86,9 @@ pub(super) fn frequency(text: &str) -> Result<Frequency, String> {
     match text {
         "max" => Ok(Frequency::Max),
         _ => match text.parse() {
-            Ok(0) => Err("0 samples a second are none".into()),
+            Ok(0) => Err("the frequency must be at least 1".into()),
             Ok(n) => Ok(Frequency::Hertz(n)),
-            Err(_) => Err("neither a number nor `max`".into()),
+            Err(_) => Err("expected a number or `max`".into()),
         },
     }
 }
@@ -94,16 +97,16 @@ pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
     match text.split_once(',') {
         None if text == "dwarf" => Ok(CallGraph::Dwarf(8192)),
         Some(("dwarf", size)) => match size.parse() {
-            // What a record has room for, as in perf.
+            // Limit of perf, from the maximum record size.
             Ok(bytes @ 8..=65_528) => Ok(CallGraph::Dwarf(bytes)),
-            _ => Err("the size of a stack copy is from 8 to 65528 bytes".into()),
+            _ => Err("a stack copy has 8 to 65528 bytes".into()),
         },
         _ => match text {
             "auto" => Ok(CallGraph::Auto),
             "fp" => Ok(CallGraph::Fp),
             "none" | "no" => Ok(CallGraph::None),
             "lbr" => Ok(CallGraph::Lbr),
-            _ => Err("there are auto, fp, dwarf[,BYTES], lbr and none".into()),
+            _ => Err("expected auto, fp, dwarf[,BYTES], lbr or none".into()),
         },
     }
 }
@@ -121,7 +124,7 @@ fn bytes(text: &str, plain: u64) -> Result<u64, String> {
         _ => return Err("units are B, K, M and G".into()),
     };
     match number.checked_mul(unit) {
-        Some(0) => Err("0 bytes hold nothing".into()),
+        Some(0) => Err("the size must be above 0".into()),
         Some(bytes) => Ok(bytes),
         None => Err("too large".into()),
     }
@@ -131,20 +134,20 @@ fn bytes(text: &str, plain: u64) -> Result<u64, String> {
 pub(super) fn metric(name: &str) -> Result<&'static NamedMetric, String> {
     NamedMetric::find(name).ok_or_else(|| {
         let names: Vec<&str> = NamedMetric::ALL.iter().map(|metric| metric.name).collect();
-        format!("there are {}", names.join(", "))
+        format!("available: {}", names.join(", "))
     })
 }
 
-/// Value of `-m`: bytes of the buffers of each CPU, for samples and for a trace.
+/// Value of `-m`: buffer sizes per CPU in bytes, for samples and for a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BufferSizes {
-    /// Ring of samples; `None` for the default.
+    /// Ring buffer for samples; `None` for the default.
     pub(crate) samples: Option<usize>,
-    /// AUX area; `None` for the default.
+    /// AUX buffer; `None` for the default.
     pub(crate) trace: Option<usize>,
 }
 
-/// Parses the sizes of ring and AUX area, `N`, `N,N` or `,N`.
+/// Parses the sizes of the ring buffer and the AUX buffer: `N`, `N,N` or `,N`.
 pub(super) fn buffer_sizes(text: &str) -> Result<BufferSizes, String> {
     let (samples, trace) = match text.split_once(',') {
         Some((samples, trace)) => (samples, Some(trace)),
@@ -160,7 +163,7 @@ pub(super) fn buffer_sizes(text: &str) -> Result<BufferSizes, String> {
     })
 }
 
-/// Parses the size of a ring: a number of pages, or of bytes with a unit. Returns bytes.
+/// Parses the size of a ring buffer in pages, or in bytes with a unit. Returns bytes.
 fn ring_size(text: &str) -> Result<usize, String> {
     match bytes(text, rustix::param::page_size() as u64)? {
         size if size <= 1 << 32 => Ok(size as usize),
@@ -189,7 +192,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
         Ok(n) if n.is_finite() && n > 0.0 && n * unit < 3e10 => {
             Ok(Duration::from_secs_f64(n * unit))
         }
-        Ok(_) => Err("a time above 0 is wanted".into()),
+        Ok(_) => Err("the time must be above 0 and below 900 years".into()),
         Err(_) => Err("not a number of seconds".into()),
     }
 }
@@ -198,12 +201,12 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 pub(super) fn delay(text: &str) -> Result<Duration, String> {
     match text.parse::<i64>() {
         Ok(-1) => Err(
-            "-1 starts with events off until a --control command, which rprof lacks; \
+            "-1 waits for a --control command, which rprof does not support; \
                        give a number of milliseconds"
                 .into(),
         ),
         Ok(ms) if ms >= 0 => Ok(Duration::from_millis(ms as u64)),
-        _ => Err("not a number of milliseconds".into()),
+        _ => Err("expected a number of milliseconds".into()),
     }
 }
 
@@ -214,7 +217,7 @@ pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
         "signal" => Ok(SwitchAt::Signal),
         "B" | "K" | "M" | "G" => bytes(text, 1).map(SwitchAt::Bytes),
         "ms" | "s" | "m" | "h" | "d" => seconds(text).map(SwitchAt::Time),
-        _ => Err("neither `signal`, nor a size such as 100M, nor a time such as 30s".into()),
+        _ => Err("expected `signal`, a size such as 100M, or a time such as 30s".into()),
     }
 }
 
@@ -223,11 +226,11 @@ pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
     match text.parse::<u64>() {
         // Up to a year.
         Ok(ms) if (1..=31_536_000_000).contains(&ms) => Ok(Duration::from_millis(ms)),
-        _ => Err("not a number of milliseconds above 0".into()),
+        _ => Err("expected a number of milliseconds above 0".into()),
     }
 }
 
-/// Parses `5%` or `page-faults=1%`; the percent sign may be left out. A name may have `=` in it.
+/// Parses `5%` or `page-faults=1%`; the percent sign is optional. A name may contain `=`.
 pub(super) fn limit(text: &str) -> Result<Limit, String> {
     let (name, share) = match text.rsplit_once('=') {
         Some((name, share)) => (Some(name.to_owned()), share),
@@ -243,17 +246,17 @@ pub(super) fn limit(text: &str) -> Result<Limit, String> {
             name,
             share: share / 100.0,
         }),
-        _ => Err("not a percentage such as `5%`, or `page-faults=1%`".into()),
+        _ => Err("expected a percentage such as `5%`, or `page-faults=1%`".into()),
     }
 }
 
-/// Parses one character that separates fields.
+/// Parses a field separator of one character.
 pub(super) fn separator(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
-        [b'"' | b'\n' | b'\r'] => Err("lines and quotes cannot separate fields".into()),
+        [b'"' | b'\n' | b'\r'] => Err("newlines and quotes cannot separate fields".into()),
         [byte] if byte.is_ascii() => Ok(*byte),
-        _ => Err("one character is wanted, such as `,` or `\\t`".into()),
+        _ => Err("expected one character, such as `,` or `\\t`".into()),
     }
 }
 
@@ -261,24 +264,24 @@ pub(super) fn separator(text: &str) -> Result<u8, String> {
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err("not a number from 0 to 100".into()),
+        _ => Err("expected a number from 0 to 100".into()),
     }
 }
 
-/// Parses the number of a process or thread in a recording; -1 stands for those that had none.
+/// Parses a process or thread ID of a recording; -1 stands for samples without an ID.
 pub(super) fn task(text: &str) -> Result<i32, String> {
     text.parse().map_err(|_| "not a number".into())
 }
 
-/// Parses the number of a running process or thread.
+/// Parses the ID of a running process or thread.
 pub(super) fn running(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("not the number of one (`ps -eLf` lists them)".into()),
+        Ok(0) | Err(_) => Err("not a process or thread ID (`ps -eLf` lists them)".into()),
         Ok(id) => Ok(id),
     }
 }
 
-/// Parses a process or thread to record, or one of a recording: any number there, in two's complement.
+/// Parses the ID of a process or thread to record, or any ID of a recording, in two's complement.
 pub(super) fn running_or_recorded(text: &str) -> Result<u32, String> {
     task(text).map(i32::cast_unsigned)
 }

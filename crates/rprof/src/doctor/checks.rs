@@ -1,4 +1,4 @@
-//! Conclusions from facts and tries, with remedies: pure functions, tested without a kernel.
+//! Checks and remedies: pure functions of facts and tries, tested without a kernel.
 
 use super::diagnosis::{Check, State};
 use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYS_PTRACE, SYSLOG};
@@ -10,10 +10,10 @@ use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 /// Default frequency in Hz.
 const USUAL_RATE: u64 = 999;
 
-/// For this program alone, and nothing else that the user runs.
+/// Grants the capability to rprof alone.
 const SETCAP: &str = "sudo setcap cap_perfmon=ep \"$(command -v rprof)\"";
 
-/// Makes all checks: first the tries, then the facts that explain them.
+/// Runs all checks: first the tries, then the facts that explain them.
 pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
     let checks = [
         Some(own_user(facts, tries)),
@@ -58,8 +58,8 @@ impl Check {
     }
 }
 
-/// Explains a refusal of the kernel, and names the remedy with the least privilege. `level` is the highest
-/// `perf_event_paranoid` at which no privilege is needed.
+/// Explains why the kernel refused an event, and names the remedy with the least privilege. `level`
+/// is the highest `perf_event_paranoid` that needs no privilege.
 fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
     let paranoid = facts.limits.paranoid;
     if !is_refusal(errno) {
@@ -79,12 +79,12 @@ fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
         return format!("{container}{SETCAP}; or sudo sysctl kernel.perf_event_paranoid={level}");
     }
     if facts.seccomp.is_some_and(|mode| mode != 0) {
-        return "no setting forbids it, so a seccomp filter does; in a container: --cap-add \
-                PERFMON, or a seccomp profile that allows perf_event_open"
+        return "a seccomp filter blocks it, no setting does; in a container: --cap-add PERFMON, or \
+            a seccomp profile that allows perf_event_open"
             .to_owned();
     }
-    "no setting forbids it, so a security module (SELinux, Landlock, a BPF LSM) does: ask who \
-     administers this machine"
+    "a security module blocks it (SELinux, Landlock, a BPF LSM), no setting does: ask the \
+     administrator of this machine"
         .to_owned()
 }
 
@@ -95,12 +95,7 @@ fn failed(errno: Errno) -> String {
 fn own_user(facts: &Facts, tries: &Tries) -> Check {
     let what = "own programs";
     match tries.own_user {
-        Ok(()) => check(
-            "own-user",
-            what,
-            State::Ok,
-            "their user side can be sampled",
-        ),
+        Ok(()) => check("own-user", what, State::Ok, "user-mode code can be sampled"),
         Err(errno) => {
             check("own-user", what, State::Blocked, failed(errno)).fix(refusal(facts, errno, 2))
         }
@@ -131,7 +126,7 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
     };
     match tries.ring {
         Ok(()) => check("ring", what, State::Ok, setting),
-        // Where no event opens, that is said already.
+        // The first check reports that no event opens.
         Err(errno) if tries.own_user.is_err() => check("ring", what, State::Blocked, failed(errno)),
         Err(errno) => {
             let found = format!(
@@ -141,10 +136,11 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
             );
             let wanted = (UNPRIVILEGED.samples + UNPRIVILEGED.sideband + 2 * SMALLEST) >> 10;
             let fix = match facts.has(IPC_LOCK) {
-                true => "end other recordings".to_owned(),
+                true => "stop other recordings".to_owned(),
                 false => format!(
-                    "end other recordings of yours, or sudo sysctl kernel.perf_event_mlock_kb={wanted}, or \
-                     setcap cap_ipc_lock (CAP_PERFMON does not lift this limit)"
+                    "stop your other recordings, or sudo sysctl \
+                     kernel.perf_event_mlock_kb={wanted}, or setcap cap_ipc_lock (CAP_PERFMON does \
+                     not lift this limit)"
                 ),
             };
             check("ring", what, State::Blocked, found).fix(fix)
@@ -153,7 +149,7 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
 }
 
 fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
-    let what = "the kernel's side";
+    let what = "kernel code";
     match tries.own_kernel {
         Ok(()) => check("own-kernel", what, State::Ok, "can be sampled"),
         Err(errno) => {
@@ -162,8 +158,8 @@ fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
     }
 }
 
-/// Waits of threads: the kernel's side tells, and takes the stacks. Without it the times remain. Wakers come from a
-/// tracepoint of whole CPUs.
+/// Checks off-CPU recording. Stacks of waits need kernel sampling; without it only times remain.
+/// Wakers need a tracepoint on whole CPUs.
 fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
     tries.own_user.ok()?;
     let what = "waits (--off-cpu)";
@@ -172,13 +168,13 @@ fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
             let lists = !matches!(facts.tracefs, Some(Err(_))) && !facts.in_pid_namespace;
             let may = facts.may_all() || facts.limits.paranoid.is_some_and(|level| level < 0);
             let found = match lists && may {
-                true => "can be recorded, with their stacks, and who ends them (--wakers)",
-                false => "can be recorded, with their stacks, but not who ends them (--wakers)",
+                true => "can be recorded with stacks and with wakers (--wakers)",
+                false => "can be recorded with stacks, but without wakers (--wakers)",
             };
             check("waits", what, State::Ok, found)
         }
         Err(errno) => {
-            let found = "times of threads only, without stacks";
+            let found = "only their times can be recorded, without stacks";
             check("waits", what, State::Limited, found).fix(refusal(facts, errno, 1))
         }
     })
@@ -200,11 +196,11 @@ fn counters(facts: &Facts, tries: &Tries) -> Check {
         Ok(()) => check("counters", what, State::Ok, "CPU cycles can be sampled"),
         Err(errno) if is_missing_event(errno) => {
             let found = match facts.pmus.is_empty() {
-                true => "there is no PMU; the CPU clock is sampled instead",
-                false => "the PMU has no cycles; the CPU clock is sampled instead",
+                true => "no PMU: the CPU clock is sampled instead",
+                false => "the PMU has no cycles event: the CPU clock is sampled instead",
             };
             check("counters", what, State::Limited, found)
-                .fix("in a virtual machine: give it a virtual PMU; the CPU clock works everywhere")
+                .fix("in a virtual machine: enable a virtual PMU; the CPU clock works everywhere")
         }
         Err(errno) => check("counters", what, State::Limited, failed(errno)),
     }
@@ -213,15 +209,15 @@ fn counters(facts: &Facts, tries: &Tries) -> Check {
 fn paranoid(facts: &Facts, tries: &Tries) -> Check {
     let what = "kernel.perf_event_paranoid";
     let Some(level) = facts.limits.paranoid else {
-        let found = "not there: no perf events in this kernel, or no /proc";
+        let found = "missing: this kernel has no perf events, or /proc is not mounted";
         return check("paranoid", what, State::Limited, found);
     };
     let meaning = match level {
-        ..=-1 => "everybody may sample everything",
-        0 => "everybody may sample the whole system, but no raw tracepoints",
-        1 => "everybody may sample their own programs and the kernel under them",
-        2 => "everybody may sample the user side of their own programs",
-        _ => "on kernels of distributions, nobody may without privileges",
+        ..=-1 => "all users may sample everything",
+        0 => "all users may sample the whole system, but no raw tracepoints",
+        1 => "all users may sample their own programs, with kernel code",
+        2 => "all users may sample user-mode code of their own programs",
+        _ => "on distribution kernels, sampling needs privileges",
     };
     let state = match level {
         _ if facts.may_all() => State::Ok,
@@ -230,14 +226,14 @@ fn paranoid(facts: &Facts, tries: &Tries) -> Check {
         _ => State::Blocked,
     };
     let found = match facts.may_all() {
-        true => format!("{level}, which does not bind this process"),
+        true => format!("{level}, which does not limit this process"),
         false => format!("{level}: {meaning}"),
     };
     let check = check("paranoid", what, state, found);
     match state {
         State::Ok => check,
         _ => check.fix(format!(
-            "{SETCAP}; or, for everybody, sudo sysctl kernel.perf_event_paranoid=1"
+            "{SETCAP}; or, for all users, sudo sysctl kernel.perf_event_paranoid=1"
         )),
     }
 }
@@ -253,24 +249,24 @@ fn capabilities(facts: &Facts, tries: &Tries) -> Check {
         ),
         ("CAP_IPC_LOCK (large rings)", IPC_LOCK),
         ("CAP_SYS_NICE (priority)", SYS_NICE),
-        ("CAP_SYSLOG (names of the kernel)", SYSLOG),
+        ("CAP_SYSLOG (kernel symbols)", SYSLOG),
     ];
     let held: Vec<&str> = (names.iter())
         .filter(|(_, number)| facts.has(*number))
         .map(|(name, _)| *name)
         .collect();
     let found = match held.is_empty() {
-        true => "none that matters here".to_owned(),
+        true => "none that profiling uses".to_owned(),
         false => held.join(", "),
     };
     let found = match facts.capable_file.filter(|_| !held.is_empty()) {
         None => found,
         Some(mode) => {
             let who = match mode & 0o001 != 0 {
-                true => "everybody",
+                true => "all users",
                 false => "its group",
             };
-            format!("{found}; by setcap on this program, so {who} has them who runs it")
+            format!("{found}; set on this program by setcap, for {who}")
         }
     };
     let enough = facts.may_all() || tries.system.is_ok();
@@ -279,7 +275,7 @@ fn capabilities(facts: &Facts, tries: &Tries) -> Check {
     match (enough, facts.in_user_namespace && !held.is_empty()) {
         (true, _) => check,
         (false, true) => {
-            check.fix("they are those of a user namespace, which count for nothing here")
+            check.fix("they belong to a user namespace and do not apply to perf events")
         }
         (false, false) => check.fix(SETCAP),
     }
@@ -289,15 +285,15 @@ fn seccomp(facts: &Facts, tries: &Tries) -> Check {
     let what = "seccomp";
     match facts.seccomp {
         Some(0) => check("seccomp", what, State::Ok, "no filter"),
-        None => check("seccomp", what, State::Ok, "not in this kernel"),
+        None => check("seccomp", what, State::Ok, "not supported by this kernel"),
         Some(_) if tries.own_user.is_ok() => check(
             "seccomp",
             what,
             State::Ok,
-            "a filter, which lets perf_event_open pass",
+            "a filter that allows perf_event_open",
         ),
         Some(_) => {
-            let found = "a filter, which may be what forbids perf_event_open";
+            let found = "a filter that may block perf_event_open";
             check("seccomp", what, State::Blocked, found).fix(
                 "in a container: --cap-add PERFMON, or --security-opt seccomp=PROFILE with \
                  perf_event_open allowed",
@@ -309,7 +305,9 @@ fn seccomp(facts: &Facts, tries: &Tries) -> Check {
 fn namespace(facts: &Facts, tries: &Tries) -> Option<Check> {
     let found = match (facts.in_user_namespace, &facts.container) {
         (false, None) => return None,
-        (true, None) => "in a user namespace: its root has no rights over the kernel".to_owned(),
+        (true, None) => {
+            "in a user namespace: its root user has no privileges in the kernel".to_owned()
+        }
         (false, Some(name)) => format!("in a container ({name})"),
         (true, Some(name)) => format!("in a container ({name}) with a user namespace"),
     };
@@ -329,7 +327,7 @@ fn open_files(facts: &Facts) -> Check {
     let Some((soft, hard)) = facts.open_files else {
         return check("open-files", what, State::Ok, "unknown");
     };
-    // Two events for each CPU, and what a program has open anyway.
+    // Two events per CPU, and the files that rprof opens anyway.
     let needed = facts.cpus as u64 * 2 + 40;
     let found = format!("ulimit -n is {soft} (at most {hard}); one command needs {needed}");
     match needed <= hard {
@@ -365,7 +363,7 @@ fn kernel_names(facts: &Facts) -> Check {
 fn tracefs(facts: &Facts) -> Check {
     let what = "tracepoints";
     match &facts.tracefs {
-        None => check("tracefs", what, State::Ok, "not looked for"),
+        None => check("tracefs", what, State::Ok, "not checked"),
         Some(Ok(root)) => {
             let found = format!("listed in {}", root.display());
             check("tracefs", what, State::Ok, found)
@@ -383,13 +381,15 @@ fn tracefs(facts: &Facts) -> Check {
 fn rate(facts: &Facts) -> Check {
     let what = "sampling rate";
     let share = match facts.cpu_time_percent {
-        Some(percent @ 1..=99) => format!("; lowered when samples take over {percent} % of a CPU"),
+        Some(percent @ 1..=99) => {
+            format!("; the kernel lowers it when sampling takes over {percent} % of a CPU")
+        }
         _ => String::new(),
     };
     match facts.limits.max_sample_rate {
-        None => check("rate", what, State::Ok, "no limit known"),
+        None => check("rate", what, State::Ok, "limit unknown"),
         Some(limit) => {
-            let found = format!("at most {limit} samples a second and CPU{share}");
+            let found = format!("at most {limit} samples per second and CPU{share}");
             match limit >= USUAL_RATE {
                 true => check("rate", what, State::Ok, found),
                 false => check("rate", what, State::Limited, found)
@@ -402,7 +402,7 @@ fn rate(facts: &Facts) -> Check {
 fn depth(facts: &Facts) -> Check {
     let what = "stack depth";
     match facts.limits.max_stack {
-        None => check("depth", what, State::Ok, "no limit known"),
+        None => check("depth", what, State::Ok, "limit unknown"),
         Some(limit @ 127..) => check(
             "depth",
             what,
@@ -420,7 +420,7 @@ fn depth(facts: &Facts) -> Check {
 fn ptrace(facts: &Facts) -> Option<Check> {
     let scope = facts.ptrace_scope?;
     // perf_event_open checks PTRACE_MODE_READ, and Yama only restricts attaching.
-    let found = format!("kernel.yama.ptrace_scope is {scope}, which does not bind profiling");
+    let found = format!("kernel.yama.ptrace_scope is {scope}, which does not limit profiling");
     Some(check("ptrace", "attaching", State::Ok, found))
 }
 
@@ -428,14 +428,14 @@ fn watchdog(facts: &Facts) -> Option<Check> {
     if !facts.nmi_watchdog || facts.pmus.is_empty() {
         return None;
     }
-    let found = "holds one hardware counter of each CPU";
+    let found = "uses one hardware counter of each CPU";
     Some(check("watchdog", "NMI watchdog", State::Ok, found))
 }
 
 fn debuginfod(facts: &Facts) -> Check {
     let found = match &facts.debuginfod {
-        Some(urls) => format!("DEBUGINFOD_URLS is {urls}; asked only when told to"),
-        None => "DEBUGINFOD_URLS is not set: debug files are those on this machine".to_owned(),
+        Some(urls) => format!("DEBUGINFOD_URLS is {urls}; used only with --debuginfod"),
+        None => "DEBUGINFOD_URLS is not set: only debug files on this machine are used".to_owned(),
     };
     check("debuginfod", "debuginfod", State::Ok, found)
 }

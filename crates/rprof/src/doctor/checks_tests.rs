@@ -2,7 +2,6 @@ use super::*;
 use crate::doctor::judge;
 use rprof_perf_event::Limits;
 
-/// A user of a usual machine, without privileges.
 fn user(level: i32) -> Facts {
     Facts {
         user: Some(1000),
@@ -59,13 +58,13 @@ fn where_all_is_well_nothing_is_to_be_fixed() {
 #[test]
 fn who_ends_waits_is_told_where_tracepoints_of_whole_cpus_may_be_had() {
     let found = |facts: &Facts| of(facts, &GOOD, "waits").found;
-    assert!(found(&user(-1)).ends_with("and who ends them (--wakers)"));
+    assert!(found(&user(-1)).ends_with("and with wakers (--wakers)"));
     let inside = Facts {
         in_pid_namespace: true,
         ..user(-1)
     };
     for facts in [&user(1), &inside] {
-        assert!(found(facts).ends_with("not who ends them (--wakers)"));
+        assert!(found(facts).ends_with("without wakers (--wakers)"));
     }
 }
 
@@ -137,7 +136,7 @@ fn capabilities_of_a_namespace_count_for_nothing() {
     assert!(!inside.may_all());
     let tries = Tries { system: NO, ..GOOD };
     let fix = of(&inside, &tries, "capabilities").fix.unwrap();
-    assert!(fix.contains("count for nothing"), "{fix}");
+    assert!(fix.contains("do not apply to perf events"), "{fix}");
     assert_eq!(of(&inside, &tries, "container").state, State::Limited);
 }
 
@@ -152,15 +151,11 @@ fn capabilities_of_the_file_are_those_of_whoever_may_execute_it() {
     for text in [
         "CAP_PERFMON (samples of all",
         "CAP_SYS_PTRACE",
-        "so everybody has",
+        "for all users",
     ] {
         assert!(found(0o755).contains(text), "{}", found(0o755));
     }
-    assert!(
-        found(0o750).contains("so its group has"),
-        "{}",
-        found(0o750)
-    );
+    assert!(found(0o750).contains("for its group"), "{}", found(0o750));
 }
 
 #[test]

@@ -1,18 +1,15 @@
 //! Checks of a diagnosis, and their states.
 
-/// Severity of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum State {
-    /// No limit.
     Ok,
-    /// Recording works, but not for everything.
+    /// Recording works with limits.
     Limited,
-    /// Nothing can be recorded.
+    /// Recording is impossible.
     Blocked,
 }
 
 impl State {
-    /// `ok`, `limited` or `blocked`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
@@ -22,26 +19,22 @@ impl State {
     }
 }
 
-/// One thing that can limit or block recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// Stable name, for programs.
+    /// Stable name for programs.
     pub(crate) id: &'static str,
-    /// Subject, for people.
+    /// Subject for people.
     pub(crate) what: &'static str,
-    /// Severity.
     pub(crate) state: State,
-    /// Value or result that was found.
     pub(crate) found: String,
     /// Remedy with the least privilege.
     pub(crate) fix: Option<String>,
 }
 
-/// Result of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
-    /// Checks, the most important first.
+    /// Checks, most important first.
     pub(crate) checks: Vec<Check>,
-    /// `record` of one's own command would work.
+    /// True if `record` works for the user's own command.
     pub(crate) can_record: bool,
 }

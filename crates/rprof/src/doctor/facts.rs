@@ -1,4 +1,4 @@
-//! Rights, settings and limits, read from files.
+//! Privileges, settings and limits, read from files.
 
 use rprof_events::cpus;
 use rprof_events::tracefs::{Tracefs, TracefsError};
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Numbers of capabilities (capabilities(7)).
+/// Capability numbers (capabilities(7)).
 pub(super) const SYS_ADMIN: u32 = 21;
 pub(super) const IPC_LOCK: u32 = 14;
 pub(super) const SYS_PTRACE: u32 = 19;
@@ -16,53 +16,46 @@ pub(super) const SYS_NICE: u32 = 23;
 pub(super) const SYSLOG: u32 = 34;
 pub(super) const PERFMON: u32 = 38;
 
-/// Facts that are known without opening an event; `None` if they could not be read.
+/// Facts read without opening an event; `None` if unreadable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The running kernel, as `uname -r` has it.
+    /// Release of the running kernel (`uname -r`).
     pub(super) kernel: Option<String>,
-    /// Effective user.
     pub(super) user: Option<u32>,
-    /// Effective capabilities, one bit for each.
+    /// Effective capabilities, one bit each.
     pub(super) capabilities: u64,
-    /// Mode of rprof's own file, if that has capabilities (`setcap`), which whoever may execute it gets.
+    /// Mode of rprof's file if it has capabilities (`setcap`), for everyone who may execute it.
     pub(super) capable_file: Option<u32>,
-    /// Mode of seccomp: 0 for none, 1 strict, 2 a filter.
+    /// Seccomp mode: 0 none, 1 strict, 2 filter.
     pub(super) seccomp: Option<u32>,
-    /// The process is in a user namespace of its own, whose capabilities do not count for perf events.
+    /// True in a user namespace. Its capabilities do not apply to perf events.
     pub(super) in_user_namespace: bool,
-    /// The process is in a pid namespace of its own, where threads have other numbers than the kernel calls them by.
+    /// True in a pid namespace. The kernel reports other thread ids there.
     pub(super) in_pid_namespace: bool,
-    /// Kind of container that this seems to be.
+    /// Kind of container, if one was detected.
     pub(super) container: Option<String>,
-    /// Settings of the kernel for perf events.
     pub(super) limits: Limits,
-    /// `perf_cpu_time_max_percent`: share of CPU time that samples may take.
+    /// `perf_cpu_time_max_percent`: CPU time that sampling may take.
     pub(super) cpu_time_percent: Option<u32>,
-    /// Bytes of memory that may be locked; `u64::MAX` for no limit.
+    /// Limit of locked memory in bytes; `u64::MAX` for unlimited.
     pub(super) locked_memory: Option<u64>,
-    /// Files that may be open: soft and hard limit.
     pub(super) open_files: Option<(u64, u64)>,
-    /// `kptr_restrict`.
     pub(super) kptr_restrict: Option<i32>,
-    /// /proc/kallsyms shows addresses to this user.
+    /// True if /proc/kallsyms shows addresses to this user.
     pub(super) kernel_addresses: bool,
-    /// Folder of tracefs, or why it cannot be read; `None` if nobody looked.
+    /// Root of tracefs, or the error of reading it; `None` if not checked.
     pub(super) tracefs: Option<Result<PathBuf, TracefsError>>,
     /// Yama's `ptrace_scope`; `None` without Yama.
     pub(super) ptrace_scope: Option<i32>,
-    /// The NMI watchdog holds a hardware counter.
+    /// True if the NMI watchdog uses a hardware counter.
     pub(super) nmi_watchdog: bool,
-    /// The CPUs' own PMUs, by their names in sysfs.
+    /// PMUs of the processor, by their names in sysfs.
     pub(super) pmus: Vec<String>,
-    /// Number of online CPUs.
     pub(super) cpus: usize,
-    /// `DEBUGINFOD_URLS`.
     pub(super) debuginfod: Option<String>,
 }
 
 impl Facts {
-    /// Reads them.
     pub(super) fn read() -> Facts {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
@@ -93,25 +86,22 @@ impl Facts {
         }
     }
 
-    /// Returns true if this process has a capability.
     pub(super) fn has(&self, capability: u32) -> bool {
         self.capabilities >> capability & 1 == 1
     }
 
-    /// Returns true if its capabilities allow it to sample everything.
     pub(super) fn may_all(&self) -> bool {
         !self.in_user_namespace && (self.has(PERFMON) || self.has(SYS_ADMIN))
     }
 }
 
-/// Returns the mode of a program that has file capabilities.
+/// Returns the mode of a program if it has file capabilities.
 fn capable_file(program: &Path) -> Option<u32> {
     let mut room = [0_u8; 64];
     rustix::fs::getxattr(program, "security.capability", &mut room).ok()?;
     Some(fs::metadata(program).ok()?.permissions().mode())
 }
 
-/// The first line of a file.
 fn line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.lines().next()?.trim().to_owned())
@@ -121,13 +111,13 @@ fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
     line(path)?.parse().ok()
 }
 
-/// The words behind a name in /proc/PID/status.
+/// Returns the values of a field in /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<Vec<&'a str>> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.split_whitespace().collect())
 }
 
-/// Soft and hard limit in /proc/PID/limits.
+/// Returns the soft and hard limit in /proc/PID/limits.
 fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let mut words = line.split_whitespace();
@@ -138,13 +128,12 @@ fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
     Some((next()?, next()?))
 }
 
-/// Returns true if a line of uid_map maps every user to itself, as in the initial user namespace
-/// (user_namespaces(7)).
+/// Returns true for the uid_map of the initial user namespace (user_namespaces(7)).
 fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Kind of container, by the traces that container managers leave.
+/// Detects the container manager by the files and variables that it leaves.
 fn container() -> Option<String> {
     if Path::new("/.dockerenv").exists() {
         return Some("Docker".to_owned());
@@ -160,7 +149,7 @@ fn container() -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-/// Returns true if the list of kernel symbols has addresses and not just zeros.
+/// Returns true if /proc/kallsyms has addresses and not only zeros.
 fn kernel_addresses() -> bool {
     use std::io::{BufRead, BufReader};
     let Ok(file) = fs::File::open("/proc/kallsyms") else {
@@ -173,8 +162,7 @@ fn kernel_addresses() -> bool {
     })
 }
 
-/// PMUs of the processor itself: `cpu` on x86, several of other names elsewhere, each
-/// of which lists its CPUs.
+/// Returns the PMUs of the processor: `cpu` on x86; elsewhere all that list their CPUs.
 fn cpu_pmus(devices: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(devices) else {
         return Vec::new();

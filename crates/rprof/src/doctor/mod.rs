@@ -1,4 +1,4 @@
-//! `rprof doctor`: may this user profile here, and if not, why not?
+//! `rprof doctor`: checks whether this user can profile here, and explains why not.
 //!
 //! ```text
 //!   Facts (settings, limits, rights, from files) -----+
@@ -6,15 +6,15 @@
 //!   Tries (perf_event_open, really called) -----------+
 //! ```
 //!
-//! Settings do not show everything that can forbid perf events: a seccomp filter or a security module is in
-//! none of them. So everything that matters is tried, and the settings explain the result.
+//! Settings do not show seccomp filters and security modules. So rprof tries each operation; the
+//! settings explain the result.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `diagnosis` | checks and their states |
-//! | `facts` | settings, limits and rights, read from files |
+//! | `facts` | settings, limits and privileges, read from files |
 //! | `tries` | events opened as a test |
-//! | `checks` | the meaning of facts and tries, and remedies |
+//! | `checks` | conclusions and remedies |
 
 mod checks;
 mod diagnosis;
@@ -35,7 +35,6 @@ use diagnosis::{Check, Diagnosis, State};
 use facts::Facts;
 use tries::Tries;
 
-/// Widths of the columns for the state and for its subject.
 const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
@@ -54,13 +53,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     Ok(u8::from(!found.can_record))
 }
 
-/// Reads all facts, makes all tries, and judges them.
 fn diagnose() -> Diagnosis {
     let (facts, tries) = (Facts::read(), Tries::make());
     judge(&facts, &tries)
 }
 
-/// Draws conclusions from facts and tries.
 fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     Diagnosis {
         checks: checks::all(facts, tries),
@@ -68,11 +65,10 @@ fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     }
 }
 
-/// Stable JSON form.
 #[derive(Serialize)]
 struct Json<'p> {
     version: u32,
-    /// `rprof record` of one's own command would work.
+    /// True if `rprof record` works for the user's own command.
     can_record: bool,
     checks: Vec<JsonCheck<'p>>,
 }
@@ -111,9 +107,9 @@ fn write_text(found: &Diagnosis, color: bool, out: &mut dyn Write) -> io::Result
     writeln!(out)?;
     let limited = found.checks.iter().any(|c| c.state != State::Ok);
     let verdict = match (found.can_record, limited) {
-        (true, false) => "`rprof record` works here, and nothing stands in its way",
+        (true, false) => "`rprof record` works here, without limits",
         (true, true) => "`rprof record` works here, with the limits above",
-        (false, _) => "`rprof record` does not work here: see what is blocked above",
+        (false, _) => "`rprof record` does not work here: see the blocked lines above",
     };
     writeln!(out, "{verdict}")
 }

@@ -5,20 +5,20 @@ use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::open::ring_sizes::UNPRIVILEGED;
 use std::os::fd::AsFd;
 
-/// Results of opening events, which sample nothing.
+/// Results of opening events. None of them samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tries {
-    /// This process, its user side.
+    /// This process, user-mode code.
     pub(super) own_user: Result<(), Errno>,
-    /// This process, with the kernel.
+    /// This process, with kernel code.
     pub(super) own_kernel: Result<(), Errno>,
-    /// Everything on the first CPU.
+    /// The whole first CPU.
     pub(super) system: Result<(), Errno>,
-    /// This process with callchains, with the kernel if that is allowed.
+    /// This process with callchains, and with kernel code if allowed.
     pub(super) stacks: Result<(), Errno>,
-    /// CPU cycles by hardware counters.
+    /// Hardware CPU cycles.
     pub(super) cycles: Result<(), Errno>,
-    /// A ring of the size that recording takes where it may lock little memory.
+    /// A ring buffer of the size that unprivileged recording uses.
     pub(super) ring: Result<(), Errno>,
 }
 
@@ -26,7 +26,6 @@ pub(super) struct Tries {
 const FIRST_OF_ITS_KIND: u64 = 0;
 
 impl Tries {
-    /// Opens them all.
     pub(super) fn make() -> Tries {
         let first_cpu = rprof_events::cpus::online()
             .ok()
@@ -64,7 +63,7 @@ fn attr(kind: EventKind, user_only: bool) -> Attr {
     Attr {
         kind,
         config: FIRST_OF_ITS_KIND,
-        // The lowest frequency, so that no limit forbids it.
+        // The lowest frequency, which no limit forbids.
         period_or_freq: 1,
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
         flags,

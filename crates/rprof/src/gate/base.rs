@@ -10,25 +10,24 @@ use super::machine::Machine;
 use crate::messages::Failure;
 use crate::run_folders::recordings_in;
 
-/// File that says which machine the recordings of a folder are of.
+/// File that describes the machine of a folder's recordings.
 const MACHINE: &str = "machine.json";
 
-/// Recordings that others are compared with.
+/// Recordings of the old side.
 pub(super) struct Base {
     pub(super) folder: PathBuf,
-    /// Recordings, in the order of their numbers.
+    /// Recordings, ordered by number.
     pub(super) files: Vec<PathBuf>,
 }
 
 impl Base {
-    /// Finds the recordings of a folder. Fails if there is none, or if they are another machine's.
+    /// Finds the recordings of a folder. Fails if there are none, or if another machine made them.
     pub(super) fn open(folder: &Path, here: &Machine) -> Result<Base, Failure> {
         let base = Base::of_any_machine(folder)?;
         base.is_of(here)?;
         Ok(base)
     }
 
-    /// Finds the recordings of a folder, whichever machine they are of.
     pub(super) fn of_any_machine(folder: &Path) -> Result<Base, Failure> {
         if let Err(error) = std::fs::metadata(folder)
             && error.kind() == ErrorKind::NotFound
@@ -50,16 +49,17 @@ impl Base {
         let folder = folder.display();
         Err(match has("old") && has("new") {
             true => anyhow::anyhow!(
-                "there is no recording in {folder} itself; runs of two commands are in {folder}/old and {folder}/new"
+                "no recordings in {folder} itself: it holds runs of two commands; give \
+                 {folder}/old or {folder}/new"
             ),
             false => anyhow::anyhow!(
-                "there is no recording in {folder}: `rprof gate --save {folder} -- COMMAND` makes some"
+                "no recordings in {folder}: make some with `rprof gate --save {folder} -- COMMAND`"
             ),
         }
         .into())
     }
 
-    /// Finds the recordings of a folder; `None` if there are none, or no such folder.
+    /// Finds the recordings of a folder; `None` if it is missing or empty.
     pub(super) fn find(folder: &Path, here: &Machine) -> Result<Option<Base>, Failure> {
         let is_there = match std::fs::symlink_metadata(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
@@ -68,7 +68,7 @@ impl Base {
         is_there.then(|| Base::open(folder, here)).transpose()
     }
 
-    /// Fails if what was noted of the machine is not this one's.
+    /// Fails if the folder's machine differs from this one.
     fn is_of(&self, here: &Machine) -> Result<(), Failure> {
         let Some(there) = Machine::read(&self.folder.join(MACHINE))? else {
             return Ok(());
@@ -78,8 +78,8 @@ impl Base {
             return Ok(());
         }
         let message = format!(
-            "not to be compared: {} is of another machine, or of this one as it was: {}. Make it anew with --save {}, or give \
-             a folder of its own to each machine (--baseline-dir)",
+            "cannot compare: {} was recorded on another machine or with other settings: {}. Record \
+             it again with --save {}, or use one folder per machine (--baseline-dir)",
             self.folder.display(),
             differences.join(", "),
             self.folder.display()
@@ -88,17 +88,17 @@ impl Base {
     }
 }
 
-/// Makes sure that recordings can be kept in a folder, before they are made.
+/// Creates the folder before the runs are recorded.
 pub(super) fn check(folder: &Path) -> Result<(), Failure> {
     let cannot = || format!("cannot make {}", folder.display());
     Ok(std::fs::create_dir_all(folder).with_context(cannot)?)
 }
 
-/// Moves recordings into a folder, as `1.data`, `2.data` and so on. Those that it has become `.old`; of the machine a note is
-/// left.
+/// Moves recordings into a folder as `1.data`, `2.data` and so on, and writes the machine file.
+/// Older recordings become `.old`.
 pub(super) fn keep(files: &[PathBuf], folder: &Path, here: &Machine) -> Result<(), Failure> {
     check(folder)?;
-    let cannot = |path: &Path| format!("cannot keep {}", path.display());
+    let cannot = |path: &Path| format!("cannot save {}", path.display());
     for before in recordings_in(folder)? {
         let mut aside = OsString::from(&before);
         aside.push(".old");

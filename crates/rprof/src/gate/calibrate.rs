@@ -1,4 +1,4 @@
-//! `rprof gate --calibrate`: what equal runs look like on this machine.
+//! `rprof gate --calibrate`: measures how equal runs compare on this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn run(args: &GateArgs, sides: &[Vec<OsString>]) -> Outcome {
             if let Some(folder) = &args.save {
                 keep(&files, folder, &here)?;
                 say(format_args!(
-                    "the runs are in {}, for --base",
+                    "saved the runs in {}, for --base",
                     folder.display()
                 ));
             }
@@ -63,7 +63,7 @@ fn judge(
     runs: usize,
 ) -> Result<(u8, Calibration), Failure> {
     if runs == 0 {
-        return Err(usage("--calibrate needs two runs at least, of one program"));
+        return Err(usage("--calibrate needs at least two runs of one program"));
     }
     let labels = Labels([label.to_owned(), label.to_owned()]);
     let design = match args.paired {
@@ -86,11 +86,11 @@ fn judge(
     Ok((status, found))
 }
 
-/// Returns whether JSON is asked for; text and JSON are what there is.
+/// Returns true for JSON. Only text and JSON are supported.
 fn is_json(args: &GateArgs) -> Result<bool, Failure> {
     match args.shown.format.name {
         "text" => Ok(false),
         "json" => Ok(true),
-        _ => Err(usage("--calibrate is shown as text or json")),
+        _ => Err(usage("--calibrate supports only --format text and json")),
     }
 }

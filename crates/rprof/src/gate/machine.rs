@@ -1,4 +1,4 @@
-//! [`Machine`]: what amounts depend on beside the program.
+//! [`Machine`]: properties of a machine that affect amounts.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,23 +9,20 @@ use serde::{Deserialize, Serialize};
 use crate::messages::Failure;
 use crate::output::write_to;
 
-/// Properties of a machine that change how much CPU time a program takes.
+/// Properties of a machine that change a program's CPU time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Machine {
-    /// Model of the processor.
+    /// Processor model.
     cpu: String,
-    /// CPUs that are online.
     cpus: usize,
-    /// Governors of the processor's frequency; `none` where the system does not set it.
+    /// Frequency governors; `none` if the system does not set them.
     governor: String,
-    /// Release of the kernel.
     kernel: String,
     /// Hypervisor or container; `none` on bare metal.
     virtualization: String,
 }
 
 impl Machine {
-    /// Reads it from the system.
     pub(super) fn here() -> Machine {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Machine {
@@ -37,10 +34,10 @@ impl Machine {
         }
     }
 
-    /// Reads a note; `None` if there is none, as beside recordings that `rprof record` made.
+    /// Reads a machine file; `None` if there is none, as beside recordings of `rprof record`.
     ///
     /// # Errors
-    /// It cannot be read, or does not say what machine it is about: then nobody knows whether amounts compare.
+    /// The file is unreadable, or does not describe a machine. Then amounts may not compare.
     pub(super) fn read(path: &Path) -> Result<Option<Machine>, Failure> {
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -48,8 +45,8 @@ impl Machine {
         };
         let unclear = |error| {
             let message = format!(
-                "not to be compared: {} does not say which machine it is about ({error}). Make the base anew, or take the \
-                 note away if it is this machine's",
+                "cannot compare: {} does not describe a machine ({error}). Record the base again, \
+                 or delete this file if the base is of this machine",
                 path.display()
             );
             Failure::with_status(2, anyhow::anyhow!(message))
@@ -57,7 +54,6 @@ impl Machine {
         serde_json::from_slice(&text).map(Some).map_err(unclear)
     }
 
-    /// Writes a note.
     pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
         write_to(path, |out| {
             serde_json::to_writer_pretty(&mut *out, self)?;
@@ -65,7 +61,7 @@ impl Machine {
         })
     }
 
-    /// Returns what is different here, each as `kernel 6.1, here 6.2`.
+    /// Returns the differences, each as `kernel 6.1, here 6.2`.
     pub(super) fn differences(&self, here: &Machine) -> Vec<String> {
         let pairs = [
             ("processor", self.cpu.clone(), here.cpu.clone()),
@@ -83,7 +79,7 @@ impl Machine {
             .collect()
     }
 
-    /// Returns a name for a folder, which other machines do not have: letters, digits, dots and dashes.
+    /// Returns a folder name for this machine, of letters, digits, dots and dashes.
     pub(super) fn name(&self) -> String {
         let text = format!(
             "{}-{}cpus-{}-{}-{}",
@@ -100,7 +96,6 @@ impl Machine {
         name.chars().take(200).collect()
     }
 
-    /// Returns it as a phrase.
     pub(super) fn describe(&self) -> String {
         format!(
             "{}, {} CPUs, governor {}, virtualization {}, kernel {}",
@@ -124,7 +119,6 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Returns the governors of all CPUs, each once.
 fn governors() -> Option<String> {
     let mut found: Vec<String> = (std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten())
         .filter_map(|entry| line(entry.path().join("cpufreq/scaling_governor").to_str()?))
@@ -134,7 +128,6 @@ fn governors() -> Option<String> {
     (!found.is_empty()).then(|| found.join("+"))
 }
 
-/// Returns the hypervisor and the container in which this runs.
 fn virtualization(cpuinfo: &str) -> String {
     let mut found = Vec::new();
     let is_guest = cpuinfo

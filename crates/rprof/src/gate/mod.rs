@@ -2,11 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `runs` | runs that are recorded one after the other, and signals meanwhile |
-//! | `base` | folders of recordings: which of them count, and keeping new ones |
-//! | `machine` | what this machine is, beside that of a base |
+//! | `runs` | recording of runs in turns, and signals |
+//! | `base` | folders of recordings: reading and saving |
+//! | `machine` | properties of this machine and of a base |
 //! | `calibrate` | `--calibrate` |
-//! | `request` | the comparison that is asked for |
+//! | `request` | the comparison |
 
 mod base;
 mod calibrate;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
     }
     match (base, &sides[..]) {
         (_, [_, _, ..]) if args.base.is_some() || args.baseline_dir.is_some() => Err(usage(
-            "--base is the old side already: give one COMMAND, without :::",
+            "--base and --baseline-dir are the old side already: give one COMMAND, without :::",
         )),
         (Some(base), [command]) => {
             let runs = Runs::begin(args, save)?;
@@ -92,20 +92,22 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
     }
 }
 
-/// Says where the runs are, and returns the exit status: a gate that had nothing to compare with has told nothing.
+/// Prints where the runs are. Without a base, a strict gate is inconclusive.
 fn kept(args: &GateArgs, folder: &Path, lacked_base: bool) -> u8 {
     let runs = args.runs;
     let folder = folder.display();
     match (&args.baseline_dir, lacked_base) {
         (Some(all), true) => say(format_args!(
-            "nothing is judged: {} had no base of this machine. These {runs} runs are it now ({folder})",
+            "no verdict: {} had no base for this machine. These {runs} runs are the base now \
+             ({folder})",
             all.display()
         )),
         (Some(_), false) => say(format_args!(
-            "these {runs} runs are the base of this machine now ({folder})"
+            "these {runs} runs are now the base for this machine ({folder})"
         )),
         (None, _) => say(format_args!(
-            "{runs} runs are in {folder}; `rprof gate --base {folder} -- COMMAND` compares others with them"
+            "saved {runs} runs in {folder}; compare others with `rprof gate --base {folder} -- \
+             COMMAND`"
         )),
     }
     match lacked_base && args.judging.strict {

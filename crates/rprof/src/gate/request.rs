@@ -1,4 +1,4 @@
-//! The comparison that a gate asks for.
+//! The comparison of a gate.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,13 +9,12 @@ use crate::cli::GateArgs;
 use crate::diff::{Labels, Request};
 use crate::messages::Failure;
 
-/// Threshold where none is given.
+/// Default threshold.
 const LIMIT: f64 = 0.05;
 
-/// Name in reports where none is given.
+/// Default name in reports.
 const NAME: &str = "gate";
 
-/// Makes the comparison of the arguments.
 pub(super) fn request(args: &GateArgs, design: Design, labels: Labels) -> Request<'_> {
     Request {
         judging: &args.judging,
@@ -32,12 +31,12 @@ pub(super) fn request(args: &GateArgs, design: Design, labels: Labels) -> Reques
     }
 }
 
-/// Returns the failure of wrong usage.
+/// Returns a usage failure (status 2).
 pub(super) fn usage(message: &'static str) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Returns a command as it is called in the verdict.
+/// Returns a command as it appears in the verdict.
 pub(super) fn words(command: &[OsString]) -> PathBuf {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     PathBuf::from(words.join(" "))

@@ -1,4 +1,4 @@
-//! Runs that are recorded one after the other, each by a process of its own.
+//! Runs recorded one after the other, each in its own process.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -22,22 +22,22 @@ use crate::cli::GateArgs;
 use crate::messages::{Failure, say};
 use crate::terminal;
 
-/// Beginning of the names of folders in which runs are recorded.
+/// Prefix of temporary run folders.
 const PREFIX: &str = ".rprof-gate-";
 
-/// Runs of a gate, in a folder that goes when this is dropped.
+/// Runs of a gate, in a folder that is removed on drop.
 pub(super) struct Runs<'a> {
     args: &'a GateArgs,
     folder: ScratchFolder,
-    /// Number of the last signal that asked for an end; 0 if none came since it was looked at.
+    /// Number of the last termination signal; 0 if none came since the last check.
     signal: Arc<AtomicUsize>,
-    /// Readable once a signal came: nothing has to be looked at meanwhile, beside the program that is measured.
+    /// Readable after a signal, so that nothing polls beside the measured program.
     wake: UnixStream,
 }
 
 impl<'a> Runs<'a> {
-    /// Makes a folder: where the runs will be kept, so that they only have to be renamed, or a temporary one. Removes what
-    /// an earlier one left there when it was killed.
+    /// Creates the run folder, inside the save folder if any, so that runs only need a rename.
+    /// Removes folders of killed gates.
     pub(super) fn begin(args: &'a GateArgs, save: Option<&PathBuf>) -> Result<Runs<'a>, Failure> {
         let parent = match save {
             Some(folder) => {
@@ -49,7 +49,7 @@ impl<'a> Runs<'a> {
         for left in remove_abandoned(&parent, PREFIX) {
             if !args.quiet {
                 say(format_args!(
-                    "removed {}, which a gate that was killed had left",
+                    "removed {}, left by a killed gate",
                     left.display()
                 ));
             }
@@ -71,7 +71,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// Records all commands in turns, as often as was asked for. Returns the files of each.
+    /// Records all commands in turns, `--runs` times. Returns the files of each command.
     pub(super) fn record(
         &self,
         commands: &[(&str, &[OsString])],
@@ -79,7 +79,7 @@ impl<'a> Runs<'a> {
         self.record_times(self.args.runs, commands)
     }
 
-    /// Records all commands in turns. Every second turn is the other way round, so that none is always the first.
+    /// Records all commands in turns. Every second turn reverses the order.
     pub(super) fn record_times(
         &self,
         times: u32,
@@ -118,16 +118,14 @@ impl<'a> Runs<'a> {
             recorder.arg("-e").arg(event);
         }
         recorder.arg("--").args(command);
-        // What the command prints is not the verdict.
+        // The command's output is not part of the verdict.
         recorder.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = recorder
-            .spawn()
-            .context("cannot run rprof again, to record")?;
+        let child = recorder.spawn().context("cannot start rprof to record")?;
         let (status, signal) = self.wait(child)?;
         match signal.or_else(|| self.take_signal()) {
             None if status.success() => Ok(()),
             None => Err(anyhow::anyhow!(
-                "nothing is judged: {} ended with {}",
+                "no verdict: {} ended with {}",
                 command
                     .first()
                     .map(OsStr::new)
@@ -138,7 +136,7 @@ impl<'a> Runs<'a> {
             .into()),
             Some(signal) => Err(Failure::with_status(
                 u8::try_from(128 + signal).unwrap_or(u8::MAX),
-                anyhow::anyhow!("nothing is judged: a signal ended the runs"),
+                anyhow::anyhow!("no verdict: a signal ended the runs"),
             )),
         }
     }
@@ -150,8 +148,8 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Waits for a recorder. Hands the first signal on to it, which ends its command; the second kills the command. Returns
-    /// the first signal with the recorder's status.
+    /// Waits for a recorder. Forwards the first signal, which ends its command; the second kills
+    /// the command. Returns its status and the first signal.
     fn wait(&self, mut child: Child) -> Result<(ExitStatus, Option<i32>), Failure> {
         let pid = Pid::from_child(&child);
         let recorder = pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -164,9 +162,10 @@ impl<'a> Runs<'a> {
             match (self.take_signal(), first) {
                 (Some(signal), None) => {
                     first = Some(signal);
-                    // A recorder that got it from the terminal as well would take this for the second.
+                    // Ctrl-C from the terminal reaches the recorder too, which would count it
+                    // twice.
                     if !terminal::has_reached_command(signal) {
-                        // It may have ended meanwhile.
+                        // It may have exited meanwhile.
                         kill_process(pid, named(signal)).ok();
                     }
                 }
@@ -180,40 +179,39 @@ impl<'a> Runs<'a> {
             if first.is_some() && commands.is_empty() {
                 commands = children_of(pid);
             }
-            // The command is looked for again, and the recorder too where it cannot be polled.
+            // Poll for the command, and for the recorder if it has no pidfd.
             let timeout = (first.is_some() || recorder.is_none()).then_some(MOMENT);
             self.wait_for_end_or_signal(recorder.as_ref(), timeout);
         }
     }
 
-    /// Waits until a process ends, a signal comes, or time is up.
     fn wait_for_end_or_signal(&self, process: Option<&OwnedFd>, timeout: Option<Timespec>) {
         let mut fds: Vec<PollFd<'_>> = process
             .map(|process| PollFd::new(process, PollFlags::IN))
             .into_iter()
             .chain([PollFd::new(&self.wake, PollFlags::IN)])
             .collect();
-        // A signal ends it with EINTR, or is in the socket by then.
+        // A signal interrupts with EINTR, or is in the socket already.
         poll(&mut fds, timeout.as_ref()).ok();
         let mut bytes = [0; 64];
         while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 }
 
-/// Time after which something is looked at again that nothing tells.
+/// Poll interval for events without a notification.
 const MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// Notes the last signal that asks for an end, and returns a socket that is readable once one came.
+/// Stores termination signals, and returns a socket that becomes readable with each.
 fn listen(signal: &Arc<AtomicUsize>) -> io::Result<UnixStream> {
     let (wake, waker) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
     waker.set_nonblocking(true)?;
     for number in [SIGINT, SIGTERM, SIGHUP] {
         if !rprof_launch::signal_is_ignored(number) {
-            // In this order: whoever is woken finds the number.
+            // In this order, the woken thread finds the number.
             signal_hook::flag::register_usize(number, Arc::clone(signal), number as usize)?;
             signal_hook::low_level::pipe::register(number, waker.try_clone()?)?;
         }
@@ -221,7 +219,6 @@ fn listen(signal: &Arc<AtomicUsize>) -> io::Result<UnixStream> {
     Ok(wake)
 }
 
-/// Opens the processes that a process has started.
 fn children_of(pid: Pid) -> Vec<OwnedFd> {
     let procfs = Procfs::default();
     let pid = pid.as_raw_nonzero().get().unsigned_abs();

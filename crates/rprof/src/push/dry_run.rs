@@ -1,4 +1,4 @@
-//! A dry run, in words: requests that would be sent.
+//! Dry run: prints the requests without sending them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -14,7 +14,6 @@ use crate::messages::Failure;
 use crate::output::check_standard_output;
 use crate::recorded::utc;
 
-/// Prints the requests of a profile to standard output.
 pub(super) fn print(pusher: &Pusher<'_>, source: &Source) -> Result<(), Failure> {
     let mut text = String::new();
     describe(pusher, source, &mut text)?;
@@ -48,7 +47,7 @@ fn describe(pusher: &Pusher<'_>, source: &Source, out: &mut String) -> Result<()
             let lost = told::samples(part.samples);
             writeln!(
                 out,
-                "  not sent: {lost} in a stack of {size}, which the server does not take"
+                "  not sent: {lost} in a stack of {size}, too large for the server"
             )?;
             continue;
         }

@@ -1,8 +1,7 @@
-//! Files that a recorder finishes one after another.
+//! Sends the files that a recorder finishes, in the order of their times.
 //!
-//! They are sent in the order of their times. A server that does not take one now is tried again for as long as it lasts,
-//! while the recorder goes on; the disk keeps what is not sent, as many files as `--switch-max-files` says, and what is removed
-//! before it was sent is counted. What a server refuses is counted as well, and the next file is sent.
+//! If the server fails temporarily, rprof retries. Unsent files stay on disk, up to
+//! `--switch-max-files`; deleted and refused ones are counted as lost.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,10 +21,10 @@ use crate::Outcome;
 use crate::messages::{Failure, say};
 use crate::progress::WorkLine;
 
-/// Interval at which it is looked for new files.
+/// Interval of checks for new files.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Sends what is finished of a recording, until a signal.
+/// Sends finished files of a recording until a signal.
 pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
     let state = pusher.args.state.clone().unwrap_or_else(|| {
         let mut name = recording.as_os_str().to_owned();
@@ -55,11 +54,11 @@ pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
     result?;
     match lost {
         0 => Ok(0),
-        _ => Err(anyhow::anyhow!("not all was taken").into()),
+        _ => Err(anyhow::anyhow!("the push is incomplete").into()),
     }
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set; the second one ends the process.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set; a second signal ends the process.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -71,18 +70,16 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Files and samples, for the end.
 #[derive(Default)]
 struct Sums {
     files: u64,
     samples: u64,
     requests: u64,
     retries: u64,
-    /// Samples that the server refused.
+    /// Samples refused by the server.
     refused: u64,
-    /// Files that could not be read.
     unreadable: u64,
-    /// Files that were removed before they were sent.
+    /// Files deleted before they were sent.
     removed: u64,
 }
 
@@ -91,7 +88,7 @@ struct Follower<'a> {
     recording: &'a Path,
     journal: Journal,
     stop: Arc<AtomicBool>,
-    /// Finished files that are not sent.
+    /// Finished, unsent files.
     waiting: BTreeSet<OsString>,
     sums: Sums,
 }
@@ -118,12 +115,12 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Takes down what is finished by now, and counts what was removed meanwhile.
+    /// Updates the list of finished files, and counts deleted ones.
     fn look(&mut self) -> Result<(), Failure> {
         self.look_past(None)
     }
 
-    /// As [`look`](Self::look); a file that is in memory already is not missed.
+    /// Like [`look`](Self::look), but a file in memory does not count as deleted.
     fn look_past(&mut self, in_memory: Option<&OsString>) -> Result<(), Failure> {
         let cannot = || format!("cannot read {}", folder_of(self.recording).display());
         let there: BTreeSet<OsString> = finished(self.recording)
@@ -150,7 +147,7 @@ impl Follower<'_> {
         ));
     }
 
-    /// Sends a file. Returns false if it is to stop before.
+    /// Sends a file. Returns false if a signal stopped it.
     fn send(&mut self, name: &OsString) -> Result<bool, Failure> {
         let pusher = self.pusher;
         let path = folder_of(self.recording).join(name);
@@ -167,7 +164,7 @@ impl Follower<'_> {
             }
         };
         let mut delivery = Delivery::new(pusher.parts(&source), source.labels.clone());
-        // One try at a time: files come and go while it is waited.
+        // One attempt at a time: files come and go during the wait.
         let once = Policy {
             total: Duration::ZERO,
             ..pusher.policy
@@ -200,7 +197,7 @@ impl Follower<'_> {
             let wait = wait.unwrap_or(patient.longest);
             if tried == 1 && !pusher.args.input.quiet {
                 say(format_args!(
-                    "{} is not taken yet, and is tried again: {}",
+                    "{} is not sent yet, retrying: {}",
                     path.display(),
                     unsent.why
                 ));
@@ -213,7 +210,7 @@ impl Follower<'_> {
         Ok(true)
     }
 
-    /// Waits, and looks for files meanwhile. Returns false if it is to stop.
+    /// Waits, and updates the list of files meanwhile. Returns false after a signal.
     fn wait(&mut self, time: Duration, sending: &OsString) -> Result<bool, Failure> {
         let begin = Instant::now();
         while !self.stops() {
@@ -226,9 +223,9 @@ impl Follower<'_> {
         Ok(false)
     }
 
-    /// Tells what was sent, and what was not. Returns how much is lost.
+    /// Prints the summary. Returns the number of losses.
     fn tell_end(&mut self) -> u64 {
-        // What cannot be seen any more is not told of.
+        // An unreadable folder must not hide the summary.
         self.look().ok();
         let sums = &self.sums;
         let lost = sums.refused + sums.unreadable + sums.removed;
@@ -236,7 +233,8 @@ impl Follower<'_> {
             return lost;
         }
         say(format_args!(
-            "sent {}: {} in {}, {}; {} lost, {} removed unsent, {} not readable; {} left for the next run",
+            "sent {}: {} in {}, {}; {} lost, {} removed unsent, {} unreadable; {} left for the \
+             next run",
             told::files(sums.files),
             told::samples(sums.samples),
             told::requests(sums.requests),

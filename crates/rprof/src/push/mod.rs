@@ -2,10 +2,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `source` | a recording as what is sent: profile, labels, time |
-//! | `dry_run` | what would be sent, in words |
-//! | `follow` | files that a recorder finishes one after another |
-//! | `told` | what became of it, in words |
+//! | `source` | a recording prepared for sending |
+//! | `dry_run` | requests printed instead of sent |
+//! | `follow` | finished files of a running recorder |
+//! | `told` | messages about the outcome |
 
 mod dry_run;
 mod follow;
@@ -47,14 +47,14 @@ pub(crate) fn run(args: &PushArgs) -> Outcome {
             .as_ref()
             .is_some_and(|unsent| unsent.is_misconfigured)
         {
-            // So would the others be.
+            // The other files would fail too.
             break;
         }
     }
     totals.outcome()
 }
 
-/// Server, and everything that is the same for all profiles.
+/// Server, and the settings shared by all profiles.
 struct Pusher<'a> {
     args: &'a PushArgs,
     client: Client,
@@ -71,7 +71,7 @@ impl<'a> Pusher<'a> {
         for path in credentials.open_files() {
             if !args.input.quiet {
                 say(format_args!(
-                    "{} can be read by others: chmod 600 keeps it yours",
+                    "{} is readable by other users: protect it with chmod 600",
                     path.display()
                 ));
             }
@@ -102,7 +102,7 @@ impl<'a> Pusher<'a> {
         })
     }
 
-    /// Returns the parts of a profile that fit the server's limits.
+    /// Splits a profile into parts within the server's limits.
     fn parts<'s>(&self, source: &'s Source) -> Parts<'s> {
         let target = self.client.target();
         let labels = source.labels.iter();
@@ -117,7 +117,6 @@ impl<'a> Pusher<'a> {
         Parts::new(encoder, self.limits)
     }
 
-    /// Sends a profile.
     fn push(&self, source: &Source) -> Result<Report, Failure> {
         let line = WorkLine::new(self.args.input.quiet);
         let mut delivery = Delivery::new(self.parts(source), source.labels.clone());
@@ -128,18 +127,17 @@ impl<'a> Pusher<'a> {
         Ok(report?.clone())
     }
 
-    /// Says how far it is.
     fn show(&self, line: &WorkLine, path: &Path, progress: Progress<'_>) {
         match progress {
             Progress::Sent(requests) => line.say(&format!(
-                "sending {}: {} taken",
+                "sending {}: {} accepted",
                 path.display(),
                 told::requests(requests)
             )),
             Progress::Waiting(why, wait) => {
                 let wait = told::seconds(wait);
                 if !self.args.input.quiet {
-                    say(format_args!("not taken yet ({why}): again in {wait}"));
+                    say(format_args!("not accepted yet ({why}): retrying in {wait}"));
                 }
                 line.say(&format!("sending {}: waiting {wait}", path.display()));
             }

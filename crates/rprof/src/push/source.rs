@@ -1,4 +1,4 @@
-//! [`Source`]: a recording as what is sent: profile, labels, time.
+//! [`Source`]: a recording prepared for sending: profile, labels, time.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,6 @@ use crate::progress::WorkLine;
 
 use super::told;
 
-/// Profile to be sent.
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) profile: Profile,
@@ -23,7 +22,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads a recording.
     pub(super) fn read(
         args: &PushArgs,
         export: &ExportOptions,
@@ -35,7 +33,7 @@ impl Source {
         line.say(&format!("reading {}", path.display()));
         let paths = [path.to_owned()];
         let keys = &Keys::FUNCTIONS;
-        // Of a quiet program, a file may be empty, and the next is not.
+        // Files of an idle program may be empty.
         let read = match args.follow {
             Some(_) => read_even_empty,
             None => read_merged,
@@ -77,7 +75,7 @@ impl Source {
     }
 }
 
-/// Returns the name of the process or thread that has most of the weight.
+/// Returns the name of the process or thread with the most weight.
 fn program(profile: &Profile) -> String {
     let mut weights = vec![0u64; profile.comms.len()];
     for entry in &profile.aggregated {
@@ -95,7 +93,7 @@ fn program(profile: &Profile) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the time of a profile that does not tell it: up to when its file was last written, or now.
+/// Estimates the time of a profile: it ends at the file's last write, or now.
 fn time_of_file(path: &Path, profile: &Profile) -> Option<(u64, u64)> {
     let written = std::fs::metadata(path).and_then(|meta| meta.modified());
     let end = written.unwrap_or_else(|_| SystemTime::now());
@@ -106,7 +104,7 @@ fn time_of_file(path: &Path, profile: &Profile) -> Option<(u64, u64)> {
     Some((end.saturating_sub(took), end))
 }
 
-/// Says if a profile is older than the server takes by its default.
+/// Warns if a profile is older than the server accepts by default.
 fn tell_if_old(args: &PushArgs, path: &Path, profile: &Profile) {
     let target = args.to.target();
     let (Some(oldest), Some((_, last))) = (target.oldest(), profile.wall_time) else {
@@ -119,7 +117,7 @@ fn tell_if_old(args: &PushArgs, path: &Path, profile: &Profile) {
         && !args.input.quiet
     {
         say(format_args!(
-            "{} ended {} ago: {target} takes profiles of the last {} only, unless its limits say otherwise",
+            "{} ended {} ago: by default, {target} accepts only profiles of the last {}",
             path.display(),
             told::seconds(age),
             told::seconds(Duration::from_secs(oldest)),

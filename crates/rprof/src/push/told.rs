@@ -1,4 +1,4 @@
-//! The outcome of sending profiles, in words.
+//! Messages about the outcome of a push.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,17 +10,14 @@ use super::Pusher;
 use crate::Outcome;
 use crate::messages::{Failure, say};
 
-/// Sums over all profiles.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) lost: u64,
     pub(super) unsent: u64,
-    /// Why samples were not taken, the first time.
     why: Option<String>,
 }
 
 impl Totals {
-    /// Adds a report, and tells of it.
     pub(super) fn add(&mut self, path: &Path, pusher: &Pusher<'_>, report: &Report) {
         self.lost += report.lost;
         let path = path.display();
@@ -40,7 +37,7 @@ impl Totals {
         if !quiet && report.cut > 0 {
             let most = pusher.limits.depth.unwrap_or(usize::MAX);
             say(format_args!(
-                "{} sent without outer frames: the server takes {most} frames",
+                "{} sent without outer frames: the server accepts {most} frames",
                 stacks(report.cut)
             ));
         }
@@ -62,7 +59,7 @@ impl Totals {
         }
     }
 
-    /// Returns success if all was taken.
+    /// Returns success if the server accepted everything.
     pub(super) fn outcome(self) -> Outcome {
         let Some(why) = self.why else {
             return Ok(0);
@@ -75,13 +72,12 @@ impl Totals {
             parts.push(format!("{} not sent", samples(self.unsent)));
         }
         Err(Failure::from(anyhow::anyhow!(
-            "not all was taken, {}: {why}",
+            "the push is incomplete, {}: {why}",
             parts.join(" and ")
         )))
     }
 }
 
-/// Returns a number of samples in words.
 pub(super) fn samples(count: u64) -> String {
     match count {
         1 => "1 sample".to_owned(),
@@ -89,7 +85,6 @@ pub(super) fn samples(count: u64) -> String {
     }
 }
 
-/// Returns a number of stacks in words.
 pub(super) fn stacks(count: u64) -> String {
     match count {
         1 => "1 stack".to_owned(),
@@ -97,7 +92,6 @@ pub(super) fn stacks(count: u64) -> String {
     }
 }
 
-/// Returns a number of files in words.
 pub(super) fn files(count: u64) -> String {
     match count {
         1 => "1 file".to_owned(),
@@ -105,15 +99,13 @@ pub(super) fn files(count: u64) -> String {
     }
 }
 
-/// Returns a number of further tries in words.
 pub(super) fn tries(count: u64) -> String {
     match count {
-        1 => "1 further try".to_owned(),
-        count => format!("{} further tries", HumanCount(count)),
+        1 => "1 retry".to_owned(),
+        count => format!("{} retries", HumanCount(count)),
     }
 }
 
-/// Returns a number of requests in words.
 pub(super) fn requests(count: u64) -> String {
     match count {
         1 => "1 request".to_owned(),
@@ -121,7 +113,7 @@ pub(super) fn requests(count: u64) -> String {
     }
 }
 
-/// Returns a time in words, in its largest unit.
+/// Formats a duration in its largest unit.
 pub(super) fn seconds(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{:.1} s", time.as_secs_f64()),

@@ -1,11 +1,13 @@
-//! HotSpot's attach protocol, spoken by rprof itself: a running Java machine executes one diagnostic command.
+//! Client of HotSpot's attach protocol: makes a running JVM execute one diagnostic command.
 //!
-//! The client makes a file `.attach_pidN` in `/tmp` and sends SIGQUIT. The machine finds the file, listens on the socket
-//! `.java_pidN` beside it, and answers one request a connection (`attachListener_posix.cpp` of OpenJDK). N is the process id
-//! that the machine itself has, and `/tmp` is the one that it sees: both may differ in a container.
+//! The client creates `.attach_pidN` in `/tmp` and sends SIGQUIT. The JVM finds the file, listens
+//! on the socket `.java_pidN` beside it, and answers one request per connection
+//! (`attachListener_posix.cpp` of OpenJDK). N is the JVM's own process id, and `/tmp` its own view:
+//! both may differ in a container.
 //!
-//! No program runs for this. Files are made, and the socket is opened, with the rights of the machine's user; nothing is sent
-//! before the kernel confirms that the peer is the process that was asked for; the answer is bounded and never shown.
+//! No program is run. Files and socket are opened with the privileges of the JVM's user. Nothing is
+//! sent before the kernel confirms the peer's pid and user. The answer is limited in size and never
+//! shown.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,36 +23,31 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
-/// Interval at which the socket is looked for.
+/// Poll interval for the socket.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Maximum length of an answer, in bytes.
+/// Maximum size of an answer, in bytes.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// A Java machine, and how it is reached.
+/// A JVM, and how to reach it.
 pub(super) struct Machine<'a> {
-    /// The process, as it is numbered here.
+    /// Process id in this namespace.
     pub(super) pid: Pid,
-    /// Descriptor of the process: its number may be given to another one.
+    /// Pidfd: the process id may be reused.
     pub(super) process: &'a OwnedFd,
-    /// Process id that the machine itself has.
+    /// Process id in the JVM's own namespace.
     pub(super) own_pid: u32,
     /// Effective user of the process.
     pub(super) user: u32,
-    /// Files of the process, with its rights.
+    /// Files of the process, accessed with its privileges.
     pub(super) files: &'a FileView,
 }
 
-/// A failed request, in words that continue a sentence about the machine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AttachError {
-    /// The machine did not answer in time.
     TimedOut,
-    /// Another process answered.
     AnotherProcess,
-    /// The machine refused the command.
     Refused,
-    /// A system call failed.
     Io(String),
 }
 
@@ -67,7 +64,7 @@ impl From<io::Error> for AttachError {
 }
 
 impl Machine<'_> {
-    /// Has the machine execute one command of `jcmd`, and returns when it has answered.
+    /// Executes one `jcmd` command, and returns after the answer.
     pub(super) fn execute(&self, command: &str, until: Instant) -> Result<(), AttachError> {
         let socket = match self.connect()? {
             Some(socket) => socket,
@@ -92,27 +89,27 @@ impl Machine<'_> {
         }
     }
 
-    /// Has the machine begin to listen, and connects.
+    /// Makes the JVM listen, and connects.
     fn wake(&self, until: Instant) -> Result<OwnedFd, AttachError> {
         let name = format!(".attach_pid{}", self.own_pid);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let made = self.in_tmp(|tmp| rustix::fs::openat(tmp, &name, flags, mode).map(drop))?;
-        // Another client may be at it.
+        // Another client may be attaching.
         if made != Err(Errno::EXIST) {
             made?;
         }
         let woken = self.wait_for_socket(until);
         if made.is_ok() {
             let removed = self.in_tmp(|tmp| rustix::fs::unlinkat(tmp, &name, AtFlags::empty()));
-            // The machine may have removed it.
+            // The JVM may have removed it.
             removed?.ok();
         }
         woken
     }
 
     fn wait_for_socket(&self, until: Instant) -> Result<OwnedFd, AttachError> {
-        // Outside of `in_tmp`: a signal to another user's process takes this program's own rights.
+        // Outside of `in_tmp`: signalling another user's process needs rprof's own privileges.
         pidfd_send_signal(self.process, Signal::QUIT)?;
         loop {
             if let Some(socket) = self.connect()? {
@@ -125,7 +122,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Connects without waiting; `None` if nothing listens, or if other clients are waiting.
+    /// Connects without waiting; `None` if nothing listens, or other clients are queued.
     fn connect(&self) -> Result<Option<OwnedFd>, AttachError> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket =
@@ -145,20 +142,19 @@ impl Machine<'_> {
         }
     }
 
-    /// Acts in the folder of the machine's socket, with the rights of its user.
+    /// Acts in the folder of the socket, with the privileges of the JVM's user.
     fn in_tmp<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> T) -> io::Result<T> {
         self.files.in_folder(Path::new("/tmp"), act)
     }
 }
 
-/// A socket that does not block, read and written until a time.
+/// Nonblocking socket with a deadline.
 struct Timed {
     file: File,
     until: Instant,
 }
 
 impl Timed {
-    /// Waits until the socket is ready.
     fn wait(&self, wanted: PollFlags) -> io::Result<()> {
         let left = self.until.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -1,14 +1,13 @@
-//! Variables by which runtimes are told to write the names of their code.
+//! Environment variables that make runtimes write symbols.
 
 use std::ffi::OsString;
 use std::fmt;
 
-/// Change of one variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) variable: &'static str,
     pub(super) value: OsString,
-    /// Text that is added to a value that is there already, or all of it.
+    /// Text added to an existing value, or the whole value.
     added: String,
     is_addition: bool,
 }
@@ -22,18 +21,18 @@ impl fmt::Display for Change {
     }
 }
 
-/// Variables that are set unless they are set already.
+/// Variables set only if unset.
 const PLAIN: [(&str, &str); 2] = [
-    // Python, from 3.12 on, built with trampolines.
+    // Python 3.12 or later, built with trampolines.
     ("PYTHONPERFSUPPORT", "1"),
-    // .NET, from 6 on.
+    // .NET 6 or later.
     ("DOTNET_PerfMapEnabled", "1"),
 ];
 
-/// Variables that hold options, to which some are added.
+/// Variables that hold options, to which rprof adds some.
 ///
-/// Java machines before 17 do not have the last of theirs, and would not start without the first. All print on stderr
-/// that they picked the variable up.
+/// JVMs before 17 lack the last option, and would not start without the first. All print on stderr
+/// that they used the variable.
 const OPTIONS: [(&str, &[&str]); 2] = [
     (
         "NODE_OPTIONS",
@@ -49,10 +48,10 @@ const OPTIONS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Options of Erlang's emulator. One that does not have them does not start.
+/// Options of Erlang's emulator. An emulator that lacks them does not start.
 const ERLANG: (&str, &[&str]) = ("ERL_FLAGS", &["+JPperf", "true"]);
 
-/// Returns the changes to an environment. What its user has chosen stays.
+/// Returns the changes to an environment. The user's own settings stay.
 pub(super) fn changes(
     value_of: impl Fn(&str) -> Option<OsString>,
     has_erlang: bool,
@@ -71,7 +70,7 @@ pub(super) fn changes(
         let before = value_of(variable).unwrap_or_default();
         let words = before.to_string_lossy().into_owned();
         let words: Vec<&str> = words.split_whitespace().collect();
-        // Erlang's are one option of two words.
+        // Erlang's option has two words.
         let is_there = |option: &&&str| words.contains(*option);
         let added: Vec<&str> = match variable {
             "ERL_FLAGS" if words.contains(&"+JPperf") => Vec::new(),

@@ -1,17 +1,17 @@
-//! The Erlang of the path: an emulator that does not have an option refuses to start.
+//! Checks the Erlang in PATH: an emulator that lacks an option refuses to start.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Longest emulator that is searched, in bytes; they have some 5 MB.
+/// Maximum size of a searched emulator, in bytes; usual ones have 5 MB.
 const MAX_EMULATOR: u64 = 64 << 20;
 
-/// Part of the name that an emulator gives its perf maps, which only those with a JIT compiler have.
+/// Part of the perf map's name, which only emulators with a JIT compiler contain.
 const NAME_OF_MAP: &[u8] = b"/tmp/perf-";
 
-/// Looks for Erlang in the folders of PATH. Returns `None` without one, and the reason if its emulator cannot write names.
+/// Finds Erlang in PATH; the error is the reason why it cannot write symbols.
 pub(super) fn find(path: Option<&OsStr>) -> Option<Result<(), String>> {
     let folders = std::env::split_paths(path?);
     let erl = folders
@@ -21,13 +21,13 @@ pub(super) fn find(path: Option<&OsStr>) -> Option<Result<(), String>> {
     Some(match writes_names(&emulator) {
         true => Ok(()),
         false => Err(format!(
-            "Erlang's {} cannot write names: that needs OTP 24 or later, with its JIT compiler",
+            "Erlang's {} cannot write symbols: it needs OTP 24 or later with the JIT compiler",
             emulator.display()
         )),
     })
 }
 
-/// Returns the emulator that `erl` starts: `ROOT/erts-VERSION/bin/beam.smp`.
+/// Returns the emulator of `erl`: `ROOT/erts-VERSION/bin/beam.smp`.
 fn emulator_of(erl: &Path) -> Option<PathBuf> {
     let erl = fs::canonicalize(erl).ok()?;
     let root = erl.parent()?.parent()?;

@@ -1,7 +1,7 @@
-//! Java machines that run already, asked for a perf map by HotSpot's attach protocol ([`attach`](super::attach)).
+//! Requests perf maps from running JVMs by HotSpot's attach protocol ([`attach`](super::attach)).
 //!
-//! Nothing of the process is executed. A process that has the rights of several users is left alone, and so is one that has no
-//! handler for SIGQUIT: the signal would end it.
+//! No code of the process is run. Skips processes with privileges of several users, and processes
+//! without a SIGQUIT handler, which the signal would kill.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::attach::{AttachError, Machine};
 /// Time limit for all answers together.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Maximum number of Java machines that are asked.
+/// Maximum number of JVMs asked.
 const MAX_MACHINES: usize = 64;
 
-/// Asks all Java machines among these processes to write their perf maps. Returns one sentence about each.
+/// Makes all JVMs among these processes write perf maps. Returns one message per JVM.
 pub(super) fn ask(proc: &Procfs, pids: &[u32]) -> Vec<String> {
     let machines = pids.iter().copied().filter(|pid| is_java(*pid));
     let machines: Vec<u32> = machines.take(MAX_MACHINES).collect();
@@ -35,42 +35,43 @@ pub(super) fn ask(proc: &Procfs, pids: &[u32]) -> Vec<String> {
                 .unwrap_or_else(|_| Err("rprof failed".to_owned()))
             {
                 Ok(map) => format!("Java process {pid} wrote {map}"),
-                Err(why) => format!("Java process {pid} wrote no names: {why}"),
+                Err(why) => format!("Java process {pid} wrote no symbols: {why}"),
             }
         });
         told.collect()
     })
 }
 
-/// Returns true if a process has loaded HotSpot, or a machine with a library of the same name.
+/// Returns true if a process has loaded HotSpot, or another library named `libjvm.so`.
 fn is_java(pid: u32) -> bool {
     let mut mappings = Vec::new();
     let read = MapsReader::new().read_without_build_ids(pid, &mut mappings);
     read.is_ok() && mappings.iter().any(|m| m.path.ends_with(b"/libjvm.so"))
 }
 
-/// Asks one machine. Returns the name of its perf map; the error is in words.
+/// Asks one JVM. Returns the name of its perf map.
 fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let id = raw.ok_or("it has no process id")?;
-    // First of all: while this process lives, its number leads to no other.
-    let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it has ended")?;
-    let files = FileView::of_process(pid).map_err(|error| format!("its files: {error}"))?;
-    // Again, now that the number can mean no other process.
+    // First of all: the pidfd protects against reuse of the process id.
+    let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it exited")?;
+    let files =
+        FileView::of_process(pid).map_err(|error| format!("cannot access its files: {error}"))?;
+    // Check again, now that the id cannot be reused.
     if !is_java(pid) {
-        return Err("it has ended".to_owned());
+        return Err("it exited".to_owned());
     }
-    let status = proc.status(pid).ok_or("it has ended")?;
-    let user = only_user(&status).ok_or("it has the rights of several users")?;
+    let status = proc.status(pid).ok_or("it exited")?;
+    let user = only_user(&status).ok_or("it has privileges of several users")?;
     if !files.may_copy() || files.credentials().is_some_and(|own| own.user() != user) {
         return Err("it belongs to another user".to_owned());
     }
     if !catches_sigquit(&status) {
-        return Err("it takes no requests (-Xrs, or it is just starting)".to_owned());
+        return Err("it accepts no attach requests (-Xrs, or still starting)".to_owned());
     }
     let refuses = |argument: &Vec<u8>| argument == b"-XX:+DisableAttachMechanism";
     if proc.arguments(pid).iter().any(refuses) {
-        return Err("it takes no requests (-XX:+DisableAttachMechanism)".to_owned());
+        return Err("it accepts no attach requests (-XX:+DisableAttachMechanism)".to_owned());
     }
     let own_pid = status.innermost_id.unwrap_or(pid);
     let machine = Machine {
@@ -85,15 +86,15 @@ fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
         Ok(()) if proc.has_our_root(pid) => Ok(map),
         Ok(()) => Ok(format!("{map} in its container")),
         Err(AttachError::Refused) => {
-            Err("it does not know Compiler.perfmap; Java 17 and later do".to_owned())
+            Err("it has no Compiler.perfmap, which needs Java 17 or later".to_owned())
         }
-        Err(AttachError::TimedOut) => Err(format!("no answer within {} s", TIME_LIMIT.as_secs())),
-        Err(AttachError::AnotherProcess) => Err("another process has its socket".to_owned()),
-        Err(AttachError::Io(error)) => Err(format!("its socket: {error}")),
+        Err(AttachError::TimedOut) => Err(format!("timed out after {} s", TIME_LIMIT.as_secs())),
+        Err(AttachError::AnotherProcess) => Err("another process owns its socket".to_owned()),
+        Err(AttachError::Io(error)) => Err(format!("attach socket failed: {error}")),
     }
 }
 
-/// Returns the user of a process, if it has the rights of no others.
+/// Returns the user of a process, if it has no privileges of others.
 fn only_user(status: &TaskStatus) -> Option<u32> {
     let one =
         |[first, others @ ..]: [u32; 4]| others.iter().all(|id| *id == first).then_some(first);
@@ -101,7 +102,6 @@ fn only_user(status: &TaskStatus) -> Option<u32> {
     one(status.users?)
 }
 
-/// Returns true if a process has a handler for SIGQUIT.
 fn catches_sigquit(status: &TaskStatus) -> bool {
     let bit = 1 << (Signal::QUIT.as_raw() - 1);
     status

@@ -1,7 +1,6 @@
-//! `--runtimes`: runtimes are made to write the names of the code that they compile.
+//! `--runtimes`: makes runtimes write symbols of the code that they compile.
 //!
-//! A command gets variables in its environment; Java machines that run already are asked for their names in the end.
-//! Nothing of this happens without the flag, and all of it is told.
+//! Sets variables for a command, and asks running JVMs at the end. Each step is reported.
 
 mod attach;
 mod environment;
@@ -20,24 +19,23 @@ use crate::cli::TargetArgs;
 use crate::messages::say;
 use environment::Change;
 
-/// Most processes that are looked at for Java machines.
+/// Maximum number of processes searched for JVMs.
 const MOST_PROCESSES: usize = 1024;
 
-/// Most names of files in one message.
 const MOST_NAMES: usize = 4;
 
-/// Changes for the command's environment, and processes whose runtimes are asked.
+/// Environment changes for the command, and processes to ask.
 #[derive(Debug)]
 pub(crate) struct Runtimes {
     changes: Vec<Change>,
-    /// Reason for which Erlang is not among them, if there is an Erlang.
+    /// Reason why Erlang gets no option, if there is an Erlang.
     without_erlang: Option<String>,
     processes: Vec<u32>,
     started: SystemTime,
 }
 
 impl Runtimes {
-    /// Prepares what is to be set and whom to ask.
+    /// Prepares the variables and the list of processes.
     pub(crate) fn new(target: &TargetArgs, has_command: bool) -> Runtimes {
         let (mut changes, mut without_erlang) = (Vec::new(), None);
         if has_command {
@@ -59,12 +57,10 @@ impl Runtimes {
         }
     }
 
-    /// Returns the variables for the command's environment.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
         (self.changes.iter()).map(|change| (change.variable, change.value.as_os_str()))
     }
 
-    /// Says what is set.
     pub(crate) fn say_what_is_set(&self) {
         if !self.changes.is_empty() {
             let set: Vec<String> = self.changes.iter().map(ToString::to_string).collect();
@@ -78,7 +74,7 @@ impl Runtimes {
         }
     }
 
-    /// Says which of the processes that run already cannot be made to write names any more.
+    /// Reports running processes that cannot write symbols any more.
     pub(crate) fn say_what_is_too_late(&self) {
         let proc = Procfs::new("/proc");
         for note in started::notes(&proc, &with_descendants(&proc, self.processes.clone())) {
@@ -86,8 +82,8 @@ impl Runtimes {
         }
     }
 
-    /// Asks the Java machines among the recorded processes for the names of their code; `command` is the command, if it
-    /// still runs. They and the processes that they have started are asked at the same time, within a few seconds.
+    /// Asks all recorded JVMs to write symbols, at once and within seconds. `command` is the
+    /// running command.
     pub(crate) fn ask_jvms(&self, command: Option<u32>, quiet: bool) {
         let proc = Procfs::new("/proc");
         let mut all = self.processes.clone();
@@ -99,7 +95,7 @@ impl Runtimes {
         }
     }
 
-    /// Says which files were written by the runtimes and are still there.
+    /// Reports files that runtimes wrote and left.
     pub(crate) fn say_what_was_written(&self, summary: &Summary) {
         let is_told = |path: &PathBuf| {
             let name = path.file_name().and_then(OsStr::to_str).unwrap_or("");
@@ -112,14 +108,14 @@ impl Runtimes {
         let maps: Vec<PathBuf> = maps.collect();
         if !maps.is_empty() {
             say(format_args!(
-                "--runtimes: runtimes have written {}, of which the recording has a copy; they may be removed",
+                "--runtimes: runtimes wrote {}; the recording has copies, so they may be deleted",
                 listed(&maps)
             ));
         }
         let logs = self.logs_of_node();
         if !logs.is_empty() {
             say(format_args!(
-                "--runtimes: Node.js has written {} here, which nobody needs",
+                "--runtimes: Node.js wrote {} here; rprof does not need it, delete it",
                 listed(&logs)
             ));
         }
@@ -147,7 +143,7 @@ impl Runtimes {
     }
 }
 
-/// Adds the processes that some processes have started, and those that these have, up to a limit.
+/// Adds descendants of the processes, up to a limit.
 fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
     let mut at = 0;
     while let Some(pid) = all.get(at).copied().filter(|_| at < MOST_PROCESSES) {
@@ -162,7 +158,6 @@ fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
     all
 }
 
-/// Returns the first of some paths, and how many more there are.
 fn listed(paths: &[PathBuf]) -> String {
     let shown = paths.iter().take(MOST_NAMES);
     let shown: Vec<String> = shown.map(|path| path.display().to_string()).collect();

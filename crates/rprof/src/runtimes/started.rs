@@ -1,4 +1,5 @@
-//! Running processes whose runtime names its code only from its start: Node.js, .NET, Erlang and Python.
+//! Running processes whose runtime writes symbols only if enabled at its start: Node.js, .NET,
+//! Erlang and Python.
 
 use std::path::Path;
 
@@ -7,10 +8,9 @@ use rprof_profile::Runtime;
 
 use crate::object_remedies;
 
-/// Maximum number of processes that are named.
 const MAX_NAMED: usize = 4;
 
-/// Returns one sentence about each process among these whose names `--runtimes` cannot get any more.
+/// Returns a message for each process that `--runtimes` comes too late for.
 pub(super) fn notes(proc: &Procfs, pids: &[u32]) -> Vec<String> {
     let notes = pids.iter().filter_map(|pid| note(proc, *pid));
     let mut notes: Vec<String> = notes.collect();
@@ -41,7 +41,7 @@ fn note(proc: &Procfs, pid: u32) -> Option<String> {
         .iter()
         .find_map(|name| object_remedies::of_interpreter(name));
     let (what, remedy) = match runtime {
-        // Java is asked; the others write no names at all.
+        // JVMs are asked later; other runtimes write no symbols.
         Some(runtime @ (Runtime::Node | Runtime::DotNet | Runtime::Erlang)) => (
             runtime.name(),
             object_remedies::for_names_of(runtime).to_owned(),
@@ -50,11 +50,11 @@ fn note(proc: &Procfs, pid: u32) -> Option<String> {
         None => ("Python", python?),
     };
     Some(format!(
-        "{what} process {pid} runs already, and names its code only if it is started so. {remedy}"
+        "{what} process {pid} writes no symbols: this must be enabled at its start. {remedy}"
     ))
 }
 
-/// Returns true if there is something of this name; nothing is opened.
+/// Returns true if the path exists, without opening it.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

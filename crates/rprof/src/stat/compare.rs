@@ -1,4 +1,4 @@
-//! Two commands, row by row, and limits on what the second may take.
+//! Compares two commands row by row, and checks limits.
 
 use rprof_statistics::{
     CONFIDENCE, Comparison as Compared, Design, Measured, Prior, Summary, Verdict, compare, judge,
@@ -9,10 +9,9 @@ use super::rows::{CPU, Row, rows};
 use super::runs::Side;
 use crate::cli::Limit;
 
-/// Share of false findings that is accepted, and chance of one where nothing differs.
+/// Accepted false discovery rate, and significance level.
 const FALSE_SHARE: f64 = 0.05;
 
-/// Result of comparing two commands.
 pub(super) struct Comparison {
     pub(super) lines: Vec<Line>,
     pub(super) limits: Vec<Judgement>,
@@ -26,11 +25,9 @@ pub(super) struct Line {
     pub(super) change: String,
     pub(super) interval: String,
     pub(super) verdict: String,
-    /// `None` if it is not compared.
     pub(super) compared: Option<(Compared, Verdict)>,
 }
 
-/// Outcome for a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     Passed,
@@ -38,24 +35,23 @@ pub(super) enum Judged {
     Inconclusive,
 }
 
-/// Limit, with what became of it.
 pub(super) struct Judgement {
     pub(super) name: String,
     pub(super) share: f64,
     pub(super) judged: Judged,
-    /// Comparison with the limit; `None` if it cannot be compared.
+    /// Comparison with the limit; `None` if impossible.
     pub(super) compared: Option<(Compared, Verdict)>,
     pub(super) text: String,
 }
 
 impl Comparison {
-    /// Compares the runs of two commands that were made in turns.
+    /// Compares the runs of two commands, made in turns.
     pub(super) fn new(base: &Side, new: &Side, limits: &[Limit]) -> Comparison {
         let (base, new) = (rows(base), rows(new));
         let pairs: Vec<(&Row, &Row)> = (base.iter())
             .filter_map(|row| Some((row, new.iter().find(|other| other.name == row.name)?)))
             .collect();
-        // What is compared is judged together: the more is looked at, the more differs by chance.
+        // All comparisons are judged together: with many, some differ by chance.
         let compared: Vec<Option<Compared>> = pairs
             .iter()
             .map(|(base, new)| test(base, new, 0.0))
@@ -75,9 +71,9 @@ impl Comparison {
     }
 }
 
-/// Compares a quantity; `None` if it cannot be compared.
+/// Compares a quantity; `None` if impossible.
 fn test(base: &Row, new: &Row, threshold: f64) -> Option<Compared> {
-    // What was extrapolated on either side is a guess.
+    // Extrapolated values are estimates.
     if !base.is_compared || base.lowest_share().is_some() || new.lowest_share().is_some() {
         return None;
     }
@@ -107,7 +103,7 @@ impl Line {
                 (None, Some(share)) if share < 1.0 => {
                     format!("not compared: counted for {} of the time", percent(share))
                 }
-                (None, Some(_)) => "not compared: not all was counted".to_owned(),
+                (None, Some(_)) => "not compared: incomplete count".to_owned(),
                 (None, None) if base.is_compared => {
                     "not compared: not counted in every run".to_owned()
                 }
@@ -118,7 +114,7 @@ impl Line {
     }
 }
 
-/// Returns the verdict on a difference of any size. Where much is compared, one that is seen in a quantity alone may be chance.
+/// Returns the verdict on a difference of any size. Among many, a single one may be chance.
 pub(super) fn word(compared: &Compared, verdict: Verdict) -> &'static str {
     let interval = compared.confidence_interval(CONFIDENCE);
     match verdict {
@@ -132,14 +128,12 @@ pub(super) fn word(compared: &Compared, verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns change and interval as text.
 fn shown(compared: &Compared) -> (String, String) {
     let interval = compared.confidence_interval(CONFIDENCE);
     let ends = format!("[{}, {}]", change(interval.low), change(interval.high));
     (change(compared.ratio()), ends.replace(" %", ""))
 }
 
-/// Returns the mean and its standard error.
 fn cell(row: &Row) -> String {
     let Some(summary) = row.numbers().and_then(|numbers| Summary::of(&numbers)) else {
         return "–".to_owned();
@@ -156,7 +150,6 @@ fn cell(row: &Row) -> String {
     }
 }
 
-/// Judges the limits, all together.
 fn judgements(pairs: &[(&Row, &Row)], limits: &[Limit]) -> Vec<Judgement> {
     let compared: Vec<Option<Compared>> = (limits.iter())
         .map(|limit| {
@@ -180,7 +173,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
     let above = format!("{name}: limit +{}", percent(share));
     let Some((compared, verdict)) = compared else {
         return Judgement {
-            text: format!("{above}: INCONCLUSIVE: it was not counted, or not all the time"),
+            text: format!("{above}: INCONCLUSIVE: not counted, or only part of the time"),
             judged: Judged::Inconclusive,
             compared: None,
             name,
@@ -192,7 +185,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
     let visible = visible.unwrap_or_else(|| "unknown".to_owned());
     let (judged, text) = match verdict {
         Verdict::More => (Judged::Failed, format!("FAILED: {change} {interval} %")),
-        // A fall passes, whether it is sure or not: no rise beyond the limit is left.
+        // A decrease passes even if uncertain: an increase beyond the limit is excluded.
         _ if compared.confidence_interval(CONFIDENCE).high <= 1.0 + share => {
             let word = word(&compared, verdict);
             (
@@ -203,7 +196,8 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
         _ => (
             Judged::Inconclusive,
             format!(
-                "INCONCLUSIVE, {}: {change} {interval} %; these runs show rises above {visible}, more runs smaller ones",
+                "INCONCLUSIVE, {}: {change} {interval} %; these runs can show increases above \
+                 {visible}, more runs show smaller ones",
                 word(&compared, verdict)
             ),
         ),
@@ -263,7 +257,7 @@ mod tests {
         assert_eq!(judged(1.10, 0.05, 1.0).0, Judged::Failed);
         assert_eq!(judged(1.00, 0.05, 1.0).0, Judged::Passed);
         assert_eq!(judged(0.80, 0.05, 1.0).0, Judged::Passed);
-        // At the limit itself nothing is sure.
+        // A change equal to the limit is inconclusive.
         let (judged_so, text) = judged(1.05, 0.05, 1.0);
         assert_eq!(judged_so, Judged::Inconclusive, "{text}");
         assert!(

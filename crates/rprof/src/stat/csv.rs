@@ -1,4 +1,4 @@
-//! The result as lines of fields.
+//! The result as CSV.
 
 use rprof_counting::session::CountedEvent;
 use rprof_counting::{Part, Table};
@@ -11,7 +11,7 @@ use super::runs::{Measured, command_text};
 use super::text::part_name;
 use crate::messages::Failure;
 
-/// Names of the fields. Lines with intervals have the time of its end, in seconds, in the first.
+/// Field names. With intervals, the first field is the interval's end in seconds.
 const HEAD: [&str; 8] = [
     "time", "command", "run", "part", "name", "value", "unit", "share",
 ];
@@ -45,7 +45,7 @@ pub(super) fn lines(job: &Job, measured: &Measured) -> Result<String, Failure> {
     out.text()
 }
 
-/// Returns the lines of an interval; the first one has the head before it.
+/// Returns the lines of an interval, after the head for the first one.
 pub(super) fn interval(
     job: &Job,
     interval: &Interval<'_>,
@@ -60,7 +60,7 @@ pub(super) fn interval(
     out.text()
 }
 
-/// Returns a number without its unit, in seconds for times, and the unit.
+/// Returns a number and its unit; times are in seconds.
 fn plain(number: f64, row: &Row) -> (String, String) {
     match &row.unit {
         Unit::Time => (format!("{:.9}", number / 1e9), "s".to_owned()),
@@ -71,7 +71,6 @@ fn plain(number: f64, row: &Row) -> (String, String) {
     }
 }
 
-/// Lines under way.
 struct Lines {
     csv: ::csv::Writer<Vec<u8>>,
 }
@@ -109,7 +108,7 @@ impl Lines {
         ])
     }
 
-    /// Writes the counts of each part; nothing stands for what was not counted.
+    /// Writes the counts of each part. Skips uncounted events.
     fn parts(
         &mut self,
         time: &str,

@@ -1,11 +1,11 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 use indicatif::HumanCount;
 use rprof_counting::MetricUnit;
 
 use super::rows::Unit;
 
-/// Returns a value with its unit, such as `1.234 s`, `48.2 MiB` or `12,345`.
+/// Formats a value with its unit, such as `1.234 s`, `48.2 MiB` or `12,345`.
 pub(super) fn figure(number: f64, unit: &Unit) -> String {
     match unit {
         Unit::Time => time(number),
@@ -20,7 +20,6 @@ pub(super) fn figure(number: f64, unit: &Unit) -> String {
     }
 }
 
-/// Returns a time of so many nanoseconds.
 pub(super) fn time(nanoseconds: f64) -> String {
     let (factor, unit) = match nanoseconds.abs() {
         n if n >= 1e9 => (1e9, "s"),
@@ -42,7 +41,7 @@ fn bytes(number: f64) -> String {
     format!("{} {unit}", digits(number / factor))
 }
 
-/// Returns a count, or the mean of counts, with commas.
+/// Formats a count, or a mean of counts, with commas.
 fn count(number: f64) -> String {
     match number.fract() == 0.0 || number >= 1000.0 {
         true => HumanCount(number.round() as u64).to_string(),
@@ -50,7 +49,7 @@ fn count(number: f64) -> String {
     }
 }
 
-/// Returns a number with four digits, or all before the point.
+/// Formats a number with four digits, or all digits before the point.
 fn digits(number: f64) -> String {
     match number.abs() {
         n if n >= 999.95 => HumanCount(number.abs().round() as u64).to_string(),
@@ -60,7 +59,7 @@ fn digits(number: f64) -> String {
     }
 }
 
-/// Returns a share in percent: 0.031 is `3.1 %`.
+/// Formats a share in percent: 0.031 is `3.1 %`.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -70,7 +69,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// Returns a change in percent, with its sign: 1.05 is `+5.0 %`.
+/// Formats a ratio as a change in percent: 1.05 is `+5.0 %`.
 pub(super) fn change(ratio: f64) -> String {
     if !ratio.is_finite() {
         return "unknown".to_owned();

@@ -1,4 +1,4 @@
-//! Counts while it runs.
+//! Counts printed while the command runs.
 
 use std::fmt::Write;
 
@@ -14,7 +14,6 @@ use crate::messages::Failure;
 use rprof_counting::Part;
 use rprof_export::clean::clean;
 
-/// Text of intervals, one after another.
 pub(super) struct Intervals<'a> {
     job: &'a Job,
     is_first: bool,
@@ -28,7 +27,6 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// Returns the lines of the next interval.
     pub(super) fn text(&mut self, interval: &Interval<'_>) -> Result<String, Failure> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         match self.job.format {

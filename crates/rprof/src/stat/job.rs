@@ -1,4 +1,4 @@
-//! [`Job`]: what to count and how often, from the arguments.
+//! [`Job`]: events and repetitions, from the arguments.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,12 @@ use crate::event_list;
 use crate::messages::{Failure, say};
 use crate::versus::commands;
 
-/// Events that are counted if none is named. Those of the kernel first, which every machine has.
+/// Default events. Kernel events come first, as every machine has them.
 const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
      branch-misses,cache-references,cache-misses";
 
-/// Runs of each command that are compared, if nothing else is said.
 const COMPARED_RUNS: u32 = 10;
 
-/// Place of the result.
 #[derive(Clone, Debug)]
 pub(super) enum To {
     StandardError,
@@ -29,24 +27,22 @@ pub(super) enum To {
     Append(PathBuf),
 }
 
-/// Number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     Times(u32),
     For(Duration),
 }
 
-/// Job of a count: events, repeats, and where the result goes.
 pub(super) struct Job {
     pub(super) options: SessionOptions,
-    /// None, one, or two to be compared.
+    /// None, one, or two to compare.
     pub(super) commands: Vec<Vec<OsString>>,
     pub(super) per: Per,
     pub(super) repeat: Repeat,
     pub(super) warmup: u32,
     pub(super) prepare: Option<String>,
     pub(super) counts_failures: bool,
-    /// Events may be counted in turns, and their counts be extrapolated.
+    /// Multiplex events, and extrapolate their counts.
     pub(super) multiplex: bool,
     pub(super) delay: Option<Duration>,
     pub(super) timeout: Option<Duration>,
@@ -66,8 +62,8 @@ impl Job {
         let commands = commands(&args.command, "stat")?;
         if commands.is_empty() && !args.target.is_given() {
             return Err(usage(
-                "nothing to count: give a COMMAND (rprof stat -- COMMAND), a process that runs (-p PID, -t TID, \
-                 -u USER, -G CGROUP), or the whole system (-a)",
+                "nothing to count: give a COMMAND (rprof stat -- COMMAND), a running process (-p \
+                 PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)",
             ));
         }
         let (counting, repeating, printing) = (&args.counting, &args.repeating, &args.printing);
@@ -121,15 +117,15 @@ impl Job {
         Ok(job)
     }
 
-    /// Refuses what cannot be done together.
     fn check(&self) -> Result<(), Failure> {
         let is_one = self.repeat == Repeat::Times(1);
         if self.commands.is_empty() && !is_one {
-            return Err(usage("-r and --time repeat a COMMAND; there is none"));
+            return Err(usage("-r and --time need a COMMAND to repeat"));
         }
         if self.commands.len() == 2 && self.repeat == Repeat::Times(1) {
             return Err(usage(
-                "one run of each command shows nothing of how much runs differ; -r takes 2 at least, better 10",
+                "one run of each command cannot show how much runs vary: use -r 2 or more, better \
+                 10",
             ));
         }
         if self.commands.len() < 2 && !self.limits.is_empty() {
@@ -140,32 +136,32 @@ impl Job {
         let is_split = self.per != Per::All || self.interval.is_some();
         if is_split && !is_one {
             return Err(usage(
-                "--per and -I show one run; they go with neither -r, --time nor `:::`",
+                "--per and -I show one run: they cannot be combined with -r, --time or `:::`",
             ));
         }
         if !self.multiplex && (is_split || self.commands.is_empty()) {
             return Err(usage(
-                "--multiplex=no runs a COMMAND once for each part of the events; it goes with neither --per nor -I, nor \
-                 with what runs already",
+                "--multiplex=no runs a COMMAND once for each part of the events: it cannot be \
+                 combined with --per, -I or a running target",
             ));
         }
         if self.is_endless_document() {
             return Err(usage(
-                "with -I and -o FILE the result is written at the end, and there may be none: add --append, \
+                "-I with -o FILE writes the result at the end, which may never come: add --append, \
                  --interval-count, --timeout or a COMMAND, or write to a pipe (-o -)",
             ));
         }
         Ok(())
     }
 
-    /// Returns true if intervals without end would be kept for a file.
+    /// Returns true if endless intervals would be collected for a file.
     fn is_endless_document(&self) -> bool {
         let is_bounded =
             self.timeout.is_some() || self.most_intervals.is_some() || !self.commands.is_empty();
         self.interval.is_some() && matches!(self.to, To::File(_)) && !is_bounded
     }
 
-    /// Returns true if the command must not print where the result goes.
+    /// Returns true if the result goes to standard output, where the command must not print.
     pub(super) fn takes_stdout(&self) -> bool {
         matches!(self.to, To::StandardOutput)
     }
@@ -186,12 +182,11 @@ impl StatArgs {
     }
 }
 
-/// Returns the events that are counted if none is named.
 pub(crate) fn default_events() -> Result<Vec<Event>, Failure> {
     event_list::parse(&[DEFAULT_EVENTS.to_owned()])
 }
 
-/// Returns the events that were named, or those of the metrics that were, or the usual ones.
+/// Returns the given events, the events of the given metrics, or the default.
 fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
     let counting = &args.counting;
     let mut list = match (counting.event.is_empty(), counting.metrics.is_empty()) {
@@ -212,8 +207,8 @@ fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
             match Event::parse_list(events) {
                 Ok(_) => list.push(events.to_owned()),
                 Err(_) => say(
-                    "top-down: this processor's PMU offers no events for it (`topdown-retiring` and its like), or they \
-                     cannot be seen here",
+                    "top-down is not available: the PMU offers no top-down events (such as \
+                     `topdown-retiring`), or hides them",
                 ),
             }
             continue;
@@ -228,7 +223,7 @@ fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
     if list.is_empty() {
         return Err(Failure::with_status(
             1,
-            anyhow::anyhow!("nothing that was asked for can be counted here"),
+            anyhow::anyhow!("none of the requested events can be counted here"),
         ));
     }
     event_list::parse(&list)

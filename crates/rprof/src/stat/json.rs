@@ -1,7 +1,7 @@
-//! The result as one document.
+//! The result as one JSON document.
 //!
-//! Numbers are numbers, times are in seconds, and what is unknown is null. The form is told in docs/stat.md; `version`
-//! changes with it.
+//! Numbers are JSON numbers, times are in seconds, and unknown values are null. docs/stat.md
+//! describes the form; `version` changes with it.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -22,10 +22,8 @@ use super::runs::{Measured, Side};
 use super::text::part_name;
 use crate::messages::Failure;
 
-/// Version of the form.
 const VERSION: u32 = 1;
 
-/// Returns the document.
 pub(super) fn document(
     job: &Job,
     measured: &Measured,
@@ -38,7 +36,7 @@ pub(super) fn document(
         "commands": measured.sides.iter().map(|side| side_value(job, side)).collect::<Vec<_>>(),
         "comparison": comparison.map(comparison_value),
     });
-    // With intervals each line is a document.
+    // With intervals, each line is a document.
     let text = match job.interval {
         Some(_) => serde_json::to_string(&document)?,
         None => serde_json::to_string_pretty(&document)?,
@@ -46,7 +44,6 @@ pub(super) fn document(
     Ok(text + "\n")
 }
 
-/// Returns the line of an interval.
 pub(super) fn interval(job: &Job, interval: &Interval<'_>) -> Result<String, Failure> {
     let line = json!({
         "version": VERSION,
@@ -59,7 +56,7 @@ pub(super) fn interval(job: &Job, interval: &Interval<'_>) -> Result<String, Fai
     Ok(serde_json::to_string(&line)? + "\n")
 }
 
-/// Returns what results depend on.
+/// Returns the properties of the machine that affect results.
 fn environment() -> Value {
     let read = |path: &str| {
         std::fs::read_to_string(path)
@@ -144,7 +141,7 @@ fn status_value(status: std::process::ExitStatus) -> Value {
     json!({"exit": status.code(), "signal": status.signal()})
 }
 
-/// Returns the counts of all parts: as they were read, and extrapolated.
+/// Returns the raw and extrapolated counts of all parts.
 fn counts(events: &[CountedEvent], table: &rprof_counting::Table) -> Vec<Value> {
     let mut values = Vec::new();
     for part in table.parts() {

@@ -1,4 +1,4 @@
-//! Events that could not be counted, and why.
+//! Reports events that could not be counted.
 
 use rprof_counting::{EventState, Part, Per};
 use rprof_perf_event::errno::is_missing_event;
@@ -8,9 +8,9 @@ use super::reasons::reason;
 use super::runs::{Measured, Side, command_text, ended};
 use crate::messages::say;
 
-/// Says what could not be counted, and which runs are left out.
+/// Prints uncounted events and failed runs.
 pub(super) fn explain(job: &Job, measured: &Measured) {
-    // Both sides are counted in the same way.
+    // Both sides count the same way.
     if let Some(side) = measured.sides.first() {
         lines(side).iter().for_each(say);
     }
@@ -35,7 +35,6 @@ pub(super) fn explain(job: &Job, measured: &Measured) {
     }
 }
 
-/// Returns a line for each cause.
 fn lines(side: &Side) -> Vec<String> {
     let mut lines: Vec<String> = side.notices.iter().map(ToString::to_string).collect();
     let (mut absent, mut hidden) = (Vec::new(), Vec::new());
@@ -51,14 +50,15 @@ fn lines(side: &Side) -> Vec<String> {
     }
     if !absent.is_empty() {
         lines.push(format!(
-            "not here: {}: this machine has no such counters, or hides them, as virtual machines often do",
+            "not available: {}: this machine has no such counters, or hides them, as virtual \
+             machines often do",
             absent.join(", ")
         ));
     }
     if !hidden.is_empty() {
         lines.push(format!(
-            "not here: {}: they happen in the kernel, which this user may not watch; `sysctl \
-             kernel.perf_event_paranoid=1` or CAP_PERFMON allows it",
+            "not available: {}: kernel events need `sysctl kernel.perf_event_paranoid=1` or \
+             CAP_PERFMON",
             hidden.join(", ")
         ));
     }
@@ -72,14 +72,18 @@ fn lines(side: &Side) -> Vec<String> {
             lines.push(format!("not counted: `{}`: {error}", event.name));
         } else if let Some(count) = counts().find(|count| count.value().is_none()) {
             lines.push(format!(
-                "not counted: `{}` was on a counter for {:.1} % of the time only; count fewer events at once",
+                "not counted: `{}` had a counter for only {:.1} % of the time; count fewer events \
+                 at once",
                 event.name,
                 count.share() * 100.0
             ));
         }
     }
     if !side.events.is_empty() && !side.events.iter().any(|event| event.state.is_counted()) {
-        lines.push("no event could be counted; time and memory are the kernel's own accounts of the command".to_owned());
+        lines.push(
+            "no event could be counted; time and memory come from the kernel's process accounting"
+                .to_owned(),
+        );
     }
     lines
 }

@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `job` | [`Job`]: what to count and how often, from the arguments |
+//! | `job` | [`Job`]: events and repetitions, from the arguments |
 //! | `run` | one run, and an interval of it |
-//! | `runs` | all runs, in turns where there are two commands |
+//! | `runs` | all runs; two commands in turns |
 //! | `watch` | waiting for the end of a run |
 //! | `rows` | quantities with their value in each run |
-//! | `figures` | numbers as people read them |
-//! | `missing`, `reasons` | what could not be counted, and why |
-//! | `text`, `json`, `csv` | the result in these forms |
+//! | `figures` | formats of numbers |
+//! | `missing`, `reasons` | uncounted events, and the reasons |
+//! | `text`, `json`, `csv` | output formats |
 //! | `compare` | two commands, row by row, and limits |
 //! | `intervals` | counts while it runs |
 
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &StatArgs) -> Outcome {
     Ok(status(&job, &measured, comparison.as_ref()))
 }
 
-/// Returns the exit status: that of the command, or of the comparison.
+/// Returns the exit status of the command or the comparison.
 fn status(job: &Job, measured: &Measured, comparison: Option<&Comparison>) -> u8 {
     let Some(comparison) = comparison else {
         return measured.last_status.map_or(0, exit_status);
@@ -94,7 +94,7 @@ fn status(job: &Job, measured: &Measured, comparison: Option<&Comparison>) -> u8
     }
 }
 
-/// Tells that no run of a command can be counted.
+/// Reports commands without a counted run.
 fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
     for side in measured.sides.iter().filter(|side| side.runs.is_empty()) {
         let name = runs::command_text(&side.command);
@@ -108,7 +108,7 @@ fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
                 }
             )),
             None => say(format_args!(
-                "`{name}` was not run to its end; there is nothing to show"
+                "no result for `{name}`: it did not run to its end"
             )),
         }
     }
@@ -118,11 +118,9 @@ fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
     }
 }
 
-/// Place to which the result goes.
 enum Sink {
-    /// A file that is replaced when all is there.
+    /// File that is replaced at the end.
     Whole(Option<Output>, String),
-    /// A file that is added to.
     Append(std::fs::File),
     StandardOutput,
     StandardError,
@@ -135,7 +133,7 @@ impl Sink {
             To::StandardOutput => Sink::StandardOutput,
             To::File(path) => Sink::Whole(Some(Output::prepare(path)?), String::new()),
             To::Append(path) => {
-                // What stands there is looked at as for any output.
+                // Same checks as for any output.
                 Output::prepare(path)?;
                 let file = OpenOptions::new().append(true).create(true).open(path);
                 Sink::Append(file.with_context(|| format!("cannot write {}", path.display()))?)
@@ -143,7 +141,7 @@ impl Sink {
         })
     }
 
-    /// Writes what is to be seen while the command runs.
+    /// Writes text while the command runs.
     fn write_now(&mut self, text: &str) -> Result<(), Failure> {
         match self {
             Sink::Whole(_, kept) => kept.push_str(text),
@@ -154,13 +152,12 @@ impl Sink {
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
             }
-            // Who closed standard error does not want to read it, and the command goes on.
+            // A closed standard error must not stop the command.
             Sink::StandardError => drop(anstream::stderr().write_all(text.as_bytes())),
         }
         Ok(())
     }
 
-    /// Writes the rest.
     fn finish(mut self, text: &str) -> Result<(), Failure> {
         self.write_now(text)?;
         if let Sink::Whole(Some(output), kept) = self {

@@ -1,21 +1,22 @@
-//! Reasons for which events are not counted.
+//! Reasons for uncounted events.
 
 use rprof_counting::EventState;
 use rprof_counting::session::CountedEvent;
 
-/// Returns why an event is not counted.
 pub(super) fn reason(event: &CountedEvent) -> String {
     match &event.state {
         EventState::Counted => "counted".to_owned(),
         EventState::NoPlace => match event.event.cpus() {
-            Some(_) => "it is for other CPUs than those that are counted".to_owned(),
-            None => "nothing that could be counted was there any more".to_owned(),
+            Some(_) => "it belongs to CPUs that are not counted".to_owned(),
+            None => "all targets had exited".to_owned(),
         },
-        // A package has no threads.
+        // Package events cannot be counted for threads.
         EventState::Refused(_) if event.event.cpus().is_some() => {
-            "it is counted for whole sockets or kinds of cores, not for threads; -a counts everything".to_owned()
+            "it counts whole sockets or kinds of cores, not threads; use -a".to_owned()
         }
         EventState::Refused(error) => error.to_string(),
-        EventState::KernelOnly { .. } => "it happens in the kernel, which this user may not watch".to_owned(),
+        EventState::KernelOnly { .. } => {
+            "it happens in the kernel, and this user may not profile the kernel".to_owned()
+        }
     }
 }

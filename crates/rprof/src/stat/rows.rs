@@ -11,14 +11,12 @@ use rprof_records::EventKind;
 use super::run::Run;
 use super::runs::Side;
 
-/// Unit of a row's values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unit {
-    /// Nanoseconds.
     Time,
     Bytes,
     Count,
-    /// Counts that stand for so many of something.
+    /// Counts times a factor, with a unit.
     Scaled(f64, String),
     Metric(MetricUnit),
 }
@@ -27,7 +25,7 @@ pub(super) enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Value {
     pub(super) number: f64,
-    /// Share of the time for which it was counted; below 1 the number is extrapolated.
+    /// Share of the time that it was counted; below 1 the number is extrapolated.
     pub(super) share: f64,
     pub(super) is_exact: bool,
 }
@@ -50,18 +48,18 @@ pub(super) struct Row {
     /// Smallest step of its values.
     pub(super) resolution: f64,
     pub(super) values: Vec<Option<Value>>,
-    /// The quantity is compared; others are made of such, and follow from them.
+    /// True if compared. Other quantities derive from compared ones.
     pub(super) is_compared: bool,
 }
 
 impl Row {
-    /// Returns the numbers of the runs, if it has one in every run.
+    /// Returns the numbers of all runs; `None` if one is missing.
     pub(super) fn numbers(&self) -> Option<Vec<f64>> {
         let numbers = self.values.iter().map(|value| Some((*value)?.number));
         numbers.collect()
     }
 
-    /// Returns the lowest share of the time for which it was counted in a run, if it is extrapolated in one.
+    /// Returns the lowest counted share over the runs; `None` if no value is extrapolated.
     pub(super) fn lowest_share(&self) -> Option<f64> {
         let estimates = self.values.iter().flatten().filter(|value| !value.is_exact);
         estimates.map(|value| value.share).reduce(f64::min)
@@ -72,10 +70,9 @@ impl Row {
     }
 }
 
-/// Name of the row by which CPU time is compared.
+/// Name of the CPU time row, which limits use by default.
 pub(super) const CPU: &str = "cpu";
 
-/// Returns the rows of a side, metrics first.
 pub(super) fn rows(side: &Side) -> Vec<Row> {
     let mut rows = metric_rows(side);
     rows.extend(resource_rows(side));
@@ -90,7 +87,6 @@ pub(super) fn rows(side: &Side) -> Vec<Row> {
     rows
 }
 
-/// Returns a row for an event, without values.
 pub(super) fn event_row(event: &CountedEvent) -> Row {
     let unit = match event.event.scale() {
         Some(scale) => Unit::Scaled(scale.factor(), scale.unit().to_owned()),
@@ -111,12 +107,11 @@ fn is_clock(event: &CountedEvent) -> bool {
     event.event.kind() == EventKind::SOFTWARE && event.event.config() < 2
 }
 
-/// Returns the count of an event in a part of a run.
 fn count_of(run: &Run, part: Part, event: usize) -> Option<Count> {
     run.counts.table(Per::All).count(part, event)
 }
 
-/// Returns the value of a count; `None` if the event could not be counted, or not for long enough.
+/// Returns the value of a count; `None` if the event was not counted for long enough.
 pub(super) fn value_of(event: &CountedEvent, count: Option<Count>) -> Option<Value> {
     let count = count.filter(|_| event.state.is_counted())?;
     Some(Value {
@@ -126,7 +121,6 @@ pub(super) fn value_of(event: &CountedEvent, count: Option<Count>) -> Option<Val
     })
 }
 
-/// Returns the metrics of counts over a time.
 pub(super) fn metrics_of(
     events: &[CountedEvent],
     counts: &[Option<Count>],
@@ -170,10 +164,10 @@ fn metric_rows(side: &Side) -> Vec<Row> {
     rows
 }
 
-/// Resource that wait4(2) tells of a command: name, unit, smallest step, whether it is compared, value.
+/// Resource from wait4(2): name, unit, smallest step, whether it is compared, value.
 type Resource = (&'static str, Unit, f64, bool, fn(&ResourceUsage) -> f64);
 
-/// Returns time and memory, and what wait4(2) counts of events that could not be counted.
+/// Returns time and memory, and the counts of wait4(2) that replace uncounted events.
 fn resource_rows(side: &Side) -> Vec<Row> {
     let nanoseconds = |time: Duration| time.as_nanos() as f64;
     let mut rows = vec![Row {
@@ -185,7 +179,7 @@ fn resource_rows(side: &Side) -> Vec<Row> {
             .collect(),
         is_compared: true,
     }];
-    // rusage tells microseconds.
+    // rusage has microseconds.
     const STEP: f64 = 1e3;
     let resources: [Resource; 4] = [
         ("user", Unit::Time, STEP, false, |usage| {
@@ -209,7 +203,7 @@ fn resource_rows(side: &Side) -> Vec<Row> {
             (usage.voluntary_switches + usage.involuntary_switches) as f64
         }),
     ];
-    // Those that nobody asked for are not made up.
+    // Only requested events are replaced.
     let is_uncounted = |name: &str| {
         let mut events = side.events.iter();
         events.any(|event| event.event.name() == name && !event.state.is_counted())

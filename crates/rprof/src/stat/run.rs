@@ -1,4 +1,4 @@
-//! [`Run`] and [`Interval`]: what was counted in one run, and in a part of it.
+//! [`Run`] and [`Interval`]: counts of a run, and of a part of it.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rprof_launch::ResourceUsage;
 
 use crate::messages::Failure;
 
-/// One run of a command, or the time over which something else was counted.
+/// One run of a command, or the counting time of another target.
 pub(super) struct Run {
     pub(super) status: Option<ExitStatus>,
     pub(super) wall: Duration,
@@ -17,14 +17,12 @@ pub(super) struct Run {
     pub(super) counts: Snapshot,
 }
 
-/// Counts of an interval.
 pub(super) struct Interval<'a> {
-    /// Time from the start to its end.
+    /// Time from the start to the interval's end.
     pub(super) end: Duration,
     pub(super) length: Duration,
     pub(super) events: &'a [CountedEvent],
     pub(super) counts: Snapshot,
 }
 
-/// Receiver of intervals.
 pub(super) type OnInterval<'a> = &'a mut dyn FnMut(&Interval<'_>) -> Result<(), Failure>;

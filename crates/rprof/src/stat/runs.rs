@@ -1,4 +1,4 @@
-//! Runs: one, and all of them, in turns where there are two commands.
+//! Runs commands, two of them in turns.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -21,27 +21,25 @@ use crate::signals::Signals;
 use crate::status::{exit_status, of_exec};
 use crate::terminal::Terminal;
 
-/// Runs of one command.
 #[derive(Default)]
 pub(super) struct Side {
     pub(super) command: Vec<OsString>,
     pub(super) events: Vec<CountedEvent>,
     pub(super) notices: Vec<Notice>,
     pub(super) runs: Vec<Run>,
-    /// Events by the run in which they are counted, where one run does not count all of them.
+    /// Events of each pass, if one run cannot count all events.
     pub(super) passes: Vec<Vec<usize>>,
-    /// Statuses of runs that failed or were killed, which are not counted.
+    /// Statuses of failed or killed runs, which are not counted.
     pub(super) left_out: Vec<ExitStatus>,
 }
 
-/// All runs.
 pub(super) struct Measured {
     pub(super) sides: Vec<Side>,
-    /// Status of the run that decides on rprof's own: the last one, or the first that failed.
+    /// Status that decides rprof's own: the last one, or the first failure.
     pub(super) last_status: Option<ExitStatus>,
 }
 
-/// Runs everything, two commands in turns whose order alternates, so that what drifts is the same for both.
+/// Runs everything. The order of two commands alternates, so that drift affects both.
 pub(super) fn measure(
     job: &Job,
     signals: &Signals,
@@ -112,7 +110,7 @@ impl Job {
 }
 
 impl Measured {
-    /// Takes down the status of one run of many: that of the first which failed stays.
+    /// Stores the status of a run, unless an earlier one failed.
     fn note(&mut self, run: &Run) {
         let has_failed = self.last_status.is_some_and(|status| !status.success());
         if !has_failed {
@@ -120,7 +118,7 @@ impl Measured {
         }
     }
 
-    /// Keeps the runs of a round, unless one of them failed: the others have nothing to be compared with then.
+    /// Keeps the runs of a round, unless one failed.
     fn keep(&mut self, job: &Job, runs: Vec<Option<Run>>, is_repeated: bool) {
         let is_good = |run: &Run| {
             let status = run.status;
@@ -141,7 +139,7 @@ impl Measured {
 }
 
 impl Side {
-    /// Returns a side of the same command, whose runs are not kept.
+    /// Returns a side with the same command and no runs.
     fn copy(side: &Side) -> Side {
         Side {
             command: side.command.clone(),
@@ -150,7 +148,7 @@ impl Side {
     }
 }
 
-/// Runs what is to be run before each run.
+/// Runs the `--prepare` script.
 fn prepare(job: &Job) -> Result<(), Failure> {
     let Some(script) = &job.prepare else {
         return Ok(());
@@ -169,7 +167,7 @@ fn prepare(job: &Job) -> Result<(), Failure> {
     }
 }
 
-/// Counts one run: by several that count a part of the events each, where that is asked for and has to be.
+/// Counts one run, or several passes with a part of the events each (`--multiplex=no`).
 fn one_run(
     job: &Job,
     signals: &Signals,
@@ -197,7 +195,7 @@ fn one_run(
     in_passes(job, signals, side)
 }
 
-/// Counts a run for each pass, and puts them together. The times are those of the first, unless a later one fails.
+/// Runs each pass, and joins the counts. Times come from the first pass, unless a later one fails.
 fn in_passes(job: &Job, signals: &Signals, side: &Side) -> Result<Run, Failure> {
     let mut first: Option<Run> = None;
     let mut passes = Vec::new();
@@ -225,12 +223,12 @@ fn in_passes(job: &Job, signals: &Signals, side: &Side) -> Result<Run, Failure> 
             break;
         }
     }
-    let mut run = first.ok_or_else(|| anyhow::anyhow!("there is no event to count"))?;
+    let mut run = first.ok_or_else(|| anyhow::anyhow!("no event to count"))?;
     run.counts = Snapshot::joined(job.options.events.len(), passes);
     Ok(run)
 }
 
-/// Opens the counters of a run, whose command waits.
+/// Opens the counters of a run. The command waits.
 fn open(job: &Job, options: &SessionOptions, side: &Side) -> Result<CountingSession, Failure> {
     match side.command.split_first() {
         None => CountingSession::attach(options),
@@ -242,20 +240,19 @@ fn open(job: &Job, options: &SessionOptions, side: &Side) -> Result<CountingSess
     .map_err(failed)
 }
 
-/// Lets a run go on to its end.
 fn counted(
     job: &Job,
     signals: &Signals,
     session: &mut CountingSession,
     on_interval: OnInterval<'_>,
 ) -> Result<Run, Failure> {
-    // Once it is started it counts: what happens before the first look belongs to the first interval.
+    // Read before the start: early counts belong to the first interval.
     let before = session.read();
     session.start().map_err(failed)?;
     Watch::new(job, signals, session, before).until_end(session, on_interval)
 }
 
-/// Gives a command that cannot be executed the exit status of a shell, and words other failures.
+/// Words failures. A command that cannot be executed gets a shell's exit status.
 fn failed(error: CountError) -> Failure {
     match &error {
         CountError::Exec(exec) => {
@@ -290,7 +287,6 @@ pub(super) fn ended(status: ExitStatus) -> String {
     }
 }
 
-/// Returns a command as one line, for titles.
 pub(super) fn command_text(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     clean(&brief(&words.join(" "))).into_owned()

@@ -14,7 +14,6 @@ use super::rows::{Row, Unit, Value, event_row, metrics_of, rows, value_of};
 use super::run::Run;
 use super::runs::{Measured, Side, command_text};
 
-/// Returns the result of one command, or of a target.
 pub(super) fn one_side(job: &Job, measured: &Measured) -> String {
     let mut text = String::from("\n");
     for side in &measured.sides {
@@ -34,17 +33,14 @@ fn title(side: &Side) -> String {
     }
 }
 
-/// Width of the column of figures.
 const WIDTH: usize = 18;
 
-/// Writes a line: figure, name, and what is to be known of it.
 pub(super) fn line(text: &mut String, figure: &str, name: &str, remark: &str) {
     let line = format!("{figure:>WIDTH$}  {name:<28}  {remark}", name = clean(name));
     text.push_str(line.trim_end());
     text.push('\n');
 }
 
-/// Marks what is extrapolated.
 pub(super) fn marked(figure: String, value: &Value) -> String {
     match value.is_exact {
         true => figure,
@@ -52,11 +48,11 @@ pub(super) fn marked(figure: String, value: &Value) -> String {
     }
 }
 
-/// Says for which share of the time an extrapolated value was counted.
+/// Returns a remark on the counted share of an extrapolated value.
 pub(super) fn share(value: &Value) -> Option<String> {
     (!value.is_exact && value.share < 1.0).then(|| {
         format!(
-            "counted for {} of the time, the rest is guessed",
+            "counted for {} of the time, the rest is extrapolated",
             percent(value.share)
         )
     })
@@ -87,7 +83,6 @@ fn one_run(side: &Side, text: &mut String) {
     }
 }
 
-/// Returns how often something happened in a second of CPU time.
 fn rate(row: &Row, number: f64, cpu: Option<f64>) -> Option<String> {
     let a_second = number / cpu?;
     let (figure, unit) = match a_second {
@@ -99,7 +94,7 @@ fn rate(row: &Row, number: f64, cpu: Option<f64>) -> Option<String> {
     (row.unit == Unit::Count && number > 0.0).then(|| format!("{figure:.1}{unit}/s of CPU time"))
 }
 
-/// Returns the CPU time in seconds: that of the events where there is one, since it is finer.
+/// Returns the CPU time in seconds, preferably from `task-clock`, which is finer.
 fn cpu_seconds(rows: &[Row]) -> Option<f64> {
     let of = |name: &str| {
         let row = rows.iter().find(|row| row.name == name)?;
@@ -153,13 +148,13 @@ fn many_runs(side: &Side, text: &mut String) {
         let remark = match (row.lowest_share(), outliers(&numbers).len()) {
             (Some(share), _) if share < 1.0 => {
                 format!(
-                    "counted for {} of the time, the rest is guessed",
+                    "counted for {} of the time, the rest is extrapolated",
                     percent(share)
                 )
             }
             (_, 0) => String::new(),
-            (_, 1) => "1 run is far from the rest".to_owned(),
-            (_, n) => format!("{n} runs are far from the rest"),
+            (_, 1) => "1 run is an outlier".to_owned(),
+            (_, n) => format!("{n} runs are outliers"),
         };
         let cells = [
             mean,
@@ -175,7 +170,6 @@ fn many_runs(side: &Side, text: &mut String) {
     text.push_str(&table.text());
 }
 
-/// Writes the counts of each part.
 fn parts(job: &Job, side: &Side, run: &Run, text: &mut String) {
     writeln!(text, "rprof stat:{}\n", title(side)).ok();
     let table = run.counts.table(job.per);
@@ -211,7 +205,7 @@ pub(super) fn part_name(part: Part) -> String {
         Part::All => "all".to_owned(),
         Part::Rest => "before they were seen, and threads that never were".to_owned(),
         Part::Cpu(cpu) => format!("CPU {cpu}"),
-        // The die stands in the upper half.
+        // The upper half is the die.
         Part::Core { socket, core } => match core >> 16 {
             0 => format!("socket {socket} core {core}"),
             die => format!("socket {socket} die {die} core {}", core & 0xffff),
@@ -223,7 +217,6 @@ pub(super) fn part_name(part: Part) -> String {
     }
 }
 
-/// Returns what a thread or process is called.
 fn named(what: &str, tid: u32, pid: u32) -> String {
     let comm = rprof_launch::procfs::Procfs::default().comm(pid, tid);
     let comm = comm.map(|comm| clean(&String::from_utf8_lossy(&comm)).into_owned());
@@ -232,7 +225,6 @@ fn named(what: &str, tid: u32, pid: u32) -> String {
         .to_owned()
 }
 
-/// Returns two commands beside each other.
 pub(super) fn comparison(measured: &Measured, comparison: &Comparison) -> String {
     let mut text = String::from("\n");
     let [base, new] = &measured.sides[..] else {
@@ -263,8 +255,7 @@ pub(super) fn comparison(measured: &Measured, comparison: &Comparison) -> String
     text
 }
 
-/// Table whose columns are as wide as they have to be: names to the left, figures to the right, and a last column for
-/// remarks.
+/// Table: names on the left, numbers on the right, remarks last.
 struct Table {
     rows: Vec<Vec<String>>,
     columns: usize,
@@ -285,7 +276,7 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        // A row with a remark alone does not widen the column of figures.
+        // A row with only a remark does not widen the number columns.
         let full = || self.rows.iter().filter(|row| row.len() == self.columns);
         let width = |column: usize| {
             full()

@@ -1,4 +1,4 @@
-//! Waiting for the end of a run, and doing what is due meanwhile.
+//! Waits for the end of a run, and handles timers meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +12,17 @@ use crate::messages::{Failure, say};
 use crate::signals::Signals;
 use crate::terminal::has_reached_command;
 
-/// Waiting for the end of a run.
 pub(super) struct Watch<'a> {
     job: &'a Job,
     signals: &'a Signals,
     started: Instant,
-    /// When counting begins, if it has not.
+    /// Start of counting, if still ahead.
     begin: Option<Instant>,
-    /// When counting ends.
     end: Option<Instant>,
     next_interval: Option<Instant>,
     intervals: u64,
     last: (Instant, Snapshot),
-    /// Counts, once counting has ended before the command.
+    /// Counts, if counting ended before the command.
     stopped: Option<(Duration, Snapshot)>,
     is_told: bool,
 }
@@ -96,7 +94,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Passes a signal on to the command, unless it has it already; without one, counting ends.
+    /// Forwards a signal, unless the terminal sent it to both. Without a command, ends counting.
     fn take_signal(&mut self, session: &mut CountingSession) {
         self.signals.drain();
         let Some(signal) = self.signals.last() else {
@@ -112,7 +110,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Does what is due.
     fn take_time(
         &mut self,
         session: &mut CountingSession,
@@ -123,7 +120,7 @@ impl<'a> Watch<'a> {
         if is_due(self.begin) {
             self.begin = None;
             if let Err(error) = session.enable() {
-                // What could be started is counted.
+                // Events that started are counted.
                 say(error);
             }
         }
@@ -149,7 +146,6 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Ends counting, and the command.
     fn end_early(&mut self, session: &mut CountingSession) {
         self.stop(session);
         if !self.job.commands.is_empty() {
@@ -185,7 +181,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Returns the next moment of a rhythm that is still to come.
+/// Returns the next tick after `now`.
 fn next_after(mut at: Instant, interval: Duration, now: Instant) -> Instant {
     let passed = now.saturating_duration_since(at).as_nanos() / interval.as_nanos().max(1);
     at += interval

@@ -1,4 +1,4 @@
-//! A table for each interval, or a line of JSON.
+//! Prints a table or a line of JSON for each interval.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitStatus;
@@ -24,7 +24,6 @@ use crate::status::exit_status;
 use crate::terminal;
 use crate::watching::{StopReason, wait_for_command};
 
-/// Rows of a table, unless told otherwise.
 const ROWS: usize = 20;
 
 pub(super) fn run(args: &TopArgs) -> Outcome {
@@ -50,18 +49,16 @@ struct Printer<'a> {
     live: Live,
     rhythm: Rhythm,
     cpu: OwnCpu,
-    /// Number of looks so far, and of samples that they had since the start.
+    /// Number of printed intervals, and of samples up to the last one.
     number: u64,
     samples: u64,
 }
 
-/// Cause of the end.
 enum End {
-    /// The command ended.
     Exited(ExitStatus),
-    /// A signal of this number came.
+    /// A signal with this number came.
     Signal(i32),
-    /// There is no more to come, or no more was wanted.
+    /// The target exited, or a limit is reached.
     Enough,
 }
 
@@ -101,9 +98,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints what was seen in the window.
     fn look(&mut self) -> Result<(), Failure> {
-        // Who reads a table wants its names; neither draining nor counting waits for them.
+        // A table waits for names; draining and counting do not.
         let intervals = self.rhythm.intervals;
         let view = self.live.analysis.end_interval(Span::Window, intervals);
         let window = self.rhythm.window();
@@ -151,7 +147,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Ends the recording and the command, and prints what came after the last look.
+    /// Ends the recording and the command, and prints the remaining samples.
     fn end(mut self, signals: &Signals, printed: Result<End, Failure>) -> Outcome {
         let finished = self.live.recording.finish();
         let end = match printed {
@@ -189,7 +185,6 @@ impl Printer<'_> {
     }
 }
 
-/// Returns the number of samples since the start.
 fn samples(view: &LiveView) -> u64 {
     let rows = view.since_start.iter().flat_map(|top| &top.rows);
     rows.map(|row| row.self_samples).sum()

@@ -1,7 +1,7 @@
 //! [`Collector`]: the thread between the recording and the screen.
 //!
-//! It makes a profile of the window at each look and sends it, and obeys orders. Names are looked up by the [`Namer`], on
-//! a thread of its own, so that neither drawing nor looking waits for them.
+//! It sends a profile of the window at each refresh, and executes orders. The [`Namer`] looks up
+//! names on another thread.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -30,19 +30,16 @@ use crate::output::{cannot, choice};
 use crate::status::exit_status;
 use crate::tui::facts;
 
-/// Time that the window reaches back, unless told otherwise.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Time to the first look.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// Time for which a look waits for names.
+/// Time that a refresh waits for names.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Time for which a command is waited for after it was told to end.
+/// Time limit for the command to exit after a signal.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// End of what is watched.
 struct Ended {
     told: String,
     status: Option<ExitStatus>,
@@ -54,19 +51,17 @@ pub(super) struct Collector {
     orders: Receiver<Order>,
     wake: UnixStream,
     screen: terminal::Sender,
-    /// Asks for names.
     names: Option<SyncSender<()>>,
     rhythm: Rhythm,
-    /// Latest time at which the newest look is shown, with the names that are known by then.
+    /// Deadline to show the latest profile, with the names found by then.
     due: Option<Instant>,
-    /// True if it was shown before its names were known.
+    /// True if it was shown before its names were found.
     is_early: bool,
     cpu: OwnCpu,
     own_cpu: f64,
     span: Span,
-    /// Both spans, and the records, as they were when the user paused.
+    /// Both spans and the records at the time of the pause.
     paused: Option<Paused>,
-    /// Time at which recording ends.
     until: Option<Instant>,
     ended: Option<Ended>,
     output: PathBuf,
@@ -111,7 +106,7 @@ impl Collector {
         }
     }
 
-    /// Returns the thread that looks up names for this one.
+    /// Creates the thread that looks up names.
     pub(super) fn namer(&mut self, orders: Orders) -> Namer {
         let (sender, wanted) = sync_channel(1);
         self.names = Some(sender);
@@ -122,12 +117,12 @@ impl Collector {
         }
     }
 
-    /// Returns what is shown first.
+    /// Returns the first view.
     pub(super) fn source(&self) -> Source {
         self.source_of(self.live.analysis.view(self.span), self.span)
     }
 
-    /// Collects until it is told to quit; returns the exit status.
+    /// Collects until an order to quit; returns the exit status.
     pub(super) fn run(mut self) -> Outcome {
         loop {
             let first = match self.ended {
@@ -135,7 +130,7 @@ impl Collector {
                     self.collect();
                     None
                 }
-                // Nothing comes any more but orders.
+                // Only orders can follow.
                 Some(_) => match self.orders.recv() {
                     Ok(order) => Some(order),
                     Err(_) => return self.quit(None),
@@ -153,7 +148,7 @@ impl Collector {
         }
     }
 
-    /// Waits, and looks if it is time.
+    /// Waits, and refreshes when due.
     fn collect(&mut self) {
         if let Err(failure) = self.wait() {
             self.end(failure.text(), None);
@@ -163,7 +158,7 @@ impl Collector {
             return;
         }
         if self.rhythm.left().is_zero() && self.due.is_none() {
-            // Most names are known, and the others are found at once.
+            // Most names are cached, and the others follow at once.
             self.ask_for_names();
             self.due = Some(Instant::now() + GRACE);
         }
@@ -181,7 +176,6 @@ impl Collector {
         }
     }
 
-    /// Waits for the next look, an order, or the end of what is watched.
     fn wait(&mut self) -> Result<(), Failure> {
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         let left = self.until.map(until);
@@ -193,13 +187,13 @@ impl Collector {
                 let told = format!("the command has ended, {status}");
                 self.end(told, Some(status));
             }
-            WaitOutcome::TargetsExited => self.end("all that was watched has ended".into(), None),
+            WaitOutcome::TargetsExited => self.end("all targets have exited".into(), None),
             WaitOutcome::Other => {
                 let mut bytes = [0; 64];
                 while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
             }
             WaitOutcome::Timeout if left == Some(Duration::ZERO) => {
-                self.end("the time is over".into(), None);
+                self.end("the recording time is over".into(), None);
             }
             WaitOutcome::Timeout => {}
         }
@@ -209,7 +203,6 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends the recording, and shows what came last.
     fn end(&mut self, told: String, status: Option<ExitStatus>) {
         let failure = self.live.recording.finish().err().map(Failure::from);
         self.ended = Some(Ended {
@@ -222,7 +215,7 @@ impl Collector {
         self.show();
     }
 
-    /// Shows what is new, and begins another interval.
+    /// Shows new data, and starts another interval.
     fn look(&mut self) {
         self.own_cpu = self.cpu.percent();
         self.due = None;
@@ -238,7 +231,6 @@ impl Collector {
         }
     }
 
-    /// Shows names that were found.
     fn show_names(&mut self) {
         match self.due {
             Some(_) => self.look(),
@@ -302,7 +294,7 @@ impl Collector {
                 let (moment, records) = self.live.at_once(|analysis, recent| {
                     (analysis.moment(), recent.map(RecentRecords::snapshot))
                 });
-                // With all names: who pauses wants to read.
+                // With all names, as a paused view is read.
                 let source = |span| {
                     let view = self.live.analysis.view_of(&moment, span);
                     self.source_of(view, span)
@@ -349,7 +341,7 @@ impl Collector {
         }
     }
 
-    /// Writes the records of the window, or of when the user paused.
+    /// Writes the records of the window, or of the pause.
     fn write(&self) {
         let now;
         let records = match (&self.paused, &self.live.recent) {
@@ -387,9 +379,8 @@ impl Collector {
         self.screen.send(Event::Message(told));
     }
 
-    /// Ends the recording, and the command if it has not ended.
     fn quit(mut self, signal: Option<i32>) -> Outcome {
-        // The thread that looks up names ends with this.
+        // Ends the thread that looks up names.
         self.names = None;
         let ended = match self.ended.take() {
             Some(ended) => ended,
@@ -404,7 +395,7 @@ impl Collector {
             self.live.recording.signal_command(signal);
             let waited = (self.live.recording).wait_for_command(None, Some(PATIENCE))?;
             if !matches!(waited, WaitOutcome::Exited(_)) {
-                say("the command was told to end, and goes on");
+                say("the command got a signal to end, but still runs");
             }
         }
         match ended.failure {

@@ -20,40 +20,36 @@ use crate::record::{failed_start, session};
 use crate::remedies;
 use crate::runtimes::Runtimes;
 
-/// Longest times between two reads of a ring, while stacks are deep and otherwise, and between two looks of the writer. A recording has
-/// shorter ones; being looked at costs a quiet system more than its samples do, and a table every two seconds can wait.
+/// Maximum times between two ring buffer reads (with deep stacks, and otherwise), and between two
+/// writer runs. Longer than in recordings: on an idle system, wakeups cost more than samples.
 const DEEP: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Most bytes of records that are kept for a file of the window.
+/// Maximum size of the records kept for a file of the window, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A recording under way, with its analysis.
 pub(super) struct Live {
     pub(super) recording: Recording,
     pub(super) analysis: LiveAnalysis,
-    /// Records of the window, where they may be written.
+    /// Records of the window, if they can be written.
     pub(super) recent: Option<RecentRecords>,
-    /// Target that is watched, in a few words.
+    /// Short description of the target.
     pub(super) title: String,
-    /// Held while a record is written: to the analysis and to the records of the window, which are never asked in between.
+    /// Held while a record is written to both, so that readers see both or neither.
     gate: Arc<Mutex<()>>,
-    /// Debug files that are downloaded, where that is wanted.
     _downloads: Option<Downloads>,
 }
 
-/// Terminal that a command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandOutput {
-    /// Standard error for what it prints.
+    /// Prints to standard error.
     Stderr,
-    /// None at all.
     Nowhere,
 }
 
 impl Live {
-    /// Begins to record. `waker` gets a byte when the writer thread has something to tell.
+    /// Starts recording. `waker` receives a byte when the writer thread has news.
     pub(super) fn begin(
         args: &TopArgs,
         output: CommandOutput,
@@ -62,11 +58,11 @@ impl Live {
         let downloads = args.symbols.downloads(true)?;
         let symbols = &args.symbols;
         let symbolizer = symbols.symbolizer_builder(false, !symbols.no_located, downloads.as_ref());
-        // What is told apart depends on the addresses that are asked for at once; here they come one after another. Files are
-        // released: this may run for hours beside whatever is built, removed and unmounted.
+        // Telling functions apart needs all addresses at once. Files are released, because this may
+        // run for hours while programs are rebuilt.
         let symbolizer = symbolizer.tells_apart(false).releases_files(true).build();
         let analysis = LiveAnalysis::new(symbolizer);
-        // Where an event has no such setting, idle CPUs are passed over here.
+        // Skips idle CPUs for events without such a setting.
         analysis.skip_idle();
         let keeps_records = output == CommandOutput::Nowhere;
         let recent = keeps_records.then(|| RecentRecords::new(MOST_BYTES));
@@ -112,7 +108,7 @@ impl Live {
         })
     }
 
-    /// Returns what `look` sees of one moment.
+    /// Calls `look` with a consistent state.
     pub(super) fn at_once<T>(
         &self,
         look: impl FnOnce(&LiveAnalysis, Option<&RecentRecords>) -> T,
@@ -121,7 +117,7 @@ impl Live {
         look(&self.analysis, self.recent.as_ref())
     }
 
-    /// Begins another interval of the window, which has the last `most`.
+    /// Starts another interval of the window, which keeps the last `most`.
     pub(super) fn next_interval(&self, most: usize) {
         let _closed = lock(&self.gate);
         self.analysis.next_interval(most);
@@ -131,7 +127,7 @@ impl Live {
     }
 }
 
-/// The processes of this user, for whom the kernel denies the whole system to.
+/// Returns the processes of this user, for users without permission for the whole system.
 fn own_processes() -> TargetArgs {
     TargetArgs {
         user: Some(rustix::process::getuid().as_raw().to_string()),
@@ -167,8 +163,8 @@ fn start(
     options: RecordOptions,
 ) -> Result<Recording, Failure> {
     let builder = session(&args.sampling, args.sampling.wants_stacks())?;
-    // Who looks at what takes time does not want to see the looking.
-    // As by perf top, a CPU that has nothing to do is of no interest: the kernel need not even write its samples.
+    // rprof itself is excluded, and, as in perf top, idle CPUs: the kernel then writes no samples
+    // of them.
     let builder = target.apply(builder.exclude_self(true).exclude_idle(true))?;
     let builder = builder.configure(|options| {
         options.drain.idle = IDLE;
@@ -208,7 +204,7 @@ fn title(args: &TopArgs, target: &TargetArgs, is_named: bool) -> String {
             user: Some(user), ..
         } => match is_named {
             true => format!("user {user}"),
-            false => "own processes (no rights to all)".to_owned(),
+            false => "own processes (no permission for all)".to_owned(),
         },
         TargetArgs {
             cpus: Some(list), ..
@@ -217,14 +213,14 @@ fn title(args: &TopArgs, target: &TargetArgs, is_named: bool) -> String {
     }
 }
 
-/// Writer to the analysis, and to the records of the window.
+/// Writer to the analysis and to the window's records.
 struct Writer {
     live: LiveWriter,
     recent: Option<RecentWriter>,
     gate: Arc<Mutex<()>>,
 }
 
-/// Locks, also where another holder panicked: nothing is behind it.
+/// Locks even after a panic of another holder: the mutex guards no data.
 fn lock(gate: &Mutex<()>) -> MutexGuard<'_, ()> {
     gate.lock().unwrap_or_else(PoisonError::into_inner)
 }

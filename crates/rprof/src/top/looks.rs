@@ -1,25 +1,22 @@
-//! [`Rhythm`]: when to look; [`OwnCpu`]: what looking costs.
+//! [`Rhythm`]: refresh times; [`OwnCpu`]: CPU time of rprof itself.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Times at which it is looked.
 pub(super) struct Rhythm {
     pub(super) started: Instant,
     refresh: Duration,
     next: Instant,
-    /// Ends of the intervals before this one, the last at the back, and the start.
+    /// Start, and ends of earlier intervals, the latest last.
     ends: Vec<Instant>,
-    /// Intervals of the window.
     pub(super) intervals: usize,
 }
 
-/// Most intervals of a window.
 const MOST: usize = 10_000;
 
 impl Rhythm {
-    /// Begins now; the first look comes after `first`.
+    /// Starts now; the first refresh comes after `first`.
     pub(super) fn new(refresh: Duration, first: Duration, window: Duration) -> Rhythm {
         let started = Instant::now();
         let intervals = window.as_secs_f64() / refresh.as_secs_f64();
@@ -32,12 +29,11 @@ impl Rhythm {
         }
     }
 
-    /// Returns the time until the next look.
     pub(super) fn left(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Ends an interval. Looks that were missed are not made up for.
+    /// Ends an interval. Missed refreshes are skipped.
     pub(super) fn end_interval(&mut self) {
         let now = Instant::now();
         self.ends.push(now);
@@ -48,7 +44,6 @@ impl Rhythm {
         }
     }
 
-    /// Begins from zero.
     pub(super) fn zero(&mut self) {
         self.started = Instant::now();
         self.ends = vec![self.started];
@@ -60,7 +55,6 @@ impl Rhythm {
     }
 }
 
-/// CPU time that this process uses.
 pub(super) struct OwnCpu {
     used: Duration,
     at: Instant,
@@ -74,7 +68,7 @@ impl OwnCpu {
         }
     }
 
-    /// Returns the share of one CPU since the last call, in percent.
+    /// Returns the CPU use since the last call, in percent of one CPU.
     pub(super) fn percent(&mut self) -> f64 {
         let last = std::mem::replace(self, OwnCpu::new());
         let wall = self.at.saturating_duration_since(last.at).as_secs_f64();

@@ -1,4 +1,4 @@
-//! `rprof top`: what runs now.
+//! `rprof top`: shows where time goes now.
 //!
 //! ```text
 //!   Recording --> LiveAnalysis (and RecentRecords) --> Looks --> batch: a table for each interval, on this thread
@@ -34,18 +34,19 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     }
 }
 
-/// Refuses what means nothing here.
+/// Rejects options without meaning here.
 fn check(args: &TopArgs) -> Result<(), Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     match args.sampling.call_graph {
         Some(CallGraph::Dwarf(_)) => Err(usage(
-            "--call-graph dwarf leaves stacks to whoever reads a file; `auto`, the default, unwinds them at once",
+            "--call-graph dwarf is for `rprof record`: it unwinds when a file is read; `auto`, the \
+             default, unwinds here",
         )),
         Some(CallGraph::Lbr) => Err(usage(
             "--call-graph lbr is for `rprof record`; `auto` and `fp` work here",
         )),
         _ if args.sampling.delay.is_some() => Err(usage(
-            "-D is for `rprof record`; here `z` counts from zero at any time",
+            "-D is for `rprof record`; here `z` resets the counts at any time",
         )),
         _ => Ok(()),
     }

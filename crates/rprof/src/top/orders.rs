@@ -1,4 +1,4 @@
-//! [`Orders`] from the screen to the collector, and from the [`Namer`].
+//! [`Orders`] from the screen and the [`Namer`] to the collector.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -7,24 +7,20 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use rprof_analysis::LiveAnalysis;
 
-/// Order to the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Show nothing new, or go on.
     Pause(bool),
-    /// Count from zero.
+    /// Reset the counts.
     Zero,
     /// Show the other span.
     Window,
-    /// Write the records of the window.
     Write,
-    /// Show names that were found.
+    /// Show names found meanwhile.
     Named,
-    /// End, after this signal if there was one.
+    /// Quit, after this signal if there was one.
     Quit(Option<i32>),
 }
 
-/// Sends orders to a collector, and wakes it.
 #[derive(Debug)]
 pub(super) struct Orders {
     sender: Sender<Order>,
@@ -48,10 +44,10 @@ impl Orders {
         }
     }
 
-    /// Sends an order; one that has ended needs none.
+    /// Sends an order. An exited collector needs none.
     pub(super) fn send(&self, order: Order) {
         self.sender.send(order).ok();
-        // A socket that is full wakes as well.
+        // A full socket wakes the collector too.
         (&*self.waker).write_all(&[0]).ok();
     }
 }
@@ -64,7 +60,7 @@ pub(super) struct Namer {
 }
 
 impl Namer {
-    /// Looks up names whenever they are wanted, until the collector has ended.
+    /// Looks up names on request, until the collector exits.
     pub(super) fn run(self) {
         while self.wanted.recv().is_ok() {
             self.analysis.look_up();

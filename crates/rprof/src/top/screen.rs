@@ -1,4 +1,4 @@
-//! The whole screen of the terminal.
+//! The full-screen view.
 
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &TopArgs) -> Outcome {
     let mut collector = Collector::new(args, live, (receiver, wake), inbox.sender());
     let source = collector.source();
     let namer = collector.namer(orders.clone());
-    // Nobody waits for it in the end: names of a big image take seconds.
+    // Not joined at the end: names of a large image take seconds.
     let names = thread::Builder::new().name("names".into());
     let names = names.spawn(move || namer.run());
     let (end, collected) = thread::scope(|scope| {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &TopArgs) -> Outcome {
     });
     let status = match collected {
         Ok(Ok(status)) => status?,
-        // A panic has been told already.
+        // The panic was reported already.
         Ok(Err(_)) => 1,
         Err(error) => return Err(anyhow::Error::new(error).into()),
     };
@@ -61,7 +61,7 @@ pub(super) fn run(args: &TopArgs) -> Outcome {
     }
 }
 
-/// Hands on what the views leave to others.
+/// Forwards effects that the views do not handle.
 fn order(effect: &Effect, orders: &Orders) -> Option<Event> {
     match effect {
         Effect::Pause(is_paused) => orders.send(Order::Pause(*is_paused)),
@@ -70,7 +70,7 @@ fn order(effect: &Effect, orders: &Orders) -> Option<Event> {
         Effect::Write => orders.send(Order::Write),
         Effect::Annotate(_) => {
             let text =
-                "code is annotated of a recording: `W` writes one, and `rprof annotate` reads it";
+                "annotating code needs a recording: `W` writes one, and `rprof annotate` reads it";
             return Some(Event::Message(text.to_owned()));
         }
         _ => {}

@@ -6,44 +6,41 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Capacity in bytes beyond which a buffer is not kept.
+/// Maximum capacity in bytes of a recycled buffer.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Buffer pool of one ring, as its drain thread sees it.
+/// Buffer pool of one ring, used by its drain thread.
 #[derive(Debug)]
 pub struct BufferPool {
     free: Receiver<Vec<u8>>,
     total: usize,
     loans: Loans,
-    /// Number of batches without records that the receiver has not returned.
+    /// Number of bare watermarks that the receiver has not returned.
     pub(super) watermarks: Arc<AtomicUsize>,
 }
 
 impl BufferPool {
-    /// Returns an empty buffer: one of this pool, else one of the reserve. `None` when the receiver
-    /// holds all of them.
+    /// Returns an empty buffer of this pool or of the reserve. `None` if the receiver holds all of
+    /// them.
     pub fn pop(&self) -> Option<Vec<u8>> {
         let own = self.free.try_recv().ok();
         own.or_else(|| self.loans.borrow().then(Vec::new))
     }
 
-    /// Returns whether the receiver holds more than half of the buffers.
+    /// Returns true if the receiver holds more than half of the buffers.
     pub(super) fn is_low(&self) -> bool {
         self.free.len() < self.total / 2
     }
 }
 
-/// Buffers that one pool has from the reserve of all pools.
 #[derive(Clone, Debug)]
 struct Loans {
-    /// Number of buffers that any pool may still take.
     reserve: Arc<AtomicUsize>,
-    /// Number of buffers that this pool has taken.
     borrowed: Arc<AtomicUsize>,
 }
 
 impl Loans {
-    /// Takes a buffer from the reserve. Returns false if it is used up.
+    /// Takes a buffer from the reserve. Returns false if it is empty.
     fn borrow(&self) -> bool {
         let taken = one_less(&self.reserve);
         if taken {
@@ -52,7 +49,6 @@ impl Loans {
         taken
     }
 
-    /// Returns a buffer to the reserve. Returns false if this pool has none of it.
     fn repay(&self) -> bool {
         let owes = one_less(&self.borrowed);
         if owes {
@@ -62,32 +58,29 @@ impl Loans {
     }
 }
 
-/// Decrements a count, unless it is 0. Returns whether it did.
 fn one_less(count: &AtomicUsize) -> bool {
     let less = |count: usize| count.checked_sub(1);
     (count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)).is_ok()
 }
 
-/// Way by which the buffers of a ring return to its pool.
 #[derive(Debug)]
 struct ReturnChannel {
     free: Sender<Vec<u8>>,
     loans: Loans,
-    /// Number of batches without a buffer that the receiver has not returned.
+    /// Number of bare watermarks that the receiver has not returned.
     watermarks: Arc<AtomicUsize>,
 }
 
-/// Return channel of each ring.
 type ReturnChannels = HashMap<(u32, Stream), ReturnChannel>;
 
-/// Returns buffers to the pool of the CPU and ring that they came from. Cheap to clone.
+/// Returns buffers to their pools. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recycler {
     channels: Arc<ReturnChannels>,
 }
 
 impl Recycler {
-    /// Returns a batch's buffer, once its records are taken out of it.
+    /// Returns a batch's buffer.
     pub fn recycle(&self, batch: Batch) {
         let Batch {
             cpu,
@@ -99,28 +92,29 @@ impl Recycler {
             return;
         };
         if bytes.capacity() == 0 {
-            // A batch without records has no buffer of a pool. The last one of all was not counted.
+            // A bare watermark has no buffer. The very last one was not counted.
             one_less(&channel.watermarks);
             return;
         }
-        // The reserve is for a receiver that is late: its memory goes back to the system.
+        // The reserve is for a late receiver, and its memory goes back to the system.
         if channel.loans.repay() {
             return;
         }
         bytes.clear();
-        // Larger than any batch of a drain thread: the buffer is not one of ours.
+        // Larger than any batch of a drain thread, so it comes from elsewhere.
         if bytes.capacity() > MOST_KEPT {
             bytes = Vec::new();
         }
-        // A full pool: the buffer was one more, made for the last round.
+        // If the pool is full, this was the extra buffer of the last round.
         let _ = channel.free.try_send(bytes);
     }
 }
 
-/// Makes the pools of all CPUs: for each, one of `samples` and one of `sideband` buffers, and `reserve` buffers that all
-/// pools of samples share. Buffers take no memory before they are used; those of the reserve, none after.
+/// Creates for each CPU a pool of `samples` and one of `sideband` buffers, and `reserve` buffers
+/// shared by all sample pools. Buffers use no memory before their first use, reserve buffers none
+/// after it.
 ///
-/// A session has pools of its own; these are for batches that none sends.
+/// Sessions have their own pools. These are for other batches.
 pub fn make(
     cpus: &[u32],
     samples: usize,
@@ -211,7 +205,6 @@ mod tests {
         recycler.recycle(batch(second));
         let back = samples.pop().unwrap();
         assert!(back.is_empty() && back.capacity() >= 100);
-        // More than the pool holds, or for an unknown CPU: dropped.
         for _ in 0..5 {
             recycler.recycle(batch(vec![1]));
         }
@@ -238,12 +231,11 @@ mod tests {
             bytes,
             watermark: 0,
         };
-        // What comes back first goes to the reserve, whichever buffer it is.
+        // The first returned buffer goes to the reserve, even if it is the pool's own.
         recycler.recycle(batch(3, borrowed));
         let mut again = pools[1].0.pop().unwrap();
         assert_eq!(again.capacity(), 0);
         again.push(1);
-        // Now the pool's own one comes back, and is kept.
         let mut own = own;
         own.extend([1; 100]);
         recycler.recycle(batch(3, own));

@@ -1,4 +1,4 @@
-//! [`FastDrain`]: a time in which drain threads look at their rings more often.
+//! [`FastDrain`]: makes drain threads read their rings more often for a while.
 
 use std::io;
 use std::sync::Arc;
@@ -8,39 +8,40 @@ use std::time::Duration;
 use crate::clock::monotonic_ns;
 use crate::wakeup::WakeupFlag;
 
-/// One interval for any number of CPUs: memory of a process that is looked at later is another's, mostly.
+/// Maximum interval for any number of CPUs: later the memory of a process has mostly changed.
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// Number of CPUs from which on the interval grows with them: each look of each is a message, which one thread receives.
+/// Above this number of CPUs the interval grows, since one thread receives all messages.
 const FEW: u32 = 64;
 
-/// Number of CPUs up to which the receiver can drain all rings itself: it copies what each of them has.
+/// Maximum number of CPUs if the receiver drains all rings, since it copies all data.
 const MOST_REMOTE: usize = 16;
 
-/// While active, every drain thread flushes its rings every 2 ms, or as often as [`DrainOptions::fast`](crate::DrainOptions::fast) has
-/// it (up to 5 ms where there are more than 64 CPUs), so that the receiver sees each sample soon after it was taken. Otherwise a thread waits until a quarter of a ring is full, or
-/// for [`DrainOptions::idle`](crate::DrainOptions::idle).
+/// While active, every drain thread empties its rings at the interval
+/// [`DrainOptions::fast`](crate::DrainOptions::fast), so that the receiver sees each sample soon.
+/// Otherwise a thread waits until a quarter of a ring is full, or for
+/// [`DrainOptions::idle`](crate::DrainOptions::idle).
 ///
-/// A drain thread is bound to its CPU, and so preempts what is watched there each time. On few CPUs the receiver can
-/// [drain the rings in their place](crate::RemoteDrain), from whichever CPU is idle.
+/// A pinned drain thread preempts the workload on its CPU each time. On few CPUs the receiver can
+/// [drain the rings instead](crate::RemoteDrain), from any idle CPU.
 ///
 /// Cheap to clone; all clones share one state.
 #[derive(Clone, Debug)]
 pub struct FastDrain {
-    /// The end of it, in nanoseconds of CLOCK_MONOTONIC.
+    /// End in ns of CLOCK_MONOTONIC.
     until: Arc<AtomicU64>,
-    /// One for each thread, raised when it begins.
+    /// Flags raised at the beginning, one for each thread.
     wakeups: Arc<[WakeupFlag]>,
     interval: Duration,
-    /// True if the receiver drains while this is active, so that the threads need not hurry.
+    /// True if the receiver drains instead of the threads.
     is_remote: Arc<AtomicBool>,
 }
 
 impl FastDrain {
-    /// Makes one for so many threads, not active, of which each looks after `interval` if they are few.
+    /// Creates an inactive one for `threads` threads. `interval` applies if they are few.
     ///
     /// # Errors
-    /// When the system gives no eventfd.
+    /// If no eventfd is available.
     pub(crate) fn new(threads: usize, interval: Duration) -> io::Result<FastDrain> {
         let wakeups: Result<Vec<WakeupFlag>, _> = (0..threads).map(|_| WakeupFlag::new()).collect();
         Ok(FastDrain {
@@ -51,7 +52,7 @@ impl FastDrain {
         })
     }
 
-    /// Makes one for no thread: batches that no session sends.
+    /// Creates one without threads, for batches that no session sends.
     pub fn detached() -> FastDrain {
         FastDrain {
             until: Arc::default(),
@@ -61,8 +62,8 @@ impl FastDrain {
         }
     }
 
-    /// Drains fast until `time`, in nanoseconds of CLOCK_MONOTONIC. A time before the one that was
-    /// requested last changes nothing.
+    /// Drains fast until `time`, in ns of CLOCK_MONOTONIC. Earlier times than the last request's
+    /// are ignored.
     pub fn request_until(&self, time: u64) {
         let before = self.until.fetch_max(time, Ordering::Relaxed);
         let is_remote = self.is_remote.load(Ordering::Relaxed);
@@ -71,8 +72,8 @@ impl FastDrain {
         }
     }
 
-    /// Drains fast until `time`, as [`request_until`](Self::request_until) does, and wakes the drain threads also where the receiver drains in their place: each
-    /// sends it a message, by which it learns of it.
+    /// Like [`request_until`](Self::request_until), but also wakes the drain threads if the
+    /// receiver drains instead. The message of each thread informs the receiver.
     pub fn begin_until(&self, time: u64) {
         let before = self.until.fetch_max(time, Ordering::Relaxed);
         if before < time && before < monotonic_ns() {
@@ -80,31 +81,27 @@ impl FastDrain {
         }
     }
 
-    /// Returns how long a receiver had better sleep between two looks at the channel: half of the
-    /// drain threads' interval, since a batch that is received late is looked at late. `None` while
-    /// not active: then blocking on the channel costs less.
+    /// Returns the sleep between two receives: half of the interval, so that batches do not age.
+    /// `None` while inactive: blocking on the channel is then cheaper.
     pub fn poll_interval(&self) -> Option<Duration> {
         self.is_active().then_some(self.interval / 2)
     }
 
-    /// Returns the flag that tells thread number `thread` that fast draining begins.
     pub(super) fn wakeup(&self, thread: usize) -> Option<&WakeupFlag> {
         self.wakeups.get(thread)
     }
 
-    /// Leaves the draining to the receiver while this is active, if it can do that for so many CPUs.
+    /// Lets the receiver drain instead, if the CPUs are few enough.
     pub(super) fn leave_to_receiver(&self, cpus: usize) -> bool {
         let can = cpus <= MOST_REMOTE;
         self.is_remote.store(can, Ordering::Relaxed);
         can
     }
 
-    /// Returns whether drain threads hurry.
     pub(super) fn hurries(&self) -> bool {
         !self.is_remote.load(Ordering::Relaxed) && self.is_active()
     }
 
-    /// Returns how long a drain thread waits at most where it would be `idle` otherwise.
     pub(super) fn timeout(&self, idle: Duration) -> Duration {
         match self.hurries() {
             true => self.interval.min(idle),
@@ -112,14 +109,13 @@ impl FastDrain {
         }
     }
 
-    /// Returns whether the requested time is not over.
+    /// Returns true until the requested time.
     pub fn is_active(&self) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until != 0 && monotonic_ns() < until
     }
 }
 
-/// Returns the time between two looks of so many threads.
 fn interval_for(threads: usize, interval: Duration) -> Duration {
     let threads = u32::try_from(threads).unwrap_or(u32::MAX);
     let grown = interval.saturating_mul(threads.clamp(FEW, FEW << 8)) / FEW;
@@ -164,10 +160,8 @@ mod tests {
         );
         assert_eq!(fast.timeout(Duration::ZERO), Duration::ZERO);
         assert_eq!(fast.poll_interval(), Some(INTERVAL / 2));
-        // Going on needs no wake-up.
         fast.request_until(now + 2_000_000_000_000);
         assert!(!wakes(0) && !wakes(1));
-        // Threads whose rings the receiver drains do not hurry, and it looks as often.
         assert!(!fast.leave_to_receiver(MOST_REMOTE + 1) && fast.hurries());
         assert!(fast.leave_to_receiver(MOST_REMOTE) && !fast.hurries());
         assert_eq!(

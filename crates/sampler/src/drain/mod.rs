@@ -1,4 +1,4 @@
-//! From rings to batches: one thread for each CPU, which drains and does nothing else.
+//! From rings to batches, by one drain thread for each CPU.
 //!
 //! ```text
 //!             round:  W = clock            |  watermark of the round:
@@ -9,30 +9,29 @@
 //!   buffers <-- recycle -- receiver <------+---- one channel for all CPUs
 //! ```
 //!
-//! - A watermark promises that this CPU will send nothing older later. It is read from the clock
-//!   *before* the heads of the rings, so a record stamped earlier is already in its ring.
-//! - The two streams are in order by themselves, not with each other: whoever merges them does so by time.
-//! - Memory is bounded by the buffers. With no sample buffer free, samples stay in their
-//!   ring, and when that is full the kernel drops further ones and counts them in LOST
-//!   records. Sideband has an allowance so large that only a receiver that stands still
-//!   uses it up; then sideband waits in its ring as well.
-//! - A receiver may hold batches until their watermarks are passed on all CPUs: each CPU has
-//!   buffers of its own, and its watermark moves on with the oldest record it still has, so
-//!   the CPU that is behind all others always has its buffers released.
-//! - The channel has a place for every buffer, so sending never blocks and never fails.
+//! - A watermark promises that this CPU will send no older record. It is read from the clock
+//!   *before* the heads of the rings, so every earlier record is already in its ring.
+//! - Each of the two streams is ordered, but not with the other. Merge them by time.
+//! - The buffers limit the memory. Without a free sample buffer, samples stay in their ring. When
+//!   it is full, the kernel drops samples and counts them in LOST records. Only a stalled receiver
+//!   uses up the sideband buffers.
+//! - A receiver may hold batches until all CPUs have passed their watermarks. Each CPU has its own
+//!   buffers, and its watermark follows its oldest waiting record. So the slowest CPU always gets
+//!   its buffers back.
+//! - The channel has a place for every buffer, so sending never blocks or fails.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `batch` | [`Batch`]: what is sent |
+//! | `batch` | [`Batch`]: records of one ring |
 //! | [`buffers`] | bounded pools of buffers |
 //! | `drainer` | the loop of a thread |
-//! | `fast_drain` | [`FastDrain`]: a time of more frequent looks |
-//! | `remote` | [`RemoteDrain`]: the same looks from another thread |
-//! | `snapshot` | samples of all CPUs at once, out of overwritten rings |
-//! | `trace` | [`Traces`]: what tracing units wrote |
-//! | `threads` | starting and stopping all of them |
-//! | `stack_bases` | [`StackBases`]: where stacks begin, as the receiver found |
-//! | `trim` | stack copies, cut to what is in them |
+//! | `fast_drain` | [`FastDrain`]: more frequent reads for a while |
+//! | `remote` | [`RemoteDrain`]: reads from another thread |
+//! | `snapshot` | samples of all overwritten rings |
+//! | `trace` | [`Traces`]: data of tracing units |
+//! | `threads` | starting and stopping all threads |
+//! | `stack_bases` | [`StackBases`]: base address of each thread's stack |
+//! | `trim` | shortens stack copies |
 
 mod batch;
 pub mod buffers;

@@ -1,14 +1,14 @@
-//! [`RemoteDrain`]: draining rings from a thread that is bound to none of their CPUs.
+//! [`RemoteDrain`]: drains rings from a thread that is not pinned to their CPUs.
 
 use super::drainer::SharedDrainer;
 use std::fmt;
 use std::sync::{Arc, PoisonError, TryLockError};
 
-/// Rings of all CPUs, to be drained by the receiver of their batches while it is in haste.
+/// Rings of all CPUs, for a receiver that drains them itself during fast draining.
 ///
-/// A drain thread on its own CPU preempts what runs there, each time. The receiver is woken by the clock anyway, on
-/// whichever CPU is idle, and can read a ring from there. Its watermarks are 1 ms behind, since it may look while the kernel
-/// is in the middle of a record. What it drains comes through the channel, behind what was sent before.
+/// A drain thread preempts the workload on its CPU. The receiver can read the rings from any idle
+/// CPU. Its watermarks lag by 1 ms, since it may see a partial record. Drained batches come through
+/// the channel.
 #[derive(Clone)]
 pub struct RemoteDrain {
     pub(super) drainers: Arc<[SharedDrainer]>,
@@ -22,7 +22,7 @@ impl fmt::Debug for RemoteDrain {
 }
 
 impl RemoteDrain {
-    /// Drains every ring once. One that its own thread is draining at the moment is left to it.
+    /// Drains every ring once, unless its own thread is draining it.
     pub fn drain(&self) {
         for shared in &*self.drainers {
             let mut drainer = match shared.try_lock() {

@@ -1,4 +1,4 @@
-//! Snapshots of overwritten rings: samples of all CPUs at once, as batches.
+//! Snapshots: samples of all overwritten rings as batches.
 
 use super::batch::{Batch, NO_CPU, Stream};
 use super::drainer::{Layouts, time_of};
@@ -7,26 +7,22 @@ use crossbeam_channel::Sender;
 use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::RawBytes;
 
-/// Bytes in a batch of a snapshot.
 pub(super) const SNAPSHOT_BATCH: usize = 128 << 10;
 
-/// Way by which snapshots reach the receiver.
 #[derive(Debug)]
 pub(crate) struct SnapshotSender {
     pub(super) sender: Sender<Batch>,
     pub(super) layouts: Layouts,
 }
 
-/// Records of a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     bytes: Vec<u8>,
-    /// Time, place in `bytes` and length of each record.
+    /// Time, offset and length of each record.
     records: Vec<(u64, usize, usize)>,
 }
 
 impl SnapshotSender {
-    /// Adds a record, with its copy of a stack cut.
     pub(crate) fn add(&self, record: RawBytes<'_>, snapshot: &mut Snapshot) {
         let start = snapshot.bytes.len();
         let Layouts { dumps, bases, .. } = &self.layouts;
@@ -36,7 +32,7 @@ impl SnapshotSender {
         snapshot.records.push((time, start, length));
     }
 
-    /// Sends the records in the order of time. Returns the bytes for which the receiver had no place.
+    /// Sends the records in time order. Returns the bytes that did not fit into the channel.
     pub(crate) fn send(&self, mut snapshot: Snapshot) -> u64 {
         snapshot.records.sort_by_key(|(time, ..)| *time);
         let mut unsent = 0;
@@ -66,9 +62,8 @@ impl SnapshotSender {
     }
 }
 
-/// Returns how many batches a snapshot of so many bytes of rings may have.
 pub(super) fn places(bytes: usize) -> usize {
-    // A batch may fall short of its limit by one record.
+    // A batch may be smaller than its limit by one record.
     bytes.div_ceil(SNAPSHOT_BATCH - MAX_RECORD) + usize::from(bytes > 0)
 }
 
@@ -98,7 +93,6 @@ mod tests {
             },
         };
         let mut snapshot = Snapshot::default();
-        // Two CPUs, one after the other; some records are large.
         let times = [1, 4, 9, 10, 2, 3, 9, 11];
         let mut bytes = 0;
         for time in times {

@@ -1,28 +1,27 @@
-//! [`StackBases`]: the address at which each thread's stack begins, as the receiver found it.
+//! [`StackBases`]: base address of each thread's stack, as found by the receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of threads for which a base is kept; a power of two.
+/// Number of slots, a power of two.
 const SLOTS: usize = 4096;
 
-/// Bits of a thread's id: no system has more than 2^22 (proc(5), `pid_max`).
+/// Number of bits of a thread id. The maximum is 2^22 (proc(5), `pid_max`).
 const TID_BITS: u32 = 22;
 
-/// Unit of the addresses that are kept, in bytes.
+/// Granularity of stored addresses in bytes.
 const UNIT: u64 = 64;
 
-/// Value for a thread whose stack is not to be cut.
+/// Marks a thread with whole copies.
 const DISABLED: u64 = 0;
 
-/// Per-thread stack base: bytes of a user stack at or above it are not forwarded.
+/// Stack bases by thread: the drain threads drop stack bytes at or above a base.
 ///
-/// The kernel copies on to the end of the mapping: the environment of a program, the C library's
-/// data of a thread, a mapping that happens to lie behind. The receiver, which unwinds, finds the
-/// outermost frame and sets the base here; drain threads then leave out what lies above.
+/// The kernel also copies the program's environment, the C library's thread data, or an adjacent
+/// mapping. The receiver finds the outermost frame and sets the base.
 ///
-/// Cheap to clone; all clones share one table. Nothing here blocks, and a base that one thread sets
-/// reaches the others at some later time. Two threads may share a slot: the later one stays.
+/// Cheap to clone; all clones share one table. Nothing blocks. Other threads see a base with some
+/// delay. Of two threads with one slot, the later replaces the other.
 #[derive(Clone, Debug)]
 pub struct StackBases {
     slots: Arc<[AtomicU64]>,
@@ -37,7 +36,7 @@ impl Default for StackBases {
 }
 
 impl StackBases {
-    /// Sets the base of a thread: no byte at `base` or above is needed. Ignored after
+    /// Sets the base of a thread: bytes at `base` and above are not needed. Ignored after
     /// [`disable`](Self::disable).
     pub fn set(&self, tid: u32, base: u64) {
         let (Some((slot, tag)), units) = (self.slot(tid), base.div_ceil(UNIT)) else {
@@ -53,15 +52,14 @@ impl StackBases {
         }
     }
 
-    /// Leaves the copies of this thread whole from now on: it has several stacks, one within the
-    /// other.
+    /// Keeps this thread's copies whole from now on, since it has nested stacks.
     pub fn disable(&self, tid: u32) {
         if let Some((slot, tag)) = self.slot(tid) {
             slot.store(tag | DISABLED, Ordering::Relaxed);
         }
     }
 
-    /// Forgets a thread that ended, or executes another program.
+    /// Removes a thread that ended or executes another program.
     pub fn forget(&self, tid: u32) {
         if let Some((slot, tag)) = self.slot(tid)
             && slot.load(Ordering::Relaxed) & TID_MASK == tag
@@ -78,7 +76,6 @@ impl StackBases {
         (value & TID_MASK == tag && base != DISABLED).then_some(base)
     }
 
-    /// Returns the slot of a thread, and the tag by which it is this thread's.
     fn slot(&self, tid: u32) -> Option<(&AtomicU64, u64)> {
         let slot = self.slots.get(tid as usize % SLOTS)?;
         (tid != 0 && u64::from(tid) <= TID_MASK).then_some((slot, tid.into()))

@@ -1,4 +1,4 @@
-//! Starting and stopping the drain threads.
+//! Starts and stops the drain threads.
 
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
@@ -22,51 +22,43 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Number of bare watermarks that may wait in the channel, for each CPU.
+/// Maximum number of bare watermarks in the channel, per CPU.
 const WATERMARKS: usize = 2;
 
-/// Everything that the drain threads are started with.
 pub(crate) struct DrainConfig {
     pub(crate) cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
     pub(crate) samples: SampleLayout,
     pub(crate) sideband: SampleLayout,
-    /// Layouts of the samples with a copy of the stack.
     pub(crate) dumps: Dumps,
     pub(crate) bases: StackBases,
-    /// Clock of the records, and so of the watermarks.
     pub(crate) clock: Clock,
-    /// Bytes of the rings that are overwritten; 0 where none is.
+    /// Size of the overwritten rings in bytes; 0 without.
     pub(crate) snapshot_bytes: usize,
-    /// True if copies of stacks come as fast as a CPU can make them, and not so many a second.
+    /// True if events with a fixed period have stack copies.
     pub(crate) comes_in_bursts: bool,
     pub(crate) options: DrainOptions,
 }
 
-/// Running drain threads. Dropping it stops them.
 #[derive(Debug)]
 pub(crate) struct DrainThreads {
     stop: Arc<WakeupFlag>,
     handles: Vec<JoinHandle<DrainCounts>>,
     rings: RemoteDrain,
-    /// Way by which snapshots reach the receiver, where rings are overwritten.
     pub(crate) snapshots: Option<SnapshotSender>,
     pub(crate) traces: Traces,
     pub(crate) fast_drain: FastDrain,
-    /// First error from setting the nice value.
     pub(crate) nice_refused: Option<Errno>,
-    /// First error from setting real-time scheduling.
     pub(crate) realtime_refused: Option<Errno>,
-    /// True if every thread is bound to its CPU.
     pub(crate) pinned: bool,
-    /// Number of batches that wait where the receiver is late.
+    /// With this many queued batches, the receiver is late.
     pub(crate) many_batches: usize,
 }
 
 impl DrainThreads {
-    /// Starts a thread for each CPU; all of them run when this returns.
+    /// Starts a thread for each CPU. All of them run when this returns.
     ///
     /// # Errors
-    /// When the system gives no eventfd or no thread.
+    /// If the system has no eventfd or thread left.
     pub(crate) fn start(
         config: DrainConfig,
     ) -> io::Result<(DrainThreads, Receiver<Batch>, Recycler)> {
@@ -88,9 +80,9 @@ impl DrainThreads {
         let numbers: Vec<u32> = cpus.iter().map(|(events, _)| events.cpu).collect();
         let reserve = options.reserve(cpus.len());
         let (pools, recycler) = buffers::make(&numbers, sample_buffers, sideband_buffers, reserve);
-        // For each CPU: its buffers, the batches of the last drain beyond them (a batch may
-        // fall short of its limit by one record), bare watermarks (twice: threads look and
-        // send at the same time), the one that may always wait, and the last message.
+        // Buffers; batches of the last drain beyond them (a batch may be smaller than its limit by
+        // one record); bare watermarks (twice: threads check and send concurrently); the one that
+        // may always wait; the last message.
         let places = |(_, rings): &(Arc<CpuEvents>, CpuRings)| {
             let last = |bytes: usize, batch: usize| 2 + bytes.div_ceil(batch / 2);
             sample_buffers
@@ -158,7 +150,7 @@ impl DrainThreads {
             let ready = ready.clone();
             let (pin, nice, realtime) = (options.pin, options.nice, options.realtime);
             let handle = std::thread::Builder::new()
-                // The kernel keeps 15 bytes of a thread's name.
+                // The kernel limits a thread's name to 15 bytes.
                 .name(format!("rprof-cpu{cpu}"))
                 .spawn(move || {
                     block_signals();
@@ -175,7 +167,7 @@ impl DrainThreads {
                     };
                     let raised = realtime.map_or(Ok(()), scheduling::make_realtime);
                     if begins_late {
-                        // What is not allowed is optional.
+                        // Optional, so a refusal is ignored.
                         let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
                     }
                     let _ = ready.send((pinned, reniced, raised));
@@ -194,26 +186,26 @@ impl DrainThreads {
         Ok((threads, receiver, recycler))
     }
 
-    /// Lets the threads drain what is left, and waits for them. The caller has disabled all events.
+    /// Lets the threads drain the rest, and waits for them. All events must be disabled.
     ///
     /// Returns one entry for each CPU, in order.
     pub(crate) fn stop(&mut self) -> Vec<DrainCounts> {
         self.snapshots = None;
         self.stop.raise();
         let handles = self.handles.drain(..);
-        // A thread does not panic; should it, its counts are all that is lost.
+        // Threads do not panic. If one did, only its counts would be lost.
         let counts = handles
             .map(|handle| handle.join().unwrap_or_default())
             .collect();
-        // The receiver sees the end once no drainer has the channel any more.
+        // The channel ends when no drainer holds it any more.
         for drainer in &*self.rings.drainers {
             drainer::locked(drainer).take();
         }
         counts
     }
 
-    /// Leaves fast draining to the receiver: it has to [drain](RemoteDrain::drain) every
-    /// [`poll_interval`](FastDrain::poll_interval). `None` where there are too many CPUs for that, and the threads go on.
+    /// Hands fast draining to the receiver, which must [drain](RemoteDrain::drain) every
+    /// [`poll_interval`](FastDrain::poll_interval). `None` if there are too many CPUs.
     pub(crate) fn remote(&self) -> Option<RemoteDrain> {
         let cpus = self.rings.drainers.len();
         (self.fast_drain.leave_to_receiver(cpus)).then(|| self.rings.clone())
@@ -226,7 +218,7 @@ impl Drop for DrainThreads {
     }
 }
 
-/// Leaves signals to the program's own threads: their handlers do not belong here.
+/// Signal handlers belong to the program's own threads.
 fn block_signals() {
     rprof_launch::command::block_all_signals();
 }

@@ -1,4 +1,4 @@
-//! Drain threads on quiet events, with made-up hang-ups; and rings that are drained from elsewhere.
+//! Drain threads on quiet events with simulated hang-ups, and rings drained remotely.
 
 use super::*;
 use crate::trace_area::made_up::MadeUpArea;
@@ -9,7 +9,7 @@ use rprof_records::{
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Opens an event of this thread that never writes a record. Skips the test where there are none.
+/// Opens an event of this thread that never writes a record. Skips the test if there are no events.
 fn quiet() -> Option<PerfFd> {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
@@ -31,7 +31,6 @@ fn opened(options: OpenOptions<'_>, name: &str) -> Option<PerfFd> {
     }
 }
 
-/// Maps the rings of two quiet events; `samples`, if given, is polled in place of the first.
 fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings)> {
     let (a, b) = (quiet()?, quiet()?);
     let rings = map(&a, &b)?;
@@ -44,7 +43,6 @@ fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings
     Some((Arc::new(events), rings))
 }
 
-/// Maps the rings of events for samples and for sideband.
 fn map(samples: &PerfFd, sideband: &PerfFd) -> Option<CpuRings> {
     let map = |fd: &PerfFd| Ring::map(fd.as_fd(), 8 * rustix::param::page_size());
     match (map(samples), map(sideband)) {
@@ -64,7 +62,7 @@ fn start(cpus: Vec<(Arc<CpuEvents>, CpuRings)>) -> (DrainThreads, Receiver<Batch
     start_with(cpus, &Attr::default(), Duration::from_millis(5))
 }
 
-/// Starts threads for events of these attributes, which look every `idle` unless they are woken.
+/// Starts threads for events with this attr. They read every `idle` unless woken.
 fn start_with(
     cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
     attr: &Attr,
@@ -92,7 +90,7 @@ fn start_with(
 
 #[test]
 fn a_cpu_that_goes_away_ends_its_thread_alone() {
-    // A pipe without a writer hangs up as an event does whose CPU went offline.
+    // A pipe without a writer hangs up, like an event of an offline CPU.
     let (read, write) = io::pipe().unwrap();
     drop(write);
     let read = PerfFd::from_fd(read.into(), ReadFormat::empty());
@@ -102,7 +100,6 @@ fn a_cpu_that_goes_away_ends_its_thread_alone() {
     let (mut threads, batches) = start(vec![gone, stays]);
     let last = batches.iter().find(|batch| batch.watermark == u64::MAX);
     assert_eq!(last.map(|batch| batch.cpu), Some(0));
-    // The other one goes on sending watermarks.
     for _ in 0..3 {
         let batch = batches.recv().unwrap();
         assert!(batch.cpu == 1 && batch.watermark < u64::MAX);
@@ -115,7 +112,7 @@ fn a_cpu_that_goes_away_ends_its_thread_alone() {
 
 #[test]
 fn a_pinned_event_without_a_counter_is_no_cpu_that_went_offline() {
-    // A pipe without a reader has POLLERR alone, as a pinned event has since Linux 6.15.
+    // A pipe without a reader has only POLLERR, like a pinned event since Linux 6.15.
     let (read, write) = io::pipe().unwrap();
     drop(read);
     let write = PerfFd::from_fd(write.into(), ReadFormat::empty());
@@ -123,7 +120,6 @@ fn a_pinned_event_without_a_counter_is_no_cpu_that_went_offline() {
         return;
     };
     let (mut threads, batches) = start(vec![pinned]);
-    // The thread goes on: sideband of that CPU is drained as before.
     for _ in 0..3 {
         assert!(batches.recv().unwrap().watermark < u64::MAX);
     }
@@ -152,7 +148,6 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
         }
         next
     };
-    // The first round sent what its bound allows before its watermark.
     batches.recv().unwrap();
     assert!(take() >= 4 * 2730 * 192);
     let counts = threads.stop();
@@ -160,17 +155,15 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
     assert_eq!((take(), counts[0].trace_bytes), (end, end));
 }
 
-/// Has this many faults at least, each on a page of its own.
 fn fault(pages: usize) {
     let size = rustix::param::page_size();
-    // Too short for huge pages. The allocator would give memory that was touched before.
+    // Too short for huge pages. The allocator would reuse touched memory.
     let mut memory = memmap2::MmapMut::map_anon(pages * size).unwrap();
     for page in memory.chunks_mut(size) {
         std::hint::black_box(page)[0] = 1;
     }
 }
 
-/// Returns the times of the samples in batches, in their order, and the batches' bytes.
 fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u64) {
     let (mut times, mut bytes) = (Vec::new(), 0);
     for batch in batches.try_iter() {
@@ -195,7 +188,7 @@ fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u6
 fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
-        // PERF_COUNT_SW_PAGE_FAULTS, each of which is a sample.
+        // PERF_COUNT_SW_PAGE_FAULTS, one sample each.
         config: 2,
         period_or_freq: 1,
         sample_type: SampleType::IP | SampleType::TIME,
@@ -220,14 +213,12 @@ fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     let layout = SampleLayout::new(&attr, Endian::NATIVE);
     let remote = threads.remote().unwrap();
 
-    // Less than what wakes the thread: half of the ring.
     fault(100);
     assert!(batches.is_empty());
     remote.drain();
     let (first, first_bytes) = samples_in(&batches, &layout);
     assert!(first.len() >= 100 && first.is_sorted(), "{}", first.len());
 
-    // A ring that its own thread is draining is left to it.
     fault(50);
     let own = drainer::locked(&threads.rings.drainers[0]);
     remote.drain();
@@ -242,7 +233,6 @@ fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     );
     assert!(first.last() <= second.first(), "none twice");
 
-    // The thread sends the rest; then there is nothing more to be had.
     fault(20);
     let counts = threads.stop();
     let (last, last_bytes) = samples_in(&batches, &layout);

@@ -1,31 +1,32 @@
 //! Traces: from AUX areas to pieces.
 //!
-//! A tracing unit (Intel PT, Arm SPE) writes into an AUX area beside the ring of its event; AUX records in the ring say
-//! which bytes belong together. The drain thread of a CPU reads its ring first, the area after it, and sends the pieces
-//! before the records: who receives a batch finds the trace that its AUX records speak of among the pieces.
+//! A tracing unit (Intel PT, Arm SPE) writes into an AUX area beside the ring of its event. AUX
+//! records in the ring say which bytes belong together. The drain thread reads the ring first, but
+//! sends the pieces first. So the receiver of an AUX record already has its trace.
 //!
-//! The number of pieces that wait is bounded. With the bound reached the trace stays in its area, where the unit stops
-//! once that is full, and says so in the next AUX record (`PERF_AUX_FLAG_TRUNCATED`).
+//! The number of waiting pieces is limited. Beyond it the trace stays in its area. When that is
+//! full, the unit stops and reports it in the next AUX record (`PERF_AUX_FLAG_TRUNCATED`).
 
 use crate::trace_area::TraceArea;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-/// Bytes of a piece at most: 512 KiB, cut to a multiple of the entries of all units (24 bytes of BTS, 64 of SPE).
+/// Maximum size of a piece: 512 KiB, rounded to a multiple of all units' entries (24 bytes of BTS,
+/// 64 of SPE).
 const PIECE: usize = 2730 * 192;
 
-/// Pieces of a CPU that may wait for the receiver: 2 MiB.
+/// Maximum number of waiting pieces of a CPU: 2 MiB.
 const MOST_WAITING: usize = 4;
 
 /// Piece of the trace of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracePiece {
-    /// CPU that was traced.
+    /// The traced CPU.
     pub cpu: u32,
-    /// Index of the CPU among those that are watched.
+    /// Index of the CPU in the list of recorded CPUs.
     pub index: u32,
-    /// Position of the first byte in the CPU's whole trace.
+    /// Offset of the piece in the CPU's whole trace.
     pub offset: u64,
-    /// Bytes of the trace, in the unit's own form.
+    /// Trace data in the unit's format.
     pub bytes: Vec<u8>,
 }
 
@@ -36,7 +37,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Takes the pieces that wait, those of each CPU in order.
+    /// Takes the waiting pieces, ordered for each CPU.
     pub fn take(&self) -> impl Iterator<Item = TracePiece> + '_ {
         self.receivers.iter().flat_map(Receiver::try_iter)
     }
@@ -46,7 +47,8 @@ impl Traces {
         self.receivers.is_empty()
     }
 
-    /// Adds a CPU with an area, by its index among those that are watched, and returns its drain.
+    /// Adds a CPU with an area and returns its drain. `index` is its index in the list of recorded
+    /// CPUs.
     pub(super) fn add(&mut self, cpu: u32, index: u32, area: Box<dyn TraceArea>) -> TraceDrain {
         let (sender, receiver) = unbounded();
         self.receivers.push(receiver);
@@ -59,7 +61,6 @@ impl Traces {
     }
 }
 
-/// Drain of one area.
 #[derive(Debug)]
 pub(super) struct TraceDrain {
     cpu: u32,
@@ -69,19 +70,18 @@ pub(super) struct TraceDrain {
 }
 
 impl TraceDrain {
-    /// Sends what is there, as far as the receiver keeps up. Returns the number of bytes sent.
+    /// Sends available data, as far as the receiver keeps up. Returns the number of bytes sent.
     pub(super) fn drain(&mut self) -> usize {
-        // This thread alone adds to the channel.
+        // Only this thread adds to the channel.
         let free = MOST_WAITING.saturating_sub(self.sender.len());
         self.send(free)
     }
 
-    /// Sends all that is there, and no more than the area holds, once nothing is traced any more.
     pub(super) fn finish(&mut self) -> usize {
         self.send(self.area.size().div_ceil(PIECE))
     }
 
-    /// Returns true if so much waits in the area that the next look should come at once.
+    /// Returns true if the next read should follow at once.
     pub(super) fn is_filling(&self) -> bool {
         self.sender.len() < MOST_WAITING && self.area.unread() > self.area.size() / 4
     }
@@ -101,7 +101,6 @@ impl TraceDrain {
                 offset,
                 bytes,
             };
-            // A receiver that is gone does not want it.
             if self.sender.send(piece).is_err() {
                 break;
             }
@@ -131,7 +130,6 @@ mod tests {
         let mut drain = traces.add(5, 1, area(end));
         assert!(drain.is_filling());
         assert_eq!(drain.drain(), MOST_WAITING * PIECE);
-        // The receiver has taken nothing: the rest stays.
         assert_eq!(drain.drain(), 0);
         assert!(!drain.is_filling());
         let mut pieces: Vec<TracePiece> = traces.take().collect();

@@ -1,18 +1,17 @@
-//! Cuts copies of user stacks to the bytes that are there.
+//! Shortens stack copies to their real bytes.
 //!
-//! The kernel reserves as many bytes in each sample as were asked for, and says at their end how
-//! many it could copy: most stacks are much shorter. The rest is not forwarded, and neither are
-//! bytes above the outermost frame, where that is known ([`StackBases`]).
+//! The kernel reserves the requested size in each sample, and says at its end how many bytes it
+//! copied. The rest is dropped, as are bytes above the outermost frame, if known ([`StackBases`]).
 
 use super::stack_bases::StackBases;
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, Sample, SampleLayout};
 use std::collections::HashMap;
 
-/// Layouts of the samples that have a copy of the stack, by the event id that each begins with.
+/// Layouts of the samples with a stack copy, by event id.
 pub(crate) type Dumps = HashMap<u64, SampleLayout>;
 
-/// Appends a record with its stack copy cut, if that takes no more than `room` bytes. Returns
-/// whether it was appended.
+/// Appends a record with a shortened stack copy, if it needs at most `room` bytes. Returns true if
+/// it did.
 pub(super) fn put(
     record: RawBytes<'_>,
     dumps: &Dumps,
@@ -28,7 +27,7 @@ pub(super) fn put(
         }
         return fits;
     };
-    // A copy of no bytes has no length behind it.
+    // An empty copy has no length field after it.
     let length = if cut.reserved == 0 { 0 } else { 8 };
     let behind = record.len() - cut.end;
     let size = cut.at + 8 + cut.reserved + length + behind;
@@ -48,24 +47,20 @@ pub(super) fn put(
     true
 }
 
-/// Number of the stack pointer among the user's registers:
+/// Number of the stack pointer in the user registers:
 /// `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
 const STACK_POINTER: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 
-/// Part of the stack copy in one record that is kept.
 struct Cut {
-    /// Offset of the field in the record.
     at: usize,
-    /// Bytes reserved for the copy in the record that is forwarded.
+    /// Reserved bytes in the shortened record.
     reserved: usize,
-    /// Bytes of the copy.
     real: usize,
-    /// Offset of what stands behind the field.
+    /// Offset after the field.
     end: usize,
 }
 
 impl Cut {
-    /// Returns `None` where there is nothing to cut.
     fn find(record: &RawRecord<'_>, dumps: &Dumps, bases: &StackBases) -> Option<Cut> {
         if record.kind != RecordType::SAMPLE {
             return None;
@@ -76,7 +71,7 @@ impl Cut {
         let real = dump.bytes.len().min(Cut::needed(&sample, bases));
         let reserved = real.next_multiple_of(8);
         let old = usize::try_from(dump.reserved).ok()?;
-        // The header, and the length of the copy before and behind it.
+        // The header, and the length fields before and after the copy.
         let at = 8 + sample.stack_user_offset()?;
         let end = at.checked_add(16)?.checked_add(old)?;
         let is_cut = reserved < old && end <= record.size();
@@ -88,13 +83,12 @@ impl Cut {
         })
     }
 
-    /// Returns the most bytes of a copy that are of use.
     fn needed(sample: &Sample<'_>, bases: &StackBases) -> usize {
         let tid = sample.tid().map(i32::cast_unsigned);
         let base = tid.and_then(|tid| bases.get(tid));
         let sp = sample.regs_user().and_then(|r| r.get(STACK_POINTER));
         match (base, sp) {
-            // Another stack of the thread may lie above.
+            // A pointer above the base may belong to another stack of the thread.
             (Some(base), Some(sp)) if sp < base => usize::try_from(base - sp).unwrap_or(usize::MAX),
             _ => usize::MAX,
         }
@@ -136,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Returns the records after 24 other bytes, cut wherever in them the ring ends.
+    /// Returns the records after 24 other bytes, split at every possible end of the ring.
     fn trimmed(bytes: &[u8], dumps: &Dumps, bases: &StackBases) -> Vec<u8> {
         let (mut results, mut at) = (vec![bytes[..24].to_vec(); 3], 24);
         while at < bytes.len() {
@@ -180,7 +174,6 @@ mod tests {
             let wanted = sample(id, real);
             let dump = parsed.stack_user().unwrap();
             assert_eq!(dump.bytes.to_cow(), wanted.stack_user);
-            // Of events that are not known nothing is cut.
             let known = id != 3;
             assert_eq!(
                 dump.reserved,
@@ -214,7 +207,7 @@ mod tests {
         let bases = StackBases::default();
         bases.set(9, 0x1_0000);
         bases.disable(8);
-        // Thread, stack pointer, bytes copied and kept.
+        // Thread, stack pointer, copied bytes, kept bytes.
         let kept = [
             (9, 0xff00, 4096, 256),
             (9, 0xff08, 100, 100),

@@ -1,34 +1,32 @@
-//! Attaching to threads that run, without stopping them.
+//! Attaches to running threads without stopping them.
 //!
 //! # None missing, none twice
 //!
-//! An event is for one thread; with inherit, it goes over to every thread and process that its
-//! thread starts from then on. While events are opened one after another, threads go on starting
-//! threads. What becomes of a thread T depends on one moment: that in which the kernel copies the events
-//! of its creator C to it, early in clone(2). T can be seen in /proc only after that.
+//! With inherit, an event extends to every thread and process that its thread starts from then on.
+//! Threads may start other threads meanwhile. The events of a thread T depend on the moment when
+//! the kernel copies its creator C's events, early in clone(2). /proc shows T only later.
 //!
 //! | C at that moment | T |
 //! |---|---|
-//! | had no event yet | has none, and is found by the next look at /proc |
-//! | had all its events | has them all: nothing to be done |
+//! | had no event yet | has none; the next look at /proc finds it |
+//! | had all its events | has all: nothing to do |
 //! | was just being opened | has some of them |
 //!
-//! Nothing tells these apart from outside: no call says which events a thread has inherited. So:
+//! No call tells which events a thread has inherited, so these cases look alike. Therefore:
 //!
-//! 1. The threads are listed before the first event is opened. Those have inherited nothing.
-//! 2. Each gets its events, all of them disabled. They are listed again, and each thread that was not
-//!    there before gets events too, whether or not it inherited some; and so on until
-//!    a look finds nobody new. The last look is at least a few milliseconds later than
-//!    the last opening, since a thread that is still within clone(2) cannot be seen.
-//! 3. A thread of step 2 may thus have two events for one. Its own are kept: samples in which it
-//!    appears under another's id are left out by the
-//!    [`InheritedEventFilter`](crate::InheritedEventFilter). The same holds for
-//!    what it starts in turn, which inherits both; FORK records tell of that. They tell of
-//!    every such thread: a creator's sideband is opened on all CPUs before its first sample event.
+//! 1. The threads are listed before the first event is opened. These have inherited nothing.
+//! 2. Each gets its events, disabled. The threads are listed again, and every new one gets events
+//!    too, even if it inherited some. This repeats until a look finds no new thread. The last look
+//!    is some milliseconds after the last opening, since /proc does not show a thread within
+//!    clone(2).
+//! 3. A thread of step 2 may have duplicate events. Its own count: the
+//!    [`InheritedEventFilter`](crate::InheritedEventFilter) drops its samples with other ids. Its
+//!    children inherit both, as FORK records show. No FORK is missing, since a creator's sideband
+//!    is opened on all CPUs before its first sample event.
 //!
-//! A program that starts threads without end shows new ones at every look. The looks end after
-//! [`MOST_LOOKS`]: somebody could be missed then only if his creator, and that one's creator,
-//! and so on back through every look, each came between a look and an opening.
+//! A program may start threads endlessly, so the looks end after [`MOST_LOOKS`]. A thread is then
+//! missed only if it and all its creators, back through every look, came between a look and an
+//! opening.
 
 use super::attempt::{Opened, Scope, open, react};
 use super::attrs;
@@ -42,29 +40,25 @@ use rprof_perf_event::{Errno, Limits, OpenOptions, Remedy, Subject, errno};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-/// Largest number of looks at /proc.
 const MOST_LOOKS: usize = 12;
 
-/// Shortest time between the last opening and the last look.
+/// Minimum time between the last opening and the last look.
 const SETTLE: Duration = Duration::from_millis(4);
 
-/// Number of descriptors set aside for everything else that this process opens.
+/// Number of descriptors reserved for the rest of this process.
 const SPARE_FILES: usize = 64;
 
-/// Threads that are watched.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) attached: Vec<TargetThread>,
-    /// Threads that may have inherited events as well, with the ids of their own.
+    /// Threads that may also have inherited events, with the ids of their own.
     pub(crate) suspects: BTreeMap<u32, Vec<u64>>,
-    /// Ids of events that were closed again, as their thread ended while the others were opened. Records under them may
-    /// be in the rings already, and no attr has them.
+    /// Ids of events that were closed again because their thread ended meanwhile. Rings may contain
+    /// records with them, but no attr has them.
     pub(crate) abandoned: Vec<u64>,
-    /// Processes that may not be watched, with the kernel's answer.
     refused: BTreeMap<u32, Errno>,
-    /// Processes that may be watched.
     admitted: HashSet<u32>,
-    /// Threads that were found so far, ended ones included.
+    /// All threads found so far, ended ones included.
     known: HashSet<u32>,
 }
 
@@ -72,14 +66,14 @@ impl Threads {
     /// Lists the threads before the first event is opened.
     ///
     /// # Errors
-    /// When there is none, or one that was named may not be watched.
+    /// If there is none, or a named one is not permitted.
     pub(crate) fn first_look(
         selection: &Selection,
     ) -> Result<(Threads, Vec<TargetThread>), OpenError> {
         raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
-        // A refusal to watch this very process has nothing to do with the others.
+        // If this very process is refused, events are unusable in general.
         if let Err(errno) = can_attach(0) {
             let attr = attrs::minimal();
             let refused = OpenOptions::new(&attr).explain("dummy", errno, &limits);
@@ -101,7 +95,7 @@ impl Threads {
         }
     }
 
-    /// Leaves out the threads of processes that are gone or may not be watched.
+    /// Removes the threads of processes that have ended or are refused.
     fn admit(
         &mut self,
         selection: &Selection,
@@ -123,7 +117,7 @@ impl Threads {
                 Err(errno) if errno::is_refusal(errno) => {
                     self.refused.insert(thread.pid, errno);
                 }
-                // Any other refusal is reported when the events are opened.
+                // Other refusals are reported when the events are opened.
                 _ => {
                     self.admitted.insert(thread.pid);
                 }
@@ -133,8 +127,6 @@ impl Threads {
         Ok(())
     }
 
-    /// Opens the events of all threads: those found by the first look, and those that later
-    /// looks find.
     fn open_all(
         &mut self,
         plan: &Plan,
@@ -147,7 +139,7 @@ impl Threads {
             let news = found.len();
             check_files(plan, news, opened)?;
             for thread in found {
-                // What was there before the first event has inherited nothing.
+                // Threads of the first look have inherited nothing.
                 self.open_one(plan, thread, look > 0 && plan.inherits(), opened)?;
             }
             let is_last = news == 0 && look > 0;
@@ -187,10 +179,9 @@ impl Threads {
                 Ok(())
             }
             Err(refusal) => match refusal.errno {
-                // It has ended meanwhile.
                 Errno::SRCH => Ok(()),
                 Errno::MFILE | Errno::NFILE => Err(too_many(plan, self.known.len(), opened)),
-                // A process can raise its privileges at any moment.
+                // A process may have raised its privileges.
                 Errno::ACCESS | Errno::PERM if !self.attached.is_empty() => {
                     self.refused.insert(thread.pid, refusal.errno);
                     Ok(())
@@ -200,7 +191,6 @@ impl Threads {
         }
     }
 
-    /// Adds targets that were left out to the steps down.
     fn tell(&self, plan: &mut Plan, selection: &Selection) {
         let named: (&[u32], bool) = match selection {
             Selection::Processes(pids) => (pids, false),
@@ -229,11 +219,9 @@ impl Threads {
     }
 }
 
-/// Reason for which threads could not be opened.
 enum Stop {
-    /// The kernel refused an event of one; a step down may help, and all begins anew.
+    /// The kernel refused an event. After a step down all begins anew.
     Refused(Refusal),
-    /// No step would help.
     Failed(OpenError),
 }
 
@@ -243,10 +231,10 @@ impl From<OpenError> for Stop {
     }
 }
 
-/// Opens the events of all threads of a selection on each of `cpus`, stepping down as needed.
+/// Opens the events of all selected threads on each of `cpus`, stepping down as needed.
 ///
 /// # Errors
-/// When no step is left, when nothing is there to be watched, and when what was named may not be.
+/// If no further step exists, no target exists, or a named target is not permitted.
 pub(crate) fn open_threads(
     plan: &mut Plan,
     selection: &Selection,
@@ -266,10 +254,10 @@ pub(crate) fn open_threads(
     }
 }
 
-/// Opens the events of one thread on all CPUs, into rings that are there.
+/// Opens the events of one thread on all CPUs, into existing rings.
 ///
-/// Sideband comes first, and on all CPUs: a FORK record then tells of everyone who inherits a
-/// sample event from this thread.
+/// Sideband comes first and on all CPUs, so that FORK records report every thread that inherits a
+/// sample event from this one.
 fn open_thread(
     plan: &Plan,
     opened: &mut Opened,
@@ -308,7 +296,7 @@ fn open_thread_events(
     Ok(sets)
 }
 
-/// Checks whether a thread may be watched, with the event that asks for least.
+/// Checks for permission with the least demanding event.
 fn can_attach(tid: i32) -> Result<(), Errno> {
     let attr = attrs::minimal();
     (OpenOptions::new(&attr).subject(Subject::Thread(tid)))
@@ -316,7 +304,6 @@ fn can_attach(tid: i32) -> Result<(), Errno> {
         .map(drop)
 }
 
-/// Checks whether the descriptors for so many more threads can be had.
 fn check_files(plan: &Plan, more: usize, opened: &Opened) -> Result<(), Stop> {
     let threads = opened.sets.len() / opened.cpus.len().max(1) + more;
     match open_file_limit().is_some_and(|limit| files(plan, threads, opened) as u64 > limit) {
@@ -325,7 +312,6 @@ fn check_files(plan: &Plan, more: usize, opened: &Opened) -> Result<(), Stop> {
     }
 }
 
-/// Returns the number of descriptors for so many threads.
 fn files(plan: &Plan, threads: usize, opened: &Opened) -> usize {
     let each = plan.events.len() + 1;
     opened.cpus.len() * (threads * each + 2) + SPARE_FILES

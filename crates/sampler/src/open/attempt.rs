@@ -1,4 +1,4 @@
-//! Attempts at opening everything, with steps down between them.
+//! Attempts to open everything, with steps down in between.
 
 use super::attrs;
 use super::degradation::Degradation;
@@ -16,36 +16,27 @@ use rustix::param::page_size;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Threads that the events are opened for.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// A process that waits for its exec.
     Command(i32),
-    /// Threads that run already: to begin with, only the rings are opened.
     Threads,
-    /// Everything that runs.
     All,
-    /// Control groups.
     Cgroups(Vec<Cgroup>),
 }
 
-/// Result of an attempt: everything is open.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Sample events first, in the order they were asked for; the sideband event last.
+    /// Sample events in the requested order, then the sideband event.
     pub(crate) events: Vec<EventIds>,
     pub(crate) cpus: Vec<Arc<CpuEvents>>,
-    /// Rings of the same CPUs, in the same order.
     pub(crate) rings: Vec<CpuRings>,
-    /// Rings of samples that are overwritten, where they are to be.
     pub(crate) overwritten: Vec<OverwrittenRing>,
     pub(crate) sets: Vec<EventSet>,
 }
 
 /// Opens the plan on each of `cpus`, stepping down as needed.
 ///
-/// # Errors
-/// When no step is left.
+/// # Errors If no further step exists.
 pub(crate) fn open(
     plan: &mut Plan,
     scope: &Scope,
@@ -67,10 +58,9 @@ pub(crate) fn open(
     }
 }
 
-/// Changes the plan or the CPUs so that the next attempt may do better.
+/// Changes the plan or the CPUs for the next attempt.
 ///
-/// # Errors
-/// When nothing is left to change.
+/// # Errors If no change can help.
 pub(super) fn react(
     plan: &mut Plan,
     cpus: &mut Vec<u32>,
@@ -90,7 +80,6 @@ fn went_offline(cpu: u32) -> bool {
     cpus::online().is_ok_and(|online| !online.contains(&cpu))
 }
 
-/// Returns the events of a plan, without ids.
 fn events(plan: &Plan) -> Vec<EventIds> {
     let mut events: Vec<EventIds> = (plan.events.iter().enumerate())
         .map(|(index, event)| EventIds {
@@ -103,7 +92,7 @@ fn events(plan: &Plan) -> Vec<EventIds> {
     events.push(EventIds {
         role: Role::Sideband,
         attr: attrs::sideband(plan),
-        // The name that perf gives its own, by which its report leaves the event out.
+        // perf gives its sideband event this name, and perf report ignores it by the name.
         name: "dummy:u".to_owned(),
         ids: Vec::new(),
     });
@@ -123,8 +112,7 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
         Scope::All | Scope::Cgroups(_) => Some(Subject::All),
         Scope::Threads => None,
     };
-    // Sideband is taken of everything, samples of control groups only: a process may enter one
-    // later.
+    // Sideband covers everything, even for control groups: a process may enter a group later.
     let samples_of_subject = !matches!(scope, Scope::Cgroups(_));
     for (cpu_index, cpu) in cpus.iter().enumerate() {
         let mut set = EventSet::new(cpu_index, *cpu);
@@ -170,10 +158,10 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
     Ok(opened)
 }
 
-/// Maps the rings of a CPU: those of the first set of events there, or of anchors.
+/// Maps the rings of a CPU: of its first event set, or of anchors.
 ///
-/// An event hangs up when its thread is gone, and with it the ring could not be waited for any
-/// more. The anchors of threads are therefore this process's own.
+/// An event hangs up when its thread ends, and its ring could not be polled any more. Anchors for
+/// threads are therefore events of this process.
 fn map_rings(
     plan: &Plan,
     scope: &Scope,
@@ -203,7 +191,8 @@ fn map_rings(
     };
     let map = |fd: &PerfFd, bytes| Ring::map(fd.as_fd(), bytes).map_err(at(Stage::Ring(bytes)));
     let bytes = plan.rings.samples;
-    // Nobody drains a ring that is overwritten: an empty one stands in for it. Its event lives as long as the mapping.
+    // No thread drains an overwritten ring. An empty ring takes its place; the mapping keeps its
+    // event alive.
     let stand_in = match overwrite {
         true => Some(anchor(page_size(), Stage::Sideband, false)?),
         false => None,
@@ -236,7 +225,7 @@ fn map_rings(
     Ok((Arc::new(events), rings, overwritten))
 }
 
-/// Maps the AUX area of the first sample event, if that writes a trace and is open on this CPU.
+/// Maps the AUX area of the first sample event, if it is a trace event and open on this CPU.
 fn map_trace(
     plan: &Plan,
     first: &EventSet,

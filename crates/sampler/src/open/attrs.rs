@@ -1,10 +1,9 @@
-//! Attrs of the kinds of events that a session opens.
+//! Attrs of all kinds of events.
 //!
-//! *Sample* events sample and say nothing else, but for the one that tells of switches. The *sideband* event is a dummy that
-//! never samples; its records say who runs and what is mapped. Each has a ring of its own, so
-//! that no flood of samples can displace a mapping. An *anchor* does neither: where threads
-//! come and go it holds the ring that their events share. The *minimal* event is opened to find
-//! out whether a process may be watched at all.
+//! *Sample* events only sample, except for the one with switch records. The *sideband* event is a
+//! dummy that never samples; its records describe processes and mappings. It has a ring of its own,
+//! so that no flood of samples displaces a mapping. An *anchor* only holds the ring that the events
+//! of several threads share. The *minimal* event checks for permission.
 
 use super::opened::Role;
 use super::plan::{Plan, Watching};
@@ -13,19 +12,18 @@ use rprof_events::Rate;
 use rprof_events::{Event, EventStacks};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType};
 
-/// Sample fields of all events, so that the trailer of every record has its time and CPU, and the
-/// event id stands in the same place whichever event a record is of.
+/// Sample fields of all events. Every record's trailer has time and CPU, and the event id has a
+/// fixed place.
 const COMMON: SampleType = SampleType::IDENTIFIER
     .union(SampleType::IP)
     .union(SampleType::TID)
     .union(SampleType::TIME)
     .union(SampleType::CPU);
 
-/// Largest number of bytes of user stack in a sample: a multiple of 8 that, with the rest of the record,
-/// stays below the 64 KiB that a record can have (`PERF_SAMPLE_STACK_USER`).
+/// Maximum number of bytes of a stack copy: a multiple of 8 that keeps the record below 64 KiB
+/// (`PERF_SAMPLE_STACK_USER`).
 const MOST_STACK: u32 = 65_528;
 
-/// Returns the fields that all attrs have in common.
 fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags::WATERMARK;
     flags.set(AttrFlags::INHERIT, plan.inherits());
@@ -38,7 +36,7 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
         sample_type: COMMON,
         read_format,
         flags,
-        // A quarter: time enough to be woken and to read before the ring is full.
+        // A quarter leaves time to wake up and read before the ring is full.
         wakeup: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
         clockid: match plan.features.clock_id {
             true => plan.options.clock.unwrap_or_default().number(),
@@ -48,11 +46,10 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     }
 }
 
-/// Largest number of bytes of user stack that are copied when a thread leaves its CPU. The kernel copies them with the
-/// CPU's run queue locked. A stack that goes on above is completed as any other.
+/// Maximum number of bytes of a stack copy at a switch. The kernel copies with the CPU's run queue
+/// locked. Longer stacks are completed like others.
 const MOST_STACK_OFF_CPU: u32 = 16 << 10;
 
-/// Returns the attr of the plan's event with this index.
 pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
     let event = &plan.events[index];
     match plan.role(index) {
@@ -62,10 +59,11 @@ pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
     }
 }
 
-/// Returns the attr of the event that tells of switches.
+/// Returns the attr of the switch event.
 ///
-/// It has no `PERF_SAMPLE_PERIOD`, with which the kernel would ignore any period but 1 (`perf_swevent_event`). With
-/// `exclude_kernel` the kernel counts no switch and takes no sample (`perf_exclude_event`), and writes SWITCH records all the same.
+/// It has no `PERF_SAMPLE_PERIOD`, since the kernel would then ignore any period but 1
+/// (`perf_swevent_event`). With `exclude_kernel` the kernel takes no samples of switches
+/// (`perf_exclude_event`), but still writes SWITCH records.
 fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     let on_exec = plan.watching == Watching::Command && plan.options.enabled_from_start;
@@ -77,7 +75,7 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     }
     stacks(plan, event, &mut attr);
-    // Branches are of code that runs.
+    // Branches need running code.
     attr.sample_type.remove(SampleType::BRANCH_STACK);
     attr.branch_sample_type = BranchSampleType::empty();
     attr.sample_stack_user = attr.sample_stack_user.min(MOST_STACK_OFF_CPU);
@@ -92,7 +90,7 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Returns the attr of the event of wakeups on a whole CPU. No exec starts it, so before one it is on already.
+/// Returns the attr of the wakeup event of a whole CPU. No exec enables it, so it starts enabled.
 fn wakeups(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     attr.flags.remove(AttrFlags::INHERIT);
@@ -104,14 +102,14 @@ fn wakeups(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Returns the attr of the event that tells of switches, for a CPU that is not watched itself: no samples, and so no copies of stacks.
+/// Returns the switch event's attr for a CPU that is not sampled: switches without samples and
+/// stacks.
 pub(super) fn switches_alone(attr: &Attr) -> Attr {
     let mut attr = attr.clone();
     attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     attr
 }
 
-/// Returns the attr of a sample event.
 pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     let options = &plan.options;
@@ -130,7 +128,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         attr.sample_type |= SampleType::PERIOD;
     }
     if event.trace_unit().is_some() {
-        // The unit takes no samples; woken when a quarter of the area is full.
+        // The unit takes no samples. It wakes the reader when a quarter of the area is full.
         attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
         (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
         exclude(plan, event, &mut attr);
@@ -144,14 +142,14 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Returns true if samples have to hold their period: one that the kernel adapts, and what each single event counts (of
-/// a tracepoint, say nanoseconds). Another fixed period is the attr's; asked for in samples, the kernel would ignore it
-/// in software events and tracepoints, and take a sample of each (`perf_swevent_event`).
+/// Returns true if samples must contain their period: if the kernel adapts it, or with period 1,
+/// since an event may count more at once (nanoseconds). Any other fixed period is in the attr. In
+/// samples, it would make the kernel sample every software event and tracepoint hit
+/// (`perf_swevent_event`).
 fn tells_period(attr: &Attr) -> bool {
     attr.flags.contains(AttrFlags::FREQ) || attr.period_or_freq <= 1
 }
 
-/// Leaves out the sides that the user does not want, or may not watch.
 fn exclude(plan: &Plan, event: &Event, attr: &mut Attr) {
     let excludes_idle = plan.options.exclude_idle && event.ticks_when_idle();
     attr.flags.set(AttrFlags::EXCLUDE_IDLE, excludes_idle);
@@ -162,7 +160,6 @@ fn exclude(plan: &Plan, event: &Event, attr: &mut Attr) {
     attr.flags.set(AttrFlags::EXCLUDE_USER, excludes_user);
 }
 
-/// Sets what samples hold beyond the usual.
 fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
     let extras = plan.options.extras;
     let mut fields = extras.fields & Extras::FIELDS;
@@ -184,7 +181,7 @@ fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
             attr.sample_type |= SampleType::BRANCH_STACK;
             attr.branch_sample_type |= extras.branches;
         }
-        // The event's own term goes before the recording's, as in perf.
+        // As in perf, the event's own term takes precedence.
         Some(none) if none.is_empty() => {
             attr.sample_type.remove(SampleType::BRANCH_STACK);
             attr.branch_sample_type = none;
@@ -204,18 +201,15 @@ fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
     }
 }
 
-/// Returns true for the event whose ring takes the records of context switches.
-///
-/// It is a sample event, as they come as often as samples do: they must not displace a mapping.
+/// Returns true for the event with context switch records. It is a sample event: they are as
+/// frequent as samples, and must not displace a mapping.
 fn tells_switches(plan: &Plan, event: &Event) -> bool {
     let records = plan.options.extras.records;
-    // Who decodes a trace has to tell threads apart.
+    // A trace decoder needs to distinguish threads.
     let asked = records.contains(AttrFlags::CONTEXT_SWITCH) || plan.trace_unit().is_some();
-    // One event tells of each switch.
     asked && !plan.options.off_cpu && plan.events.first() == Some(event)
 }
 
-/// Sets the fields for callchains and stack copies.
 fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     let settings = event.settings();
     let (callchain, dump) = match settings.stacks {
@@ -246,7 +240,6 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     };
     if branches {
         attr.sample_type |= SampleType::BRANCH_STACK;
-        // As perf asks for it.
         attr.branch_sample_type = BranchSampleType::USER
             | BranchSampleType::CALL_STACK
             | BranchSampleType::NO_CYCLES
@@ -256,8 +249,8 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
         attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
         attr.sample_regs_user = GENERAL_REGISTERS;
         attr.sample_stack_user = bytes.next_multiple_of(8).min(MOST_STACK);
-        // Who unwinds at once goes on with the callchain where stacks are switched; who reads copies in a file takes one of
-        // the two.
+        // Immediate unwinding uses the callchain to continue on other stacks. File readers use one
+        // of the two.
         let is_unwound = plan.options.fit_user_stack && !plan.options.overwrite;
         (attr.flags).set(AttrFlags::EXCLUDE_CALLCHAIN_USER, !is_unwound);
     }
@@ -265,9 +258,10 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
 
 /// Returns the attr of the sideband event.
 ///
-/// It never has `build_id`: Linux sets the mark of a build-id (`PERF_RECORD_MISC_MMAP_BUILD_ID`) in the one record that it
-/// hands to all listeners of a task or CPU in turn, and takes it away from none behind the first that asked for it
-/// (`perf_event_mmap_output`, 6.18 at least). Their device and inode are then read as a build-id, of which perf 6.1 dies.
+/// It never has `build_id`. Linux marks a build-id (`PERF_RECORD_MISC_MMAP_BUILD_ID`) in the one
+/// record that it passes to all listeners in turn, and keeps the mark even for listeners without
+/// `build_id` (`perf_event_mmap_output`, at least 6.18). These read device and inode as a build-id,
+/// and perf 6.1 crashes.
 pub(super) fn sideband(plan: &Plan) -> Attr {
     let mut attr = base(plan, &Event::dummy(), plan.rings.sideband);
     let on_exec = plan.watching == Watching::Command;
@@ -277,8 +271,7 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
         | AttrFlags::COMM
         | AttrFlags::COMM_EXEC
         | AttrFlags::TASK
-        // The dummy counts nothing, so this costs nothing, and spares the question
-        // whether this user may watch the kernel.
+        // The dummy counts nothing, so this only avoids the need for kernel permission.
         | AttrFlags::EXCLUDE_KERNEL
         | AttrFlags::EXCLUDE_HV;
     let records = plan.options.extras.records & Extras::RECORDS;
@@ -290,7 +283,7 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
     attr
 }
 
-/// Returns the attr of an event that only holds a ring of this size.
+/// Returns the attr of an event that only holds a ring.
 pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
     let mut attr = base(plan, &Event::dummy(), ring_bytes);
     attr.flags.remove(AttrFlags::INHERIT);
@@ -298,7 +291,6 @@ pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
     attr
 }
 
-/// Returns the attr that asks for least.
 pub(super) fn minimal() -> Attr {
     Attr {
         kind: Event::dummy().kind(),

@@ -1,177 +1,175 @@
-//! Steps down, as values for the user to see.
+//! Steps down, as values.
 
 use rprof_perf_event::{Errno, ErrnoName, ErrnoText, ReadError};
 use std::fmt;
 
-/// Something that was asked for and could not be had.
+/// A request that could not be met.
 ///
-/// `Display` is one sentence on what was done and one on what would undo it. Neither names a flag
-/// of any program.
+/// `Display` describes the step and its remedy, without naming flags of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Degradation {
-    /// The default event does not exist here; another is sampled.
+    /// The default event does not exist, and another one replaces it.
     EventReplaced {
-        /// Event that was to be sampled.
+        /// Requested event.
         wanted: String,
-        /// Event that is sampled.
+        /// Sampled event.
         used: String,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// Samples of the kernel side are not allowed.
+    /// The kernel side may not be sampled.
     KernelExcluded {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
-    /// It is told when threads leave their CPUs, and not with which stacks.
+    /// Switches are recorded without stacks.
     OffCpuTimesOnly {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
-    /// Waits are recorded, and not who ends them.
+    /// Wakeups are not recorded.
     NoWakers {
-        /// Why, and what helps.
+        /// Cause and remedy.
         cause: String,
     },
-    /// Fewer samples a second than asked for.
+    /// The frequency is lower than requested.
     FrequencyLowered {
-        /// Samples a second asked for.
+        /// Requested frequency in Hz.
         wanted: u64,
-        /// Samples a second that are taken.
+        /// Used frequency in Hz.
         used: u64,
     },
-    /// Smaller rings than asked for, or than the default. Sizes are bytes for each CPU,
-    /// samples and sideband together.
+    /// The rings are smaller than requested or than the default. Sizes are bytes per CPU of both
+    /// rings.
     RingShrunk {
-        /// Bytes wanted.
+        /// Requested bytes.
         wanted: usize,
-        /// Bytes mapped.
+        /// Mapped bytes.
         used: usize,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// Callchains are cut earlier than asked for.
+    /// Callchains are shorter than requested.
     StackDepthLowered {
-        /// Addresses asked for.
+        /// Requested number of addresses.
         wanted: u16,
-        /// Addresses at most.
+        /// Maximum number of addresses.
         used: u16,
     },
-    /// The kernel lacks, or does not allow, something that recordings profit from.
+    /// The kernel lacks a useful feature or does not permit it.
     FeatureDropped {
         /// The feature.
         feature: Feature,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// Addresses of samples may be further off than asked for.
+    /// Sample addresses are less precise than requested.
     PrecisionLowered {
-        /// The event as it was asked for.
+        /// Event as requested.
         wanted: String,
-        /// The event as it is sampled.
+        /// Event as sampled.
         used: String,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// The events of a group are counted one by one.
+    /// The events of a group are counted separately.
     GroupTakenApart {
-        /// An event of the group that could not be opened in it.
+        /// A group member that could not be opened.
         event: String,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// A process or thread that was named had ended before it could be watched.
+    /// A named process or thread ended too early.
     TargetGone {
-        /// Id of the process, thread or CPU.
+        /// Id of the process or thread.
         id: u32,
-        /// True if it was named as a thread.
+        /// True for a thread.
         is_thread: bool,
     },
-    /// Processes of a user may not be watched.
+    /// Some processes of a user are not permitted.
     ProcessesRefused {
         /// Number of processes.
         count: usize,
         /// Id of one of them.
         example: u32,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// The mappings of processes that ran before may not be read.
+    /// The earlier mappings of some processes are not readable.
     MapsRefused {
         /// Number of processes.
         count: usize,
         /// Id of one of them.
         example: u32,
     },
-    /// Files that processes which ran before have mapped did not answer when their build-ids were read: a server
-    /// in user space (FUSE) or a network that hangs.
+    /// Build-ids could not be read in time from files mapped earlier: a file server in user space
+    /// (FUSE) or on the network hangs.
     FilesHang {
         /// Number of processes.
         count: usize,
         /// Id of one of them.
         example: u32,
     },
-    /// A CPU went offline while it was watched.
+    /// A CPU went offline while recording.
     CpuLost {
-        /// Id of the process, thread or CPU.
+        /// Number of the CPU.
         cpu: u32,
     },
-    /// A CPU came online while all were watched: what it ran since is not in the recording.
+    /// A CPU came online while all CPUs were recorded. It is missing.
     CpuCame {
         /// Number of the CPU.
         cpu: u32,
     },
-    /// The drain threads do not have the real-time priority asked for.
+    /// The drain threads do not have the requested real-time priority.
     RealtimeRefused {
-        /// The priority asked for.
+        /// Requested priority.
         wanted: u8,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// User stacks are not copied, as their registers are not known on this architecture.
+    /// Stacks are not copied, since this architecture's registers are not supported.
     NoUserStack,
-    /// An event was not counted, at least for a part of the time.
+    /// An event was not counted for some or all of the time.
     CounterFailed {
-        /// The event, as it was sampled.
+        /// Name of the event as sampled.
         event: String,
-        /// CPUs on which it was not.
+        /// Affected CPUs.
         cpus: Vec<u32>,
-        /// First failure to read it.
+        /// First read failure.
         error: ReadError,
     },
     /// A CPU went offline while events were opened.
     CpuSkipped {
-        /// Id of the process, thread or CPU.
+        /// Number of the CPU.
         cpu: u32,
     },
-    /// The drain threads run with the priority they were started with.
+    /// The drain threads keep their initial priority.
     PriorityUnchanged {
-        /// The nice value asked for.
+        /// Requested nice value.
         wanted: i32,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
 }
 
-/// Parts of the attr that older kernels do not know, the newest first.
+/// Attr features that older kernels lack, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Feature {
-    /// Number of lost samples in a counter read (`PERF_FORMAT_LOST`, Linux 6.0).
+    /// Lost samples in counter reads (`PERF_FORMAT_LOST`, Linux 6.0).
     ReadLost,
     /// Weights as three values (`PERF_SAMPLE_WEIGHT_STRUCT`, Linux 5.12).
     SplitWeight,
-    /// Symbols and BPF programs that the kernel gains while recording (`ksymbol`, `bpf_event`, Linux 5.1).
+    /// Records of new kernel symbols and BPF programs (`ksymbol`, `bpf_event`, Linux 5.1).
     KernelSymbols,
-    /// Depth of callchains for each event (`sample_max_stack`, Linux 4.8).
+    /// Callchain depth per event (`sample_max_stack`, Linux 4.8).
     MaxStack,
-    /// Timestamps of a clock that others can read (`use_clockid`, Linux 4.1).
+    /// Choice of the records' clock (`use_clockid`, Linux 4.1).
     ClockId,
 }
 
 impl Feature {
-    /// Returns the first kernel that has it.
     fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
@@ -182,7 +180,6 @@ impl Feature {
         }
     }
 
-    /// Returns a clause on what its absence means.
     fn without(self) -> &'static str {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",
@@ -210,18 +207,18 @@ impl fmt::Display for Degradation {
             ),
             Degradation::KernelExcluded { paranoid } => write!(
                 f,
-                "only user-mode code is sampled, as {}. To include the kernel: \
-                 `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                "only user-mode code is sampled: {}. To include the kernel: `sysctl \
+                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
                 kernel_setting(*paranoid)
             ),
             Degradation::OffCpuTimesOnly { paranoid } => write!(
                 f,
-                "waits are timed without their stacks, as {}: where threads wait is only known \
-                 with `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                "waits have times but no stacks: {}. To record stacks: `sysctl \
+                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
                 kernel_setting(*paranoid)
             ),
             Degradation::NoWakers { cause } => {
-                write!(f, "who wakes threads is not recorded: {cause}")
+                write!(f, "wakers are not recorded: {cause}")
             }
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,
@@ -239,7 +236,7 @@ impl fmt::Display for Degradation {
                 used / 1024,
                 wanted / 1024,
                 ErrnoText(*errno),
-                // Two control pages come on top.
+                // Plus two control pages.
                 (wanted + 2 * rustix::param::page_size()) / 1024,
             ),
             Degradation::StackDepthLowered { wanted, used } => write!(
@@ -256,7 +253,7 @@ impl fmt::Display for Degradation {
             ),
             Degradation::CpuSkipped { cpu } => write!(
                 f,
-                "CPU {cpu} is not watched: it went offline. Record again to include it"
+                "CPU {cpu} is not recorded: it went offline. Record again to include it"
             ),
             Degradation::PrecisionLowered {
                 wanted,
@@ -264,20 +261,21 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({}). \
-                 Addresses may lie some instructions behind; ask for fewer `p` to leave this note out",
+                "`{used}` is sampled, not `{wanted}`: this processor does not support that \
+                 precision ({}). Addresses may be some instructions late; use fewer `p` to avoid \
+                 this message",
                 ErrnoName(*errno)
             ),
             Degradation::GroupTakenApart { event, errno } => write!(
                 f,
-                "the events of the group with `{event}` are counted one by one, as the kernel does not \
-                 take them together ({}). A smaller group may fit the counters there are",
+                "the events of the group with `{event}` are counted separately: the kernel refused \
+                 the group ({}). A smaller group may fit the counters",
                 ErrnoName(*errno)
             ),
             Degradation::TargetGone { id, is_thread } => write!(
                 f,
-                "{} {id} is not watched: there is none, or it ended before it could be. What else was \
-                 named is",
+                "{} {id} is not recorded: it does not exist, or exited first. The other targets \
+                 are recorded",
                 if *is_thread { "thread" } else { "process" }
             ),
             Degradation::ProcessesRefused {
@@ -286,8 +284,8 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "{} of the user cannot be watched (such as {example}): {}. Those that \
-                 raised their privileges are for root and CAP_PERFMON only",
+                "{} of the user cannot be recorded (such as {example}): {}. Privileged processes \
+                 need root or CAP_PERFMON",
                 processes(*count),
                 ErrnoText(*errno)
             ),
@@ -302,8 +300,8 @@ impl fmt::Display for Degradation {
             ),
             Degradation::FilesHang { count, example } => write!(
                 f,
-                "no build-ids of the programs of {} (such as pid {example}): reading them timed out. Are they on a \
-                 network, or on a file system in user space?",
+                "no build-ids of the programs of {} (such as pid {example}): reading them timed \
+                 out. Are they on a network or FUSE file system?",
                 processes(*count)
             ),
             Degradation::CpuLost { cpu } => write!(
@@ -318,14 +316,13 @@ impl fmt::Display for Degradation {
             ),
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
-                "the recorder's threads keep their priority: real-time priority {wanted} was refused \
-                 ({}). It takes CAP_SYS_NICE or `ulimit -r`",
+                "the recorder's threads keep their priority: real-time priority {wanted} was \
+                 refused ({}). It needs CAP_SYS_NICE or `ulimit -r`",
                 ErrnoText(*errno)
             ),
             Degradation::NoUserStack => write!(
                 f,
-                "stacks are followed by frame pointers only: which registers unwinding takes is not \
-                 known on this architecture"
+                "stacks use frame pointers only: unwinding is not supported on this architecture"
             ),
             Degradation::CounterFailed { event, cpus, error } => {
                 let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
@@ -343,19 +340,18 @@ impl fmt::Display for Degradation {
             }
             Degradation::PriorityUnchanged { wanted, errno } => write!(
                 f,
-                "the recorder's threads keep their priority: nice {wanted} was refused ({}). \
-                 It takes CAP_SYS_NICE or `ulimit -e`",
+                "the recorder's threads keep their priority: nice {wanted} was refused ({}). It \
+                 needs CAP_SYS_NICE or `ulimit -e`",
                 ErrnoText(*errno)
             ),
         }
     }
 }
 
-/// Returns the setting that keeps the kernel's side from being sampled.
 fn kernel_setting(paranoid: Option<i32>) -> String {
     match paranoid {
         Some(level) => format!("kernel.perf_event_paranoid is {level}"),
-        None => "this user may not see the kernel".to_owned(),
+        None => "this user may not profile the kernel".to_owned(),
     }
 }
 
@@ -370,7 +366,6 @@ fn processes(count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Checks one step of each kind whose text goes over several lines of source.
     #[test]
     fn steps_are_told_in_plain_words() {
         let errno = Errno::PERM;

@@ -1,8 +1,8 @@
-//! Errors of opening a session's events.
+//! Errors when opening events.
 
 use rprof_perf_event::{Errno, ErrnoText, MapRingError, OpenEventError, Remedy};
 
-/// Failure to open the events of a session: no step down is left.
+/// Failure to open events, with no step down left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -12,71 +12,72 @@ pub enum OpenError {
     /// The ring of an event could not be mapped.
     #[error(transparent)]
     Ring(#[from] MapRingError),
-    /// A process or thread may not be watched.
+    /// A process or thread is not permitted.
     #[error("cannot watch process {pid}: {}. {remedy}", ErrnoText(*errno))]
     Process {
-        /// The process.
+        /// Process id.
         pid: u32,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
-        /// Remedy, as a value.
+        /// Suggested remedy.
         remedy: Remedy,
     },
-    /// Nothing that was to be watched exists.
+    /// No target exists.
     #[error("{what} cannot be watched: {}", gone(*had))]
     TargetsGone {
-        /// Description of the target, as `process 123`.
+        /// Description of the target, such as `process 123`.
         what: String,
-        /// Number of threads that there had been.
+        /// Number of threads that existed before.
         had: usize,
     },
-    /// More descriptors are needed than may be open.
+    /// The descriptor limit is too low.
     #[error(
-        "watching {threads} threads on {cpus} CPUs takes {needed} file descriptors, and {limit} may be \
-         open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs or \
-         threads, or everything, which takes few for each CPU"
+        "{threads} threads on {cpus} CPUs need {needed} file descriptors, but the limit is \
+         {limit}: raise it (`ulimit -Hn`, or LimitNOFILE= of the service), record fewer CPUs or \
+         threads, or the whole system, which needs few per CPU"
     )]
     TooManyFiles {
-        /// Threads to watch.
+        /// Number of threads.
         threads: usize,
-        /// CPUs to watch them on.
+        /// Number of CPUs.
         cpus: usize,
-        /// Descriptors that takes.
+        /// Required descriptors.
         needed: usize,
-        /// Most descriptors that may be open.
+        /// Maximum number of open descriptors.
         limit: u64,
     },
-    /// The frequency is above the kernel's limit, and was asked for strictly.
+    /// The frequency exceeds the kernel's limit, in strict mode.
     #[error(
         "{wanted} samples a second are more than the kernel allows ({limit}). \
          Raise the limit with `sysctl kernel.perf_event_max_sample_rate={wanted}`, or ask for less"
     )]
     Frequency {
-        /// Samples a second asked for.
+        /// Requested frequency in Hz.
         wanted: u64,
-        /// Samples a second allowed.
+        /// Maximum frequency in Hz.
         limit: u64,
     },
-    /// The kernel does not take the filter of a tracepoint.
+    /// The kernel rejected a tracepoint filter.
     #[error(
-        "the kernel does not take the filter `{filter}` for `{event}`: {}. It compares fields of the tracepoint, \
-         which its `format` file in tracefs lists, with numbers or text: `prev_pid == 0 && prev_comm != \"make\"`",
+        "the kernel refused the filter `{filter}` for `{event}`: {}. Filters compare fields \
+         (listed in the tracepoint's `format` file in tracefs) with numbers or text: `prev_pid == \
+         0 && prev_comm != \"make\"`",
         ErrnoText(*errno)
     )]
     Filter {
-        /// The event.
+        /// Name of the event.
         event: String,
-        /// The expression.
+        /// Filter expression.
         filter: String,
-        /// The kernel's answer.
+        /// Error of the system call.
         errno: Errno,
     },
-    /// An event that writes a trace, in a way that is not recorded.
+    /// An unsupported trace event.
     #[error("cannot record the trace of `{event}`: {why}")]
     Trace {
-        /// The event.
+        /// Name of the event.
         event: String,
-        /// Cause, and what is recorded.
+        /// Reason, and the supported alternative.
         why: &'static str,
     },
     /// The rate is zero.
@@ -86,7 +87,7 @@ pub enum OpenError {
 
 fn gone(had: usize) -> &'static str {
     match had {
-        0 => "there is no such thing running here. `ps -eLf` lists what is",
-        _ => "it ended before it could be",
+        0 => "it is not running. `ps -eLf` lists running threads",
+        _ => "it exited first",
     }
 }

@@ -1,4 +1,4 @@
-//! Events that watch one thing on one CPU: a thread, a control group, or everything.
+//! Events of one subject on one CPU: a thread, a control group, or everything.
 
 use super::attrs;
 use super::opened::{CpuEvents, EventIds, Role};
@@ -7,29 +7,24 @@ use rprof_perf_event::{Errno, OpenOptions, PerfFd, ReadError, Reading, Subject};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Events that watch one thing on one CPU.
 #[derive(Debug)]
 pub(crate) struct EventSet {
-    /// Index of the CPU among those that are watched.
+    /// Index in the list of recorded CPUs.
     pub(crate) cpu_index: usize,
-    /// Number of the CPU.
     pub(crate) cpu: u32,
-    /// Sample events by their index in the plan; `None` for one that is not for this CPU.
+    /// Events by index in the plan; `None` for events of other CPUs.
     pub(crate) samples: Vec<Option<Arc<PerfFd>>>,
     pub(crate) sideband: Option<Arc<PerfFd>>,
 }
 
-/// A sample event that could not be started or stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ControlFailure {
-    /// Index of the event in the plan.
     pub(crate) index: usize,
     pub(crate) cpu: u32,
     pub(crate) errno: Errno,
 }
 
 impl EventSet {
-    /// Begins with nothing open.
     pub(super) fn new(cpu_index: usize, cpu: u32) -> EventSet {
         EventSet {
             cpu_index,
@@ -39,7 +34,7 @@ impl EventSet {
         }
     }
 
-    /// Starts all sample events, or as many as can be.
+    /// Starts as many sample events as possible.
     ///
     /// # Errors
     /// The first failure.
@@ -47,7 +42,7 @@ impl EventSet {
         self.control(PerfFd::enable)
     }
 
-    /// Stops all sample events, or as many as can be.
+    /// Stops as many sample events as possible.
     ///
     /// # Errors
     /// The first failure.
@@ -66,7 +61,6 @@ impl EventSet {
         first
     }
 
-    /// Stops everything. An event that cannot be stopped ends when its descriptor is closed.
     pub(crate) fn disable_all(&self) {
         let _ = self.disable();
         if let Some(fd) = &self.sideband {
@@ -74,7 +68,6 @@ impl EventSet {
         }
     }
 
-    /// Reads the sample events that are open here, each with its index in the plan.
     pub(crate) fn readings(
         &self,
     ) -> impl Iterator<Item = (usize, Result<Reading, ReadError>)> + '_ {
@@ -82,7 +75,6 @@ impl EventSet {
         events.filter_map(|(index, fd)| Some((index, fd.as_ref()?.reading())))
     }
 
-    /// Reads the sideband event, if there is one here.
     pub(crate) fn sideband_reading(&self) -> Option<Result<Reading, ReadError>> {
         Some(self.sideband.as_ref()?.reading())
     }
@@ -148,8 +140,8 @@ impl EventSet {
         Ok(())
     }
 
-    /// Opens the event of wakeups, whoever is woken by whom: an event of a thread has but those wakeups that it
-    /// makes itself.
+    /// Opens the wakeup event for all threads. An event of one thread would miss the wakeups by
+    /// others.
     pub(super) fn open_wakeups(
         &mut self,
         plan: &Plan,
@@ -169,14 +161,12 @@ impl EventSet {
         Ok(())
     }
 
-    /// Sends the sideband event's records into a ring that is mapped already.
     pub(super) fn redirect_sideband(&self, rings: &CpuEvents) -> Result<(), Refusal> {
         let redirected =
             (self.sideband.as_ref()).map_or(Ok(()), |fd| redirect(fd, &rings.sideband));
         redirected.map_err(|errno| self.refusal(Stage::Sideband, errno))
     }
 
-    /// Sends the sample events' records into a ring that is mapped already.
     pub(super) fn redirect_samples(&self, rings: &CpuEvents) -> Result<(), Refusal> {
         for (index, fd) in self.samples.iter().enumerate() {
             if let Some(fd) = fd {
@@ -201,8 +191,8 @@ impl EventSet {
     }
 }
 
-/// Redirects an event once. A second time, even to the same ring, the kernel waits until nobody
-/// can see the first ring any more (`synchronize_rcu`), which takes some 10 ms.
+/// Redirects an event once. The second time, even to the same ring, takes about 10 ms: the kernel
+/// waits for all readers of the first ring (`synchronize_rcu`).
 fn redirect(fd: &Arc<PerfFd>, ring: &Arc<PerfFd>) -> Result<(), Errno> {
     match Arc::ptr_eq(fd, ring) {
         true => Ok(()),
@@ -215,7 +205,6 @@ mod tests {
     use super::*;
     use rprof_records::ReadFormat;
 
-    /// A descriptor that takes no ioctl of an event, and reads as `answer`.
     fn no_event(answer: &[u8]) -> Arc<PerfFd> {
         let (read, write) = rustix::pipe::pipe().unwrap();
         if !answer.is_empty() {
@@ -226,7 +215,6 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_cpu_and_not_its_index() {
-        // The first of the CPUs that are watched is number 4, as with `-C 4,5`.
         let set = EventSet {
             sideband: Some(no_event(&[])),
             ..EventSet::new(0, 4)

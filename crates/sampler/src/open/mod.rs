@@ -1,4 +1,4 @@
-//! Opening events, and what to do when the kernel says no.
+//! Opens events, and steps down when the kernel refuses.
 //!
 //! ```text
 //!   Plan --attrs--> attempt: every event on every CPU, ids, rings --> Opened
@@ -8,21 +8,21 @@
 //!         or OpenError          no step left: an error with its remedy
 //! ```
 //!
-//! An attempt is all or nothing, so that every CPU is watched in the same way. The
-//! decisions are pure functions of plan, errno and limits, and are tested without a kernel.
+//! An attempt opens everything or nothing, so that all CPUs record alike. The decisions are pure
+//! functions of plan, errno and limits, and are tested without a kernel.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `attrs` | the attrs of sample, sideband and other events |
-//! | `ring_sizes` | how large the rings are, and why |
+//! | `attrs` | attrs of sample, sideband and other events |
+//! | `ring_sizes` | ring sizes and their reasons |
 //! | `plan`, `steps` | what to open, and the steps down |
-//! | `traces` | events that write a trace: which may be had, and how large their areas are |
+//! | `traces` | checks of trace events, and sizes of their areas |
 //! | `degradation` | the steps as values |
 //! | `error` | errors with remedies |
 //! | `opened` | open events and rings, as data |
-//! | `event_set` | the events that watch one thing on one CPU |
-//! | `attempt` | one attempt after another at opening everything |
-//! | `attach` | threads that run already |
+//! | `event_set` | events of one subject on one CPU |
+//! | `attempt` | repeated attempts to open everything |
+//! | `attach` | threads that already run |
 
 mod attach;
 mod attempt;

@@ -1,4 +1,4 @@
-//! Plan of what to open: the state that steps down change.
+//! [`Plan`]: what to open. Steps down change it.
 
 use super::degradation::Degradation;
 use super::error::OpenError;
@@ -14,50 +14,41 @@ use rprof_launch::procfs::Procfs;
 use rprof_perf_event::{Errno, Limits};
 use rprof_records::GENERAL_REGISTERS;
 
-/// State that attempts at opening are made from.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) options: SamplingOptions,
     pub(super) events: Vec<Event>,
-    /// True if the user named the events.
     pub(super) explicit: bool,
     pub(super) rings: RingSizes,
-    /// Bytes of the AUX area of each CPU, where one event writes a trace.
     pub(super) trace_bytes: usize,
     pub(super) features: Features,
-    /// Frequency of the recording in Hz; 0 where its rate is a period.
+    /// Frequency of the recording in Hz; 0 for a fixed period.
     pub(super) frequency: u64,
-    /// Upper bound in Hz for events with their own `freq=` term.
+    /// Maximum frequency in Hz of events with their own `freq=` term.
     pub(super) own_limit: u64,
     pub(super) max_stack: Option<u16>,
-    /// Description of each event before any step.
+    /// Descriptions before any step.
     pub(super) described_at_first: Vec<String>,
-    /// Per event: true if `precise_ip` may be lowered silently (modifier `P`).
+    /// True for events that may lose precision silently (modifier `P`).
     pub(super) precision_is_open: Vec<bool>,
     pub(super) kernel_refused: bool,
-    /// True if switches are told by SWITCH records alone, without samples.
+    /// True if SWITCH records come without samples.
     pub(super) switch_times_only: bool,
-    /// True if wakeups are recorded, by the event before the last.
+    /// True if the last event but one records wakeups.
     pub(super) records_wakeups: bool,
-    /// Kind of target.
     pub(super) watching: Watching,
     pub(super) limits: Limits,
-    /// Steps taken so far.
     pub(crate) degradations: Vec<Degradation>,
 }
 
-/// Kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watching {
-    /// Process that has not begun: its exec starts the events.
+    /// A process before its exec, which starts the events.
     Command,
-    /// Threads that run already.
     Threads,
-    /// Whole CPUs.
     Cpus,
 }
 
-/// Newer parts of the attr, true if they are asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) read_lost: bool,
@@ -67,22 +58,15 @@ pub(super) struct Features {
     pub(super) split_weight: bool,
 }
 
-/// Stage at which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Opening the sample event with this index.
     Sampling(usize),
-    /// Filtering the hits of the sample event with this index.
     Filter(usize),
-    /// Opening the sideband event.
     Sideband,
-    /// Mapping a ring of so many bytes.
     Ring(usize),
-    /// Mapping an AUX area of so many bytes.
     Trace(usize),
 }
 
-/// Refusal by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {
     pub(super) stage: Stage,
@@ -90,27 +74,28 @@ pub(super) struct Refusal {
     pub(super) errno: Errno,
 }
 
-/// Tracepoint that a thread hits when it wakes another.
 const WAKEUPS: &str = "sched:sched_waking";
 
-/// Fraction of a second for whose samples a ring has room when stacks are copied: 1/40, or 25 ms.
+/// Fraction of a second that a ring must hold with stack copies: 1/40, or 25 ms.
 const STACKS_PER_RING: u64 = 40;
 
-/// Returns the event of wakeups, or why it says nothing here.
+/// Returns the wakeup event, or the reason why it is useless here.
 fn wakeup_event() -> Result<Event, String> {
     match Procfs::default().is_in_first_pid_namespace() {
         true => Event::parse(WAKEUPS).map_err(|error| error.to_string()),
-        false => Err("the kernel records wakeups under the numbers that threads have outside of this container (pid \
-                      namespace). Record from outside"
-            .to_owned()),
+        false => Err(
+            "the kernel reports wakeups with the thread ids outside of this container (pid \
+             namespace). Record from outside"
+                .to_owned(),
+        ),
     }
 }
 
 impl Plan {
-    /// Makes a plan for `events`; none means the default, cycles, which may be replaced.
+    /// Creates a plan. Without `events`, samples the default, cycles, which may be replaced.
     ///
     /// # Errors
-    /// A rate of zero, and a frequency above the limit when asked for strictly.
+    /// A rate of zero, or in strict mode a frequency above the limit.
     pub(crate) fn new(
         events: Vec<Event>,
         options: SamplingOptions,
@@ -142,7 +127,7 @@ impl Plan {
             None => (None, None),
         };
         let records_wakeups = wakes.is_some();
-        // Behind those that are sampled: the first is what CPUs share their rings by.
+        // After the sampled events: the first event's ring is the shared one.
         events.extend(wakes);
         events.extend(options.off_cpu.then(Event::context_switches));
         let mut plan = Plan {
@@ -199,13 +184,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns whether threads and processes that watched threads start inherit the events.
     pub(super) fn inherits(&self) -> bool {
         let one_thread = matches!(self.options.target, Target::Threads(_));
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
     }
 
-    /// Returns what the records of the event with this index are for. That of switches is the last, and that of wakeups the one before.
+    /// Returns the role of an event. The switch event is the last, the wakeup event the one before.
     pub(super) fn role(&self, index: usize) -> Role {
         match self.events.len() - index {
             1 if self.options.off_cpu => Role::OffCpu,
@@ -214,7 +198,7 @@ impl Plan {
         }
     }
 
-    /// Goes without wakeups, if they are recorded. Returns whether they were.
+    /// Drops the wakeup event. Returns false if there is none.
     pub(super) fn drop_wakeups(&mut self) -> bool {
         let tells = std::mem::take(&mut self.records_wakeups);
         if tells {
@@ -226,23 +210,20 @@ impl Plan {
         tells
     }
 
-    /// Returns whether a CPU is one that is to be watched. On others, switches alone are told: a thread that left a CPU
-    /// that is watched may come back on any.
+    /// Returns true if a CPU is sampled. On other CPUs only switches are recorded, since a thread
+    /// may come back on any CPU.
     pub(super) fn watches(&self, cpu: u32) -> bool {
         self.options.cpus.is_empty() || self.options.cpus.contains(&cpu)
     }
 
-    /// Returns the unit whose trace is recorded, if an event is one's.
     pub(crate) fn trace_unit(&self) -> Option<TraceUnit> {
         self.events.first().and_then(Event::trace_unit)
     }
 
-    /// Returns whether sideband is recorded before sampling begins.
     pub(super) fn sideband_from_start(&self) -> bool {
         self.watching != Watching::Command
     }
 
-    /// Returns how often an event is sampled: its own rate, else that of the recording.
     pub(super) fn rate_of(&self, event: &Event) -> Rate {
         if event.trace_unit().is_some() {
             return Rate::Period(1);
@@ -256,10 +237,10 @@ impl Plan {
         }
     }
 
-    /// Returns the bytes of user stack to copy into each sample.
+    /// Returns the number of stack bytes to copy into each sample.
     ///
-    /// The kernel reserves all of them, however short the stack is. With `fit_user_stack` they are
-    /// as many as let the ring hold the samples of 25 ms at least.
+    /// The kernel reserves all of them even for short stacks. With `fit_user_stack` the ring holds
+    /// at least the samples of 25 ms.
     pub(super) fn user_stack(&self) -> Option<u32> {
         let wanted = self.options.user_stack?;
         if !self.options.fit_user_stack {
@@ -267,7 +248,7 @@ impl Plan {
         }
         let a_second = match self.options.rate {
             Rate::Frequency(_) => self.frequency.max(1),
-            // Not known; an assumption for events that come in bursts.
+            // Unknown; an assumption for events that come in bursts.
             Rate::Period(_) => 10_000,
         };
         let fitting = self.rings.samples as u64 * STACKS_PER_RING / a_second;
@@ -275,7 +256,8 @@ impl Plan {
         Some(wanted.min(fitting.max(ring_sizes::SHORTEST_STACK)))
     }
 
-    /// Returns true if a CPU can make copies of stacks without a pause: events with a fixed period have them.
+    /// Returns true if a CPU may make stack copies without a pause, as events with a fixed period
+    /// do.
     pub(crate) fn comes_in_bursts(&self) -> bool {
         let copies = |event: &Event| match event.settings().stacks {
             None => self.options.user_stack.is_some(),
@@ -287,12 +269,10 @@ impl Plan {
         })
     }
 
-    /// Returns whether samples in the kernel are left out.
     pub(super) fn excludes_kernel(&self) -> bool {
         self.options.exclude_kernel || self.kernel_refused
     }
 
-    /// Describes an event for a file: with the sides that are really sampled.
     pub(super) fn describe(&self, event: &Event) -> String {
         let named = event.modifiers();
         let all = named.is_empty();
@@ -304,7 +284,7 @@ impl Plan {
         let restricted = self.options.exclude_user || self.excludes_kernel();
         match restricted && (real.user || real.kernel) {
             true => event.clone().with_modifiers(Modifiers {
-                // Implied by the kernel's side, and never named by users.
+                // Implied by the kernel side, and never named by users.
                 hypervisor: named.hypervisor && real.hypervisor,
                 ..real
             }),

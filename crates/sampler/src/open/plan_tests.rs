@@ -1,4 +1,4 @@
-//! The steps down, decided without a kernel.
+//! Steps down, decided without a kernel.
 
 use super::super::attrs;
 use super::super::degradation::Feature;
@@ -47,7 +47,6 @@ fn missing_cycles_become_cpu_clock_unless_named() {
         assert_eq!(plan.events, [Event::cpu_clock()]);
         let told = plan.degradations[0].to_string();
         assert!(told.contains("`cpu-clock` is sampled instead"), "{told}");
-        // The replacement has no further step of this kind.
         assert!(refuse(&mut plan, Stage::Sampling(0), errno).is_err());
 
         let mut plan = plan_for("cycles", |_| {});
@@ -106,7 +105,6 @@ fn the_frequency_obeys_the_limit_or_fails_when_strict() {
     };
     let error = Plan::new(Vec::new(), options, LIMITS).unwrap_err();
     assert!(matches!(error, OpenError::Frequency { limit: 100_000, .. }));
-    // The kernel lowers its limit while it runs: EINVAL, and a new reading.
     let mut plan = plan_for("", |o| o.rate = Rate::Frequency(50_000));
     plan.limits.max_sample_rate = Some(20_000);
     refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap();
@@ -247,7 +245,6 @@ fn precision_goes_down_a_step_at_a_time_and_is_told_once() {
         "{told}"
     );
     assert!(refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).is_err());
-    // Who asked for as much as there is has nothing to be told.
     let mut plan = plan_for("cycles:P", |_| {});
     while refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).is_ok() {}
     assert_eq!((plan.events[0].precise(), plan.degradations.len()), (0, 0));
@@ -348,7 +345,6 @@ fn copied_stacks_leave_room_for_the_samples_of_25_ms() {
         (bytes + 200) * 2 * in_25_ms > 8 << 20,
         "no shorter than that: {bytes}"
     );
-    // At the usual rate all that was asked for fits.
     let plan = plan_for("cycles", |o| {
         o.user_stack = Some(60 << 10);
         o.fit_user_stack = true;
@@ -373,14 +369,13 @@ fn what_is_asked_for_beyond_the_usual_is_in_the_attrs() {
         | SampleType::BRANCH_STACK
         | SampleType::REGS_INTR;
     assert!(sampling.sample_type.contains(fields));
-    // What is no field of one word is not set by that.
     assert!(!sampling.sample_type.contains(SampleType::RAW));
     assert_eq!(sampling.branch_sample_type, plan.options.extras.branches);
     assert_eq!(sampling.sample_regs_intr, 0b11);
     let of_samples =
         AttrFlags::INHERIT_STAT | AttrFlags::WRITE_BACKWARD | AttrFlags::CONTEXT_SWITCH;
     assert!(sampling.flags.contains(of_samples));
-    // One event tells of switches, and not that of the mappings, which they must not displace.
+    // One event records switches. The sideband does not, since they would displace mappings.
     let second = attrs::sampling(&plan, &plan.events[1]);
     assert!(!second.flags.contains(AttrFlags::CONTEXT_SWITCH));
     let sideband = attrs::sideband(&plan);
@@ -404,7 +399,6 @@ fn weights_become_one_value_and_a_named_clock_stays() {
     let told: Vec<String> = plan.degradations.iter().map(ToString::to_string).collect();
     let told = told.join("\n");
     assert!(told.contains("weights are one value"), "{told}");
-    // The last refusal is about the clock, which hardware events cannot have.
     let error = refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap_err();
     assert!(error.to_string().contains("software events"), "{error}");
 }
@@ -418,7 +412,7 @@ fn a_refused_filter_is_told_with_its_event() {
     assert!(error.to_string().contains("`pid == x`"), "{error}");
 }
 
-/// The kernel ignores a fixed period of a software event whose samples hold it.
+/// The kernel ignores the fixed period of a software event if its samples contain it.
 #[test]
 fn samples_hold_periods_that_the_attr_does_not_tell() {
     for (rate, expected) in [
@@ -449,7 +443,6 @@ fn switches_are_told_by_an_event_of_their_own() {
     assert_eq!(switches.period_or_freq, 1);
     assert_eq!(switches.sample_stack_user, 16 << 10);
     assert_eq!(switches.sample_regs_user, GENERAL_REGISTERS);
-    // Who may not see the kernel has the times.
     refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).unwrap();
     let step = Degradation::OffCpuTimesOnly { paranoid: Some(2) };
     assert_eq!(plan.degradations, [step]);
@@ -482,7 +475,6 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
         !(attr.flags)
             .intersects(AttrFlags::INHERIT | AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC)
     );
-    // Who may not have it goes on without.
     refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).unwrap();
     assert!(matches!(
         plan.degradations[..],
@@ -493,7 +485,6 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
         [Role::Samples, Role::OffCpu]
     );
     assert_eq!(plan.described_at_first.len(), 2);
-    // Without switches nobody asks who wakes.
     let plan = plan_for("", |options| options.wakers = true);
     assert_eq!(plan.events.len(), 1);
 }

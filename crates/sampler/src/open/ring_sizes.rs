@@ -1,56 +1,54 @@
 //! Sizes of the rings, and their reasons.
 //!
-//! A user without privileges may lock `perf_event_mlock_kb` of ring memory for each CPU: 516
-//! KiB unless set otherwise, which is 128 pages of data and the control page of one ring. Two
-//! rings for each CPU, of 256 and 128 KiB and a page each, take 392 KiB of it; the next
-//! power of two would not fit. Processes with CAP_IPC_LOCK are not bound by it (CAP_PERFMON does not help: `perf_mmap` asks
-//! for the other), nor is anybody whose RLIMIT_MEMLOCK leaves room beyond, or where `perf_event_paranoid` is -1.
+//! An unprivileged user may lock `perf_event_mlock_kb` of ring memory for each CPU: by default 516
+//! KiB, 128 data pages and the control page of one ring. Two rings of 256 and 128 KiB and a page
+//! each take 392 KiB of it. The limit does not apply with CAP_IPC_LOCK (CAP_PERFMON is not enough:
+//! see `perf_mmap`), with a sufficient RLIMIT_MEMLOCK, or if `perf_event_paranoid` is -1.
 //!
 //! | ring | privileged | else | holds, at 999 Hz and 200 bytes a sample |
 //! |---|---|---|---|
 //! | samples | 1 MiB | 256 KiB | 5 s, 1.3 s |
 //! | sideband | 256 KiB | 128 KiB | about 2,600 and 1,300 mappings |
 //!
-//! The sideband ring is larger where whole CPUs are watched: [`sideband_of_everybody`].
+//! For whole CPUs the sideband ring is larger: [`sideband_of_everybody`].
 //!
-//! The larger pair is tried first. When it is refused, the smaller one is taken without a
-//! word, as it too holds far more than the 100 ms between two looks at an idle ring. Below that,
-//! and below a size the user asked for, each halving is reported.
+//! The larger pair is tried first. The smaller one replaces it silently, since it still holds much
+//! more than 100 ms, the interval of an idle ring. Below that, and below a requested size, each
+//! halving is reported.
 
 use rustix::param::page_size;
 
-/// Sizes in bytes of the two rings of a CPU; each a power of two of pages.
+/// Sizes in bytes of a CPU's two rings, powers of two of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSizes {
-    /// Ring of samples.
+    /// Sample ring.
     pub samples: usize,
-    /// Ring of sideband.
+    /// Sideband ring.
     pub sideband: usize,
 }
 
-/// Sizes that are tried first.
+/// Sizes to try first.
 pub const PRIVILEGED: RingSizes = RingSizes {
     samples: 1 << 20,
     sideband: 256 << 10,
 };
 
-/// Sizes that fit into the default allowance of a user without privileges.
+/// Sizes within the default limit of an unprivileged user.
 pub const UNPRIVILEGED: RingSizes = RingSizes {
     samples: 256 << 10,
     sideband: 128 << 10,
 };
 
-/// Returns the default size of the sample ring where samples have stack copies: room for some 130 of
-/// the longest. Less where there are so many CPUs that it would be 256 MiB in all, but as much as holds 25 ms of the
-/// longest copies at 999 Hz: 512 MiB for 256 CPUs.
+/// Returns the default size of a sample ring with stack copies: room for about 130 of the longest.
+/// Many CPUs get less, 256 MiB in total, but at least 25 ms of the longest copies at 999 Hz: 512
+/// MiB for 256 CPUs.
 pub fn with_stacks(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(2 << 20, 8 << 20).next_power_of_two()
 }
 
-/// Returns the default size of the sample ring where samples of whole CPUs, so many a second, have stack copies: room for half
-/// a second of the longest, since a machine with much to do lets the thread wait that drains it. 32 MiB at 999 Hz; between [`with_stacks`] and
-/// [`with_switches`].
+/// Returns the default size of a sample ring with stack copies of whole CPUs at `hertz`: half a
+/// second of the longest, since a busy machine delays the drain thread. 32 MiB at 999 Hz.
 pub fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
     let half_a_second = (hertz / 2).saturating_mul(LONGEST_SAMPLE);
     let half_a_second = usize::try_from(half_a_second).unwrap_or(usize::MAX);
@@ -62,33 +60,31 @@ pub fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
     )
 }
 
-/// Returns the default size of the sample ring where each switch of a thread has a stack copy: 32 MiB, a quarter of which takes as long to fill as a
-/// time of such records lasts. The thread that drains a ring preempts what it watches, and makes waits that are not there otherwise. Less
-/// where there are so many CPUs that it would be 256 MiB in all.
+/// Returns the default size of a sample ring with a stack copy for each switch: 32 MiB. A quarter
+/// of it lasts for one interval of switch recording, so that the drain thread does not preempt the
+/// workload meanwhile. Many CPUs get less, 256 MiB in total.
 pub fn with_switches(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(2 << 20, 32 << 20).next_power_of_two()
 }
 
-/// Returns the default size of the sideband ring where whole CPUs are watched, and with them whoever maps and renames
-/// without end: 2 MiB, which such a loop fills in 40 ms. Less where there are so many CPUs that it would be 64 MiB
-/// in all.
+/// Returns the default size of the sideband ring for whole CPUs: 2 MiB, which a process that maps
+/// or renames in a loop fills in 40 ms. Many CPUs get less, 64 MiB in total.
 pub fn sideband_of_everybody(cpus: usize) -> usize {
     let fair = (64 << 20) / cpus.max(1);
     fair.clamp(PRIVILEGED.sideband, 2 << 20).next_power_of_two()
 }
 
-/// Smallest number of bytes of a stack that are copied, however high the sampling rate.
+/// Minimum number of bytes of a stack copy at any sampling rate.
 pub const SHORTEST_STACK: u32 = 4 << 10;
 
-/// Bytes of the longest sample with a stack copy, roughly.
 const LONGEST_SAMPLE: u64 = 64 << 10;
 
-/// Smallest ring in bytes: a record can be 64 KiB long.
+/// Minimum size of a ring in bytes: a record may have 64 KiB.
 pub const SMALLEST: usize = 64 << 10;
 
 impl RingSizes {
-    /// Returns the sizes to begin with: those asked for, else the larger defaults.
+    /// Returns the initial sizes: as requested, or the larger defaults.
     pub(super) fn first(samples: Option<usize>, sideband: Option<usize>) -> RingSizes {
         RingSizes {
             samples: samples.map_or(PRIVILEGED.samples, whole_pages),
@@ -96,7 +92,6 @@ impl RingSizes {
         }
     }
 
-    /// Returns these sizes with the larger ring halved; `None` when both are the smallest already.
     pub(super) fn halved(self) -> Option<RingSizes> {
         let half = |bytes: usize| (bytes / 2).max(SMALLEST.min(bytes));
         let halved = match self.samples > self.sideband || self.sideband <= SMALLEST {
@@ -113,7 +108,6 @@ impl RingSizes {
     }
 }
 
-/// Rounds up to a power of two of pages; at most 1 GiB.
 fn whole_pages(bytes: usize) -> usize {
     bytes.clamp(page_size(), 1 << 30).next_power_of_two()
 }
@@ -164,7 +158,6 @@ mod tests {
         }
         assert_eq!((sizes.samples, sizes.sideband), (SMALLEST, SMALLEST));
         assert_eq!(steps, 8 + 2);
-        // Smaller ones asked for stay as they are.
         assert_eq!(RingSizes::first(Some(4096), Some(4096)).halved(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Steps down: the next thing to ask for once the kernel has refused.
+//! Steps down after a refusal by the kernel.
 
 use super::attrs;
 use super::degradation::{Degradation, Feature};
@@ -14,10 +14,9 @@ use rprof_perf_event::{AttrPart, Errno, ErrnoText, MapRingError, OpenEventError}
 use rprof_records::{Attr, EventKind, SampleType};
 
 impl Plan {
-    /// Changes the plan so that the next attempt may do better.
+    /// Changes the plan for the next attempt.
     ///
-    /// # Errors
-    /// When nothing is left to change.
+    /// # Errors If no change can help.
     pub(super) fn step_down(&mut self, refusal: Refusal) -> Result<(), OpenError> {
         let Refusal { stage, cpu, errno } = refusal;
         let stepped = match stage {
@@ -34,8 +33,8 @@ impl Plan {
             Stage::Sampling(index) => self.sampled(index),
             Stage::Sideband => {
                 let attr = attrs::sideband(self);
-                // Unless it is about a record that was asked for, what keeps the sideband from being had keeps
-                // the samples from it as well.
+                // Unless it concerns a requested record, a refusal of the sideband also applies to
+                // the samples.
                 match AttrPart::blamed(&attr, errno, &self.limits) {
                     None if is_refusal(errno) => self.sampled(0),
                     _ => ("dummy".to_owned(), attr),
@@ -60,7 +59,6 @@ impl Plan {
         Err(OpenEventError::new(&event, &attr, by_cpu, Some(cpu), errno, limits).into())
     }
 
-    /// Returns the description and the attr of a sample event.
     fn sampled(&self, index: usize) -> (String, Attr) {
         (
             self.describe(&self.events[index]),
@@ -80,11 +78,11 @@ impl Plan {
         }
         match self.role(index) {
             Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
-            // What all events have in common is asked for less of, as for any other.
+            // Other errors concern the common part of all events.
             Role::Wakeups if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
                 let cause = match is_refusal(errno) {
                     true => format!(
-                        "{}. It takes CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
+                        "{}. It needs CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
                         paranoid_text(self.limits.paranoid)
                     ),
                     false => format!("the kernel refused it ({})", ErrnoText(errno)),
@@ -95,7 +93,7 @@ impl Plan {
             _ => {}
         }
         if is_refusal(errno) {
-            // A user who named the kernel side does not want to go without it.
+            // A user who named the kernel side wants it.
             let by_name = self.events.iter().any(|event| event.modifiers().kernel);
             if self.excludes_kernel() || by_name || self.options.exclude_user {
                 return Ok(false);
@@ -115,7 +113,7 @@ impl Plan {
             Errno::OVERFLOW => Ok(self.lower_max_stack()),
             Errno::OPNOTSUPP => Ok(self.lower_precision(index, errno)),
             Errno::INVAL => {
-                // The kernel lowers its limit by itself while it runs.
+                // The kernel may lower its limit at any time.
                 if self.lower_frequency()? || self.lower_precision(index, errno) {
                     return Ok(true);
                 }
@@ -134,7 +132,7 @@ impl Plan {
         }
     }
 
-    /// Goes without the stacks with which threads leave their CPUs; returns whether they were asked for until now.
+    /// Drops the stacks at switches. Returns false if they were dropped before.
     fn tell_switch_times_only(&mut self) -> bool {
         if std::mem::replace(&mut self.switch_times_only, true) {
             return false;
@@ -145,7 +143,7 @@ impl Plan {
         true
     }
 
-    /// Asks for one step less of precision; returns whether there was one.
+    /// Lowers the precision by one. Returns false if it is already 0.
     fn lower_precision(&mut self, index: usize, errno: Errno) -> bool {
         let event = &self.events[index];
         let Some(used) = event.precise().checked_sub(1) else {
@@ -159,7 +157,7 @@ impl Plan {
             return true;
         }
         let used = self.describe(&self.events[index]);
-        // Several steps are one to the user.
+        // The user sees several steps as one.
         (self.degradations).retain(
             |step| !matches!(step, Degradation::PrecisionLowered { wanted: w, .. } if *w == wanted),
         );
@@ -171,8 +169,8 @@ impl Plan {
         true
     }
 
-    /// Counts in guests as well, for PMUs that can leave nothing out. Not reported: the user did not
-    /// ask for guests to be left out.
+    /// Includes guests, for PMUs without any exclusion. Not reported: the user did not exclude
+    /// guests.
     fn include_guests(&mut self, index: usize) -> bool {
         let event = &self.events[index];
         let has_own_pmu = event.kind().0 > EventKind::BREAKPOINT.0;
@@ -183,7 +181,6 @@ impl Plan {
         true
     }
 
-    /// Takes a weak group apart.
     fn take_group_apart(&mut self, index: usize, errno: Errno) -> bool {
         let Some(group) = self.events[index].group() else {
             return false;
@@ -210,8 +207,8 @@ impl Plan {
         errno == Errno::INVAL && self.drop_one_of(&features, errno)
     }
 
-    /// Drops the first feature that is still asked for. Kernels gained them in this
-    /// order reversed, so one that lacks a later one of the list lacks all before it too.
+    /// Drops the first requested feature. The list is in reverse order of introduction: a kernel
+    /// without one also lacks all before it.
     fn drop_one_of(&mut self, features: &[Feature], errno: Errno) -> bool {
         for feature in features {
             let dropped = match feature {
@@ -222,7 +219,7 @@ impl Plan {
                         && std::mem::take(&mut self.features.split_weight)
                 }
                 Feature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
-                // Who named a clock wants that one.
+                // A user who chose a clock needs it.
                 Feature::ClockId => {
                     self.options.clock.is_none() && std::mem::take(&mut self.features.clock_id)
                 }
@@ -242,7 +239,7 @@ impl Plan {
         false
     }
 
-    /// Brings frequencies under the kernel's limit; returns whether one was above.
+    /// Lowers frequencies to the kernel's limit. Returns false if none exceeds it.
     pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenError> {
         let Some(limit) = self.limits.max_sample_rate.filter(|limit| *limit > 0) else {
             return Ok(false);
@@ -300,7 +297,7 @@ impl Plan {
         let total = |rings: RingSizes| rings.samples + rings.sideband;
         let wanted = self.shrunk().unwrap_or(total(self.rings));
         self.rings = halved;
-        // Several halvings are one step to the user.
+        // The user sees several halvings as one step.
         self.degradations
             .retain(|step| !matches!(step, Degradation::RingShrunk { .. }));
         self.degradations.push(Degradation::RingShrunk {
@@ -311,7 +308,7 @@ impl Plan {
         true
     }
 
-    /// Returns the rings with every size that the user left open at its smaller default.
+    /// Returns the smaller default for every size that the user left open.
     fn modest_rings(&self) -> RingSizes {
         RingSizes {
             samples: match self.options.ring_bytes {
@@ -325,7 +322,6 @@ impl Plan {
         }
     }
 
-    /// Returns the bytes wanted, if rings were halved already.
     fn shrunk(&self) -> Option<usize> {
         self.degradations.iter().find_map(|step| match step {
             Degradation::RingShrunk { wanted, .. } => Some(*wanted),

@@ -1,4 +1,4 @@
-//! Events that write a trace: which may be had, and how large their areas are.
+//! Trace events: which ones are supported, and sizes of their areas.
 
 use super::error::OpenError;
 use super::plan::Plan;
@@ -8,17 +8,17 @@ use rprof_launch::Target;
 use rprof_perf_event::Errno;
 use rustix::param::page_size;
 
-/// Size of an AUX area that is tried first, perf's for who may lock memory (`intel_pt_recording_options`).
+/// Initial size of an AUX area in bytes: perf's for privileged users
+/// (`intel_pt_recording_options`).
 const FIRST: usize = 4 << 20;
 
-/// Smallest area that is tried.
 const SMALLEST: usize = 64 << 10;
 
-/// Returns the events with the one that writes a trace first: its ring is the one that the others are redirected into,
-/// and only the event of a ring may have an AUX area.
+/// Moves the trace event to the front: the others are redirected into its ring, and only the event
+/// of a ring may have an AUX area.
 ///
 /// # Errors
-/// [`OpenError::Trace`] for what is not recorded.
+/// [`OpenError::Trace`] if unsupported.
 pub(super) fn first(
     mut events: Vec<Event>,
     options: &SamplingOptions,
@@ -36,39 +36,35 @@ pub(super) fn first(
     let unit = event.trace_unit();
     if matches!(unit, Some(TraceUnit::CoreSight | TraceUnit::HisiPtt)) {
         return refused(
-            "traces of this unit are not recorded; those of intel_pt, intel_bts and arm_spe are",
+            "traces of this unit are not supported, only those of intel_pt, intel_bts and arm_spe",
         );
     }
     if traced.next().is_some() {
-        return refused(
-            "one trace can be recorded at a time, and there is another event of this kind",
-        );
+        return refused("only one trace can be recorded at a time, and another event writes one");
     }
     if event.group().is_some() {
-        return refused("an event that writes a trace is not in a group");
+        return refused("an event that writes a trace cannot be in a group");
     }
     if options.overwrite {
-        return refused(
-            "a trace is written as it comes, and goes with no ring that is overwritten",
-        );
+        return refused("traces do not work with ring buffers that are overwritten");
     }
     if !matches!(options.target, Target::Command | Target::System) {
         return refused(
-            "a trace is recorded of a command, or of whole CPUs; of what runs already only by watching all of them",
+            "traces need a command or whole CPUs as target; to trace running processes, record \
+             the whole system",
         );
     }
     events[..=place].rotate_right(1);
     Ok(events)
 }
 
-/// Returns the size of areas to begin with.
 pub(super) fn area(wanted: Option<usize>) -> usize {
     let bytes = wanted.unwrap_or(FIRST);
     bytes.clamp(page_size(), 1 << 30).next_power_of_two()
 }
 
 impl Plan {
-    /// Halves the areas, where they could not be locked. A size that the user named stays.
+    /// Halves areas that could not be locked, unless the user chose the size.
     pub(super) fn step_down_trace(&mut self, errno: Errno) -> bool {
         let may_be_size = matches!(errno, Errno::PERM | Errno::NOMEM);
         let is_open = self.options.trace_bytes.is_none() && self.trace_bytes > SMALLEST;

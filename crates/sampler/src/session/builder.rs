@@ -1,4 +1,4 @@
-//! [`SessionBuilder`]: from options to a session.
+//! [`SessionBuilder`]: creates a session from options.
 
 use super::overwritten::OverwrittenRings;
 use super::{Session, SessionError};
@@ -14,8 +14,7 @@ use rprof_perf_event::Limits;
 use rprof_records::{Endian, SampleLayout, SampleType};
 use std::time::Duration;
 
-/// Description of a recording: a sentence that ends in [`launch`](Self::launch) or
-/// [`attach`](Self::attach).
+/// Description of a recording. Ends with [`launch`](Self::launch) or [`attach`](Self::attach).
 ///
 /// ```no_run
 /// use rprof_launch::Launcher;
@@ -38,7 +37,7 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// Adds an event to sample. Without any, it is cycles, or cpu-clock where there are none.
+    /// Adds an event to sample. Default: cycles, or cpu-clock without a cycle counter.
     pub fn event(mut self, event: Event) -> Self {
         self.events.push(event);
         self
@@ -50,22 +49,21 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the samples a second on each busy CPU. Without this and [`period`](Self::period) it is
-    /// 999, and each tracepoint, probe and breakpoint hit is a sample.
+    /// Sets the frequency in Hz. Default: see [`SamplingOptions::rate`].
     pub fn frequency(mut self, hertz: u64) -> Self {
         self.options.rate = Rate::Frequency(hertz);
         self.options.rate_is_default = false;
         self
     }
 
-    /// Takes one sample for so many events.
+    /// Takes one sample per `events` events.
     pub fn period(mut self, events: u64) -> Self {
         self.options.rate = Rate::Period(events);
         self.options.rate_is_default = false;
         self
     }
 
-    /// Fails when the frequency is above the kernel's limit, in place of lowering it.
+    /// Fails if the frequency exceeds the kernel's limit. Default: lowers it.
     pub fn strict_frequency(mut self, strict: bool) -> Self {
         self.options.strict_frequency = strict;
         self
@@ -77,37 +75,37 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the largest number of addresses in a callchain.
+    /// Sets the maximum number of addresses in a callchain.
     pub fn max_stack(mut self, addresses: u16) -> Self {
         self.options.max_stack = Some(addresses);
         self
     }
 
-    /// Leaves out samples in the kernel.
+    /// Excludes samples in the kernel.
     pub fn exclude_kernel(mut self, exclude: bool) -> Self {
         self.options.exclude_kernel = exclude;
         self
     }
 
-    /// Leaves out samples in user mode.
+    /// Excludes samples in user mode.
     pub fn exclude_user(mut self, exclude: bool) -> Self {
         self.options.exclude_user = exclude;
         self
     }
 
-    /// Watches the threads and processes that the target starts as well. Default: yes.
+    /// Also samples children of the target. Default: yes.
     pub fn inherit(mut self, inherit: bool) -> Self {
         self.options.inherit = inherit;
         self
     }
 
-    /// Sets the bytes of sample ring for each CPU; rounded up to a power of two of pages.
+    /// Sets the size of each CPU's sample ring in bytes.
     pub fn ring_bytes(mut self, bytes: usize) -> Self {
         self.options.ring_bytes = Some(bytes);
         self
     }
 
-    /// Sets the bytes of sideband ring for each CPU; rounded up to a power of two of pages.
+    /// Sets the size of each CPU's sideband ring in bytes.
     pub fn sideband_ring_bytes(mut self, bytes: usize) -> Self {
         self.options.sideband_ring_bytes = Some(bytes);
         self
@@ -119,26 +117,25 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the CPUs to watch; without a [target](Self::target) and a command, everything on them.
+    /// Sets the CPUs to sample. Default: all.
     pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
         self.options.cpus = cpus;
         self
     }
 
-    /// With `false`, nothing is sampled before [`Session::enable`]. Processes are
-    /// followed from the start all the same.
+    /// With `false`, sampling waits for [`Session::enable`]. Sideband is recorded from the start.
     pub fn enabled_from_start(mut self, enabled: bool) -> Self {
         self.options.enabled_from_start = enabled;
         self
     }
 
-    /// Leaves this process itself out of the recording.
+    /// Excludes this process.
     pub fn exclude_self(mut self, exclude: bool) -> Self {
         self.options.exclude_self = exclude;
         self
     }
 
-    /// Leaves out samples of clocks on CPUs that have nothing to do.
+    /// Excludes clock samples on idle CPUs.
     pub fn exclude_idle(mut self, exclude: bool) -> Self {
         self.options.exclude_idle = exclude;
         self
@@ -150,27 +147,25 @@ impl SessionBuilder {
         self
     }
 
-    /// Copies so many bytes of the user's stack into each sample, with the user's registers,
-    /// in place of the user part of the callchain.
+    /// Copies `bytes` of stack into each sample, see [`SamplingOptions::user_stack`].
     pub fn user_stack(mut self, bytes: Option<u32>) -> Self {
         self.options.user_stack = bytes;
         self
     }
 
-    /// Takes the user's side of callchains from the processor's record of branches.
+    /// Takes user callchains from the processor.
     pub fn branch_call_stacks(mut self, on: bool) -> Self {
         self.options.branch_call_stacks = on;
         self
     }
 
-    /// Takes the bytes of [`user_stack`](Self::user_stack) for an upper bound, and copies fewer where
-    /// the ring would not hold the samples of 25 ms. For those who unwind at once: callchains keep the user's side.
+    /// Allows shorter stack copies, see [`SamplingOptions::fit_user_stack`].
     pub fn fit_user_stack(mut self, fit: bool) -> Self {
         self.options.fit_user_stack = fit;
         self
     }
 
-    /// Records more of each sample, and more kinds of records.
+    /// Adds sample fields and records.
     ///
     /// ```
     /// use rprof_records::SampleType;
@@ -185,63 +180,60 @@ impl SessionBuilder {
         self
     }
 
-    /// Keeps the last samples of each CPU in its ring, where later ones overwrite them, until
-    /// [`Session::snapshot`] or the end.
+    /// Keeps the last samples in overwritten rings until [`Session::snapshot`] or the end.
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.options.overwrite = overwrite;
         self
     }
 
-    /// Sets the bytes of the AUX area of each CPU, for an event that writes a trace; rounded up to a power of two of
-    /// pages.
+    /// Sets the size of each CPU's AUX area in bytes.
     pub fn trace_bytes(mut self, bytes: Option<usize>) -> Self {
         self.options.trace_bytes = bytes;
         self
     }
 
-    /// Stamps records with this clock. Default: CLOCK_MONOTONIC.
+    /// Sets the clock of the records. Default: CLOCK_MONOTONIC.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = Some(clock);
         self
     }
 
-    /// Tells when threads leave their CPU and come back, with the stack of each that leaves. Default: no.
+    /// Records when threads leave their CPU, with their stack, and come back. Default: no.
     pub fn off_cpu(mut self, on: bool) -> Self {
         self.options.off_cpu = on;
         self
     }
 
-    /// Records who wakes threads, beside [`off_cpu`](Self::off_cpu). Default: no.
+    /// Also records who wakes threads, with [`off_cpu`](Self::off_cpu). Default: no.
     pub fn wakers(mut self, on: bool) -> Self {
         self.options.wakers = on;
         self
     }
 
-    /// Changes any setting, those of the drain threads among them.
+    /// Changes any setting.
     pub fn configure(mut self, change: impl FnOnce(&mut SamplingOptions)) -> Self {
         change(&mut self.options);
         self
     }
 
-    /// Prepares the program, and opens the events. Nothing runs before [`Session::start`].
+    /// Prepares the program and opens the events. The program runs at [`Session::start`].
     ///
-    /// With the target [`Target::Command`], the program is what is watched; with any other,
-    /// it runs unwatched, unless the target includes it, and its end ends the recording.
+    /// With other targets than [`Target::Command`], the program runs unsampled unless the target
+    /// includes it, and its end ends the recording.
     ///
     /// # Errors
-    /// [`SessionError`]; the prepared child is gone then.
+    /// [`SessionError`]. The prepared child has then been removed.
     pub fn launch(self, command: &Launcher) -> Result<Session, SessionError> {
-        // Before the child, so that it is no open file more to it.
+        // Before the fork, so that the child inherits no descriptors of it.
         let plan = Plan::new(self.events.clone(), self.options.clone(), Limits::read())?;
         let child = command.spawn()?;
         self.open(plan, Some(child))
     }
 
-    /// Opens the events for what runs already. Nothing is sampled before [`Session::start`].
+    /// Opens the events for running targets. Sampling begins at [`Session::start`].
     ///
     /// # Errors
-    /// [`SessionError`]; [`SessionError::NoTarget`] when the target is [`Target::Command`] and
-    /// no CPUs were named.
+    /// [`SessionError`]; [`SessionError::NoTarget`] for [`Target::Command`] without CPUs.
     pub fn attach(mut self) -> Result<Session, SessionError> {
         if self.options.target == Target::Command {
             if self.options.cpus.is_empty() {
@@ -254,7 +246,7 @@ impl SessionBuilder {
     }
 
     fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
-        // A process's start is rounded down to a tick of 10 ms.
+        // A process's start time is rounded down to a tick of 10 ms.
         let opened_at = since_boot().saturating_sub(Duration::from_millis(10));
         let target = &self.options.target;
         let mut cpus = cpus::select(&self.options.cpus)?;

@@ -7,36 +7,34 @@ use rprof_perf_event::{ReadError, Reading};
 /// Counts at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinalCounts {
-    /// One entry for each CPU, in the order of [`Session::cpus`](crate::Session::cpus).
+    /// Counts by CPU, in the order of [`Session::cpus`](crate::Session::cpus).
     pub cpus: Vec<CpuCounts>,
 }
 
-/// Counts of one CPU at the end.
+/// Final counts of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
     /// The CPU.
     pub cpu: u32,
     /// Readings of the sample events, in the order of [`Session::events`](crate::Session::events).
     pub events: Vec<EventCount>,
-    /// Reading of the sideband event: its `lost` says how many mappings and names are missing.
+    /// Reading of the sideband event. Its `lost` counts missing names and mappings.
     pub sideband: EventCount,
     /// Counts of the drain thread.
     pub drain: DrainCounts,
 }
 
-/// Readings of one event on one CPU, summed over the threads or control groups that are watched.
-///
-/// Neither sum nor failure: the event is not for this CPU (the `cpumask` of its PMU).
+/// Readings of one event on one CPU, summed over threads or control groups. Empty if the event is
+/// not for this CPU (the `cpumask` of its PMU).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCount {
     /// Sum of the readings; `None` if there is none.
     pub sum: Option<Reading>,
-    /// First failure to read; the sum is then too low.
+    /// First read failure. The sum is then too low.
     pub failure: Option<ReadError>,
 }
 
 impl EventCount {
-    /// Adds a reading of another thread or control group.
     pub(super) fn add(&mut self, reading: Result<Reading, ReadError>) {
         match (reading, &mut self.sum) {
             (Ok(reading), Some(sum)) => sum.add(reading),
@@ -45,23 +43,23 @@ impl EventCount {
         }
     }
 
-    /// Number of events counted, where anything was counted.
+    /// Returns the event count, if any.
     pub fn value(&self) -> Option<u64> {
         Some(self.sum?.value)
     }
 
-    /// Samples dropped because the ring was full; `None` if the kernel does not count them (before
-    /// Linux 6.0), or the event is not for this CPU.
+    /// Returns the number of samples dropped in a full ring. `None` before Linux 6.0, or if the
+    /// event is not for this CPU.
     pub fn lost(&self) -> Option<u64> {
         self.sum?.lost
     }
 }
 
 impl FinalCounts {
-    /// Samples dropped in full rings, on all CPUs; `None` when the kernel does not count them.
+    /// Returns the number of samples dropped in full rings on all CPUs; `None` if the kernel does
+    /// not count them.
     ///
-    /// More than the sum of all LOST records by those that were dropped last, after which no record
-    /// could be written any more.
+    /// It exceeds the sum of all LOST records, which omit the last drops.
     pub fn lost_samples(&self) -> Option<u64> {
         let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
         // An event that is not for a CPU has lost nothing there.
@@ -69,14 +67,12 @@ impl FinalCounts {
         sums.map(|reading| reading.lost).sum()
     }
 
-    /// Sideband records dropped in full rings, on all CPUs; `None` when the kernel does not count
-    /// them.
+    /// Returns the number of dropped sideband records, like [`lost_samples`](Self::lost_samples).
     pub fn lost_sideband(&self) -> Option<u64> {
         let sums = self.cpus.iter().filter_map(|cpu| cpu.sideband.sum);
         sums.map(|reading| reading.lost).sum()
     }
 
-    /// Returns what to report of an event that could not be read on some CPUs.
     pub(super) fn failure_of(&self, index: usize, event: &str) -> Option<Degradation> {
         let failed = || {
             let counts = (self.cpus.iter()).map(|cpu| (cpu.cpu, cpu.events.get(index)));
@@ -119,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_event_of_one_cpu_does_not_hide_what_others_lost() {
-        // As an uncore PMU has it: the second event is for the first CPU only.
+        // Like an uncore PMU: the second event is for the first CPU only.
         let all = counts([
             [counted(Some(1)), counted(Some(2))],
             [counted(Some(3)), EventCount::default()],
@@ -127,7 +123,6 @@ mod tests {
         assert_eq!(all.lost_samples(), Some(6));
         let old_kernel = counts([[counted(None); 2], [counted(None); 2]]);
         assert_eq!(old_kernel.lost_samples(), None);
-        // No sideband is opened for control groups.
         assert_eq!(all.lost_sideband(), Some(0));
     }
 

@@ -7,11 +7,11 @@ use rprof_perf_event::{Errno, ErrnoText};
 use std::fmt;
 use std::io;
 
-/// Failure to make or to start a session.
+/// Failure to create or start a session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The list of CPUs is unusable.
+    /// The list of CPUs is invalid.
     #[error(transparent)]
     Cpus(#[from] CpuListError),
     /// The child could not be prepared.
@@ -20,16 +20,14 @@ pub enum SessionError {
     /// Events could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Events could not be started.
+    /// An event could not be started.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// The program could not be executed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// There is neither a command nor anything else to watch.
-    #[error(
-        "there is nothing to watch: name a command, processes, threads, a user, or the whole system"
-    )]
+    /// There is neither a command nor a target.
+    #[error("nothing to record: name a command, processes, threads, a user, or the whole system")]
     NoTarget,
     /// A control group cannot be watched.
     #[error(transparent)]
@@ -43,7 +41,7 @@ pub enum SessionError {
     Threads(#[source] io::Error),
 }
 
-/// Names the limit that may be reached where a thread cannot be started (pthread_create(3), eventfd(2)).
+/// Returns the limit that may prevent a thread's start (pthread_create(3), eventfd(2)).
 fn thread_limit(error: &io::Error) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE) => "; `ulimit -n` is reached",
@@ -51,32 +49,32 @@ fn thread_limit(error: &io::Error) -> &'static str {
         Some(Errno::AGAIN) => {
             "; `ulimit -u`, or the limit of a control group (pids.max), is reached"
         }
-        Some(Errno::NOMEM) => "; there is no memory for them (`ulimit -v`?)",
+        Some(Errno::NOMEM) => "; out of memory (`ulimit -v`?)",
         _ => "",
     }
 }
 
-/// Failure to start or stop an event that is open.
+/// Failure to start or stop an open event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("cannot {action} event `{event}` on CPU {cpu}: {}", ErrnoText(*errno))]
 pub struct ControlError {
     /// Change that failed.
     pub action: ControlAction,
-    /// The event, as it was opened.
+    /// Name of the event as opened.
     pub event: String,
     /// The CPU.
     pub cpu: u32,
-    /// The kernel's answer.
+    /// Error of the system call.
     pub errno: Errno,
 }
 
-/// Change of an event that is open.
+/// Control operation on an open event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlAction {
-    /// It was to count from then on.
+    /// Start counting.
     Start,
-    /// It was to count no longer.
+    /// Stop counting.
     Stop,
 }
 

@@ -1,11 +1,11 @@
-//! Recordings, from the first event to the last count.
+//! Recordings.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `builder` | [`SessionBuilder`]: from options to a session |
 //! | `counts` | [`FinalCounts`]: readings and counts at the end |
-//! | `overwritten` | rings that keep the last samples |
-//! | `switches` | [`SwitchEvents`]: events of switches, stopped and started by themselves |
+//! | `overwritten` | overwritten rings, which keep the last samples |
+//! | `switches` | [`SwitchEvents`]: pauses and resumes switch events |
 //! | `error` | [`SessionError`], [`ControlError`] |
 
 mod builder;
@@ -37,10 +37,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Recording of a program and of what it starts, or of what runs already.
+/// Recording of a program or of running threads.
 ///
-/// The threads run from the beginning; records come once the program does. Dropping the session
-/// stops them, and ends a program that was never started.
+/// The drain threads run from the beginning. Dropping the session stops them, and ends a program
+/// that was never started.
 #[derive(Debug)]
 pub struct Session {
     // First, so that it is dropped first.
@@ -54,8 +54,6 @@ pub struct Session {
     extras: Extras,
     clock: Option<Clock>,
     enabled_from_start: bool,
-    /// True if all CPUs were to be watched.
-    /// CPUs that were asked for; `None` for all that there are.
     watched: Option<Vec<u32>>,
     inherited_filter: InheritedEventFilter,
     opened_at: Duration,
@@ -68,148 +66,144 @@ pub struct Session {
     overwritten: OverwrittenRings,
     ring_bytes: (usize, usize),
     realtime: Option<u8>,
-    /// Unit whose trace is recorded.
     trace: Option<TraceUnit>,
-    /// Bytes of snapshots for which the receiver had no place.
+    /// Bytes of snapshots dropped because the channel was full.
     unsent: u64,
     counts: Option<FinalCounts>,
 }
 
 impl Session {
-    /// Begins a description of what to record.
+    /// Creates a builder.
     pub fn builder() -> SessionBuilder {
         SessionBuilder::default()
     }
 
-    /// Steps down that were taken, in order.
+    /// Returns the steps down, in order.
     pub fn degradations(&self) -> &[Degradation] {
         &self.degradations
     }
 
-    /// Events as they were opened, with their ids: sample events in the order they were asked for,
-    /// and the sideband event last.
+    /// Returns the opened events: sample events in the requested order, then the sideband event.
     pub fn events(&self) -> &[EventIds] {
         &self.events
     }
 
-    /// CPUs on which events are open, in ascending order.
+    /// Returns the CPUs with open events, ascending.
     pub fn cpus(&self) -> &[u32] {
         &self.numbers
     }
 
-    /// Returns the CPUs that were asked for, in ascending order; `None` for all that there are. Where switches of threads are told of
-    /// ([`SessionBuilder::off_cpu`]), they are on the [others](Self::cpus) as well, without samples.
+    /// Returns the requested CPUs, ascending; `None` for all. [`SessionBuilder::off_cpu`] also
+    /// opens events on [others](Self::cpus).
     pub fn watched_cpus(&self) -> Option<&[u32]> {
         self.watched.as_deref()
     }
 
-    /// Sizes in bytes of the sample ring and of the sideband ring of each CPU.
+    /// Returns the sizes in bytes of each CPU's sample ring and sideband ring.
     pub fn ring_bytes(&self) -> (usize, usize) {
         self.ring_bytes
     }
 
-    /// Number of batches in [`batches`](Self::batches) from which on the receiver had better hurry: as many as the buffers of
-    /// all CPUs, and a quarter of their [reserve](crate::DrainOptions::reserve_bytes).
+    /// Returns the limit of queued [`batches`](Self::batches) for a receiver in time.
     pub fn many_batches(&self) -> usize {
         self.threads.many_batches
     }
 
-    /// Real-time priority that the drain threads were asked to have, if any.
+    /// Returns the requested real-time priority of the drain threads.
     pub fn realtime(&self) -> Option<u8> {
         self.realtime
     }
 
-    /// Returns the unit whose trace is recorded, if an event is one's. Its event is the first of
+    /// Returns the unit of the recorded trace, if any. Its event is the first of
     /// [`events`](Self::events).
     pub fn trace_unit(&self) -> Option<TraceUnit> {
         self.trace
     }
 
-    /// Returns the receiver of the trace. A piece is there before the batch with its AUX record is.
+    /// Returns the receiver of the trace. A piece arrives before the batch with its AUX record.
     pub fn traces(&self) -> Traces {
         self.threads.traces.clone()
     }
 
-    /// Returns whether the watermarks of all CPUs are exact, as each thread is bound to its CPU.
+    /// Returns true if all watermarks are exact, since each thread is pinned to its CPU.
     pub fn has_exact_watermarks(&self) -> bool {
         self.threads.pinned
     }
 
-    /// The program, if one was launched.
+    /// Returns the launched program.
     pub fn child(&self) -> Option<&Child> {
         self.child.as_ref()
     }
 
-    /// The program, to wait for it or to signal it.
+    /// Returns the launched program.
     pub fn child_mut(&mut self) -> Option<&mut Child> {
         self.child.as_mut()
     }
 
-    /// The threads that are watched and were there before. Empty when only a command is
-    /// watched, and when whole CPUs are: then it is everything that there is.
+    /// Returns the sampled threads that already ran. Empty for a command and for whole CPUs.
     pub fn attached(&self) -> &[TargetThread] {
         &self.attached
     }
 
-    /// Time at which the first event was opened: since the machine was started, as /proc has it for
-    /// processes (CLOCK_BOOTTIME), less one of its ticks.
+    /// Returns the time since boot at which the first event was opened (CLOCK_BOOTTIME), less a
+    /// tick of 10 ms.
     pub fn opened_at(&self) -> Duration {
         self.opened_at
     }
 
-    /// Adds a step down that the caller had to take.
+    /// Adds a step down taken by the caller.
     pub fn add_degradation(&mut self, step: Degradation) {
         self.degradations.push(step);
     }
 
-    /// Returns true if sampling begins with [`start`](Self::start), and not at [`enable`](Self::enable).
+    /// Returns true if sampling begins with [`start`](Self::start), false for
+    /// [`enable`](Self::enable).
     pub fn is_enabled_from_start(&self) -> bool {
         self.enabled_from_start
     }
 
-    /// Returns true if threads and processes that watched ones start are sampled as well.
+    /// Returns true if children are sampled as well.
     pub fn inherits(&self) -> bool {
         let flags = |event: &EventIds| event.attr.flags.contains(AttrFlags::INHERIT);
         self.events.iter().any(flags)
     }
 
-    /// Target of the recording.
+    /// Returns the target of the recording.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Clock of the times of records and of watermarks.
+    /// Returns the clock of records and watermarks.
     pub fn clock(&self) -> Clock {
         self.clock.unwrap_or_default()
     }
 
-    /// Returns true if the kernel stamps all records with the time of [`clock`](Self::clock), and not with a clock of its own, as
-    /// it does before Linux 4.1.
+    /// Returns true if all records use [`clock`](Self::clock). Before Linux 4.1 the kernel uses its
+    /// own.
     pub fn is_stamped_by_clock(&self) -> bool {
         let is_stamped = |event: &EventIds| event.attr.flags.contains(AttrFlags::USE_CLOCKID);
         self.events.iter().all(is_stamped)
     }
 
-    /// What samples hold beyond the usual, as it was asked for.
+    /// Returns the requested additional fields and records.
     pub fn extras(&self) -> Extras {
         self.extras
     }
 
-    /// Returns a filter for samples that do not count: where threads were attached to, some may be
-    /// taken twice. All records must pass through one filter, in the order of time.
+    /// Returns a filter that drops duplicate samples. All records must pass through one filter in
+    /// time order.
     pub fn inherited_event_filter(&self) -> InheritedEventFilter {
         self.inherited_filter.clone()
     }
 
-    /// Begins sampling, and lets the program begin.
+    /// Begins sampling and releases the program.
     ///
-    /// If threads were attached to, their processes have been followed since the session
-    /// was made; what they had mapped before is to be read before this is called
-    /// ([`attached`](Self::attached)), so that no sample comes before its mapping.
+    /// Processes of attached threads are already followed. Read their earlier mappings
+    /// ([`attached`](Self::attached)) before this call, so that no sample precedes its mapping.
     ///
     /// # Errors
-    /// [`SessionError::Exec`] when the program cannot be executed, [`SessionError::Control`] when
-    /// an event cannot be started. The recording is then stopped.
+    /// [`SessionError::Exec`] if the program cannot be executed, [`SessionError::Control`] if an
+    /// event cannot be started. The recording is then stopped.
     pub fn start(&mut self) -> Result<(), SessionError> {
         let mut started = Ok(());
         if self.enabled_from_start && self.target != Target::Command {
@@ -224,18 +218,18 @@ impl Session {
         started
     }
 
-    /// Begins sampling, or goes on after [`disable`](Self::disable).
+    /// Begins or resumes sampling.
     ///
     /// # Errors
-    /// The first event that could not be started. All others are.
+    /// The first event that could not be started. All others are started.
     pub fn enable(&self) -> Result<(), ControlError> {
         self.control(ControlAction::Start, EventSet::enable)
     }
 
-    /// Stops sampling until [`enable`](Self::enable). Processes are followed all the same.
+    /// Stops sampling until [`enable`](Self::enable). Sideband continues.
     ///
     /// # Errors
-    /// The first event that could not be stopped. All others are.
+    /// The first event that could not be stopped. All others are stopped.
     pub fn disable(&self) -> Result<(), ControlError> {
         self.control(ControlAction::Stop, EventSet::disable)
     }
@@ -245,7 +239,7 @@ impl Session {
         action: ControlAction,
         call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
     ) -> Result<(), ControlError> {
-        // Every set is called, also after a failure.
+        // A failure does not skip the other sets.
         let mut first = Ok(());
         for set in &self.sets {
             let called = call(set);
@@ -259,10 +253,9 @@ impl Session {
         })
     }
 
-    /// Waits until the program ends, all that was attached to is gone, `other` is readable, or the
-    /// time is over (`None`: no bound). Of several, returns the first in this order.
-    ///
-    /// With a program, its end alone counts. Whole CPUs are never gone.
+    /// Waits until the program ends, all attached threads have ended, `other` is readable, or the
+    /// timeout expires. Of several, returns the first in this order. With a program, only its end
+    /// counts. Whole CPUs never end.
     ///
     /// # Errors
     /// The errors of [`Child::wait`] and of poll(2).
@@ -277,71 +270,68 @@ impl Session {
         wait_for_targets(self.exits.as_mut(), other, timeout)
     }
 
-    /// Returns the events that tell of switches, where these are recorded.
+    /// Returns the switch events, if recorded.
     pub fn switch_events(&self) -> Option<SwitchEvents> {
         let mut events = self.of_role(Role::OffCpu)?;
-        // Wakeups say nothing where switches are not recorded.
+        // Wakeups are useless while switches are not recorded.
         events.extend(self.of_role(Role::Wakeups).unwrap_or_default());
         Some(SwitchEvents { events })
     }
 
-    /// Returns the events of wakeups, where these are recorded.
+    /// Returns the wakeup events, if recorded.
     pub fn wakeups(&self) -> Option<SwitchEvents> {
         let events = self.of_role(Role::Wakeups)?;
         Some(SwitchEvents { events })
     }
 
-    /// Returns what is open of the event of a role, if there is one.
     fn of_role(&self, role: Role) -> Option<Vec<Arc<PerfFd>>> {
         let index = (self.events.iter()).position(|event| event.role == role)?;
         let of_set = |set: &EventSet| set.samples.get(index).cloned().flatten();
         Some(self.sets.iter().filter_map(of_set).collect())
     }
 
-    /// Channel on which batches of all CPUs arrive. After [`stop`](Self::stop) it is disconnected
-    /// once the last batch was taken. Clone it to receive on another thread.
+    /// Returns the channel of all batches. [`stop`](Self::stop) disconnects it after the last one.
     pub fn batches(&self) -> &Receiver<Batch> {
         &self.batches
     }
 
-    /// Returns a batch's buffer to its pool, once its records are taken out of it.
+    /// Returns a batch's buffer to its pool.
     pub fn recycle(&self, batch: Batch) {
         self.recycler.recycle(batch);
     }
 
-    /// Handle that returns buffers from another thread.
+    /// Returns a handle that recycles buffers.
     pub fn recycler(&self) -> Recycler {
         self.recycler.clone()
     }
 
-    /// Table of stack bases, for the receiver to fill: bytes above them are not forwarded.
+    /// Returns the table of stack bases, for the receiver to fill.
     pub fn stack_bases(&self) -> &StackBases {
         &self.stack_bases
     }
 
-    /// Switch by which the receiver asks for samples soon after they are taken.
+    /// Returns the handle that requests fast draining.
     pub fn fast_drain(&self) -> &FastDrain {
         &self.threads.fast_drain
     }
 
-    /// Leaves fast draining to the receiver, which has to [drain](RemoteDrain::drain) the rings every
-    /// [`poll_interval`](FastDrain::poll_interval) from now on. `None` where there are more CPUs than one thread can drain: then
-    /// the drain threads hurry by themselves, as they do if this is never called.
+    /// Hands fast draining to the receiver, which must then [drain](RemoteDrain::drain) the rings
+    /// every [`poll_interval`](FastDrain::poll_interval). `None` if there are too many CPUs for one
+    /// thread.
     pub fn remote_drain(&self) -> Option<RemoteDrain> {
         self.threads.remote()
     }
 
-    /// True if later samples overwrite earlier ones, so that only the last of them are sent.
+    /// Returns true if sample rings are overwritten.
     pub fn overwrites(&self) -> bool {
         !self.overwritten.is_empty()
     }
 
-    /// Sends the samples that are in overwritten rings, and that were not sent before, in the order of time, to
-    /// [`batches`](Self::batches). Does nothing where no ring is overwritten.
+    /// Sends the new samples of overwritten rings to [`batches`](Self::batches), in time order.
     ///
-    /// They come as if from a CPU of their own, [`NO_CPU`](crate::drain::NO_CPU), and after sideband that is
-    /// later than they are: whoever writes a file says nothing of rounds in it. While a ring is read, a moment, its
-    /// samples are lost, and counted.
+    /// The batches have the CPU [`NO_CPU`](crate::drain::NO_CPU), and come after later sideband, so
+    /// a file with them must not contain FINISHED_ROUND records. The kernel drops and counts
+    /// samples during the read.
     pub fn snapshot(&mut self) {
         let Some(sender) = &self.threads.snapshots else {
             return;
@@ -351,10 +341,8 @@ impl Session {
         self.unsent += sender.send(snapshot);
     }
 
-    /// Ends the recording: no event counts any more, and all records are in
-    /// [`batches`](Self::batches). The program, if it still runs, goes on unwatched.
-    ///
-    /// Nothing needs to receive meanwhile. A second call gives the same counts.
+    /// Ends the recording. All records are then in [`batches`](Self::batches). The program may
+    /// continue. Does not wait for the receiver. A second call returns the same counts.
     pub fn stop(&mut self) -> FinalCounts {
         if let Some(counts) = &self.counts {
             return counts.clone();
@@ -408,7 +396,6 @@ impl Session {
     }
 }
 
-/// Returns the CPUs that are not watched.
 fn not_among(online: Vec<u32>, watched: &[u32]) -> impl Iterator<Item = u32> {
     (online.into_iter()).filter(|cpu| !watched.contains(cpu))
 }

@@ -1,33 +1,33 @@
-//! [`SwitchEvents`]: the events that tell of switches, stopped and started while the others go on.
+//! [`SwitchEvents`]: pauses and resumes switch events while other events continue.
 
 use rprof_perf_event::PerfFd;
 use std::sync::Arc;
 
-/// Events that tell when threads leave their CPU and come back, of all that a session watches.
+/// Events that record context switches or wakeups.
 ///
-/// What threads inherited is stopped and started with them (`perf_event_for_each_child`). Records come for a while after
-/// [`pause`](Self::pause) began, and before [`resume`](Self::resume) has ended, of some threads and not of others.
+/// Inherited copies follow (`perf_event_for_each_child`). During [`pause`](Self::pause) and
+/// [`resume`](Self::resume), records come from some threads only.
 #[derive(Clone, Debug)]
 pub struct SwitchEvents {
     pub(super) events: Vec<Arc<PerfFd>>,
 }
 
 impl SwitchEvents {
-    /// Stops them. One that cannot be stopped goes on.
+    /// Stops the events. Ignores failures.
     pub fn pause(&self) {
         for event in &self.events {
             let _ = event.disable();
         }
     }
 
-    /// Leaves these alone from now on.
+    /// Excludes these events from now on.
     pub fn leave_out(&mut self, others: &SwitchEvents) {
         let is_other =
             |event: &Arc<PerfFd>| others.events.iter().any(|other| Arc::ptr_eq(event, other));
         self.events.retain(|event| !is_other(event));
     }
 
-    /// Starts them again. Those of a thread that is gone have nothing more to tell.
+    /// Restarts the events. Ignores threads that have ended.
     pub fn resume(&self) {
         for event in &self.events {
             let _ = event.enable();

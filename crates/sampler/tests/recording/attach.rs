@@ -1,4 +1,4 @@
-//! Attaching to processes that run already.
+//! Attaching to running processes.
 
 use super::support::*;
 use rprof_launch::{Launcher, Target, WaitOutcome};
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A process that is ended with the test.
+/// A process that ends with the test.
 struct Program(Child);
 
 impl Program {
@@ -27,7 +27,7 @@ impl Program {
         self.0.id()
     }
 
-    /// Waits until it has used 50 ms of CPU time from now on.
+    /// Waits until it has used another 50 ms of CPU time.
     fn work(&self) {
         let used = || -> u64 {
             let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid()));
@@ -54,13 +54,13 @@ impl Drop for Program {
     }
 }
 
-/// Attaches. Skips the test if this user may not.
+/// Attaches. Skips the test without permission.
 #[track_caller]
 fn attach(builder: SessionBuilder) -> Option<Session> {
     permitted(builder.attach())
 }
 
-/// Receives until there is enough, however long that takes on a busy machine.
+/// Receives until there is enough, without a time limit for busy machines.
 fn record_until(mut session: Session, is_enough: impl Fn(&Recorded) -> bool) -> Recorded {
     session.start().unwrap();
     let mut recorded = Recorded::new(session.events());
@@ -182,7 +182,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     session.disable().unwrap();
     let disabled = now();
     program.work();
-    // What comes still, however late, was in the rings by then.
+    // Later records were already in the rings.
     let recorded = stopped(session);
     let last = recorded.of(RecordType::SAMPLE).map(|got| got.time).max();
     assert!(
@@ -191,7 +191,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     );
 }
 
-/// By the clock of the records.
+/// Returns the time of the records' clock.
 fn now() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -275,7 +275,7 @@ fn stacks_of_users_are_copied() {
             panic!("a sample");
         };
         let stack = sample.stack_user().unwrap();
-        // 0 where there is no user side.
+        // 0 without a user side.
         assert!(
             [0, 1000].contains(&stack.bytes.len()),
             "{}",
@@ -288,7 +288,7 @@ fn stacks_of_users_are_copied() {
 
 #[test]
 fn too_few_descriptors_are_told_with_figures() {
-    // In a process of its own, as the limit is one of the process.
+    // In a process of its own, since the limit is per process.
     if std::env::var_os("RPROF_TEST_FEW_FILES").is_none() {
         let own = std::env::current_exe().unwrap();
         let script =

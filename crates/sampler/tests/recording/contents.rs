@@ -65,7 +65,7 @@ fn samples_and_sideband_of_a_shell_loop() {
             .any(|(_, path)| is_sh(path) || path.ends_with(b"busybox")),
         "sh is mapped: {mapped:?}"
     );
-    // Asked of the kernel, they would mark the records of others.
+    // If requested, they would also mark other listeners' records.
     assert!(!mapped.iter().any(|(misc, _)| misc.has(Misc::MMAP_BUILD_ID)));
     let exits = recorded.of(RecordType::EXIT);
     assert!(

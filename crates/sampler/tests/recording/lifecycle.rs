@@ -1,4 +1,4 @@
-//! Beginnings and ends.
+//! Start and end of recordings.
 
 use super::support::*;
 use rprof_launch::{Launcher, WaitOutcome};
@@ -6,7 +6,7 @@ use rprof_records::RecordType;
 use rprof_sampler::{Degradation, SessionError};
 use std::os::fd::AsFd;
 
-/// Returns whether a process exists, alive or not yet reaped.
+/// Returns true if a process exists, even if it has not been reaped.
 fn exists(pid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     unsafe { libc::kill(pid, 0) == 0 }
@@ -19,7 +19,7 @@ fn a_program_that_cannot_be_executed_is_an_error_and_leaves_nothing() {
         ("no-such-program-here", libc::ENOENT, 127),
         ("/etc/passwd", libc::EACCES, 126),
     ] {
-        // A PATH of folders that everybody may search: others say EACCES, as in execvp(3).
+        // A PATH of folders that everybody may search: others cause EACCES, as in execvp(3).
         let command = Launcher::new(program).env("PATH", "/usr/bin:/bin");
         let Some(mut session) = launch(cpu_clock(), &command) else {
             return;
@@ -51,7 +51,7 @@ fn dropping_an_unstarted_session_ends_child_and_threads() {
     assert!(exists(pid));
     drop(session);
     assert!(!exists(pid));
-    // Every thread has let go of the channel: what is left can be taken, then it is closed.
+    // The threads have released the channel: the rest can be received, then it is closed.
     assert!(batches.iter().all(|batch| batch.bytes.is_empty()));
 }
 
@@ -122,7 +122,7 @@ fn default_rings_fit_and_sizes_asked_for_are_kept() {
         "{samples} and {sideband} bytes, {:?}",
         session.degradations()
     );
-    // Users without privileges share one allowance among all recordings, these tests among them.
+    // Unprivileged users share one limit among all recordings, including these tests.
     let steps = session.degradations();
     let shrunk = steps
         .iter()

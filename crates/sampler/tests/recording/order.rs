@@ -1,4 +1,4 @@
-//! Watermarks keep their promise.
+//! Watermarks are correct.
 
 use super::support::*;
 use rprof_sampler::{SessionBuilder, Stream};
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// Slack that a receiver leaves where threads are not bound to their CPUs.
+/// Slack in ns if threads are not pinned to their CPUs.
 const SLACK: u64 = 1_000_000;
 
-/// Processes that come and go on all CPUs, with some work in between.
+/// Processes that start and end on all CPUs, with some work in between.
 const BUSY: &str = "for a in 1 2 3 4; do ( n=0; while [ $n -lt 40 ]; do n=$((n+1)); \
     /bin/true; i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; done ) & done; wait";
 
-/// Records that came after their CPU had promised to send nothing so old: how many of how many, and
-/// by how many nanoseconds at most.
+/// Returns the number of records older than their CPU's watermark, the number of all records, and
+/// the maximum difference in ns.
 fn violations(recorded: &Recorded) -> (usize, usize, u64) {
     let mut promised: HashMap<u32, u64> = HashMap::new();
     let (mut count, mut worst, mut from) = (0, 0, 0);
@@ -37,7 +37,7 @@ fn violations(recorded: &Recorded) -> (usize, usize, u64) {
     (count, recorded.records.len(), worst)
 }
 
-/// Records, and checks the promises; answers by how many nanoseconds one was broken at most.
+/// Records and checks the watermarks. Returns the maximum violation in ns.
 fn check(name: &str, change: impl FnOnce(SessionBuilder) -> SessionBuilder) -> u64 {
     let builder = cpu_clock().frequency(20_000).callchains(false);
     let Some(session) = launch(change(builder), &sh(BUSY)) else {
@@ -62,8 +62,8 @@ fn bound_threads_promise_exactly() {
 
 #[test]
 fn unbound_threads_promise_within_the_slack() {
-    // Beyond the slack where the processor of a virtual machine stood still in the middle of a record,
-    // which a thread on another one cannot know. That is rare.
+    // Larger violations are rare: a virtual CPU stopped in the middle of a record, which a thread
+    // on another CPU cannot detect.
     let mut worst = (0..4).map(|_| {
         check("unpinned", |builder| {
             builder.configure(|o| o.drain.pin = false)
@@ -119,7 +119,7 @@ fn idle_cpus_publish_watermarks() {
         return;
     };
     session.start().unwrap();
-    // The program waits for the pipe: no CPU has anything to tell but the time.
+    // The program waits for the pipe, so all CPUs are idle.
     let mut bare: HashMap<u32, (usize, u64)> = HashMap::new();
     while session
         .cpus()

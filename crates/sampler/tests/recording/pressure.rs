@@ -1,4 +1,4 @@
-//! A receiver that falls behind.
+//! A slow receiver.
 
 use super::support::*;
 use rprof_records::RecordType;
@@ -6,10 +6,10 @@ use rprof_sampler::{SessionBuilder, Stream};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// Children started in each phase.
+/// Number of children started in each phase.
 const CHILDREN: usize = 100;
 
-/// Sets the least room there can be: samples are soon lost.
+/// Uses minimal buffers: samples are soon lost.
 fn tight() -> SessionBuilder {
     cpu_clock()
         .period(100_000)
@@ -34,14 +34,14 @@ fn samples_are_dropped_and_counted_but_sideband_is_complete() {
     };
     let mut recorded = Recorded::new(session.events());
     session.start().unwrap();
-    // First half: nobody receives. The program comes to its end of it all the same.
+    // First half: no batch is received. The program reaches the end of it anyway.
     std::fs::File::open(&half)
         .unwrap()
         .read_to_string(&mut String::new())
         .unwrap();
     let waiting = session.batches().len();
-    // Take what is there, which makes room in the rings; then the second half, in which the first
-    // sample is preceded by the news of what was lost.
+    // Receive all batches, which frees the rings. In the second half, a LOST record precedes the
+    // first sample.
     while let Ok(batch) = session.batches().recv_timeout(Duration::from_millis(100)) {
         let bare = batch.bytes.is_empty();
         recorded.add(&batch);
@@ -53,7 +53,7 @@ fn samples_are_dropped_and_counted_but_sideband_is_complete() {
     let mut open = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
     open.write_all(b"go\n").unwrap();
     assert!(session.child_mut().unwrap().wait().unwrap().success());
-    // Nobody receives while it stops, either.
+    // No batch is received during the stop either.
     let counts = session.stop();
     for batch in session.batches() {
         recorded.add(&batch);
@@ -102,7 +102,7 @@ fn samples_wait_in_the_reserve_for_a_receiver_that_is_late() {
             });
         let mut session = launch(builder, &sh(&[LOOP; 8].join("; ")))?;
         session.start().unwrap();
-        // Nobody receives.
+        // No batch is received.
         assert!(session.child_mut().unwrap().wait().unwrap().success());
         session.stop().lost_samples()
     };
@@ -122,7 +122,7 @@ fn a_receiver_that_never_comes_blocks_nothing() {
     assert!(session.child_mut().unwrap().wait().unwrap().success());
     let counts = session.stop();
     assert!(counts.cpus.iter().all(|cpu| cpu.drain.unsent_bytes == 0));
-    // Samples that no LOST record tells of: their ring stayed full to the end.
+    // No LOST record reports these samples: their ring stayed full to the end.
     let mut recorded = Recorded::new(session.events());
     for batch in session.batches() {
         recorded.add(&batch);
@@ -154,7 +154,7 @@ fn a_receiver_that_holds_batches_until_they_are_released_does_not_deadlock() {
             if marks.len() < cpus {
                 continue;
             }
-            // A batch is given back only once every CPU has passed its own watermark.
+            // A batch is recycled only when every CPU has passed its watermark.
             let passed = marks.values().copied().min().unwrap();
             for batch in held.extract_if(.., |batch| batch.watermark <= passed) {
                 released += usize::from(!batch.bytes.is_empty());

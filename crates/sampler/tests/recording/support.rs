@@ -9,31 +9,31 @@ use rprof_sampler::{
 };
 use std::path::{Path, PathBuf};
 
-/// A shell loop that takes some tenths of a second of processor time.
+/// A shell loop that uses some tenths of a second of CPU time.
 pub(crate) const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
 
 pub(crate) fn sh(script: &str) -> Launcher {
     Launcher::new("sh").args(["-c", script])
 }
 
-/// Sampling by the timer, which every machine has.
+/// Samples by the timer, which every machine has.
 pub(crate) fn cpu_clock() -> SessionBuilder {
     Session::builder().event(Event::cpu_clock())
 }
 
-/// Launches. Skips the test if this user may not.
+/// Launches. Skips the test without permission.
 #[track_caller]
 pub(crate) fn launch(builder: SessionBuilder, command: &Launcher) -> Option<Session> {
     permitted(builder.launch(command))
 }
 
-/// Returns the session. Skips the test if this user may not have it.
+/// Returns the session. Skips the test without permission.
 #[track_caller]
 pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Session> {
     match session {
         Ok(session) => Some(session),
-        // A ring is refused to users without privileges when recordings at the same time,
-        // such as other tests, have used up their allowance.
+        // The kernel refuses a ring to unprivileged users when concurrent recordings, such as other
+        // tests, have reached their limit.
         Err(SessionError::Open(error)) if is_forbidden(&error) => {
             rprof_testing::skip(format!("needs perf events: {error}"));
             None
@@ -42,7 +42,7 @@ pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Sessio
     }
 }
 
-/// Returns whether this user may not open events, or map rings, here.
+/// Returns true if this user may not open events or map rings here.
 fn is_forbidden(error: &OpenError) -> bool {
     let errno = match error {
         OpenError::Event(refused) => refused.errno,
@@ -52,7 +52,7 @@ fn is_forbidden(error: &OpenError) -> bool {
     [Errno::ACCESS, Errno::PERM, Errno::NOSYS].contains(&errno)
 }
 
-/// One record, with what came with its batch.
+/// One record, with data of its batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Got {
     pub(crate) cpu: u32,
@@ -63,11 +63,11 @@ pub(crate) struct Got {
     body: Vec<u8>,
 }
 
-/// Everything that came, in the order in which it came.
+/// All records in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     pub(crate) records: Vec<Got>,
-    /// CPU, records received up to and with the batch, watermark.
+    /// CPU, number of records up to the end of the batch, watermark.
     pub(crate) watermarks: Vec<(u32, usize, u64)>,
     pub(crate) counts: FinalCounts,
     layouts: Vec<(Role, SampleLayout)>,
@@ -125,7 +125,7 @@ impl Recorded {
         Record::decode(&raw, Some(self.layout(got.stream))).unwrap()
     }
 
-    /// Sum of what LOST records tell, in one stream.
+    /// Returns the sum of a stream's LOST records.
     pub(crate) fn told_lost(&self, stream: Stream) -> u64 {
         let lost = self.of(RecordType::LOST).filter(|got| got.stream == stream);
         lost.map(|got| match self.decoded(got) {
@@ -136,7 +136,7 @@ impl Recorded {
     }
 }
 
-/// Starts the program, receives on a thread of its own until it ends, stops, and gives everything.
+/// Starts the program, receives on a separate thread until it ends, stops, and returns everything.
 pub(crate) fn record(mut session: Session) -> Recorded {
     let mut recorded = Recorded::new(session.events());
     let (batches, recycler) = (session.batches().clone(), session.recycler());
@@ -156,7 +156,7 @@ pub(crate) fn record(mut session: Session) -> Recorded {
     recorded
 }
 
-/// A named pipe, to wait for a program and to make it wait.
+/// Creates a named pipe for synchronization with a program.
 pub(crate) fn fifo(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let made = std::process::Command::new("mkfifo").arg(&path).status();

@@ -1,4 +1,4 @@
-//! Fields that perf 6.1 has no name for, or that few machines record: of made-up samples.
+//! Fields that perf 6.1 does not know or few machines record, from synthetic samples.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rprof_script::{FieldList, Options, Script, ScriptError};
 use rprof_symbols::Symbolizer;
 use rprof_testing::needs;
 
-/// Returns a recording of one event with one sample, as a file.
+/// Returns a recording with one event and one sample.
 fn recording(attr: Attr, name: &str, words: &[u64]) -> Vec<u8> {
     let event = EventDescription {
         attr,
@@ -33,7 +33,7 @@ fn recording(attr: Attr, name: &str, words: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Shows a recording with these fields.
+/// Returns the output of a recording with these fields.
 fn shown(bytes: &[u8], list: &str) -> Result<String, ScriptError> {
     let data = PerfData::read(bytes, Path::new("test")).unwrap();
     let mut options = Options::default();
@@ -50,7 +50,7 @@ fn word(bytes: &[u8; 8]) -> u64 {
     u64::from_ne_bytes(*bytes)
 }
 
-/// Returns a branch stack of two entries, with index and counters, a stack, and a piece of AUX.
+/// Returns a sample with two branches, their index and counters, a stack, and AUX data.
 fn everything() -> Vec<u8> {
     let attr = Attr {
         kind: EventKind::HARDWARE,
@@ -70,7 +70,7 @@ fn hardware_index_and_counters_of_branches_are_shown() {
     let text = shown(&everything(), "event,brstack,hw_index,brcntr").unwrap();
     assert!(text.contains(" 0x1000/0x2000/M/-/-/0/ "), "{text}");
     assert!(text.contains(" hw_index=7 brcntr=0xa,0xb"), "{text}");
-    // Each alone, too.
+    // Each field also works alone.
     let alone = shown(&everything(), "event,hw_index").unwrap();
     assert!(
         alone.contains("hw_index=7") && !alone.contains("0x1000"),
@@ -81,7 +81,7 @@ fn hardware_index_and_counters_of_branches_are_shown() {
 #[test]
 fn stack_and_aux_are_shown_with_their_bytes() {
     let text = shown(&everything(), "event,stack,aux").unwrap();
-    // The bytes that are real, of those that there is room for.
+    // Only valid bytes are shown, not the reserved space.
     assert!(
         text.contains(" stack=5/8\n\t0000: 74 68 65 73 74 "),
         "{text}"
@@ -114,7 +114,7 @@ fn what_bpf_programs_write_reads_as_in_perf() {
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::RAW,
         ..Attr::default()
     };
-    // Address, thread, time, 20 bytes: a length of four, then the payload.
+    // Address, thread, time, 20 bytes of raw data: a four-byte length and the payload.
     let length = u64::from_ne_bytes([[20, 0, 0, 0], *b"Rais"].concat().try_into().unwrap());
     let words = [
         0x1000,

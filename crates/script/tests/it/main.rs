@@ -1,4 +1,4 @@
-//! The text of samples: beside `perf script`, of made-up samples, and of what a fuzzer found.
+//! Tests of the text output: against `perf script`, with synthetic samples, and with fuzzed input.
 
 mod fields;
 mod fuzz_corpus;

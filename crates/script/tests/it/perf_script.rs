@@ -1,7 +1,6 @@
-//! Recordings through `perf script` and through this crate, line by line.
+//! Compares the output with `perf script`, line by line.
 //!
-//! Symbols are left out where other tests compare them: here it is the fields, their
-//! columns, the records between samples, and the text of tracepoints.
+//! Covers fields, columns, side records, and the text of tracepoints. Other tests compare symbols.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,11 +11,11 @@ use rprof_script::{FieldList, Options, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 use rprof_testing::{Need, corpus_file, has, skip};
 
-/// A command that takes long enough for samples, and one that makes few of them.
+/// A long command for many samples, and a short one for few.
 const LONG: &str = "ls -lR /usr/include";
 const SHORT: &str = "ls -l /usr/lib";
 
-/// A recording that is taken away at the end.
+/// Recording file, deleted on drop.
 struct Recording(PathBuf);
 
 impl Drop for Recording {
@@ -38,7 +37,8 @@ fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
     command.args(options.split(' '));
     command.arg("--").args(command_line.split(' '));
     let mut output = command.output().unwrap();
-    // So it ends where somebody else watches whole CPUs; see `tests/support/exclusive.rs`.
+    // perf can fail in util/build-id.c while another program records whole CPUs: see
+    // `tests/support/exclusive.rs`.
     let was_met = |stderr: &[u8]| String::from_utf8_lossy(stderr).contains("util/build-id.c");
     for _ in 0..20 {
         if output.status.success() || !was_met(&output.stderr) {
@@ -57,7 +57,7 @@ fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
 
 fn of_perf(path: &Path, arguments: &str) -> Vec<String> {
     let mut command = Command::new("perf");
-    // Inlined calls are for other tests, and take perf minutes.
+    // Other tests cover inlined calls, for which perf takes minutes.
     command
         .args(["script", "-f", "--no-inline", "-i"])
         .arg(path);
@@ -137,7 +137,8 @@ fn stacks_have_perfs_layout() {
     let (perf, ours_) = (stacks(&perf), stacks(&ours_));
     assert_eq!(perf.len(), ours_.len());
     let differing = perf.iter().zip(&ours_).filter(|(p, o)| p != o);
-    // Where the kernel found garbage perf shows no stack: the line above it, and the registers below.
+    // If the kernel recorded garbage, perf shows no stack: only the sample's line and the
+    // registers.
     let is_garbage = |perf: &[&String]| !perf.iter().any(|line| is_frame(line));
     let other = (differing.clone()).find(|(p, o)| !is_garbage(p) || is_garbage(o));
     assert_eq!(other, None);
@@ -155,7 +156,7 @@ fn stacks_have_perfs_layout() {
     assert_same(&of_perf(&r.0, arguments), &ours(&r.0, &options));
 }
 
-/// Returns the lines of each sample, of which the first stands at the margin.
+/// Groups the lines by sample. Only the first line of a sample is not indented.
 fn stacks(lines: &[String]) -> Vec<Vec<&String>> {
     let mut samples: Vec<Vec<&String>> = Vec::new();
     for line in lines.iter().filter(|line| !line.is_empty()) {
@@ -202,7 +203,7 @@ fn tracepoints_read_as_perf_prints_them() {
         return;
     };
     let (perf, ours_) = (of_perf(&r.0, ""), ours(&r.0, &Options::default()));
-    // The last moments of a thread, of which only its process is known: perf names neither.
+    // A thread that exits has only a known process. perf names neither.
     let known = |lines: Vec<String>| -> Vec<String> {
         lines
             .into_iter()
@@ -256,6 +257,6 @@ fn a_missing_field_is_named_with_its_event() {
         text.contains("'cpu-clock:u'") && text.contains("'phys_addr'"),
         "{text}"
     );
-    // What is not asked for by name is left out in silence, as `cpu` by default.
+    // Missing fields that were not requested by name, such as `cpu`, are dropped silently.
     assert!(Script::new(&data, &Options::default()).is_ok());
 }

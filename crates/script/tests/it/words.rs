@@ -1,5 +1,5 @@
-//! Words that hold several values, bit by bit, through `perf script`, `perf report` and this crate: of made-up
-//! samples, as few machines record them.
+//! Compares bit fields with `perf script` and `perf report`, bit by bit. The samples are synthetic,
+//! because few machines record these fields.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -21,7 +21,7 @@ const COMMON: SampleType = SampleType::IP
     .union(SampleType::CPU)
     .union(SampleType::PERIOD);
 
-/// Returns a recording of samples that differ in what `change` does with each word.
+/// Returns a recording of samples. `change` sets each word in a sample.
 fn recording(
     more: SampleType,
     words: &[u64],
@@ -84,7 +84,6 @@ fn ours(list: &str, path: &Path) -> Vec<String> {
     lines(&String::from_utf8(out).unwrap())
 }
 
-/// Returns lines without the blanks that pad them.
 fn lines(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| line.trim_end().to_owned())
@@ -100,7 +99,7 @@ fn assert_same(list: &str, samples: usize, path: &Path) {
     assert_eq!(ours.len(), samples);
 }
 
-/// Returns each bit below `bits` alone.
+/// Returns each bit below `bits`.
 fn single_bits(bits: u32) -> Vec<u64> {
     (0..bits).map(|bit| 1 << bit).collect()
 }
@@ -112,14 +111,14 @@ fn sources_of_data_are_those_of_perf() {
     let mut words = single_bits(46);
     // Level number 8 is uncached memory (Linux 6.3), which perf 6.1 does not know.
     words.retain(|word| *word != 8 << 33);
-    // Level number, remote, hops, lock, and what held it up: all values.
+    // All values of level number, remote, hops, lock, and blocked.
     words.extend(
         (0..32)
             .filter(|number| number & 15 != 8)
             .map(|number| number << 33),
     );
     words.extend(field(43, 4).chain(field(24, 3)).chain(field(40, 7)));
-    // With a hop in front, several levels and answers at once.
+    // Hops, several levels and several snoop results at once.
     words.extend([
         0,
         3 << 43 | 1 << 37 | 3 << 33,
@@ -152,7 +151,7 @@ fn weights_are_those_of_perf() {
     assert_same("time,weight", words.len(), file.path());
     let file = recording(SampleType::WEIGHT_STRUCT, &words, weight);
     assert_same("time,weight,ins_lat", words.len(), file.path());
-    // perf 6.1 has no name for the third outside of POWER.
+    // perf 6.1 names the third one only on POWER.
     let text = ours("p_stage_cyc", file.path());
     assert_eq!(text.last().map(|line| line.trim()), Some("3"));
 }

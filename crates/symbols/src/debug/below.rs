@@ -1,7 +1,7 @@
-//! [`RootFiles`]: ELF files below another root, by build-id, wherever they lie in it.
+//! [`RootFiles`]: finds ELF files below another root by build-id.
 //!
-//! Programs that are carried to another machine are rarely carried with all of their path. A build-id tells which file is
-//! which, so the folder may be flat, or a heap of artefacts of a build.
+//! Binaries copied to another machine often lose their path, so the root may be a flat folder or a
+//! tree of build artefacts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,18 @@ use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadRef};
 use rprof_image::{BuildId, FileReader, RegularFile, build_id_of};
 
-/// Most entries of folders that are looked at: a folder of artefacts, not a whole system.
+/// Maximum number of folder entries to visit. A whole system has more.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Folders within folders.
 const MOST_DEPTH: usize = 16;
 
-/// Files below a folder by build-id; looked for at first use.
 #[derive(Debug, Default)]
 pub(crate) struct RootFiles {
     found: OnceLock<HashMap<BuildId, Vec<PathBuf>>>,
 }
 
 impl RootFiles {
-    /// Returns the files with this build-id, images before debug files, in the order of their paths.
+    /// Returns the files with this build-id, images before debug files, then by path.
     pub(super) fn with(&self, root: &Path, build_id: &BuildId) -> &[PathBuf] {
         let found = self.found.get_or_init(|| search(root));
         found.get(build_id).map_or(&[], Vec::as_slice)
@@ -34,7 +32,7 @@ impl RootFiles {
 
 fn search(root: &Path) -> HashMap<BuildId, Vec<PathBuf>> {
     let mut found: HashMap<BuildId, Vec<PathBuf>> = HashMap::new();
-    // All of this machine is found by path.
+    // Root `/` is this machine itself, where paths suffice.
     if root.parent().is_none() {
         return found;
     }
@@ -47,7 +45,7 @@ fn search(root: &Path) -> HashMap<BuildId, Vec<PathBuf>> {
                 break;
             }
             left -= 1;
-            // Of the entry itself: a link may lead anywhere.
+            // Type of the entry itself: a symbolic link may lead anywhere.
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
@@ -71,7 +69,7 @@ fn search(root: &Path) -> HashMap<BuildId, Vec<PathBuf>> {
     found
 }
 
-/// Returns false for a debug file, whose code is elsewhere (`SHT_NOBITS`).
+/// Returns false for a debug file, whose code sections are `SHT_NOBITS`.
 pub(super) fn has_code<'data>(data: impl ReadRef<'data>) -> bool {
     match data.read_bytes_at(0, 5) {
         Ok([0x7f, b'E', b'L', b'F', 1]) => has_code_of_class::<elf::FileHeader32<_>>(data),
@@ -91,7 +89,7 @@ fn has_code_of_class<'data, E: FileHeader<Endian = Endianness>>(data: impl ReadR
     let is_code =
         |section: &&E::SectionHeader| section.sh_flags(endian).contains(elf::SHF_EXECINSTR);
     let mut code = sections.iter().filter(is_code).peekable();
-    // Without sections there is what is loaded.
+    // A file without section headers has code in its segments.
     code.peek().is_none() || code.any(|section| section.sh_type(endian) != elf::SHT_NOBITS)
 }
 
@@ -115,7 +113,6 @@ mod tests {
         let other = BuildId::new(&[1, 2, 3]).unwrap();
         assert!(files.with(folder.path(), &other).is_empty());
         assert!(RootFiles::default().with(Path::new("/"), &id).is_empty());
-        // A debug file comes after the image, whatever it is called.
         let made = (Command::new("objcopy").arg("--only-keep-debug"))
             .args([path("deep/deeper/copy"), path("a")])
             .status();

@@ -1,28 +1,26 @@
-//! Links from an ELF file to the files that complete it: debug link, supplementary file, embedded
+//! Links from an ELF file to its debug files: debug link, supplementary file, embedded symbol
 //! table.
 
 use object::read::elf::{ElfFile, FileHeader};
 use object::{Endianness, Object, ObjectSection};
 use rprof_image::{BuildId, build_id_of};
 
-/// Longest file name in a link.
 const MAX_NAME: usize = 4096;
 
-/// Links stated by one file. They are unverified: the file that a link leads to must be checked.
+/// Unverified links of one file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Links {
-    /// `.gnu_debuglink`: the name of the debug file, and its CRC-32 (GDB manual, "Debugging
-    /// Information in Separate Files").
+    /// `.gnu_debuglink`: name of the debug file, and its CRC-32 (GDB manual, "Debugging Information
+    /// in Separate Files").
     pub(crate) debug: Option<(Vec<u8>, u32)>,
-    /// `.gnu_debugaltlink`, or `.debug_sup` (DWARF 5, section 7.3.6): the path of the file that
-    /// `dwz` made for several, and its build-id.
+    /// `.gnu_debugaltlink`, or `.debug_sup` (DWARF 5, section 7.3.6): path and build-id of the
+    /// supplementary file of `dwz`.
     pub(crate) shared: Option<(Vec<u8>, BuildId)>,
-    /// True if the file has a `.debug_info` section that is not empty.
     pub(crate) has_dwarf: bool,
 }
 
 impl Links {
-    /// Reads the links of the ELF file with these bytes. Damaged sections count as absent.
+    /// Reads the links of an ELF file. Damaged sections count as absent.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let links = match bytes.get(4) {
             Some(1) => Self::of::<object::elf::FileHeader32<Endianness>>(bytes),
@@ -67,13 +65,12 @@ pub(crate) fn debugdata(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns true if a name is a plain file name, not a path.
 fn is_plain(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&b'/')
 }
 
-/// Returns the identity of a supplementary file (made by `dwz` for several images): its build-id,
-/// or the checksum in its `.debug_sup`, as DWARF 5 requires no build-id.
+/// Returns the build-id of a supplementary file, or the checksum in its `.debug_sup`: DWARF 5
+/// requires no build-id.
 pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
     fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<BuildId> {
         let file = ElfFile::<E>::parse(bytes).ok()?;
@@ -86,8 +83,8 @@ pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
     })
 }
 
-/// Parses `.debug_sup`: version (2), flag for the supplementary file itself (1), path, checksum
-/// length, checksum. Returns `None` if it is damaged, or its flag is not `shared`.
+/// Parses `.debug_sup`: version (2), flag of a supplementary file (1), path, checksum length,
+/// checksum.
 fn supplementary(section: &[u8], endian: Endianness, shared: bool) -> Option<(&[u8], &[u8])> {
     let (version, rest) = section.split_first_chunk::<2>()?;
     let version = match endian {
@@ -100,7 +97,7 @@ fn supplementary(section: &[u8], endian: Endianness, shared: bool) -> Option<(&[
     }
     let end = rest.iter().position(|&byte| byte == 0)?;
     let (path, rest) = rest.split_at(end);
-    // The length takes one byte up to 127, and checksums have 20.
+    // The length is a ULEB128: one byte up to 127. Checksums have 20 bytes.
     let (&len, rest) = rest.get(1..)?.split_first()?;
     Some((path, rest.get(..usize::from(len))?))
 }

@@ -1,5 +1,5 @@
-//! `.gnu_debugdata`: the symbol table of a stripped image, compressed inside of it ("mini
-//! debuginfo", as Fedora has it; GDB manual, "MiniDebugInfo").
+//! `.gnu_debugdata`: compressed symbol table within a stripped image ("mini debuginfo", used by
+//! Fedora; GDB manual, "MiniDebugInfo").
 
 use super::links::debugdata;
 use crate::elf::ElfSymbols;
@@ -7,24 +7,22 @@ use lzma_rust2::XzReader;
 use rprof_image::{MemoryBudget, MemoryLease};
 use std::io::Read;
 
-/// Longest table that is unpacked. Real ones have some MiB.
+/// Maximum length of the decompressed table. Real ones have a few MiB.
 const MAX_LEN: u64 = 128 << 20;
 
-/// Memory for the decompressor's window, in KiB. `xz -9` needs 64 MiB.
+/// Memory limit for the decompressor's window, in KiB. `xz -9` needs 64 MiB.
 const MAX_WINDOW_KIB: u32 = 128 << 10;
 
-/// Bytes that are unpacked at a time: what there is no memory for does not take more.
+/// Bytes per decompression step. Each step first reserves its memory.
 const STEP: u64 = 4 << 20;
 
-/// An unpacked symbol table.
 #[derive(Debug)]
 pub(crate) struct MiniSymbols {
     pub(crate) symbols: ElfSymbols<Vec<u8>>,
-    /// Memory of the unpacked bytes.
     _leases: Vec<MemoryLease>,
 }
 
-/// Unpacks the symbol table. Returns `None` if the image has none, or it is damaged or too large.
+/// Returns `None` if the image has no such table, or it is damaged or too large.
 pub(crate) fn symbols(image: &[u8], memory: &MemoryBudget) -> Option<MiniSymbols> {
     let packed = debugdata(image)?;
     let (mut unpacked, mut leases) = (Vec::new(), Vec::new());

@@ -1,22 +1,22 @@
-//! The search for files that complete an image: symbols, debug information, what `dwz` moved.
+//! Search for the debug files of an image: symbols, debug information, supplementary files of
+//! `dwz`.
 //!
-//! In this order, the first that is right is taken:
+//! The first match wins, in this order:
 //!
 //! 1. the image itself;
-//! 2. by its build-id, `DIR/.build-id/xx/yyyy.debug` in the debug folders, or anywhere below another root;
+//! 2. by build-id, `DIR/.build-id/xx/yyyy.debug` in the debug folders, or anywhere below another
+//!    root;
 //! 3. by the name in `.gnu_debuglink`, beside the image, in `.debug`, and in the debug folders;
-//! 4. by its build-id in the cache of `perf`;
-//! 5. from debuginfod servers, if that was asked for.
+//! 4. by build-id in the cache of `perf`;
+//! 5. from debuginfod servers, if enabled;
+//! 6. `.gnu_debugdata`, which contains symbols only.
 //!
-//! `.gnu_debugdata` has symbols only, and serves where none of these is found.
+//! A file matches if it has the build-id of the image. If one of the two has none, the CRC-32 in
+//! `.gnu_debuglink` decides. File names in an image are only looked up in these folders.
 //!
-//! A file is right if it has the build-id of the image. Where one of the two has none, the
-//! CRC-32 in `.gnu_debuglink` decides. Names that an image states lead nowhere but to
-//! the folders above.
-//!
-//! A debug file (`objcopy --only-keep-debug`, `eu-strip -f`) has the sections of its image by
-//! address, but not their contents (`SHT_NOBITS`), and file offsets that mean nothing. So it
-//! is asked by SVMA, and never to translate an offset: see [`crate::elf_image`].
+//! The sections of a debug file (`objcopy --only-keep-debug`, `eu-strip -f`) have addresses, but no
+//! contents (`SHT_NOBITS`) and meaningless file offsets. So lookups use SVMAs, and only the image
+//! translates offsets: see [`crate::elf_image`].
 
 mod below;
 mod links;
@@ -38,30 +38,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Longest debug file, in bytes, of which the CRC-32 is computed: it takes a second. Longer ones, of browsers,
-/// have a build-id.
+/// Maximum length for the CRC-32 check, in bytes: it takes a second. Longer debug files, as of
+/// browsers, have a build-id.
 const MAX_CRC: usize = 2 << 30;
 
-/// Places in which files that complete an image are looked for.
+/// Places to search for debug files.
 #[derive(Debug, Clone)]
 pub(crate) struct DebugFiles {
-    /// Folders with a `.build-id` in them.
+    /// Folders that contain a `.build-id` folder.
     pub(crate) dirs: Vec<PathBuf>,
-    /// Cache that `perf record` fills. It is only read.
+    /// Cache filled by `perf record`. Read only.
     pub(crate) perf_cache: Option<PathBuf>,
-    /// Folder that replaces `/`: paths of images and debug files are looked up below it.
+    /// Folder that replaces `/` in paths of images and debug files.
     pub(crate) root: Option<PathBuf>,
-    /// Files below that folder, whatever their path.
     pub(crate) root_files: Arc<RootFiles>,
-    /// Memory for what is decompressed.
     pub(crate) memory: Memory,
-    /// Source of files that are in none of these places.
     pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
-    /// Files elsewhere are not kept in use: see [`SymbolizerBuilder::releases_files`](crate::SymbolizerBuilder::releases_files).
+    /// If set, files in other places are not kept open: see
+    /// [`SymbolizerBuilder::releases_files`](crate::SymbolizerBuilder::releases_files).
     pub(crate) lasting: Option<Arc<LastingPlaces>>,
 }
 
-/// Longest file that is copied where it may not be kept in use, in bytes. A longer one is opened again each time.
+/// Maximum length of a file to copy instead of map, in bytes. A longer file is reopened each time.
 const MAX_COPY: u64 = 16 << 20;
 
 impl Default for DebugFiles {
@@ -79,7 +77,6 @@ impl Default for DebugFiles {
     }
 }
 
-/// A file with the symbols or the debug information of an image.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
     pub(crate) path: PathBuf,
@@ -87,7 +84,6 @@ pub(crate) struct DebugFile {
     pub(crate) links: Links,
 }
 
-/// Supplementary file, which `dwz` made for several images.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     pub(crate) file: ImageFile,
@@ -95,8 +91,7 @@ pub(crate) struct SharedFile {
 }
 
 impl DebugFiles {
-    /// Returns the path on this machine of an image that had `path` where it was recorded. Below another root
-    /// `..` leads no further up than to that.
+    /// Returns the path on this machine of a recorded path. `..` cannot leave another root.
     pub(crate) fn place(&self, path: &Path) -> PathBuf {
         let Some(root) = &self.root else {
             return path.to_path_buf();
@@ -108,7 +103,7 @@ impl DebugFiles {
         inside.map_or_else(|| path.to_path_buf(), |inside| root.join(inside))
     }
 
-    /// Opens the file of an image. One that may not be kept in use is copied, if it is not too long.
+    /// Opens an image. Copies it if it may not stay mapped and is short.
     pub(crate) fn open(&self, path: &Path) -> Result<ImageFile, OpenError> {
         let file = RegularFile::open(path)?;
         match self.may_keep(path) || file.metadata().len() > MAX_COPY {
@@ -117,7 +112,6 @@ impl DebugFiles {
         }
     }
 
-    /// Returns true if the file at a path may be kept in use.
     pub(crate) fn may_keep(&self, path: &Path) -> bool {
         let Some(lasting) = &self.lasting else {
             return true;
@@ -125,7 +119,6 @@ impl DebugFiles {
         std::fs::metadata(path).is_ok_and(|metadata| lasting.has(path, &metadata))
     }
 
-    /// Returns the debug folders; those below the root come first.
     pub(crate) fn dirs(&self) -> Vec<PathBuf> {
         let mut dirs: Vec<PathBuf> = Vec::new();
         if self.root.is_some() {
@@ -135,8 +128,7 @@ impl DebugFiles {
         dirs
     }
 
-    /// Opens the debug file of an image whose bytes state `links`. Returns `None` if there is none, and sets
-    /// `too_long` where there is a file that is too long to be told for the right one.
+    /// Finds the debug file of an image. Sets `too_long` if a candidate is too long to verify.
     pub(crate) fn debug_file(
         &self,
         image: Option<&Path>,
@@ -163,7 +155,7 @@ impl DebugFiles {
                 let right =
                     |file: &DebugFile, bytes: &[u8]| match (build_id, file.symbols.build_id()) {
                         (Some(ours), Some(theirs)) => ours.matches(theirs),
-                        // Anybody can make a long one out of a hole.
+                        // A hole makes a long file for free, so the CRC-32 is not computed.
                         _ if bytes.len() > MAX_CRC => {
                             too_long.store(true, Ordering::Relaxed);
                             false
@@ -186,8 +178,7 @@ impl DebugFiles {
             })
     }
 
-    /// Requests a file that this machine lacks, and calls `open` with it. A file that `open`
-    /// refuses is not kept.
+    /// Fetches a missing file, to be kept only if `open` accepts it.
     fn fetch<T>(
         &self,
         kind: RemoteKind,
@@ -205,7 +196,6 @@ impl DebugFiles {
         open(&path)
     }
 
-    /// Opens the supplementary file of the file at `from`, which states `links`.
     pub(crate) fn shared(&self, from: &Path, links: &Links) -> Option<SharedFile> {
         let (path, build_id) = links.shared.as_ref()?;
         let dirs = self.dirs();
@@ -226,7 +216,6 @@ impl DebugFiles {
             .or_else(|| self.fetch(RemoteKind::DebugInfo, build_id, Some(from), open))
     }
 
-    /// Returns the files below the other root that have this build-id, images first.
     fn below_root(&self, build_id: &BuildId) -> Vec<PathBuf> {
         let root = self.root.as_deref();
         root.map_or_else(Vec::new, |root| {
@@ -234,8 +223,8 @@ impl DebugFiles {
         })
     }
 
-    /// Describes where the split files of an image are looked for; its path and that of its debug file are
-    /// `images`. Units of an image that is `is_ours` may name any path.
+    /// Returns the search places for split DWARF files. Units of an image that `is_ours` may name
+    /// any path.
     pub(crate) fn split_files(&self, images: Vec<PathBuf>, is_ours: bool) -> SplitFiles {
         SplitFiles::new(
             images,
@@ -246,7 +235,7 @@ impl DebugFiles {
         )
     }
 
-    /// Opens a copy of the image that was at `path`, for one that is gone or was replaced.
+    /// Opens a copy of a missing or replaced image.
     pub(crate) fn image(&self, build_id: &BuildId, path: &Path) -> Option<ElfSymbols<ImageFile>> {
         let open = |path: &Path| {
             let symbols = ElfSymbols::parse(ImageFile::open(path).ok()?).ok()?;
@@ -266,7 +255,6 @@ impl DebugFiles {
 }
 
 impl DebugFile {
-    /// Opens a regular ELF file for which `right` returns true.
     fn open(path: PathBuf, right: impl FnOnce(&Self, &[u8]) -> bool) -> Option<Self> {
         let symbols = ElfSymbols::parse(ImageFile::open(&path).ok()?).ok()?;
         let links = Links::read(symbols.bytes());

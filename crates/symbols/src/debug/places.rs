@@ -1,13 +1,12 @@
-//! Paths at which files that belong to an image may be. Nothing is opened here: the caller checks
-//! each file.
+//! Candidate paths of debug files. This module opens nothing: the caller checks each file.
 
 use rprof_image::BuildId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Lists `DIR/.build-id/xx/yyyy.debug` for each folder, as distributions install debug files and
-/// `gdb` looks for them (GDB manual, "Debugging Information in Separate Files").
+/// Lists `DIR/.build-id/xx/yyyy.debug` for each folder, the layout of distributions and `gdb` (GDB
+/// manual, "Debugging Information in Separate Files").
 pub(super) fn by_build_id(dirs: &[PathBuf], build_id: &BuildId) -> Vec<PathBuf> {
     let Some((first, rest)) = split_hex(build_id) else {
         return Vec::new();
@@ -18,8 +17,8 @@ pub(super) fn by_build_id(dirs: &[PathBuf], build_id: &BuildId) -> Vec<PathBuf> 
         .collect()
 }
 
-/// Lists the copies that `perf record` (or `perf buildid-cache --add`) kept of a debug file and its
-/// image: `elf` and `debug` in `.build-id/xx/yyyy/`.
+/// Lists `debug` and `elf` in `.build-id/xx/yyyy/`, as cached by `perf record` or `perf
+/// buildid-cache --add`.
 pub(super) fn in_perf_cache(cache: Option<&Path>, build_id: &BuildId) -> Vec<PathBuf> {
     match cache.and_then(|cache| image_in_perf_cache(cache, build_id)) {
         Some(image) => vec![image.with_file_name("debug"), image],
@@ -32,8 +31,8 @@ pub(super) fn image_in_perf_cache(cache: &Path, build_id: &BuildId) -> Option<Pa
     Some(cache.join(".build-id").join(first).join(rest).join("elf"))
 }
 
-/// Lists the paths at which `gdb` looks for the file that `.gnu_debuglink` names: beside the image,
-/// below it in `.debug`, and in the debug folders at the path of the image.
+/// Lists the paths of `gdb` for the `.gnu_debuglink` file: beside the image, in `.debug`, and in
+/// the debug folders.
 pub(super) fn by_name(
     dirs: &[PathBuf],
     image: &Path,
@@ -64,9 +63,8 @@ pub(super) fn by_name(
     places
 }
 
-/// Returns the path that `.gnu_debugaltlink` states, relative to the folder of the file that states
-/// it. Returns `None` if it leads out of both that folder and the debug folders: a file must not be
-/// able to name arbitrary files.
+/// Returns the path in `.gnu_debugaltlink` of the file at `from`. `None` outside of its folder and
+/// the debug folders: a file must not name arbitrary files.
 pub(super) fn stated(
     dirs: &[PathBuf],
     from: &Path,
@@ -85,7 +83,7 @@ pub(super) fn stated(
     (is_inside(folder) || dirs.iter().any(|dir| is_inside(dir))).then_some(whole)
 }
 
-/// Resolves `.` and `..` in an absolute path textually. Returns `None` for a relative one.
+/// Resolves `.` and `..` in an absolute path textually. `None` for a relative path.
 pub(crate) fn without_dots(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -101,8 +99,8 @@ pub(crate) fn without_dots(path: &Path) -> Option<PathBuf> {
     plain.is_absolute().then_some(plain)
 }
 
-/// Splits a build-id into its first byte, which names the folder, and the rest, both in
-/// hexadecimal. Returns `None` for a build-id of one byte.
+/// Splits a build-id in hexadecimal into folder (first byte) and rest. `None` for a one-byte
+/// build-id.
 fn split_hex(build_id: &BuildId) -> Option<(String, String)> {
     let mut first = build_id.to_string();
     let rest = first.split_off(2);

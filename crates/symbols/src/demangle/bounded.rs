@@ -1,12 +1,12 @@
-//! Output buffer of bounded length.
+//! [`Bounded`]: output buffer with a length limit.
 
 use std::fmt;
 
-/// Longest demangled name, in bytes. A longer one is cut, and [`CUT_MARK`] appended: substitutions
-/// let a short name expand without bound.
+/// Maximum length of a demangled name, in bytes: substitutions can expand a short name without
+/// bound. Longer names end with [`CUT_MARK`].
 pub const MAX_OUTPUT: usize = 64 << 10;
 
-/// Marker at the end of a demangled name that was cut.
+/// Marker at the end of a truncated name.
 pub const CUT_MARK: &str = "[...]";
 
 /// Collects output up to [`MAX_OUTPUT`] bytes, then fails, which stops the demangler.
@@ -17,8 +17,6 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// Returns the output, with [`CUT_MARK`] appended if it was cut. Returns `None` if it is empty,
-    /// or if the demangler `failed` before it was cut.
     pub(super) fn finish(mut self, failed: bool) -> Option<String> {
         if self.full {
             self.text.push_str(CUT_MARK);

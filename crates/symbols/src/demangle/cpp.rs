@@ -5,8 +5,7 @@ use super::short;
 use super::style::Style;
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-/// Deepest nesting of types and expressions: far beyond real code and template libraries, and
-/// within the 2 MiB stack of a thread in a debug build.
+/// Maximum nesting: far beyond real code, and within the 2 MiB stack of a thread in a debug build.
 const MAX_DEPTH: u32 = 128;
 
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
@@ -21,12 +20,11 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     long(raw, style)
 }
 
-/// Demangles with `cpp_demangle`, then applies the corrections below.
 pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     if let Some((words, function)) = special(functions(raw).next()?)
         && let Some(name) = plain(&function, Style::Full)
     {
-        // `perf` and c++filt show these with parameters in either style.
+        // `perf` and c++filt show parameters here in either style.
         return Some(format!("{words} {name}"));
     }
     match style {
@@ -38,20 +36,18 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     }
 }
 
-/// Most dots of a name that are tried as the begin of a clone's suffix.
 const MAX_DOTS: usize = 4;
 
-/// Returns the names that a clone (`.cold`, `.part.0`, `.llvm.123`, `.actor`) may be one of, most likely first: all before
-/// each dot, since identifiers may have dots as well. A coroutine of GCC takes its frame, whose type is called `_Z4corom.Frame`:
+/// Returns the possible function names of a clone (`.cold`, `.part.0`, `.llvm.123`, `.actor`), most
+/// likely first: the text before each dot. Identifiers may contain dots too:
 /// `_Z4coroPZ4coromE14_Z4corom.Frame.actor`.
 fn functions(raw: &str) -> impl Iterator<Item = &str> {
     let dots = raw.match_indices('.').take(MAX_DOTS);
     dots.map(|(at, _)| &raw[..at]).chain([raw])
 }
 
-/// Demangles a function without its return type, which may hold expressions that `cpp_demangle`
-/// cannot parse (`enable_if` in templates of the standard library above all). The name comes before
-/// the return type.
+/// Demangles a function without its return type. It may contain expressions that `cpp_demangle`
+/// cannot parse, mostly `enable_if` in the standard library.
 fn without_return_type(function: &str) -> Option<String> {
     let (readable, _) = function.split_once("Xsr")?;
     let ends = readable.rmatch_indices('E').take(16);
@@ -76,8 +72,8 @@ fn plain(mangled: &str, style: Style) -> Option<String> {
 }
 
 /// Splits off the prefix of a special name (vtable, VTT, thunk, transaction clone), which
-/// `cpp_demangle` words differently. Returns the usual words, and the linkage name that follows the
-/// prefix. Source: Itanium C++ ABI, "Special Names".
+/// `cpp_demangle` words differently. Returns the usual words, and the rest. Source: Itanium C++
+/// ABI, "Special Names".
 fn special(mangled: &str) -> Option<(&'static str, String)> {
     let rest = mangled.strip_prefix("_Z")?;
     let offset = |text: &str| -> Option<usize> {
@@ -103,7 +99,7 @@ fn special(mangled: &str) -> Option<(&'static str, String)> {
     Some((words, format!("_Z{rest}")))
 }
 
-/// Removes what stands behind the parameters of a member function: ` const`, ` &`, ` [clone .cold]`.
+/// Removes ` const`, ` &` and ` [clone .cold]` after the parameters.
 fn without_qualifiers(mut name: String) -> String {
     if let Some(at) = name.find(" [clone .") {
         name.truncate(at);
@@ -124,8 +120,7 @@ fn without_qualifiers(mut name: String) -> String {
     name
 }
 
-/// Replaces the expansions of `Si` and `Sd` by `std::istream` and `std::iostream`, as other
-/// demanglers write them.
+/// Replaces the expansions of `Si` and `Sd`, as other demanglers do.
 fn abbreviated(name: String) -> String {
     if !name.contains("std::basic_i") {
         return name;
@@ -140,8 +135,7 @@ fn abbreviated(name: String) -> String {
     )
 }
 
-/// Names constructors and destructors after the real name of their class, even if the class has an
-/// abbreviation.
+/// Names constructors and destructors of an abbreviated class after its full name.
 fn constructors(name: String) -> String {
     const STREAMS: [(&str, &str); 4] = [
         (
@@ -166,7 +160,7 @@ fn constructors(name: String) -> String {
             .strip_prefix("std::")
             .and_then(|rest| rest.strip_prefix(short)?.strip_prefix("::"));
         let Some(member) = member else { continue };
-        // An abbreviated class names its constructors either way.
+        // Constructors of an abbreviated class come with either name.
         let member = member.strip_prefix("basic_").unwrap_or(member);
         let (tilde, own) = member.strip_prefix('~').map_or(("", member), |own| {
             ("~", own.strip_prefix("basic_").unwrap_or(own))
@@ -180,7 +174,7 @@ fn constructors(name: String) -> String {
     name
 }
 
-/// Writes literal operators as in C++, `operator"" _km`, where `cpp_demangle` writes `operator_km::operator ""`.
+/// Writes literal operators as in C++: `operator"" _km` instead of `operator_km::operator ""`.
 fn literal_operators(mut name: String) -> String {
     const WRITTEN: &str = "::operator \"\"";
     while let Some(at) = name.find(WRITTEN) {
@@ -195,8 +189,7 @@ fn literal_operators(mut name: String) -> String {
     name
 }
 
-/// Rewrites integer literals as in C++, `4u`, where `cpp_demangle` writes a cast, `(unsigned
-/// int)4`.
+/// Writes integer literals as in C++: `4u` instead of the cast `(unsigned int)4`.
 fn literals(name: String) -> String {
     const SUFFIXES: [(&str, &str); 5] = [
         ("(unsigned int)", "u"),

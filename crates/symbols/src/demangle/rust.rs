@@ -4,11 +4,10 @@ use super::bounded::Bounded;
 use super::style::Style;
 use std::fmt::Write;
 
-/// Demangles a Rust name, without its hash and, in v0, the disambiguators of crates. Returns `None`
-/// if it is not a Rust name.
+/// Demangles without hashes and crate disambiguators. `None` for other names.
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
-    // The prefixes that rustc_demangle knows: with and without underscores (macOS, Windows).
-    // Only names that cannot be meant otherwise are tried: `ZN` alone is a fine C name.
+    // rustc_demangle also accepts fewer or more underscores (macOS, Windows). Those are ambiguous:
+    // `ZN` alone is a valid C name.
     if !raw.starts_with("_ZN") && !raw.starts_with("_R") {
         return None;
     }
@@ -23,12 +22,12 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     out.finish(failed)
 }
 
-/// Cuts the suffixes that LLVM appends to split or privatised symbols: `.0`, `.llvm.123`, `.cold`.
+/// Removes the suffixes of LLVM for split or privatised symbols: `.0`, `.llvm.123`, `.cold`.
 fn without_clone(raw: &str) -> &str {
     let end = if raw.starts_with("_R") {
         raw.find('.')
     } else {
-        // Dots are part of legacy names, so the end is found by the hash: 17h, 16 digits, E.
+        // Legacy names contain dots, so the end is found by the hash: 17h, 16 digits, E.
         raw.rfind("17h").map(|at| at + 20).filter(|&end| {
             raw.get(end - 1..)
                 .is_some_and(|rest| rest.starts_with("E."))

@@ -57,8 +57,8 @@ fn clones() {
     );
 }
 
-/// By c++filt. GCC splits a coroutine in two, which take a frame whose type is called after the coroutine, dot and all; LLVM
-/// in three, without one.
+/// Checked with c++filt. GCC splits a coroutine into two functions that take a frame with a dot in
+/// its type name, LLVM into three without a frame type.
 #[test]
 fn parts_of_coroutines() {
     for (raw, expected) in [
@@ -136,13 +136,13 @@ fn parts_of_coroutines() {
         full("_Z4coroPZ4coromE14_Z4corom.Frame.actor"),
         "coro(coro(unsigned long)::_Z4corom.Frame*) [clone .actor]"
     );
-    // Neither is a name, whatever stands before the dots.
+    // None of the texts before a dot is a mangled name.
     for untouched in ["_Z4coro$.actor", "_Z99f.Frame.actor", "_Z1fPZ.a.b.c.d.e.f"] {
         assert_eq!(short(untouched), untouched);
     }
 }
 
-/// By c++filt, without and with parameters.
+/// Checked with c++filt, without and with parameters.
 #[test]
 fn operators_for_literals() {
     for (raw, expected, with_parameters) in [
@@ -225,7 +225,7 @@ fn deep_and_long_names_return() {
     assert_eq!(full(&longer), longer);
 }
 
-/// Each pair refers to the one before it twice: 2^n types from 6n characters.
+/// Each pair refers to the previous one twice: 2^n types from 6n characters.
 #[test]
 fn expansion_is_cut() {
     let mut name = "_Z1f1AIiiE".to_owned();
@@ -276,7 +276,7 @@ fn what_the_libraries_cannot_read() {
     );
 }
 
-/// Names from the single pass equal those of the library, wherever there are any.
+/// Compares the fast path with `cpp_demangle` for the symbols of installed files.
 #[test]
 fn short_way_is_the_long_way() {
     let folders = [
@@ -329,8 +329,8 @@ fn short_way_is_the_long_way() {
         .collect();
     let (written, all) = (short.len(), names.len());
     assert!(written * 2 >= all, "{written} of {all} in one pass");
-    // Debug builds of the library are slow. It is wrong at times: about members of what was named
-    // behind a pointer, for one.
+    // The library is slow in debug builds, and wrong in a few cases, such as members of a class
+    // named after a pointer.
     let every = short.len().div_ceil(30_000).max(1);
     let differs = |(raw, name): &&(&String, String)| {
         cpp::long(raw, Style::NoParameters).is_some_and(|long| long != *name)
@@ -342,7 +342,6 @@ fn short_way_is_the_long_way() {
     }
 }
 
-/// Pairs names with the output of c++filt. Empty where c++filt is not installed.
 fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, String)> {
     let mut input = tempfile::tempfile().unwrap();
     for (raw, _) in names {
@@ -363,7 +362,6 @@ fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, S
     names.iter().zip(text.lines()).map(pair).collect()
 }
 
-/// Compares with the output of c++filt.
 #[test]
 fn in_one_pass() {
     let introsort = "_ZSt16__introsort_loopIN9__gnu_cxx17__normal_iteratorIP4ItemSt6vectorIS2_SaIS2_EEEElNS0_5__ops15_Iter_comp_iterIZL6round1iEUlRKS2_SB_E_EEEvT_SF_T0_T1_";

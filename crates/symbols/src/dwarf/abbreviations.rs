@@ -1,20 +1,21 @@
-//! Reading tables of abbreviations, none of which costs more than it holds (DWARF 5, section 7.5.3).
+//! Reads abbreviation tables with limits on work and memory (DWARF 5, section 7.5.3).
 
 use super::sections::Slice;
 use super::work_budget::WorkBudget;
 use gimli::{Abbreviations, DebugAbbrev, DebugAbbrevOffset, EndianSlice, Reader, Section};
 
-/// Longest table that is read, in bytes. As it is read it takes some ten times as much; those of the largest
-/// units have some 100 KiB.
+/// Maximum length of a table, in bytes. The largest units have 100 KiB, and ten times as much when
+/// parsed.
 const MAX_TABLE: usize = 1 << 20;
 
-/// Longest abbreviation that is read by itself, in bytes. Honest ones have less than 200.
+/// Maximum length of one abbreviation, in bytes. Real ones have less than 200.
 const MAX_ONE: usize = 16 << 10;
 
-/// Work for each byte of a table: it is taken apart into attributes, each of which takes memory.
+/// Work per byte of a table, as parsing allocates memory for each attribute.
 const FOR_EACH_BYTE: u64 = 16;
 
-/// Reads the table at an offset, up to its end, and returns its length in bytes as well. `None` if it is damaged, too long, or paid for no more.
+/// Parses the table at an offset. Also returns its length. `None` if it is damaged, too long, or
+/// beyond the budget.
 pub(super) fn table(
     section: &DebugAbbrev<Slice<'_>>,
     offset: DebugAbbrevOffset,
@@ -39,8 +40,7 @@ pub(super) fn table(
     Some((parse(start, len)?, len))
 }
 
-/// Reads one abbreviation of the table at an offset, which mostly comes first of hundreds. `budget` is the number of
-/// bytes of abbreviations that may still be skipped.
+/// Parses one abbreviation, usually the first of hundreds. `budget` limits the bytes to skip.
 pub(super) fn one(
     section: &DebugAbbrev<Slice<'_>>,
     offset: DebugAbbrevOffset,
@@ -70,7 +70,7 @@ fn parse(start: Slice<'_>, len: usize) -> Option<Abbreviations> {
     table.abbreviations(DebugAbbrevOffset(0)).ok()
 }
 
-/// Skips the rest of an abbreviation after its code. `None` if it is damaged, or longer than `most` bytes.
+/// Skips an abbreviation after its code. `None` if it is damaged, or longer than `most` bytes.
 fn skip_rest(at: &mut Slice<'_>, most: usize) -> Option<()> {
     let before = at.len();
     at.read_uleb128().ok()?;
@@ -96,7 +96,6 @@ mod tests {
     use gimli::RunTimeEndian;
     use rprof_image::MemoryBudget;
 
-    /// An abbreviation with so many attributes.
     fn abbreviation(code: u8, attributes: usize) -> Vec<u8> {
         let mut bytes = vec![code, 0x11, 0];
         bytes.extend([0x3a, 0x19].repeat(attributes));
@@ -114,7 +113,7 @@ mod tests {
         let memory = MemoryBudget::new(0);
         let work = WorkBudget::new(0, 0, &memory);
         let read = |bytes: &[u8]| table(&section(bytes), DebugAbbrevOffset(0), &work);
-        // Without the 0 at its end, as the last table of a section may be.
+        // Without a terminating 0, as the last table of a section may be.
         for _ in 0..2 {
             let (found, _) = read(&bytes).unwrap();
             let count = |code| found.get(code).map(|a| a.attributes().len());

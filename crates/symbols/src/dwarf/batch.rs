@@ -1,4 +1,4 @@
-//! Lookup of the addresses that lie in one unit; state that one thread keeps from unit to unit.
+//! Lookup of the addresses in one unit, with state that a thread keeps across units.
 
 use super::debug_info::{DebugInfo, DwarfQuery, Found, FoundFrame, FunctionEntry};
 use super::head::Head;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// State that one thread keeps from unit to unit.
+/// State of one thread across units.
 pub(super) struct Batch<'a> {
     info: DebugInfo<'a>,
     query: DwarfQuery,
@@ -29,7 +29,6 @@ pub(super) struct Batch<'a> {
     read: Range<usize>,
 }
 
-/// Bytes of `.debug_info` that are released at a time.
 const RELEASE: usize = 1 << 20;
 
 impl<'a> Batch<'a> {
@@ -52,7 +51,6 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Opens the unit at `offset`, with the place of its line program.
     pub(super) fn open_unit(
         &mut self,
         offset: DebugInfoOffset,
@@ -66,13 +64,12 @@ impl<'a> Batch<'a> {
         Some((unit_ref, lines))
     }
 
-    /// Returns what the look-up may still cost.
     pub(super) fn work(&self) -> &Arc<WorkBudget> {
         &self.work
     }
 
-    /// Releases the memory of a unit that was read, and of those before it, once [`RELEASE`] bytes
-    /// have come together, so that memory does not grow with the file.
+    /// Releases the memory of read units in steps of [`RELEASE`] bytes, so that memory does not
+    /// grow with the file.
     fn release(&mut self, unit: Range<usize>) {
         if self.read.is_empty() || unit.start < self.read.end {
             self.read = unit;
@@ -88,8 +85,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Looks up `svmas`, sorted, in the unit at `offset`. Returns one result for each, in that
-    /// order.
+    /// Returns one result for each of the sorted `svmas`.
     pub(super) fn unit(&mut self, offset: DebugInfoOffset, svmas: &[u64]) -> Vec<Found> {
         let Some(head) = self.open.head(offset) else {
             return vec![Found::default(); svmas.len()];
@@ -133,7 +129,7 @@ impl<'a> Batch<'a> {
             && let Some((dwarf, head)) =
                 split.head(&unit_ref.dwarf, &unit_ref.unit, &self.work, self.query)
         {
-            // What is in there lives no longer than the file, so nothing is kept of it.
+            // The split file is closed afterwards, so no cache may refer to it.
             let units = Units::default();
             let mut open = OpenUnits::new((Dwarf::default(), &units), None, &self.work);
             let mut names = FunctionNames::default();
@@ -145,12 +141,13 @@ impl<'a> Batch<'a> {
             let mut own = (self.query.lines)
                 .then(|| FileNames::of(&split_ref.dwarf, &split_ref.unit, head.lines?, &self.work))
                 .flatten();
-            // Its numbers of files count in its own list, or else in that of the image's unit.
+            // File numbers refer to its own list, or else to the list of the skeleton unit.
             let mut found = match &mut own {
                 Some(own) => look_up(&mut open, &mut names, texts, &split_ref, svmas, Some(own)),
                 None => look_up(&mut open, &mut names, texts, &split_ref, svmas, files),
             };
-            // Units of all such files begin at the same place; those of the image do not.
+            // Units of all split files start at the same offset, so the skeleton's offset
+            // identifies the unit.
             let unit = unit_ref.unit.header.debug_info_offset();
             let unit = unit.and_then(|unit| u32::try_from(unit.0).ok());
             for frame in found.iter_mut().flat_map(|found| &mut found.frames) {

@@ -5,13 +5,11 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeSpecification, AttributeValue, EndianSlice, Reader};
 use gimli::{Unit, UnitOffset};
 
-/// Position among the entries of a unit. Methods that return an option return `None` at damage,
-/// behind which nothing can be read.
+/// Position among the entries of a unit. Methods return `None` at damage, which ends the unit.
 pub(super) struct Cursor<'u, 'a> {
     unit: &'u Unit<Slice<'a>>,
-    /// Bytes of all entries.
     entries: Slice<'a>,
-    /// Offset in the unit at which the entries begin.
+    /// Offset of the entries in the unit.
     first: usize,
     at: usize,
     /// Number of entries that enclose the next one.
@@ -19,7 +17,6 @@ pub(super) struct Cursor<'u, 'a> {
 }
 
 impl<'u, 'a> Cursor<'u, 'a> {
-    /// Starts at the root entry.
     pub(super) fn new(unit: &'u Unit<Slice<'a>>) -> Option<Self> {
         let root = unit.header.root_offset();
         Some(Self {
@@ -43,7 +40,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         self.depth
     }
 
-    /// Reads the abbreviation code of an entry; its attributes follow. 0 ends a list of children.
+    /// Reads an abbreviation code. 0 ends a list of children.
     #[inline]
     pub(super) fn code(&mut self) -> Option<u64> {
         let code = self.leb()?;
@@ -53,25 +50,22 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(code)
     }
 
-    /// Descends: the next entry is a child of the one that was read.
     #[inline]
     pub(super) fn enter(&mut self) {
         self.depth += 1;
     }
 
-    /// Continues at `offset`, with an entry that `depth` others enclose.
+    /// Continues at `offset`, with an entry at this `depth`.
     pub(super) fn jump(&mut self, offset: UnitOffset, depth: isize) -> Option<()> {
         self.at = offset.0.checked_sub(self.first)?;
         self.depth = depth;
         (!self.is_at_end()).then_some(())
     }
 
-    /// Returns to attributes that were skipped.
     pub(super) fn back(&mut self, offset: UnitOffset) {
         self.at = offset.0.saturating_sub(self.first);
     }
 
-    /// Skips all attributes.
     #[inline]
     pub(super) fn skip_all(&mut self, layout: &Layout) -> Option<()> {
         for part in &layout.skip {
@@ -106,7 +100,6 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Reads an attribute.
     pub(super) fn read(&mut self, spec: AttributeSpecification) -> Option<Attribute<Slice<'a>>> {
         let mut entries = self.unit.entries_raw(Some(self.offset())).ok()?;
         let attribute = entries.read_attribute(spec).ok()?;
@@ -114,9 +107,8 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(attribute)
     }
 
-    /// Returns the offset of the next sibling, by `DW_AT_sibling`, of an entry whose attributes are
-    /// still to be read. Reads the attributes, and returns `Some(None)`, if the entry states no
-    /// sibling or an impossible one.
+    /// Returns the offset of the next sibling from `DW_AT_sibling`. Skips all attributes and
+    /// returns `Some(None)` if it is missing or invalid.
     pub(super) fn sibling(&mut self, layout: &Layout) -> Option<Option<UnitOffset>> {
         if !layout.has_sibling {
             self.skip_all(layout)?;
@@ -138,7 +130,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(found)
     }
 
-    /// Returns the target of a reference, if it lies further on.
+    /// Returns the target of a forward reference; `None` for others.
     pub(super) fn forward(&self, to: AttributeValue<Slice<'a>>) -> Option<UnitOffset> {
         match to {
             AttributeValue::UnitRef(next) if next > self.offset() => Some(next),
@@ -146,7 +138,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Skips the children of an entry that `depth` others enclose and whose attributes were read.
+    /// Skips the children of an entry at this `depth`.
     pub(super) fn skip_children(
         &mut self,
         layouts: &mut Layouts<'_, '_>,

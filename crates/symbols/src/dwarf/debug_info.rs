@@ -1,4 +1,4 @@
-//! [`DebugInfo`]: what is looked in; [`DwarfQuery`]: what for; [`Found`]: what was there.
+//! [`DebugInfo`], [`DwarfQuery`] and [`Found`]: input, options and result of a lookup.
 
 use super::sections::{Naming, NoRoom, Sections};
 use super::split::SplitFiles;
@@ -11,8 +11,7 @@ use rprof_image::{FileVersion, MemoryBudget};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Debug information of one file. The bytes are kept elsewhere, and each method must be handed the
-/// same ones.
+/// Debug information of one file. The caller keeps the bytes and passes them to each method.
 #[derive(Debug)]
 pub(crate) struct DwarfFile {
     pub(super) sections: Sections,
@@ -21,10 +20,10 @@ pub(crate) struct DwarfFile {
 }
 
 impl DwarfFile {
-    /// Finds the debug sections. Returns `None` if the file has none.
+    /// Finds the debug sections. `None` if the file has none.
     ///
     /// # Errors
-    /// [`NoRoom`], if they do not go into `memory` once they are decompressed.
+    /// [`NoRoom`], if the decompressed sections exceed `memory`.
     pub(crate) fn find(bytes: &[u8], memory: &MemoryBudget) -> Result<Option<Self>, NoRoom> {
         let sections = Sections::find(bytes, Naming::Usual, memory)?;
         Ok(sections.map(|sections| Self {
@@ -34,7 +33,6 @@ impl DwarfFile {
         }))
     }
 
-    /// Creates what a look-up of so many addresses may cost.
     pub(super) fn work(&self, addresses: usize) -> WorkBudget {
         WorkBudget::new(self.sections.len(), addresses, &self.memory)
     }
@@ -44,7 +42,7 @@ impl DwarfFile {
         !self.sections.get(bytes, SectionId::DebugInfo).is_empty()
     }
 
-    /// Returns the units, which are read on first use, on up to `threads` threads.
+    /// Reads the units on first use, on up to `threads` threads.
     pub(super) fn units(&self, bytes: &[u8], threads: usize) -> &Units {
         let read = || {
             let dwarf = self.sections.dwarf(bytes, false);
@@ -55,12 +53,10 @@ impl DwarfFile {
     }
 }
 
-/// Details that a lookup asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DwarfQuery {
     /// Inlined calls, and with them names of functions.
     pub(crate) inlines: bool,
-    /// Files and lines.
     pub(crate) lines: bool,
 }
 
@@ -73,71 +69,60 @@ impl Default for DwarfQuery {
     }
 }
 
-/// Debug information about an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The function and the calls inlined at the address, outermost first. Empty if no function
-    /// covers the address.
+    /// The function and its inlined calls, outermost first. Empty without a function.
     pub(crate) frames: Vec<FoundFrame>,
-    /// SVMAs of the function: its contiguous range that contains the address.
+    /// The function's contiguous range that contains the address.
     pub(crate) range: Range<u64>,
-    /// Source line of the address itself.
     pub(crate) line: Option<SourceLine>,
 }
 
-/// A function, or an inlined call of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundFrame {
-    /// Linkage name, or else the plain name; `None` for a function without either.
+    /// Linkage name, or else plain name.
     pub(crate) name: Option<Arc<str>>,
-    /// Line where the function begins; 0 where that is unknown.
     pub(crate) start_line: u32,
-    /// Call site of an inlined call.
     pub(crate) call: Option<SourceLine>,
-    /// Entry of a function whose name is no linkage name.
+    /// Entry of a function without a linkage name.
     pub(crate) entry: Option<FunctionEntry>,
-    /// What tells it from others of its name: ` (parser.rs:12)`; `None` where nothing has to.
+    /// Distinguishes functions of the same name: ` (parser.rs:12)`.
     pub(crate) distinction: Option<Arc<str>>,
 }
 
-/// Entry of a function, the same for all its copies in a unit.
+/// Entry of a function, shared by all its copies in a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FunctionEntry {
-    /// Number of the unit.
+    /// Offset of the unit, with the top bit set for the supplementary file.
     pub(crate) unit: u32,
-    /// Offset in the unit.
     pub(crate) offset: u32,
 }
 
-/// Files that complete an image, opened.
 #[derive(Clone, Copy)]
 pub(crate) struct DebugInfo<'a> {
-    /// File with the units, and its bytes.
     pub(crate) main: (&'a DwarfFile, &'a [u8]),
     /// Owner of these bytes.
     pub(crate) pages: &'a dyn Pages,
-    /// Supplementary file that `dwz` made.
     pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
     /// Owner of its bytes.
     pub(crate) shared_pages: Option<&'a dyn Pages>,
-    /// Places of its `.dwo` and `.dwp` files.
+    /// Search places for its `.dwo` and `.dwp` files.
     pub(crate) split: &'a SplitFiles,
 }
 
 impl DebugInfo<'_> {
-    /// Returns true unless the entries are damaged. Decompresses them.
     pub(crate) fn has_entries(&self) -> bool {
         let (file, bytes) = self.main;
         file.has_entries(bytes)
     }
 
-    /// Returns the states of the files, unless one of them is no file of this machine, or a stranger's.
+    /// Returns the versions of the files; `None` if one is untrusted or not on this machine.
     pub(crate) fn versions(&self) -> Option<Vec<FileVersion>> {
         let files = [Some(self.pages), self.shared_pages];
         files.into_iter().flatten().map(Pages::version).collect()
     }
 
-    /// Returns the bytes of all sections, decompressed, as stated.
+    /// Returns the stated decompressed length of all sections in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let shared = self.shared.map_or(0, |(file, _)| file.sections.len());
         self.main.0.sections.len().saturating_add(shared)

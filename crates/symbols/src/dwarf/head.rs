@@ -8,22 +8,19 @@ use gimli::{
 };
 use std::sync::Arc;
 
-/// A unit whose root entry was read.
 pub(super) struct Head<'a> {
-    /// The unit without its name and line program, which gimli would read along.
+    /// Without name and line program, which gimli would read eagerly.
     pub(super) unit: Unit<Slice<'a>>,
     pub(super) pcs: Pcs<'a>,
-    /// Offset of its line program in `.debug_line`.
     pub(super) lines: Option<DebugLineOffset>,
-    /// Name of the file with the rest of the unit (DWARF 5, section 3.1.2), relative to the folder
-    /// of the compilation.
+    /// Name of the split file (DWARF 5, section 3.1.2).
     pub(super) split: Option<Slice<'a>>,
-    /// True for a partial unit, which others import and which has no code.
+    /// A partial unit has no code and is imported by other units.
     pub(super) is_partial: bool,
 }
 
 impl<'a> Head<'a> {
-    /// Reads the root entry. `abbreviations` are those of the unit, or the root's alone.
+    /// Reads the root entry. `abbreviations` need only contain the root's.
     pub(super) fn read(
         dwarf: &Dwarf<Slice<'a>>,
         header: UnitHeader<Slice<'a>>,
@@ -103,8 +100,8 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// Reads the root entry with its own abbreviation alone, which mostly comes first of hundreds.
-    /// `budget` is the number of bytes of abbreviations that may still be skipped.
+    /// Reads the root entry with its own abbreviation alone. `budget` limits the bytes of
+    /// abbreviations to skip.
     pub(super) fn read_alone(
         dwarf: &Dwarf<Slice<'a>>,
         header: UnitHeader<Slice<'a>>,

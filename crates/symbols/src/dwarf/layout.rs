@@ -1,60 +1,49 @@
-//! Layout of the entries of a unit, by abbreviation: the attributes that matter, and how to skip
-//! the others without a look at each.
+//! Layout of the entries of a unit, by abbreviation.
 //!
-//! Most entries of a unit are only read over, and most attributes have a fixed length. So the
-//! lengths are added up once for each abbreviation instead of for each entry.
+//! Most entries are skipped, and most attributes have a fixed length. So lengths are summed once
+//! per abbreviation instead of once per entry.
 
 use super::sections::Slice;
 use gimli::{AttributeSpecification, DwForm, DwTag, Unit};
 use rustc_hash::FxHashMap;
 
-/// Length of a part of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// Fixed number of bytes.
     Fixed(usize),
-    /// One number in LEB128.
     Leb,
     /// Length of 1, 2 or 4 bytes, followed by that many bytes.
     Counted(usize),
-    /// Length in LEB128, followed by that many bytes.
+    /// LEB128 length, followed by that many bytes.
     CountedLeb,
-    /// String that ends with a NUL.
     Text,
-    /// Attribute whose form stands in the entry itself, or is not known.
+    /// Attribute with an unknown form, or with its form in the entry itself.
     Odd(AttributeSpecification),
 }
 
-/// Purpose for which an attribute is read.
+/// Role of a relevant attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttributeRole {
-    /// Addresses that the entry covers.
     Pcs,
-    /// Next entry that is no child of this one.
     Sibling,
-    /// Callee and call site of an inlined call.
     Call,
 }
 
-/// Part of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Skip(Skip),
     Read(AttributeSpecification, AttributeRole, Skip),
 }
 
-/// Layout of the entries of one abbreviation.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) tag: DwTag,
     pub(super) has_children: bool,
-    /// True if the entries state the addresses that they cover.
     pub(super) has_pcs: bool,
-    /// True if the entries state their next sibling (GCC's do, those of LLVM and Go do not).
+    /// True for GCC, false for LLVM and Go.
     pub(super) has_sibling: bool,
     /// Lengths of all attributes, merged.
     pub(super) skip: Box<[Skip]>,
-    /// Attributes that matter, and merged lengths of those between them.
+    /// Relevant attributes, and merged lengths of the others.
     pub(super) steps: Box<[Step]>,
 }
 
@@ -106,7 +95,7 @@ fn what(spec: AttributeSpecification, is_code: bool) -> Option<AttributeRole> {
     }
 }
 
-/// Returns the kind of length of a form that has no fixed length (DWARF 5, section 7.5.6).
+/// Returns the length kind of a form without fixed length (DWARF 5, section 7.5.6).
 fn varying(spec: AttributeSpecification, form: DwForm) -> Skip {
     match form {
         gimli::DW_FORM_block1 => Skip::Counted(1),
@@ -127,20 +116,19 @@ fn varying(spec: AttributeSpecification, form: DwForm) -> Skip {
     }
 }
 
-/// Layouts of a unit's entries, each made at its first use.
+/// Layouts of a unit's entries, each computed on first use.
 pub(super) struct Layouts<'u, 'a> {
     unit: &'u Unit<Slice<'a>>,
     list: Vec<Layout>,
-    /// Index into the list plus one, by abbreviation code; 0 where none was made yet.
+    /// Index into the list plus one, by abbreviation code; 0 if not computed yet.
     near: Vec<u32>,
-    /// Index for codes of [`MAX_NEAR`] and more, which honest files do not have.
+    /// Index for codes from [`MAX_NEAR`] on, which real files do not use.
     far: FxHashMap<u64, u32>,
-    /// Attributes that may still be laid out: they need not have any length in the unit.
+    /// Attributes left, as malicious ones may take no bytes in the unit.
     left: usize,
 }
 
-/// Abbreviation codes that have a place in `near`. Compilers count from 1; large units of GCC have
-/// some thousands.
+/// Number of codes in `near`. Compilers count from 1; large units of GCC have a few thousand.
 const MAX_NEAR: usize = 1 << 14;
 
 impl<'u, 'a> Layouts<'u, 'a> {
@@ -154,8 +142,6 @@ impl<'u, 'a> Layouts<'u, 'a> {
         }
     }
 
-    /// Returns the layout of an abbreviation code. Returns `None` if the unit has no such
-    /// abbreviation.
     #[inline]
     pub(super) fn of(&mut self, code: u64) -> Option<&Layout> {
         let near = usize::try_from(code)
@@ -233,7 +219,7 @@ mod tests {
         assert_eq!(read, [AttributeRole::Pcs, AttributeRole::Sibling]);
         assert_eq!(layout.steps.len(), 5);
 
-        // Of what has no code only the sibling is of interest.
+        // An entry without code has only its sibling as relevant attribute.
         let layout = Layout::new(gimli::DW_TAG_lexical_block, true, &parts);
         assert_eq!(layout.steps.len(), 4);
     }

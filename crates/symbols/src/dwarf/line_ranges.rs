@@ -1,7 +1,7 @@
 //! Rows of the line table for a range of addresses.
 //!
-//! They are read by addr2line, of a file that is cut down to the unit that covers the range: so neither time nor memory
-//! depends on how many units there are, and no budget is left out that look-ups of addresses have.
+//! addr2line reads them from a view of the file reduced to one unit, independent of the number of
+//! units. The work budget applies here too.
 
 use super::batch::Batch;
 use super::debug_info::{DebugInfo, DwarfQuery};
@@ -12,23 +12,21 @@ use gimli::{DebugInfoOffset, EndianSlice, Reader, SectionId};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Longest line program that is run, in bytes: its rows take some twenty times as much memory.
+/// Maximum length of a line program, in bytes. Rows take twenty times as much memory.
 const MAX_PROGRAM: usize = 16 << 20;
 
-/// Most units that are read for a range.
 const MAX_UNITS: usize = 4;
 
-/// Row of the line table: code, and the line that it was compiled from.
+/// Row of the line table: code, and its source line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineRange {
     /// SVMAs of the code.
     pub svmas: Range<u64>,
-    /// Number of the line; `None` where the compiler made code that belongs to none.
+    /// Source line; `None` for code without one.
     pub line: Option<SourceLine>,
 }
 
 impl<'a> DebugInfo<'a> {
-    /// Returns the rows for a range of SVMAs, ascending and cut to it.
     pub(crate) fn line_ranges(&self, svmas: Range<u64>, threads: usize) -> Vec<LineRange> {
         let (file, bytes) = self.main;
         file.sections.inflate(bytes, true, threads);
@@ -61,7 +59,7 @@ impl<'a> DebugInfo<'a> {
         let Some(own) = section.slice().get(offset.0..end) else {
             return Vec::new();
         };
-        // Without `.debug_aranges`: it has offsets of units, which are others now.
+        // Without `.debug_aranges`, as unit offsets have changed.
         let mut dwarf = file.sections.dwarf(bytes, true);
         dwarf.debug_info = EndianSlice::new(own, section.endian()).into();
         let Ok(context) = addr2line::Context::from_dwarf(dwarf) else {
@@ -74,7 +72,7 @@ impl<'a> DebugInfo<'a> {
         let mut rows = Vec::new();
         for (start, len, location) in found {
             let row = start.max(svmas.start)..start.saturating_add(len).min(svmas.end);
-            // What a linker threw away lies at 0.
+            // Code discarded by the linker has address 0.
             if row.is_empty() || start == 0 {
                 continue;
             }
@@ -98,7 +96,7 @@ impl<'a> DebugInfo<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Opens the unit at `offset`, if its line program is no longer than `most` bytes and there is work left for it.
+    /// Opens the unit at `offset`, unless its line program exceeds `most` bytes or the budget.
     fn readable_lines(&mut self, offset: DebugInfoOffset, most: usize) -> Option<UnitRef<'a>> {
         let (unit, lines) = self.open_unit(offset)?;
         let files = FileNames::of(&unit.dwarf, &unit.unit, lines?, self.work())?;

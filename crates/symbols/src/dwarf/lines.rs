@@ -1,4 +1,4 @@
-//! The files that the line program of a unit names (DWARF 5, section 6.2.4).
+//! File names in the line program of a unit (DWARF 5, section 6.2.4).
 
 use super::sections::Slice;
 use super::texts::Texts;
@@ -11,14 +11,12 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Longest path, and longest component of one, in bytes.
 const MAX_PATH: usize = 16 << 10;
 
-/// Longest header of a line program that is read, in bytes: its list of files takes some fifty times as much. Those of the
-/// largest units have some 100 KiB.
+/// Maximum length of a header, in bytes. The largest units have 100 KiB, and fifty times as much
+/// when parsed.
 const MAX_HEADER: usize = 1 << 20;
 
-/// Files of a line program, by number.
 pub(super) struct FileNames<'a> {
     dwarf: Rc<Dwarf<Slice<'a>>>,
     unit: Rc<Unit<Slice<'a>>>,
@@ -28,8 +26,7 @@ pub(super) struct FileNames<'a> {
 }
 
 impl<'a> FileNames<'a> {
-    /// Reads the header of the program at `offset` of `.debug_line`. Returns `None` if it is
-    /// damaged.
+    /// Reads a header. `None` if it is damaged, too long, or beyond the budget.
     pub(super) fn of(
         dwarf: &Rc<Dwarf<Slice<'a>>>,
         unit: &Rc<Unit<Slice<'a>>>,
@@ -42,7 +39,7 @@ impl<'a> FileNames<'a> {
             work.refuse();
             return None;
         }
-        // A row for each byte of the program, an entry for each few bytes of the header.
+        // A row may take one byte of the program, a file entry a few bytes of the header.
         work.spend_len(lengths.header.saturating_mul(16))?;
         work.spend_len(lengths.program.saturating_mul(2))?;
         let (size, folder) = (unit.header.address_size(), unit.comp_dir);
@@ -56,13 +53,11 @@ impl<'a> FileNames<'a> {
         })
     }
 
-    /// Returns the header of the program.
     pub(super) fn header(&self) -> &LineProgramHeader<Slice<'a>> {
         self.program.header()
     }
 
-    /// Returns the path of a file: folder and name, made absolute with the folder of the
-    /// compilation. `..` is not resolved.
+    /// Returns the path of a file, made absolute with the compilation directory. Keeps `..`.
     pub(super) fn path(&mut self, file: u64, texts: &mut Texts) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(&file) {
             return known.clone();
@@ -74,13 +69,13 @@ impl<'a> FileNames<'a> {
 
     fn join(&self, file: u64) -> Option<Vec<u8>> {
         let header = self.program.header();
-        // Before DWARF 5 files count from 1, and 0 is none.
+        // Before DWARF 5, files count from 1, and 0 means none.
         let file = header.file(file)?;
         let mut path = self.text(file.path_name())?.to_vec();
         if let Some(folder) = file.directory(header).and_then(|value| self.text(value)) {
             put_before(&mut path, folder);
         }
-        // Folder 0 is that of the compilation; before DWARF 5 it is not listed.
+        // Folder 0 is the compilation directory, unlisted before DWARF 5.
         let is_whole = header.version() < 5 && file.directory_index() == 0;
         if let Some(folder) = self.unit.comp_dir.filter(|_| !is_whole) {
             put_before(&mut path, folder.slice());
@@ -95,14 +90,12 @@ impl<'a> FileNames<'a> {
     }
 }
 
-/// Lengths of a line program in bytes.
 struct Lengths {
     header: usize,
     program: usize,
 }
 
 impl Lengths {
-    /// Reads them from the start of the program. `None` if it is damaged.
     fn read(section: Slice<'_>, offset: DebugLineOffset) -> Option<Self> {
         let mut at = section;
         at.skip(offset.0).ok()?;
@@ -118,7 +111,7 @@ impl Lengths {
     }
 }
 
-/// Prepends a folder to a path, unless that is absolute.
+/// Prepends a folder to a relative path.
 fn put_before(path: &mut Vec<u8>, folder: &[u8]) {
     if path.starts_with(b"/") || folder.is_empty() {
         return;

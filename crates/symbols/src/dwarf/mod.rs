@@ -1,29 +1,28 @@
 //! Functions, inlined calls and lines from debug information (DWARF 2 to 5).
 //!
-//! Lookups come in batches, and a batch is worked off unit by unit, on several threads: a
-//! unit is read once for all addresses in it, and nothing of it is kept. So time depends
-//! on the units that are asked for, and memory on the answers, not on the file.
+//! Lookups come in batches. Several threads read each unit once for all its addresses, and then
+//! drop it. So time depends on the units with addresses, and memory on the results.
 //!
-//! | module | idea |
+//! | module | contents |
 //! |---|---|
-//! | `debug_info` | the files of an image; what is asked and found |
-//! | `resolve` | addresses, by the units that claim them |
+//! | `debug_info` | the files of an image; options and result of a lookup |
+//! | `resolve` | distributes addresses to units |
 //! | `sections` | the debug sections, decompressed |
-//! | `units` | which unit describes an address; read once, then shared |
+//! | `units` | index of units by address |
 //! | `head` | the root entry of a unit |
 //! | `ranges` | the addresses of an entry |
 //! | `walk` | functions and inlined calls of a unit |
-//! | `cursor` | going over entries |
-//! | `layout` | what entries look like, by abbreviation |
-//! | `names` | what they are called |
-//! | `unit_refs` | entries in other units and files |
+//! | `cursor` | traversal of entries |
+//! | `layout` | lengths and attributes of entries |
+//! | `names` | names of functions |
+//! | `unit_refs` | references to other units and files |
 //! | `lines` | the files of a line program |
-//! | `line_ranges` | the rows of a line program for a range of addresses |
+//! | `line_ranges` | the rows of a line program for a range |
 //! | `rows` | the line program of a unit |
-//! | `batch` | all of these, for the addresses in one unit |
-//! | `abbreviations` | tables of abbreviations, none of them dearer than what it holds |
-//! | `work_budget` | what a look-up may cost |
-//! | `texts` | names and paths, each kept once |
+//! | `batch` | lookup of all addresses in one unit |
+//! | `abbreviations` | abbreviation tables |
+//! | `work_budget` | limits the work of a lookup |
+//! | `texts` | interned names and paths |
 //! | `split` | `.dwo` and `.dwp` files |
 
 mod abbreviations;

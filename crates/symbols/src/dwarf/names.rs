@@ -1,4 +1,4 @@
-//! Names of functions, the linkage name or else the plain name, and the lines where they begin.
+//! Names of functions (linkage name, or else plain name) and their start lines.
 
 use super::debug_info::FunctionEntry;
 use super::sections::Slice;
@@ -7,29 +7,26 @@ use super::work_budget::WorkBudget;
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 use rustc_hash::FxHashMap;
 
-/// Longest name that is read, in bytes.
 const MAX_NAME: usize = 64 << 10;
 
-/// Most references that are followed to a name: an inlined call refers to its function, which may
-/// refer to a declaration (DWARF 5, sections 2.13.2 and 3.3.8.1). Bounds reference cycles.
+/// Maximum number of references to a name, for cycles. An inlined call refers to its function,
+/// which may refer to a declaration (DWARF 5, sections 2.13.2 and 3.3.8.1).
 const MAX_STEPS: usize = 16;
 
-/// Name of a function, and the line where it begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NamedFunction<'a> {
     pub(super) name: Option<&'a [u8]>,
-    /// Line of its declaration (`DW_AT_decl_line`), which is where it begins; 0 where that is unknown.
+    /// Line of its declaration (`DW_AT_decl_line`); 0 if unknown.
     pub(super) start_line: u32,
-    /// Entry that the name is of; `None` for a linkage name, which is of one function only.
+    /// Entry with the plain name; `None` for a linkage name, which is unique.
     pub(super) entry: Option<FunctionEntry>,
 }
 
-/// Functions that were looked up, by position of their entry.
+/// Cache of functions by offset of their entry.
 #[derive(Default)]
 pub(super) struct FunctionNames<'a>(FxHashMap<(DwarfFileKind, DebugInfoOffset), NamedFunction<'a>>);
 
 impl<'a> FunctionNames<'a> {
-    /// Returns the function whose entry `to`, an attribute of an entry of `unit_ref`, refers to.
     pub(super) fn referred(
         &mut self,
         open: &mut OpenUnits<'a>,
@@ -42,7 +39,6 @@ impl<'a> FunctionNames<'a> {
         }
     }
 
-    /// Returns the function of an entry.
     pub(super) fn of(
         &mut self,
         open: &mut OpenUnits<'a>,
@@ -62,7 +58,6 @@ impl<'a> FunctionNames<'a> {
     }
 }
 
-/// Reads name and line.
 fn function<'a>(
     open: &mut OpenUnits<'a>,
     unit_ref: &UnitRef<'a>,
@@ -80,9 +75,8 @@ fn function<'a>(
     function
 }
 
-/// Reads the name. A linkage name anywhere in the chain is preferred to a plain one. The first line in the chain is
-/// that of the definition, where a declaration has one of its own. The last entry in the chain is what all copies of a function
-/// have in common.
+/// Follows references. A linkage name wins over a plain one. The first line wins, as it belongs to
+/// the definition. The last entry is common to all copies of a function.
 fn read<'a>(
     open: &mut OpenUnits<'a>,
     unit_ref: &UnitRef<'a>,
@@ -130,7 +124,6 @@ fn read<'a>(
     plain
 }
 
-/// Returns the place of an entry. `None` in files too large for its numbers.
 fn function_entry(unit_ref: &UnitRef<'_>, entry: UnitOffset) -> Option<FunctionEntry> {
     const SHARED: u32 = 1 << 31;
     let header = &unit_ref.unit.header;

@@ -1,11 +1,10 @@
-//! The address ranges of an entry: `DW_AT_ranges`, or `DW_AT_low_pc` and `DW_AT_high_pc`
-//! (DWARF 5, section 2.17).
+//! Address ranges of an entry: `DW_AT_ranges`, or `DW_AT_low_pc` and `DW_AT_high_pc` (DWARF 5,
+//! section 2.17).
 
 use super::sections::Slice;
 use gimli::{Attribute, AttributeValue, Dwarf, Unit};
 use std::ops::Range;
 
-/// Attributes of an entry that state its addresses.
 #[derive(Default, Clone)]
 pub(super) struct Pcs<'a> {
     low: Option<AttributeValue<Slice<'a>>>,
@@ -14,7 +13,6 @@ pub(super) struct Pcs<'a> {
 }
 
 impl<'a> Pcs<'a> {
-    /// Records an attribute.
     pub(super) fn note(&mut self, attribute: &Attribute<Slice<'a>>) {
         let place = match attribute.name() {
             gimli::DW_AT_low_pc => &mut self.low,
@@ -25,15 +23,13 @@ impl<'a> Pcs<'a> {
         *place = Some(attribute.value());
     }
 
-    /// Returns true if the entry states any address.
     pub(super) fn is_some(&self) -> bool {
         self.ranges.is_some() || self.low.is_some() && self.high.is_some()
     }
 
-    /// Calls `take` with each range. Ranges of a list count against `budget` and stop at 0, as many
-    /// entries may refer to one long list. Damaged ranges count as absent; so do
-    /// those that a linker discarded, which it marks with addresses 0, -1 or -2 (LLVM and binutils;
-    /// DWARF 6 draft, "tombstones").
+    /// Calls `take` with each range. A range of a list takes 1 from `budget`, as many entries may
+    /// share a long list. Skips damaged ranges, and code discarded by the linker: address 0, -1 or
+    /// -2 (LLVM and binutils; DWARF 6 draft, "tombstones").
     pub(super) fn each(
         &self,
         dwarf: &Dwarf<Slice<'a>>,
@@ -65,7 +61,7 @@ impl<'a> Pcs<'a> {
             return;
         };
         let high = match &self.high {
-            // Since DWARF 4 an offset from the low one.
+            // Since DWARF 4, an offset from the low one.
             Some(value) => match value.udata_value() {
                 Some(len) => low.checked_add(len),
                 None => address(&self.high),

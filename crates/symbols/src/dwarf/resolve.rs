@@ -1,4 +1,4 @@
-//! Lookup of many addresses: the units that claim them, each of them once.
+//! Lookup of many addresses, each unit once.
 
 use super::batch::Batch;
 use super::debug_info::{DebugInfo, DwarfQuery, Found};
@@ -6,11 +6,10 @@ use gimli::SectionId;
 use rprof_parallel::map_chunks;
 use std::sync::Arc;
 
-/// Most units that are searched for one address, of those that claim to cover it.
 const MAX_CLAIMS: usize = 8;
 
 impl DebugInfo<'_> {
-    /// Looks up `svmas`, which are sorted, on up to `threads` threads. Returns one result for each.
+    /// Looks up sorted `svmas`. Returns one result for each.
     pub(crate) fn resolve(
         &self,
         svmas: &[u64],
@@ -34,8 +33,7 @@ impl DebugInfo<'_> {
             .iter()
             .map(|&svma| units.at(svma).take(MAX_CLAIMS).collect())
             .collect();
-        // Mostly one unit claims an address. Where several do and the first knows no
-        // function there, the next is asked.
+        // If the first unit that claims an address has no function there, search the next.
         for round in 0..MAX_CLAIMS {
             let mut asked: Vec<(u32, usize)> = Vec::new();
             for (index, claims) in claims.iter().enumerate() {

@@ -1,13 +1,12 @@
 //! Line program of a unit, run once for all addresses of a lookup (DWARF 5, section 6.2.5).
 //!
-//! gimli would do it, with all registers of the machine and a row handed over for each step; with
-//! only what is asked for here it takes a third of the time, and line programs are long.
+//! gimli keeps all registers and returns every row. Keeping only the needed ones takes a third of
+//! the time.
 
 use super::sections::Slice;
 use gimli::{EndianSlice, LineProgramHeader, Reader};
 
-/// Row of the line table: file by number, in the numbering of the header; line and column from 1, 0
-/// for unknown.
+/// Row of the line table. 0 means unknown line or column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) file: u64,
@@ -15,10 +14,10 @@ pub(super) struct Row {
     pub(super) column: u32,
 }
 
-/// Runs the program and returns the row for each of `svmas`, which are sorted. Damage ends the
-/// program; rows found before stand.
+/// Returns the row for each of the sorted `svmas`. Damage ends the program; earlier rows stay
+/// valid.
 ///
-/// The last of several rows for one address holds, as for other tools.
+/// Among several rows for one address, the last one wins, as in other tools.
 pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<Option<Row>> {
     let mut search = Search {
         svmas,
@@ -28,12 +27,11 @@ pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<
         next: 0,
         wanted: 0,
     };
-    // `None` is damage, or that nothing is missing any more.
+    // `None` means damage, or that all rows are found.
     let _ = Machine::new(header).run(header.raw_program_buf(), &mut search);
     search.found
 }
 
-/// Registers that a row is made of.
 #[derive(Debug, Clone, Copy)]
 struct Registers {
     address: u64,
@@ -54,12 +52,10 @@ impl Registers {
     };
 }
 
-/// Addresses that are looked up, and the rows found so far.
 struct Search<'s> {
     svmas: &'s [u64],
     found: Vec<Option<Row>>,
     missing: usize,
-    /// Previous row of the same sequence.
     before: Option<Registers>,
     /// First address at or after the current row: its index, and its value.
     next: usize,
@@ -67,11 +63,11 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Takes the next row, which may end a sequence. Returns `None` once every address has its row.
+    /// Handles the next row of a sequence. `None` once every address has its row.
     #[inline]
     fn row(&mut self, row: &Registers, ends: bool) -> Option<()> {
         match &self.before {
-            // Rows rise within a sequence. What a linker threw away begins at 0.
+            // Rows ascend within a sequence. Code discarded by the linker starts at 0.
             Some(before) if before.address <= row.address => {
                 if self.wanted < row.address && before.address != 0 {
                     self.settle(*before, row.address)?;
@@ -83,7 +79,6 @@ impl Search<'_> {
         Some(())
     }
 
-    /// Assigns `row` to the addresses below `end`.
     fn settle(&mut self, row: Registers, end: u64) -> Option<()> {
         let small = |value: u64| u32::try_from(value).unwrap_or(0);
         while self.wanted < end {
@@ -109,10 +104,8 @@ impl Search<'_> {
     }
 }
 
-/// State machine of line number programs.
 struct Machine<'a> {
     at: Registers,
-    /// True if a linker discarded the code of this sequence.
     is_gone: bool,
     opcode_base: u8,
     line_base: i64,
@@ -122,16 +115,15 @@ struct Machine<'a> {
     min_length: u64,
     operations: u64,
     address_size: u8,
-    /// Highest address so far.
+    /// Highest valid address for the address size.
     highest: u64,
-    /// Number of operands by opcode.
     arguments: &'a [u8],
 }
 
 impl<'a> Machine<'a> {
     fn new(header: &LineProgramHeader<Slice<'a>>) -> Self {
         let address_size = header.address_size();
-        // gimli reads no header with a range of 0.
+        // gimli rejects a header with a range of 0.
         let line_range = header.line_range().max(1);
         Self {
             at: Registers::AT_START,
@@ -148,7 +140,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs the program. Returns `None` at damage, or once every address has its row.
     fn run(mut self, mut program: Slice<'a>, search: &mut Search<'_>) -> Option<()> {
         while let Some((&opcode, rest)) = program.slice().split_first() {
             program = EndianSlice::new(rest, program.endian());
@@ -208,8 +199,8 @@ impl<'a> Machine<'a> {
             }
             gimli::DW_LNE_set_address => {
                 let address = instruction.read_address(self.address_size).ok()?;
-                // DWARF 6 says -1, binutils 0 or what was added to it, LLVM -2 for what is gone; in
-                // what is there, addresses rise.
+                // Discarded code has address -1 in DWARF 6, -2 with LLVM, and 0 or a small offset
+                // with binutils. Addresses of other code ascend.
                 self.is_gone = address < self.at.address || address >= self.highest - 1;
                 if !self.is_gone {
                     self.at.address = address;
@@ -284,8 +275,7 @@ mod tests {
     use gimli::{DebugLine, DebugLineOffset, RunTimeEndian};
     use rprof_testing::Random;
 
-    /// Runs random programs, most of them damaged, against gimli's machine and a search by
-    /// definition.
+    /// Compares random programs, most of them damaged, with gimli's machine and a linear search.
     #[test]
     fn as_gimli_runs_it() {
         let mut numbers = Random::new(7);

@@ -1,4 +1,4 @@
-//! Debug sections of one file, decompressed where necessary, and no sooner than they are used.
+//! Debug sections of one file, decompressed on first use.
 
 use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use object::elf::{FileHeader32, FileHeader64};
@@ -10,11 +10,10 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Reader of DWARF: a slice of the file, in the file's byte order.
+/// DWARF reader: a slice of the file, in the file's byte order.
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Sections that every lookup needs. `.debug_line_str` has names of files, but also folders of units, and may have names of
-/// functions.
+/// Sections for every lookup. `.debug_line_str` also contains directories and may contain names.
 const BASIC: [SectionId; 8] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -26,7 +25,7 @@ const BASIC: [SectionId; 8] = [
     SectionId::DebugRngLists,
 ];
 
-/// Sections that some lookups need; location lists, macros and indexes by name are not read.
+/// Sections for some lookups. Location lists, macros and name indexes are not read.
 const FURTHER: [SectionId; 5] = [
     SectionId::DebugAranges,
     SectionId::DebugLine,
@@ -35,7 +34,7 @@ const FURTHER: [SectionId; 5] = [
     SectionId::DebugTuIndex,
 ];
 
-/// Sections that gimli needs of packages in addition: it cuts the part of a unit out of each.
+/// Further sections from which gimli extracts the part of a unit in a package.
 const FURTHER_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugLoc,
     SectionId::DebugLocLists,
@@ -43,35 +42,29 @@ const FURTHER_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugMacro,
 ];
 
-/// There is no memory left for the decompressed sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
-/// Bytes of a section.
 #[derive(Debug)]
 enum Part {
-    /// Range of the file.
     Mapped(Range<usize>),
     Compressed(CompressedPart),
 }
 
-/// Compressed section, which is decompressed by the first who uses it, while others that want it wait.
+/// Compressed section, decompressed by the first thread that needs it.
 #[derive(Debug)]
 struct CompressedPart {
-    /// Compressed bytes in the file.
     place: Range<usize>,
     format: CompressionFormat,
-    /// Number of decompressed bytes, as stated.
     len: u64,
     memory: MemoryBudget,
-    /// Memory that was reserved in advance.
     reserved: Mutex<Option<MemoryLease>>,
-    /// Decompressed bytes, and the memory that they take. `None` if they are damaged, or there was no memory.
+    /// `None` if damaged or beyond the budget.
     inflated: OnceLock<Option<(Vec<u8>, MemoryLease)>>,
 }
 
 impl CompressedPart {
-    /// Returns the decompressed bytes; none if they are damaged, or there is no memory left for them.
+    /// Returns the decompressed bytes. Empty if damaged or beyond the budget.
     fn bytes(&self, file: &[u8]) -> &[u8] {
         let inflated = self.inflated.get_or_init(|| self.inflate(file));
         inflated.as_ref().map_or(&[], |(bytes, _)| bytes)
@@ -90,7 +83,6 @@ impl CompressedPart {
     }
 }
 
-/// Naming scheme of the sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`, or `.zdebug_info` in the old compressed form.
@@ -99,8 +91,7 @@ pub(crate) enum Naming {
     Split,
 }
 
-/// Debug sections of a file. The bytes are kept elsewhere, and each method must be handed the same
-/// ones.
+/// Debug sections of a file. The caller keeps the bytes and passes them to each method.
 #[derive(Debug)]
 pub(crate) struct Sections {
     parts: Vec<(SectionId, Part)>,
@@ -108,15 +99,16 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Finds the sections. Returns `None` if `bytes` is no ELF file with debug information. Nothing is decompressed yet; what
-    /// turns out to be damaged then counts as absent.
+    /// Finds the sections. `None` if `bytes` is no ELF file with debug information. Damaged
+    /// sections count as absent.
     ///
-    /// Compressed are those with `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
-    /// Compression") and `.zdebug_*` (binutils before 2.26). Memory for those that every lookup needs is reserved: the rest
-    /// would make no sense without. Where there is none for one of the others, that one counts as absent.
+    /// Compressed sections have `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
+    /// Compression") or a name `.zdebug_*` (binutils before 2.26). They are decompressed on use.
+    /// Memory for the basic ones is reserved here, as the others are useless without them. Other
+    /// sections beyond the budget count as absent.
     ///
     /// # Errors
-    /// [`NoRoom`], if those that every lookup needs do not go into `memory`.
+    /// [`NoRoom`], if the basic sections exceed `memory`.
     pub(crate) fn find(
         bytes: &[u8],
         naming: Naming,
@@ -175,7 +167,6 @@ impl Sections {
         found.map(|(_, part)| part)
     }
 
-    /// Returns the length of a section in bytes, as stated: it may turn out to be damaged.
     fn stated_len(&self, id: SectionId) -> u64 {
         match self.part(id) {
             Some(Part::Mapped(range)) => range.len() as u64,
@@ -184,7 +175,7 @@ impl Sections {
         }
     }
 
-    /// Returns the bytes of a section, decompressing it on first use; empty if there is no such section.
+    /// Returns the bytes of a section, decompressed on first use. Empty if there is none.
     pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], id: SectionId) -> Slice<'a> {
         let slice = match self.part(id) {
             Some(Part::Mapped(range)) => bytes.get(range.clone()).unwrap_or_default(),
@@ -194,8 +185,8 @@ impl Sections {
         EndianSlice::new(slice, self.endian)
     }
 
-    /// Decompresses the sections of a lookup, with or without lines, on up to `threads` threads. The longest comes first: it
-    /// takes as long as all others together.
+    /// Decompresses the sections of a lookup. Starts with the longest, which takes as long as all
+    /// others.
     pub(crate) fn inflate(&self, bytes: &[u8], lines: bool, threads: usize) {
         let is_wanted = |id: SectionId| BASIC.contains(&id) || lines && id == SectionId::DebugLine;
         let mut waiting: Vec<&CompressedPart> = Vec::new();
@@ -215,13 +206,12 @@ impl Sections {
         });
     }
 
-    /// Returns the bytes of all sections, decompressed, as stated.
     pub(crate) fn len(&self) -> u64 {
         let len = |(id, _): &(SectionId, Part)| self.stated_len(*id);
         self.parts.iter().map(len).fold(0, u64::saturating_add)
     }
 
-    /// Returns the file range of a part of a section. Returns `None` if the section was compressed.
+    /// Returns the file range of a part of a section; `None` if compressed.
     pub(crate) fn place(&self, id: SectionId, part: Range<usize>) -> Option<Range<usize>> {
         let Part::Mapped(whole) = self.part(id)? else {
             return None;
@@ -230,12 +220,10 @@ impl Sections {
         Some(at(part.start)..at(part.end))
     }
 
-    /// Returns the byte order of the file.
     pub(crate) fn endian(&self) -> RunTimeEndian {
         self.endian
     }
 
-    /// Returns the sections of a lookup together. `.debug_line` is among them if `lines` are wanted.
     pub(crate) fn dwarf<'a>(&'a self, bytes: &'a [u8], lines: bool) -> Dwarf<Slice<'a>> {
         let load = |id| {
             let is_read = BASIC.contains(&id) || lines && id == SectionId::DebugLine;
@@ -249,7 +237,6 @@ impl Sections {
     }
 }
 
-/// Returns the place of a section; `None` if it is damaged.
 fn part<'data>(section: &impl ObjectSection<'data>, memory: &MemoryBudget) -> Option<Part> {
     let range = section.compressed_file_range().ok()?;
     let is_compressed = range.format != CompressionFormat::None;
@@ -275,9 +262,9 @@ fn part<'data>(section: &impl ObjectSection<'data>, memory: &MemoryBudget) -> Op
     })
 }
 
-/// Returns an upper bound on the decompressed length, whatever the header claims: deflate writes
-/// 258 bytes for two bits, and a block of Zstandard is 128 KiB, from four bytes if all are equal
-/// (RFC 8878, section 3.1.1.2). Memory is reserved before the first byte is decompressed.
+/// Returns the maximum decompressed length, as memory is reserved before decompression. deflate
+/// writes 258 bytes for two bits. A Zstandard block has at most 128 KiB, from four bytes if all are
+/// equal (RFC 8878, section 3.1.1.2).
 fn most(format: CompressionFormat, compressed: u64) -> u64 {
     let (ratio, least) = match format {
         CompressionFormat::Zstandard => (32 << 10, 128 << 10),
@@ -302,7 +289,7 @@ mod tests {
         assert_eq!(most(CompressionFormat::Zlib, u64::MAX), u64::MAX);
     }
 
-    /// Makes an ELF file with these sections, compressed by zlib; the last `cut` bytes of each are missing.
+    /// Builds an ELF file with sections compressed by zlib. Truncates each by `cut` bytes.
     fn elf(sections: &[(&str, &[u8])], cut: usize) -> Vec<u8> {
         let mut names = vec![0];
         let mut body = vec![0; 64];
@@ -315,7 +302,7 @@ mod tests {
             packed.extend(1u64.to_le_bytes());
             packed.extend(encoder.finish().unwrap());
             packed.truncate(packed.len() - cut);
-            // Name and type, flags, address, place, length, links, alignment, length of entries.
+            // Name and type, flags, address, offset, length, links, alignment, entry size.
             let (at, len) = (body.len() as u64, packed.len() as u64);
             headers.push([names.len() as u64 | 1 << 32, 0x800, 0, at, len, 0, 1, 0]);
             body.extend(packed);
@@ -349,7 +336,7 @@ mod tests {
     ];
 
     fn left(memory: &MemoryBudget, most: u64) -> bool {
-        // Nobody else takes any.
+        // No other thread uses the budget.
         memory.take(most).is_some()
     }
 
@@ -402,7 +389,7 @@ mod tests {
         }
         assert!(left(&memory, 10_000));
         assert_eq!(memory.refused(), 0);
-        // Whatever byte is wrong, and wherever the file ends.
+        // With any byte damaged, and truncated at any length.
         let whole = elf(&SECTIONS, 0);
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
@@ -426,7 +413,7 @@ mod tests {
         assert_eq!(found.err(), Some(NoRoom));
         assert!(left(&little, 4999));
         assert_eq!(little.refused(), 1);
-        // Without lines names can still be told, and that something is missing.
+        // Without lines, names are still available, and the refusal is counted.
         let more = MemoryBudget::new(5000 + 2999);
         let sections = Sections::find(&bytes, Naming::Usual, &more)
             .unwrap()

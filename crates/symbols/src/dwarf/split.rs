@@ -1,7 +1,6 @@
-//! Split DWARF: units whose bulk is in `.dwo` files, or in one `.dwp` for all (DWARF 5,
-//! sections 3.1.2, 7.3.2 and 7.3.5; before that "GNU Fission").
-//!
-//! A file that is found counts only if it has the identifier that the image's unit states.
+//! Split DWARF: units with most entries in `.dwo` files, or in one `.dwp` package (DWARF 5,
+//! sections 3.1.2, 7.3.2 and 7.3.5; earlier "GNU Fission"). Split files must have the identifier in
+//! the skeleton unit.
 
 use super::abbreviations;
 use super::debug_info::DwarfQuery;
@@ -18,42 +17,32 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Places of the split files of an image.
 #[derive(Debug, Default)]
 pub(crate) struct SplitFiles {
-    /// Paths of the image and its debug file: a package has one of these names, with `.dwp`
-    /// appended.
+    /// Paths of the image and its debug file. Packages append `.dwp` to one of them.
     images: Vec<PathBuf>,
-    /// Folder that is prepended to absolute paths stated by units.
     root: Option<PathBuf>,
-    /// True if no stranger made the image: then its units may name any path.
+    /// Units of a trusted image may name any path.
     is_ours: bool,
-    /// Folders of debug files.
     dirs: Vec<PathBuf>,
     memory: Memory,
     package: OnceLock<Option<SplitFile>>,
-    /// True once the rest of a unit was looked for.
     was_wanted: AtomicBool,
 }
 
-/// A `.dwo` or `.dwp` file.
 #[derive(Debug)]
 pub(super) struct SplitFile {
     file: ImageFile,
     sections: Sections,
 }
 
-/// File with the rest of a unit.
+/// File with the split part of a unit.
 pub(super) enum Rest<'p> {
-    /// A `.dwo` file of its own.
     Own(SplitFile),
-    /// The `.dwp` package.
     Package(&'p SplitFile),
 }
 
 impl SplitFiles {
-    /// Describes the split files of an image, by its path and that of its debug file, which are
-    /// looked for below `root` and in folders of debug files.
     pub(crate) fn new(
         images: Vec<PathBuf>,
         is_ours: bool,
@@ -72,13 +61,11 @@ impl SplitFiles {
         }
     }
 
-    /// Returns true if a unit was asked for whose rest is in another file, be that there or not.
     pub(crate) fn was_wanted(&self) -> bool {
         self.was_wanted.load(Ordering::Relaxed)
     }
 
-    /// Finds the file with the rest of a unit, which names it `name`. Returns `None` if the unit is
-    /// complete, or there is no such file.
+    /// Finds the split file of a unit. `None` if the unit is complete, or the file is missing.
     pub(super) fn find(&self, unit: &Unit<Slice<'_>>, name: Option<Slice<'_>>) -> Option<Rest<'_>> {
         unit.dwo_id?;
         self.was_wanted.store(true, Ordering::Relaxed);
@@ -102,10 +89,10 @@ impl SplitFiles {
 }
 
 impl SplitFiles {
-    /// Returns the path at which a unit's file is looked for. A stranger's image may name what lies in its own
-    /// folder and in the debug folders only.
+    /// Returns the path for a split file. An untrusted image can only name files in its folder and
+    /// the debug folders.
     fn place(&self, stated: &Path) -> Option<PathBuf> {
-        // Never from the current folder, which has nothing to do with the image.
+        // Never relative to the current folder, which is unrelated to the image.
         let path = without_dots(stated)?;
         let path = match &self.root {
             Some(root) => root.join(path.strip_prefix("/").ok()?),
@@ -127,8 +114,7 @@ impl SplitFile {
 }
 
 impl Rest<'_> {
-    /// Reads the unit that continues `skeleton`, of the file `main`. Returns it with the sections
-    /// to read it with.
+    /// Reads the split unit of `skeleton`, with its sections.
     pub(super) fn head<'x>(
         &'x self,
         main: &Dwarf<Slice<'x>>,
@@ -165,7 +151,7 @@ impl Rest<'_> {
                 continue;
             }
             head.unit.copy_relocated_attributes(skeleton);
-            // Where the file states no folder, its paths are relative to that of the skeleton.
+            // Without a folder of its own, its paths are relative to the skeleton's.
             if head.unit.comp_dir.is_none() {
                 head.unit.comp_dir = skeleton.comp_dir;
             }
@@ -209,7 +195,7 @@ mod tests {
                 "{stated}"
             );
         }
-        // Of an image of one's own objects may lie anywhere.
+        // Units of a trusted image may name any absolute path.
         let own = place(true, None, "/home/me/build/./o/../a.dwo");
         assert_eq!(own, Some("/home/me/build/a.dwo".into()));
         assert_eq!(place(true, None, "a.dwo"), None);

@@ -1,10 +1,9 @@
-//! Names and paths in results, each kept once.
+//! Interned names and paths of results.
 
 use super::work_budget::WorkBudget;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Names and paths of one thread.
 pub(super) struct Texts {
     known: FxHashMap<Box<[u8]>, Arc<str>>,
     work: Arc<WorkBudget>,
@@ -18,8 +17,8 @@ impl Texts {
         }
     }
 
-    /// Returns the shared text of `bytes`, invalid UTF-8 replaced by U+FFFD. Returns `None` once too many
-    /// are kept: a file could state a name of 64 KiB for every address.
+    /// Returns the shared text. `None` beyond the limit: a malicious file could have 64 KiB for
+    /// every address.
     pub(super) fn get(&mut self, bytes: &[u8]) -> Option<Arc<str>> {
         self.work.spend_len(bytes.len() / 8)?;
         if let Some(known) = self.known.get(bytes) {

@@ -1,5 +1,4 @@
-//! Entries in other places: in another unit, or in the supplementary file that several images
-//! share.
+//! References to entries in another unit, or in the supplementary file shared by several images.
 
 use super::abbreviations;
 use super::head::Head;
@@ -14,18 +13,15 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// File in which a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DwarfFileKind {
     /// The image itself, or its debug file.
     Main,
     /// Supplementary file that `dwz` made for several images (DWARF 5, section 7.3.6).
     Shared,
-    /// The `.dwo` file of a unit.
     Split,
 }
 
-/// Unit in which an entry is.
 #[derive(Clone)]
 pub(super) struct UnitRef<'a> {
     pub(super) which: DwarfFileKind,
@@ -33,22 +29,20 @@ pub(super) struct UnitRef<'a> {
     pub(super) unit: Rc<Unit<Slice<'a>>>,
 }
 
-/// Units that one thread has open.
 pub(super) struct OpenUnits<'a> {
     main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
     shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
     units: FxHashMap<(DwarfFileKind, DebugInfoOffset), Rc<Unit<Slice<'a>>>>,
-    /// `None` for tables that cannot be read.
+    /// `None` for unreadable tables.
     abbreviations: FxHashMap<(DwarfFileKind, DebugAbbrevOffset), Option<Arc<Abbreviations>>>,
-    /// Bytes of tables in `abbreviations`, and with `units`.
+    /// Bytes of the tables in `abbreviations` and `units`.
     kept: usize,
     work: Arc<WorkBudget>,
 }
 
-/// Most units, and most tables of abbreviations, that are kept open.
 const MAX_OPEN: usize = 256;
 
-/// Most bytes of tables of abbreviations that are kept. As they are read they take some ten times as much.
+/// Maximum number of bytes of abbreviation tables. Parsed, they take ten times as much.
 const MAX_KEPT: usize = 4 << 20;
 
 impl<'a> OpenUnits<'a> {
@@ -68,17 +62,14 @@ impl<'a> OpenUnits<'a> {
         }
     }
 
-    /// Returns the sections of the file itself.
     pub(super) fn main(&self) -> &Rc<Dwarf<Slice<'a>>> {
         &self.main.0
     }
 
-    /// Returns what looking up may cost.
     pub(super) fn work(&self) -> &Arc<WorkBudget> {
         &self.work
     }
 
-    /// Opens the unit at `offset` of the main file, with the details of its root entry.
     pub(super) fn head(&mut self, offset: DebugInfoOffset) -> Option<Head<'a>> {
         let dwarf = Rc::clone(&self.main.0);
         self.head_of(DwarfFileKind::Main, &dwarf, offset)
@@ -102,7 +93,7 @@ impl<'a> OpenUnits<'a> {
                 let read = abbreviations::table(&dwarf.debug_abbrev, offset, &self.work);
                 let len = read.as_ref().map_or(0, |(_, len)| *len);
                 if self.kept + len > MAX_KEPT {
-                    // Units have their tables.
+                    // Units share ownership of the tables.
                     self.abbreviations.clear();
                     self.units.clear();
                     self.kept = 0;
@@ -114,7 +105,7 @@ impl<'a> OpenUnits<'a> {
             }
         };
         let abbreviations = abbreviations?;
-        // A root entry may have as many attributes as its abbreviation, however short it is.
+        // A short root entry may have many attributes without length.
         let root = header.range_from(header.root_offset()..).ok();
         let code = root.and_then(|mut root| root.read_uleb128().ok())?;
         let attributes = abbreviations.get(code)?.attributes().len();
@@ -122,7 +113,6 @@ impl<'a> OpenUnits<'a> {
         Head::read(dwarf, header, abbreviations).ok()
     }
 
-    /// Follows a reference from an entry of `unit_ref`.
     pub(super) fn follow(
         &mut self,
         unit_ref: &UnitRef<'a>,

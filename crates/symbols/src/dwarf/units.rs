@@ -9,44 +9,39 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Range of code, and the unit that describes it.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     begin: u64,
     end: u64,
-    /// Highest end of this span and all that begin before it.
+    /// Highest end of this span and all spans before it.
     highest: u64,
     unit: u32,
 }
 
-/// All units of a file by offset, and those with code by address.
+/// All units of a file by offset, and units with code by address.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    /// Offsets in `.debug_info`, rising.
     offsets: Vec<usize>,
     spans: Vec<Span>,
-    /// Memory that these take.
     leases: Vec<MemoryLease>,
 }
 
-/// Units or spans for which memory is taken at once.
 const LEASE: usize = 1 << 12;
 
-/// Bytes of memory for a span while all are collected and sorted, and of the offset of a unit.
+/// Bytes for a span during collection and sorting, and for the offset of a unit.
 const SPAN_BYTES: usize = 4 * size_of::<Span>();
 const HEADER_BYTES: usize = 48;
 
-/// Most bytes of abbreviations that are skipped to those of root entries.
+/// Maximum number of abbreviation bytes to skip before those of root entries.
 const MAX_SKIPPED: usize = 1 << 28;
 
-/// Most spans that are compared with an address: in honest files few overlap.
+/// Maximum number of spans to compare with an address. Few overlap in real files.
 const MAX_OVERLAP: usize = 256;
 
 impl Units {
-    /// Reads the head of every unit. Time and memory are linear in the size of the sections.
+    /// Reads the root entries. Time and memory are linear in the size of the sections.
     ///
-    /// Where `memory` has no room for more units or spans, the rest is left out.
-    /// Units without ranges of their own are looked for in `aranges`.
+    /// Drops units and spans that exceed `memory`. Searches `aranges` for units without ranges.
     pub(crate) fn read<'a>(
         dwarf: &Dwarf<Slice<'a>>,
         aranges: impl FnOnce() -> DebugAranges<Slice<'a>>,
@@ -75,8 +70,8 @@ impl Units {
             }
             offsets.push(offset);
         }
-        // No honest file has more ranges than its sections have room for. Without a bound, every
-        // unit could point to the same long list.
+        // No real file has more ranges than its sections can hold. Without a limit, every unit
+        // could refer to the same long list.
         let budget = dwarf.ranges.debug_rnglists().reader().len() / 2
             + dwarf.ranges.debug_ranges().reader().len() / 8
             + dwarf.debug_info.reader().len() / 8
@@ -139,7 +134,7 @@ impl Units {
         units
     }
 
-    /// Adds units without ranges of their own, by `.debug_aranges` (DWARF 5, section 6.1.2).
+    /// Adds ranges of other units from `.debug_aranges` (DWARF 5, section 6.1.2).
     fn add_aranges(
         &mut self,
         aranges: &DebugAranges<Slice<'_>>,
@@ -175,7 +170,7 @@ impl Units {
         }
     }
 
-    /// Returns the units that claim to cover the address, by number, the narrowest claim first.
+    /// Returns the units that claim the address, by index, the narrowest range first.
     pub(crate) fn at(&self, svma: u64) -> impl Iterator<Item = u32> {
         let after = self.spans.partition_point(|span| span.begin <= svma);
         let mut found: Vec<&Span> = self.spans[..after]
@@ -189,7 +184,6 @@ impl Units {
         found.into_iter().map(|span| span.unit)
     }
 
-    /// Returns the offset of a unit in `.debug_info`.
     pub(crate) fn offset(&self, unit: u32) -> DebugInfoOffset {
         DebugInfoOffset(
             self.offsets
@@ -199,7 +193,6 @@ impl Units {
         )
     }
 
-    /// Returns the offset of the unit that contains an offset of `.debug_info`.
     pub(crate) fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
         let after = self.offsets.partition_point(|&start| start <= offset.0);
         Some(DebugInfoOffset(*self.offsets.get(after.checked_sub(1)?)?))

@@ -1,8 +1,7 @@
-//! One pass over the entries of a unit, which finds the functions and inlined calls that cover the
-//! addresses of a lookup (DWARF 5, sections 3.3.1 and 3.3.8).
+//! Finds the functions and inlined calls of a unit at the addresses of a lookup, in one pass (DWARF
+//! 5, sections 3.3.1 and 3.3.8).
 //!
-//! Nothing is kept of what no address lies in, so that memory does not depend on the size
-//! of a unit. Functions without an address in them are skipped with all that they hold.
+//! Keeps only entries that cover an address, so memory does not depend on the size of a unit.
 
 use super::cursor::Cursor;
 use super::layout::{AttributeRole, Layout, Layouts, Step};
@@ -11,23 +10,21 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeValue, Dwarf, Unit, UnitOffset};
 use std::ops::Range;
 
-/// Most inlined calls at one address. Honest programs rarely have more than thirty.
+/// Maximum number of inlined calls at one address. Real programs rarely have more than thirty.
 const MAX_CALLS: usize = 256;
 
-/// Most inlined calls at all addresses of a unit: so many, and so many for each.
+/// Maximum number of inlined calls per unit: a constant, plus a number per address.
 const MOST_CALLS: usize = 1 << 14;
 const CALLS_FOR_EACH: usize = 64;
 
-/// Most addresses that are compared with the ranges of one entry.
+/// Maximum number of addresses to compare with the ranges of one entry.
 const MAX_LOOKED_AT: usize = 1 << 22;
 
-/// Address of a lookup, and the function and calls found there.
+/// Address of a lookup, with its function and calls.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) svma: u64,
-    /// The function, an entry of the unit.
     pub(super) function: Option<Function>,
-    /// Calls that were inlined there, outermost first.
     pub(super) calls: Vec<Call<'a>>,
 }
 
@@ -45,11 +42,9 @@ impl Wanted<'_> {
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) entry: UnitOffset,
-    /// Its contiguous range that contains the address.
     pub(super) range: Range<u64>,
 }
 
-/// Inlined call: callee and call site.
 #[derive(Debug, Clone)]
 pub(super) struct Call<'a> {
     depth: isize,
@@ -59,8 +54,7 @@ pub(super) struct Call<'a> {
     pub(super) column: u32,
 }
 
-/// Function or inlined call whose children are being read, and the addresses in it (indexes into
-/// the list of wanted ones).
+/// Entry whose children are being read, and indexes of its addresses.
 struct Scope {
     depth: isize,
     inside: Vec<usize>,
@@ -71,15 +65,12 @@ pub(super) struct Walk<'w, 'a> {
     unit: &'w Unit<Slice<'a>>,
     wanted: &'w mut [Wanted<'a>],
     scopes: Vec<Scope>,
-    /// Ranges and addresses that may still be compared: an honest unit has some for each entry and
-    /// each address.
+    /// Remaining comparisons of ranges and addresses. Real units need a few per entry and address.
     budget: usize,
-    /// Inlined calls that may still be recorded: honest programs have a few at each address.
     calls: usize,
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
-    /// Prepares for `wanted`, which is sorted by address.
     pub(super) fn new(
         dwarf: &'w Dwarf<Slice<'a>>,
         unit: &'w Unit<Slice<'a>>,
@@ -96,16 +87,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    /// Reads the unit. Damage ends it; what was found before stands.
+    /// Reads the unit up to its end or to damage.
     ///
-    /// Functions may lie within functions (nested ones of GNU C, Ada or Fortran), outside of
-    /// the outer one's addresses. They are only looked for if `nested`, as this
-    /// means to read everything.
+    /// Nested functions (GNU C, Ada, Fortran) may be outside of the outer function's addresses.
+    /// `nested` finds them by reading all entries.
     pub(super) fn run(mut self, nested: bool) {
         let _ = self.entries(nested);
     }
 
-    /// Reads all entries. Returns `None` at damage.
     fn entries(&mut self, nested: bool) -> Option<()> {
         let mut cursor = Cursor::new(self.unit)?;
         let mut layouts = Layouts::new(self.unit);
@@ -116,7 +105,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 continue;
             }
             let layout = layouts.of(code)?;
-            // Attributes may have no length, and a table of abbreviations any number of them.
+            // Attributes may have no length, and abbreviations any number of them.
             let steps = layout.skip.len().max(layout.steps.len());
             self.budget = self.budget.checked_sub(steps)?;
             let has_children = layout.has_children;
@@ -130,9 +119,9 @@ impl<'w, 'a> Walk<'w, 'a> {
             let is_function = tag == gimli::DW_TAG_subprogram;
             let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
             if !((is_function || is_call) && layout.has_pcs) {
-                // Whether its children are of no interest. Declarations, and functions that are only
-                // inlined, are most of all functions. Types are skipped only where that is for
-                // nothing: functions in them would have to be looked for a second time.
+                // Most functions are declarations, or only exist inlined. Types are skipped only
+                // with a sibling attribute: otherwise it is not free, and a function in a type
+                // would need a second pass.
                 let is_done = match tag {
                     gimli::DW_TAG_subprogram => !nested,
                     _ => is_call || holds_no_code(tag, nested) && layout.has_sibling,
@@ -184,7 +173,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         Some(())
     }
 
-    /// Enters a function. Returns true if any address lies in it.
+    /// Enters a function. Returns true if it covers any address.
     fn function(&mut self, entry: UnitOffset, depth: isize, pcs: &Pcs<'a>) -> bool {
         let mut inside = Vec::new();
         let mut budget = self.budget;
@@ -217,8 +206,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         any
     }
 
-    /// Returns the addresses of the innermost scope that lie in a call. Returns `None` if none
-    /// does.
+    /// Returns the addresses of the innermost scope that a call covers. `None` if there are none.
     fn inside(&mut self, pcs: &Pcs<'a>) -> Option<Vec<usize>> {
         let few = |scopes: &[Scope]| scopes.len() < MAX_CALLS;
         let scope = self.scopes.last().filter(|_| few(&self.scopes))?;
@@ -244,11 +232,10 @@ impl<'w, 'a> Walk<'w, 'a> {
         (!inside.is_empty()).then_some(inside)
     }
 
-    /// Records a call with these addresses in it.
     fn call(&mut self, call: &Call<'a>, inside: Vec<usize>) {
         for &index in &inside {
             let calls = &mut self.wanted[index].calls;
-            // Neighbours that claim the same address: the last one has it, as for LLVM.
+            // Among siblings with the same address, the last one wins, as in LLVM.
             while calls.last().is_some_and(|last| last.depth >= call.depth) {
                 calls.pop();
             }
@@ -263,7 +250,6 @@ impl<'w, 'a> Walk<'w, 'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads the attributes of an inlined call. Returns `None` at damage.
     fn read(cursor: &mut Cursor<'_, 'a>, layout: &Layout, depth: isize) -> Option<Self> {
         let mut call = Self {
             depth,
@@ -303,8 +289,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Returns true if an entry of this tag cannot enclose a function with code. In some languages
-/// functions are written within types; to find these as well (`nested`), everything is read.
+/// Returns true if entries of this tag cannot contain code. Some languages write functions within
+/// types, which `nested` includes.
 fn holds_no_code(tag: gimli::DwTag, nested: bool) -> bool {
     match tag {
         gimli::DW_TAG_call_site

@@ -1,14 +1,13 @@
-//! Choice of the symbol that names an address, among several that begin there.
+//! Choice of one symbol among several at the same address, as in `perf`.
 //!
-//! The order of preference is that of `perf`, found by feeding it files made for the
-//! purpose: see `tests/perf.rs`, which does so again wherever `perf` is installed.
+//! The order was found with purpose-built files: see `tests/it/perf.rs`, which repeats the
+//! comparison.
 
 use super::strings::Strings;
 use super::table::{Entry, Origin};
 use crate::demangle::{Style, demangle_bytes};
 use std::borrow::Cow;
 
-/// Symbol of the file that may be kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) start: u64,
@@ -16,16 +15,16 @@ pub(super) struct Candidate {
     pub(super) name: u32,
     pub(super) origin: Origin,
     pub(super) untyped: bool,
-    /// True for a symbol version that is kept for old programs alone.
+    /// True for an old symbol version, kept only for old programs.
     pub(super) is_old: bool,
     pub(super) weak: bool,
     pub(super) global: bool,
-    /// End of its section, where a symbol without size ends at the latest.
+    /// End of its section, which limits a symbol without size.
     pub(super) limit: u64,
 }
 
 impl Candidate {
-    /// Makes a marker, which is not kept: another symbol begins at `start`.
+    /// Creates a marker: another symbol starts at `start`. Markers are not kept.
     pub(super) fn mark(start: u64) -> Self {
         Self {
             start,
@@ -41,12 +40,11 @@ impl Candidate {
     }
 }
 
-/// Extends symbols without size and keeps one symbol for each address.
+/// Extends symbols without size and keeps one symbol per address.
 pub(super) struct Chooser<'a> {
     data: &'a [u8],
     strings: &'a Strings,
-    /// Number of names that may still be demangled to settle ties. No honest file has millions of
-    /// aliases at one address.
+    /// Remaining demanglings to settle ties. No real file has millions of aliases at one address.
     demangle_budget: u32,
 }
 
@@ -59,7 +57,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Sorts `candidates`. Order among equal starts matters: earlier ones win ties.
+    /// Sorts `candidates` and keeps one per address. Earlier ones win ties.
     pub(super) fn settle(&mut self, candidates: &mut Vec<Candidate>) {
         sort(candidates);
         for index in 0..candidates.len() {
@@ -68,8 +66,7 @@ impl<'a> Chooser<'a> {
                 .map_or(u64::MAX, |next| next.start);
             let candidate = &mut candidates[index];
             if candidate.size == 0 {
-                // With aliases at this address, only the last of them gets a size,
-                // and so wins. That is as arbitrary as in `perf`, and the same.
+                // The last alias without size gets one and wins: arbitrary, as in `perf`.
                 candidate.size = next.min(candidate.limit).saturating_sub(candidate.start);
             }
         }
@@ -113,11 +110,11 @@ impl<'a> Chooser<'a> {
 
     fn raw_name(&self, candidate: &Candidate) -> &'a [u8] {
         let raw = (self.strings).get(self.data, candidate.origin, candidate.name);
-        // Enough to tell names apart, and a bound on the work for each alias.
+        // Enough to compare names, and a limit on the work per alias.
         &raw[..raw.len().min(4096)]
     }
 
-    /// Returns the name that ranks the candidate: the one that is shown.
+    /// Returns the display name, which determines the rank.
     fn name(&mut self, candidate: &Candidate) -> Cow<'a, str> {
         let raw = self.raw_name(candidate);
         if self.demangle_budget == 0 {
@@ -128,29 +125,26 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Sorts by start, equal starts in the order they have.
 fn sort(candidates: &mut Vec<Candidate>) {
     if candidates.is_sorted_by_key(|candidate| candidate.start) {
         return;
     }
-    // Candidates are large to move about: their places are sorted instead, in 16 bytes.
+    // Candidates are large, so this sorts their indexes in 16 bytes.
     let starts = candidates.iter().map(|candidate| candidate.start);
     let mut order: Vec<(u64, usize)> = starts.zip(0..).collect();
     order.sort_unstable();
     *candidates = order.iter().map(|&(_, at)| candidates[at]).collect();
 }
 
-/// Returns true if two names are known to rank the same once demangled, without demangling them:
-/// nearly all aliases of honest files are one name in two tables, or the variants of one
-/// constructor or destructor.
+/// Returns true if two names surely rank the same after demangling, as nearly all aliases in real
+/// files.
 fn same_rank(a: &[u8], b: &[u8]) -> bool {
     let (a, b) = (without_version(a), without_version(b));
-    // The one beginning that counts beside length and underscores: left to the long way.
+    // A name with this prefix may rank differently, so it must be demangled.
     let settled = |name: &[u8]| !name.windows(3).any(|part| part == b"SyS");
     (a == b || variants_of_one(a, b)) && settled(a) && settled(b)
 }
 
-/// Cuts the symbol version as the demangler does; a name that ends in `@plt` stays whole.
 fn without_version(name: &[u8]) -> &[u8] {
     match name.iter().position(|&byte| byte == b'@') {
         Some(at) if at > 0 && !name.ends_with(b"@plt") => &name[..at],
@@ -158,9 +152,9 @@ fn without_version(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns true if two mangled names differ in the digits of `C1` to `C3` or `D0` to `D2` alone
-/// (Itanium C++ ABI, "Constructors and Destructors"), which are not shown. Two identifiers that end
-/// so (`fC1`, `fC2`) are different names, but of equal length, so they rank the same.
+/// Returns true if mangled names differ only in the digits of `C1` to `C3` or `D0` to `D2` (Itanium
+/// C++ ABI, "Constructors and Destructors"), which are not shown. Identifiers like `fC1` and `fC2`
+/// have equal length, so they rank the same too.
 fn variants_of_one(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() || !a.starts_with(b"_ZN") || !b.starts_with(b"_ZN") {
         return false;
@@ -192,7 +186,7 @@ impl From<&Candidate> for Entry {
 mod tests {
     use super::*;
 
-    /// Names that the shortcut takes as equal in rank are so once demangled, too.
+    /// Names with equal rank in the shortcut also have equal rank after demangling.
     #[test]
     fn equal_rank_without_demangling_is_equal_rank() {
         let same: [(&str, &str); 7] = [

@@ -1,4 +1,4 @@
-//! The compiler that an ELF file names in `.comment`.
+//! Detects the compiler of an ELF file from `.comment`.
 
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader};
@@ -6,18 +6,18 @@ use object::{Endianness, ReadRef};
 use rprof_image::ImageFile;
 use std::path::Path;
 
-/// Bytes of `.comment` that are looked at: each compiler that had a part in the file has a line.
+/// Maximum number of bytes to search. Each compiler adds a line.
 const MOST: usize = 64 << 10;
 
-/// Returns whether rustc compiled a part of the file. Stripping leaves the section.
+/// Returns true if rustc compiled a part of the file. Stripping keeps the section.
 pub(crate) fn is_by_rustc<'data>(data: impl ReadRef<'data>) -> bool {
     is_by(b"rustc version", data)
 }
 
-/// Returns true if the file is an ELF file of which GHC (Haskell) compiled a part. False also where it cannot be read.
+/// Returns true if GHC (Haskell) compiled a part of the ELF file. False if it is unreadable.
 ///
-/// The libraries of packages have no `.comment` where they were stripped of it. They have names that GHC gives them,
-/// `libHSPACKAGE-ghcVERSION.so`.
+/// Libraries of distribution packages may lack `.comment`. They are detected by the file names of
+/// GHC, `libHSPACKAGE-ghcVERSION.so`.
 #[must_use]
 pub fn is_by_ghc(path: &Path) -> bool {
     if path

@@ -1,11 +1,10 @@
-//! [`File`]: header, sections and symbol tables of an ELF file that is being read.
+//! [`File`]: header, sections and symbol tables of an ELF file during parsing.
 
 use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, SymbolTable};
 use std::ops::Range;
 
-/// Open ELF file, shared by the readers of its parts.
 pub(super) struct File<'data, 'a, E: FileHeader<Endian = Endianness>> {
     pub(super) data: &'data [u8],
     pub(super) endian: Endianness,
@@ -14,13 +13,12 @@ pub(super) struct File<'data, 'a, E: FileHeader<Endian = Endianness>> {
 }
 
 impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
-    /// Returns the first symbol table of a type. A damaged one counts as absent.
     pub(super) fn symbols(&self, kind: elf::SectionType) -> Option<SymbolTable<'data, E>> {
         let table = self.sections.symbols(self.endian, self.data, kind).ok()?;
         (!table.is_empty()).then_some(table)
     }
 
-    /// Returns the file range of a symbol table's strings, as far as the file reaches; empty if there is none.
+    /// Returns the file range of a symbol table's strings. Empty if there is none.
     pub(super) fn string_range(&self, table: Option<&SymbolTable<'data, E>>) -> Range<usize> {
         let range = table.and_then(|table| {
             let section = self.sections.section(table.string_section()).ok()?;
@@ -34,7 +32,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         range.unwrap_or_default()
     }
 
-    /// Returns the bytes of a section in the file; empty if it has none or its range is damaged.
+    /// Returns the bytes of a section. Empty if it has none or is damaged.
     pub(super) fn section_bytes(&self, section: &E::SectionHeader) -> &'data [u8] {
         section.data(self.endian, self.data).unwrap_or_default()
     }

@@ -1,7 +1,6 @@
-//! Reverse lookup: from the name of a function to the file offset of its code.
+//! Reverse lookup: from a function name to the file offset of its code.
 //!
-//! The lookup table is of no use for it, as it keeps one name for each address: `malloc` and
-//! `__libc_malloc` are one function.
+//! The lookup table keeps one name per address, but `malloc` and `__libc_malloc` are one function.
 
 use super::error::ElfError;
 use crate::demangle::{self, Style};
@@ -9,14 +8,14 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
-/// Cause for which a function's code was not found.
+/// Why the code of a function was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
     /// The file cannot be parsed.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// The file has no symbols at all.
+    /// The file contains no symbols.
     #[error("it has no symbols")]
     NoSymbols,
     /// No function has this name.
@@ -36,10 +35,10 @@ fn offsets(offsets: &[u64]) -> String {
     shown.join(", ")
 }
 
-/// Returns the file offset at which a function's code begins, as uprobes take it.
+/// Returns the file offset of a function's code, as uprobes need it.
 ///
-/// The name is one of the symbol table, without version; if there is no such one, it is
-/// compared with demangled names, without parameters. Local functions count as well.
+/// Searches for a symbol `name` without version, including local ones, then for a demangled name
+/// without parameters.
 ///
 /// # Errors
 /// [`FindError`].
@@ -57,7 +56,7 @@ fn find<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Result<u
     let endian = header.endian().map_err(|_| ElfError::NotElf)?;
     let segments = header.program_headers(endian, data).map_err(damaged)?;
     let sections = header.sections(endian, data).map_err(damaged)?;
-    // The lowest bit of an ARM function's address tells which instruction set it is in.
+    // The lowest bit of an ARM function's address selects the instruction set.
     let mask = match header.e_machine(endian) {
         elf::EM_ARM => !1,
         _ => u64::MAX,
@@ -113,8 +112,7 @@ fn find<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Result<u
     }
 }
 
-/// Returns true if the symbol may have this name once demangled: a mangled name contains the last
-/// component of the demangled one.
+/// A mangled name contains the last component of the demangled one.
 fn may_be_demangled(raw: &[u8], name: &str) -> bool {
     let last = name.rsplit("::").next().unwrap_or(name);
     let word = last
@@ -129,7 +127,7 @@ fn may_be_demangled(raw: &[u8], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A function that no optimization does away with.
+    /// Function to look up, protected from inlining.
     #[inline(never)]
     fn marker(n: u64) -> u64 {
         std::hint::black_box(n) + 1

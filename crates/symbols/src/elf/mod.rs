@@ -1,29 +1,30 @@
 //! The symbol table of one ELF file.
 //!
-//! The choice of the symbol that names an address is that of `perf` (found by experiment with 6.1):
+//! The choice of the symbol for an address follows `perf` (found by experiment with 6.1):
 //!
-//! - Functions, indirect functions and data objects count, and untyped labels in
-//!   sections with "text" or "data" in their names; symbols of unloaded sections and absolute ones do not.
-//! - `.symtab` is taken first, then `.dynsym` on top.
-//! - A symbol of size zero reaches up to the next symbol.
-//! - Of several symbols at one address one is chosen: see `choose.rs`.
-//! - Past the end of a symbol there is no name.
-//! - PLT entries are named after the function they lead to, `foo@plt`.
-//! - The sections of a debug file count though their contents are elsewhere (`SHT_NOBITS`).
+//! - Functions, indirect functions and data objects count. So do untyped labels in sections with
+//!   "text" or "data" in their names. Symbols of unloaded sections and absolute symbols do not
+//!   count.
+//! - `.symtab` comes first, then `.dynsym`.
+//! - A symbol of size zero extends to the next symbol.
+//! - Among several symbols at one address, `choose.rs` picks one.
+//! - Addresses past the end of a symbol are unnamed.
+//! - PLT entries are named after their target function, `foo@plt`.
+//! - The sections of a debug file count, although they have no contents (`SHT_NOBITS`).
 //!
-//! Deviations from `perf` 6.1, where it is wrong:
+//! Deviations from errors of `perf` 6.1:
 //!
-//! - `perf` finds the part of a function *behind* a symbol nested in it only if its tree
-//!   happens to be balanced the right way. Here it is always found. Where two symbols overlap,
-//!   `perf` takes either, for the same reason; here the one that starts last is taken.
-//! - It lets `_init` (size zero) run on over `.plt`, and then prints `_init` for some PLT entries.
-//!   Here a symbol without size ends with its section.
-//! - It counts PLT entries off against relocations, which misnames `.plt.sec` and
-//!   leaves `.plt.got` nameless. Here the jump in each entry is decoded. The PLT header is
-//!   `.plt`, as in later versions of `perf`.
-//! - It takes the longest of several names, and so calls `free` after an alias that is kept for
-//!   old programs, `cfree@GLIBC_2.2.5`. Here symbols of old versions come last.
-//! - It shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`; here the version is cut.
+//! - `perf` may miss the part of a function *after* a nested symbol, depending on the balance of
+//!   its tree. This crate finds it. For overlapping symbols, this crate picks the last to start,
+//!   and `perf` either.
+//! - `perf` extends `_init` (size zero) over `.plt`. Here it ends with its section.
+//! - `perf` counts PLT entries to match relocations, which misnames `.plt.sec` and leaves
+//!   `.plt.got` unnamed. This crate decodes each jump. The PLT header is `.plt`, as in later
+//!   versions of `perf`.
+//! - `perf` picks the longest of several names, such as the obsolete alias `cfree@GLIBC_2.2.5` for
+//!   `free`. Here old versions come last.
+//! - `perf` shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`. This crate
+//!   removes the version.
 
 mod choose;
 mod compiler;
@@ -48,11 +49,10 @@ use std::sync::OnceLock;
 use strings::Strings;
 use table::{Entry, Origin};
 
-/// Symbol table of an ELF image, ready for lookups.
+/// Symbol table of an ELF image, 16 bytes per symbol.
 ///
-/// `D` holds the bytes of the file: `&[u8]`, a `Vec<u8>`, a memory map. Names
-/// are left where they are in those bytes, and demangled when asked for; the
-/// table itself takes 16 bytes for each symbol.
+/// `D` holds the bytes of the file: `&[u8]`, a `Vec<u8>`, a memory map. Names stay there, and are
+/// demangled on demand.
 #[derive(Debug)]
 pub struct ElfSymbols<D> {
     data: D,
@@ -60,18 +60,17 @@ pub struct ElfSymbols<D> {
     segments: Segments,
     strings: Strings,
     has_symtab: bool,
-    /// Table of all symbols, made when one is needed that `some` lacks.
+    /// Table of all symbols, built when `some` does not suffice.
     all: OnceLock<Tables>,
-    /// Table of the symbols that matter for some addresses, and these addresses.
+    /// Table of the symbols relevant for some addresses, and these addresses.
     some: OnceLock<Option<(Vec<u64>, Tables)>>,
 }
 
 impl<D: AsRef<[u8]>> ElfSymbols<D> {
-    /// Reads headers and build-id; symbols are read when they are first asked for.
+    /// Parses headers and build-id. Symbols are parsed on first use.
     ///
-    /// Damage in single symbols or tables is skipped over; an error means that
-    /// nothing could be read. Time and memory are linear in the length of `data`
-    /// (with a logarithm for sorting), whatever it contains.
+    /// Skips damaged symbols and tables. Time and memory are linear in the length of `data` (with a
+    /// logarithm for sorting), for any contents.
     ///
     /// # Errors
     ///
@@ -89,8 +88,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
-    /// Announces the addresses, sorted, that will be looked up: for a few addresses of a big file
-    /// no table of all symbols is made. Changes no answer.
+    /// Announces sorted addresses. For a few addresses of a large file, this avoids the table of
+    /// all symbols.
     pub(crate) fn prepare(&self, svmas: &[u64]) {
         if self.all.get().is_none() {
             self.some.get_or_init(|| {
@@ -106,7 +105,6 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
-    /// Returns the tables for lookups of an address.
     fn tables(&self, svma: u64) -> &Tables {
         match self.some.get() {
             Some(Some((svmas, tables))) if svmas.binary_search(&svma).is_ok() => tables,
@@ -114,28 +112,25 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         }
     }
 
-    /// Returns the owner of the file's bytes.
     pub(crate) fn data(&self) -> &D {
         &self.data
     }
 
-    /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.data.as_ref()
     }
 
-    /// Returns the bytes at an SVMA, up to `len` of them: fewer where the file's part of the segment ends.
+    /// Returns up to `len` bytes at an SVMA, fewer at the end of the segment's file part.
     pub(crate) fn code(&self, svma: u64, len: u64) -> Option<&[u8]> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(usize::try_from(len.min(left)).ok()?)?;
         let bytes = self.data.as_ref();
         let code = bytes.get(start..end.min(bytes.len()))?;
-        // Recordings keep some images without their code, with zeros in its place.
+        // Recordings store some images with zeros instead of code.
         code.iter().any(|byte| *byte != 0).then_some(code)
     }
 
-    /// Returns the processor that the file is for (`e_machine`).
     pub(crate) fn machine(&self) -> u16 {
         let header = self.data.as_ref().get(..20).unwrap_or_default();
         match (header.get(5), header.get(18..20)) {
@@ -157,11 +152,9 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.has_symtab
     }
 
-    /// Returns the SVMA at which the byte at this file offset is loaded. Returns `None` if it is
-    /// not loaded.
+    /// Returns the SVMA of the byte at a file offset. `None` if it is not loaded.
     ///
-    /// Segments are mapped in whole pages, so offsets next to a segment, on a
-    /// page it shares, count as loaded unless another segment claims them.
+    /// Segments are mapped in whole pages, so an offset on a shared page counts as loaded.
     #[must_use]
     pub fn file_offset_to_svma(&self, offset: u64) -> Option<u64> {
         self.segments.svma(offset)
@@ -187,11 +180,11 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.lookup_svma(self.file_offset_to_svma(offset)?)
     }
 
-    /// Returns the SVMAs at which the answer to a lookup may change, in sorted or nearly sorted
+    /// Returns the SVMAs at which the result of a lookup may change, in sorted or nearly sorted
     /// runs.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         let Tables { table, indirect } = self.all();
-        // Where an outer symbol shows again is an end of one within it.
+        // An outer symbol resumes where a nested one ends, so its ends are included.
         let starts = table.entries().iter().map(Entry::start);
         let ends = table.entries().iter().map(Entry::end);
         let plt = indirect.iter();
@@ -200,20 +193,20 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         starts.chain(ends).chain(plt).chain(segments)
     }
 
-    /// Converts sorted SVMAs to file offsets, and adds those at which segments begin and end.
-    /// Returns `None` where that would be more than `most`.
+    /// Converts sorted SVMAs to file offsets, and adds the boundaries of segments. `None` for more
+    /// than `most`.
     pub(crate) fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         self.segments.offset_bounds(svmas, most)
     }
 
-    /// Returns all symbols that name some address, by rising start, no two with the same start.
+    /// Returns all symbols that name an address, ascending by start, without duplicates.
     pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
         let entries = self.all().table.entries();
         entries.iter().map(|entry| self.symbol(entry))
     }
 
-    /// Returns the PLT entry or PLT header that covers this SVMA. Entries for indirect functions
-    /// are named after their resolver in `debug`, which has more names than a stripped image.
+    /// Returns the PLT entry or PLT header at an SVMA. Entries of indirect functions are named
+    /// after their resolver in `debug`, which has more names than a stripped image.
     pub(crate) fn lookup_plt<'a, T: AsRef<[u8]>>(
         &'a self,
         svma: u64,
@@ -260,14 +253,14 @@ pub struct ElfSymbol<'a> {
 }
 
 impl<'a> ElfSymbol<'a> {
-    /// Returns the linkage name as in the file, with its symbol version if it has one. For a PLT
-    /// entry, the name of the function that it leads to; for the PLT header, `.plt`.
+    /// Returns the linkage name from the file, with its symbol version. For a PLT entry, the name
+    /// of the target function; for the PLT header, `.plt`.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// Returns the name to show: demangled, without symbol version, `@plt` appended to PLT entries.
+    /// Returns the display name: demangled, without symbol version, with `@plt` for PLT entries.
     #[must_use]
     pub fn name(&self, style: Style) -> Cow<'a, str> {
         let name = demangle::demangle_bytes(self.raw, style);
@@ -284,14 +277,14 @@ impl<'a> ElfSymbol<'a> {
         self.start
     }
 
-    /// Returns the length in bytes, as stated or as extended to the next symbol; at most 512 MiB.
+    /// Returns the length in bytes, from the file or extended to the next symbol; at most 512 MiB.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns true for an entry of the procedure linkage table: a jump to a function of another
-    /// image, or to one that was chosen at load time.
+    /// Returns true for a PLT entry: a jump to a function of another image, or to an indirect
+    /// function.
     #[must_use]
     pub fn is_plt(&self) -> bool {
         self.origin.is_plt()

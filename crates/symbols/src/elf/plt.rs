@@ -1,9 +1,8 @@
 //! Names for the entries of the procedure linkage table.
 //!
-//! An entry is a jump through a slot of the global offset table, and a dynamic
-//! relocation says which function goes into that slot. So each entry is decoded for its slot. This
-//! holds for `.plt`, `.plt.sec` (with `-z ibtplt`) and `.plt.got` (bound at load time) alike, and
-//! for whatever order the linker chose.
+//! An entry jumps through a slot of the global offset table, and a dynamic relocation names the
+//! function for that slot. So each entry is decoded for its slot. This works for `.plt`, `.plt.sec`
+//! (with `-z ibtplt`) and `.plt.got` (bound at load time), in any order.
 
 use super::file::File;
 use super::table::{Entry, Origin, Table};
@@ -15,14 +14,13 @@ use rustc_hash::FxHashMap;
 /// Value of a slot, as the dynamic linker sets it.
 #[derive(Clone, Copy)]
 enum Target {
-    /// A function, by offset of its name in the strings of `.dynsym`.
+    /// A function, by the offset of its name in the strings of `.dynsym`.
     Named(u32),
-    /// An indirect function: the result of the resolver at this SVMA.
+    /// An indirect function, selected by the resolver at this SVMA.
     Resolver(u64),
 }
 
-/// PLT entry of an indirect function, which is chosen by the resolver at this SVMA. It is named
-/// after the resolver, whose symbol may be in a debug file.
+/// PLT entry of an indirect function. The symbol of its resolver may be in a debug file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Indirect {
     pub(super) start: u64,
@@ -37,8 +35,8 @@ struct Slots {
     by_index: Vec<Target>,
 }
 
-/// Appends an entry for each decoded PLT entry. `entries` holds the symbols so far. Returns the
-/// entries of indirect functions, named or not, by rising start.
+/// Appends a symbol for each PLT entry to the symbols in `entries`. Returns the entries of indirect
+/// functions, named or not, ascending by start.
 pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     file: &File<'data, '_, E>,
     dynsym: Option<&SymbolTable<'data, E>>,
@@ -55,7 +53,7 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
         return indirect;
     }
     let slots = slots(file, dynsym);
-    // Indirect functions are named after their resolver, which needs a lookup.
+    // Resolvers need a symbol lookup, so the table is built on demand.
     let mut symbols = None;
     for section in sections {
         let svma: u64 = section.sh_addr(file.endian).into();
@@ -101,7 +99,6 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     indirect
 }
 
-/// Returns the sections with PLT entries.
 fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
     file: &File<'_, 'a, E>,
 ) -> impl Iterator<Item = &'a E::SectionHeader> {
@@ -112,12 +109,11 @@ fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// Returns true if any of `svmas`, which are sorted, may lie in a PLT entry.
 pub(super) fn any_in<E: FileHeader<Endian = Endianness>>(
     file: &File<'_, '_, E>,
     svmas: &[u64],
 ) -> bool {
-    // The last entry may reach a little further than the section.
+    // The last entry may extend slightly past the section.
     const LONGEST: u64 = 64;
     plt_sections(file).any(|section| {
         let start: u64 = section.sh_addr(file.endian).into();
@@ -133,7 +129,7 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
     dynsym: Option<&SymbolTable<'data, E>>,
 ) -> Slots {
     let mut slots = Slots::default();
-    // Each byte of the file is worth reading once; sections that overlap are made to cost time.
+    // Each byte of the file is read at most once on average: overlapping sections are malicious.
     let mut budget = file.data.len();
     for section in file.sections.iter() {
         if !section.sh_flags(file.endian).contains(elf::SHF_ALLOC) {
@@ -180,8 +176,7 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
     slots
 }
 
-/// Returns true for the PLT header, which pushes the second word of the GOT before it jumps to the
-/// dynamic linker.
+/// The header pushes the second word of the GOT and jumps to the dynamic linker.
 fn is_header(code: &[u8], x86_64: bool) -> bool {
     if x86_64 {
         code.starts_with(&[0xff, 0x35])
@@ -196,12 +191,11 @@ fn decode(code: &[u8], svma: u64, x86_64: bool, slots: &Slots) -> Option<Target>
     } else {
         decode_aarch64(code, svma, slots)
     }?;
-    // A jump slot without a symbol has nothing to be named after.
     (!matches!(target, Target::Named(0))).then_some(target)
 }
 
-/// Decodes `jmp *slot(%rip)`, perhaps after `endbr64` and a `bnd` prefix. With `-z ibtplt` the
-/// entries of `.plt` instead push the index of the relocation: `endbr64; push $index; jmp header`.
+/// Decodes `jmp *slot(%rip)`, optionally after `endbr64` and `bnd`. With `-z ibtplt`, entries of
+/// `.plt` are `endbr64; push $index; jmp header`, with the index of the relocation.
 fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let word = |at: usize| -> Option<[u8; 4]> { code.get(at..at + 4)?.try_into().ok() };
     let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
@@ -226,7 +220,7 @@ fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     slots.by_svma.get(&slot).copied()
 }
 
-/// Decodes `adrp x16, page; ldr x17, [x16, #offset]`, perhaps after `bti c`.
+/// Decodes `adrp x16, page; ldr x17, [x16, #offset]`, optionally after `bti c`.
 fn decode_aarch64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_le_bytes(code.get(at..at + 4)?.try_into().ok()?))

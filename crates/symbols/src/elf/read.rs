@@ -1,5 +1,4 @@
-//! Reader of ELF files: makes the parts of [`ElfSymbols`](super::ElfSymbols) from the bytes of a
-//! file.
+//! Parses the parts of [`ElfSymbols`](super::ElfSymbols) from the bytes of a file.
 
 use super::choose::{Candidate, Chooser};
 use super::error::ElfError;
@@ -19,14 +18,12 @@ pub(super) struct Parts {
     pub(super) has_symtab: bool,
 }
 
-/// Symbols and entries of indirect functions in the PLT.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) table: Table,
     pub(super) indirect: Vec<Indirect>,
 }
 
-/// Reads everything but the symbols.
 pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
     match data.get(..5) {
         Some(&[0x7f, b'E', b'L', b'F', 1]) => parse_class::<elf::FileHeader32<Endianness>>(data),
@@ -66,9 +63,8 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     })
 }
 
-/// Reads all symbols; or, if that is less work, those that matter for lookups of `svmas`, which are
-/// sorted. The result is empty where the file is damaged. Returns `None` if lookups of `svmas` need
-/// all symbols.
+/// Parses all symbols, or only those relevant for the sorted `svmas`. `None` if that takes all
+/// symbols. Empty if the file is damaged.
 pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> Option<Tables> {
     fn of<E: FileHeader<Endian = Endianness>>(
         data: &[u8],
@@ -95,16 +91,13 @@ pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> O
     }
 }
 
-/// Properties of a section that its symbols depend on.
 #[derive(Clone, Copy)]
 struct SectionInfo {
     loaded: bool,
-    /// True if untyped labels in this section name code or data.
     labels: bool,
     end: u64,
 }
 
-/// Symbol that names an address.
 #[derive(Clone, Copy)]
 struct Symbol {
     index: usize,
@@ -114,8 +107,8 @@ struct Symbol {
     limit: u64,
 }
 
-/// Returns true for the name of an old symbol version, `cfree@GLIBC_2.2.5`, as linkers write it
-/// into `.symtab`; with `@@` it is the default version.
+/// Returns true for an old symbol version, `cfree@GLIBC_2.2.5`, as linkers write it into `.symtab`.
+/// `@@` marks the default.
 fn is_old_version(name: &[u8]) -> bool {
     let name = &name[..name.len().min(MAX_NAME)];
     let at = name.iter().position(|&byte| byte == b'@');
@@ -159,7 +152,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
         let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
         drop(candidates);
-        // Behind the symbols: a symbol at the very start of an entry keeps its name.
+        // Appended after the symbols: a symbol at the start of a PLT entry keeps its name.
         let indirect = plt::append(self, dynsym.as_ref(), &mut entries);
         Tables {
             table: Table::new(entries),
@@ -167,12 +160,12 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
     }
 
-    /// Reads the symbols that decide the names of `svmas`, which are sorted. Returns `None` if that
-    /// takes all symbols.
+    /// Parses the symbols that determine the names of the sorted `svmas`. `None` if that takes all
+    /// symbols.
     ///
-    /// A symbol that covers an address begins there or before: it is the last to begin, or states a
-    /// size that reaches so far. At such a start all aliases count. A symbol without size ends
-    /// where the next begins, in its own table, or in both for those of the second.
+    /// A symbol that covers an address is the last to start before it, or its size reaches the
+    /// address. All aliases at such a start count. A symbol without size ends at the next start in
+    /// its table; a `.dynsym` symbol at the next start in either.
     fn some_symbols(&self, strings: &Strings, svmas: &[u64]) -> Option<Tables> {
         let symtab = self.symbols(elf::SHT_SYMTAB);
         let dynsym = self.symbols(elf::SHT_DYNSYM);
@@ -203,7 +196,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
                 before = before.max(last);
                 starts.extend(before);
             }
-            // The file may be made of symbols that cover everything.
+            // A malicious file may consist of symbols that cover everything.
             starts.sort_unstable();
             starts.dedup();
             if starts.len() > all / 4 {
@@ -234,7 +227,6 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         })
     }
 
-    /// Calls `take` with each symbol that names an address, and its index.
     fn each(
         &self,
         table: &SymbolTable<'data, E>,
@@ -274,7 +266,6 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
     }
 
-    /// Adds the symbols for whose start `keep` returns true.
     fn collect(
         &self,
         table: &SymbolTable<'data, E>,
@@ -310,15 +301,15 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         });
     }
 
-    /// Returns the versions of the symbols in `.dynsym`, two bytes each (`.gnu.version`).
+    /// Returns the symbol versions of `.dynsym`, two bytes each (`.gnu.version`).
     fn versions(&self) -> &'data [u8] {
         let mut sections = self.sections.iter();
         let found = sections.find(|section| section.sh_type(self.endian) == elf::SHT_GNU_VERSYM);
         found.map_or(&[], |section| self.section_bytes(section))
     }
 
-    /// Returns true for a hidden version: programs that are linked today get another symbol of that
-    /// name, or none (Linux Standard Base, "Symbol Version Table").
+    /// Returns true for a hidden version, which new programs do not link to (Linux Standard Base,
+    /// "Symbol Version Table").
     fn is_hidden(&self, versions: &[u8], index: usize) -> bool {
         let bytes = versions
             .get(2 * index..)
@@ -330,8 +321,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         version.is_some_and(|version| version & 0x8000 != 0)
     }
 
-    /// Returns true for a mapping symbol, `$x`, `$d` and the like, which marks code or data on ARM
-    /// (ELF for the Arm Architecture, "Mapping symbols"), RISC-V and others, and names nothing.
+    /// Returns true for a mapping symbol, such as `$x` or `$d`, which names nothing (ELF for the
+    /// Arm Architecture, "Mapping symbols"; also RISC-V and others).
     fn is_mapping_symbol(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
         let machines = [
             elf::EM_ARM.0,

@@ -1,13 +1,12 @@
-//! [`Strings`]: where the names of symbols are.
+//! [`Strings`]: locates the names of symbols.
 
 use std::ops::Range;
 
 use super::table::Origin;
 
-/// Longest name that is read, in bytes. C++ and Rust names of 30 KiB exist.
+/// Maximum length of a name, in bytes. C++ and Rust names of 30 KiB exist.
 pub(super) const MAX_NAME: usize = 64 << 10;
 
-/// File ranges of the string tables.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Strings {
     pub(super) symtab: Range<usize>,
@@ -15,7 +14,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// Returns the name at `offset`, cut after [`MAX_NAME`] bytes; empty where there is none.
+    /// Returns the name at `offset`, truncated after [`MAX_NAME`] bytes. Empty if there is none.
     pub(super) fn get<'a>(&self, data: &'a [u8], origin: Origin, offset: u32) -> &'a [u8] {
         let table = match origin {
             Origin::PltHeader => return b".plt",

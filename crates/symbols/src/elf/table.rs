@@ -1,12 +1,11 @@
-//! Lookup table: symbols sorted by start, and the tails of symbols behind those nested in them.
+//! Lookup table: symbols sorted by start, and the tails of symbols after nested ones.
 
-/// Table that holds the name of a symbol, and kind of the symbol.
+/// Kind of a symbol, and the string table of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Origin {
     Symtab = 0,
     Dynsym = 1,
-    /// A PLT entry that leads to a function named in `.symtab` or `.dynsym`.
     PltSymtab = 2,
     PltDynsym = 3,
     /// The part of `.plt` that calls the dynamic linker.
@@ -19,11 +18,10 @@ impl Origin {
     }
 }
 
-/// Bits for the size; the three above them hold the origin.
+/// Number of size bits; the upper three bits hold the origin.
 const SIZE_BITS: u32 = 29;
 const MAX_SIZE: u64 = (1 << SIZE_BITS) - 1;
 
-/// Symbol in 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     start: u64,
@@ -32,7 +30,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// `name` is the offset in the string table of `origin`. Sizes are capped.
+    /// Creates an entry with a capped size. `name` is an offset in the string table of `origin`.
     pub(super) fn new(start: u64, size: u64, origin: Origin, name: u32) -> Self {
         let size = size.min(MAX_SIZE).min(u64::MAX - start) as u32;
         Self {
@@ -69,7 +67,7 @@ impl Entry {
     }
 }
 
-/// Range in which a symbol is visible again after one that started later has ended.
+/// Range in which a symbol resumes after a nested one has ended.
 #[derive(Debug, Clone, Copy)]
 struct Tail {
     start: u64,
@@ -80,12 +78,12 @@ struct Tail {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Vec<Entry>,
-    /// Disjoint and sorted. Nesting is rare, and found mostly in assembly.
+    /// Disjoint and sorted. Nesting is rare, and mostly in assembly.
     tails: Vec<Tail>,
 }
 
 impl Table {
-    /// Takes the symbols in any order; of several with one start the first stays.
+    /// Builds the table from symbols in any order. The first of several with the same start wins.
     pub(super) fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by_key(Entry::start);
         entries.dedup_by_key(|entry| entry.start);
@@ -99,7 +97,6 @@ impl Table {
         &self.entries
     }
 
-    /// Returns the symbol that covers `svma`; of several, the one that starts last.
     pub(super) fn lookup(&self, svma: u64) -> Option<&Entry> {
         let after = self.entries.partition_point(|entry| entry.start <= svma);
         let entry = &self.entries[after.checked_sub(1)?];
@@ -112,15 +109,14 @@ impl Table {
     }
 }
 
-/// Computes the tails in one sweep from low to high. `open` holds the symbols that may still reach
-/// past the current one, innermost last; each is pushed and popped once, so this is linear, and
-/// there are at most as many tails as symbols.
+/// Computes the tails in one ascending sweep. `open` holds the symbols that may extend past the
+/// current one, innermost last. Linear: each is pushed and popped once.
 fn tails(entries: &[Entry]) -> Vec<Tail> {
     let mut tails = Vec::new();
     let mut open: Vec<u32> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let until = entries.get(index + 1).map_or(u64::MAX, Entry::start);
-        // Up to its end the entry is found directly; behind it the open ones show.
+        // Lookups find the entry itself up to its end, and open symbols after it.
         let mut at = entry.end();
         while at < until
             && let Some(&outer) = open.last()
@@ -165,7 +161,8 @@ mod tests {
         assert_eq!((entry.end(), entry.origin()), (u64::MAX, Origin::PltHeader));
     }
 
-    /// Compares each address with the definition: of the symbols that cover it, the last to start.
+    /// Compares each address with the definition: the last symbol to start among those that cover
+    /// it.
     #[test]
     fn agrees_with_the_definition() {
         let mut numbers = Random::new(1);

@@ -1,4 +1,4 @@
-//! Lookups of a few addresses give what those of all give.
+//! Lookups with a partial table agree with lookups in the full table.
 
 use super::*;
 use rprof_testing::Random;
@@ -8,7 +8,6 @@ fn random_from(seed: u64) -> impl FnMut(u64) -> u64 {
     move |below| numbers.below(below)
 }
 
-/// Addresses around the symbols of a file, sorted.
 fn addresses(all: &[(u64, u64)], count: u64, random: &mut impl FnMut(u64) -> u64) -> Vec<u64> {
     let mut svmas: Vec<u64> = (0..count)
         .map(|_| {
@@ -22,8 +21,8 @@ fn addresses(all: &[(u64, u64)], count: u64, random: &mut impl FnMut(u64) -> u64
     svmas
 }
 
-/// Looks up the same addresses with and without announcing them. Returns the number of lookups that
-/// had a table of their own.
+/// Compares lookups with and without announcing. Returns the number of partial tables, plus the
+/// number of files without a full table.
 fn compare(data: &[u8], rounds: u64, random: &mut impl FnMut(u64) -> u64) -> usize {
     let Ok(whole) = ElfSymbols::parse(data) else {
         return 0;
@@ -71,10 +70,9 @@ fn a_few_addresses_of_real_files() {
     assert!(had > 20, "{had}");
 }
 
-/// Kind, flags, address, link, entry size, bytes, and the name's place.
 type Section<'a> = (u32, u64, u64, u32, u64, &'a [u8], u32);
 
-/// Makes an ELF file with random symbols: close together, nested, without size, with aliases.
+/// Builds an ELF file with random symbols: close together, nested, without size, with aliases.
 fn random_file(random: &mut impl FnMut(u64) -> u64) -> Vec<u8> {
     let names = b"\0_a\0b\0__c\0d@V1\0e@@V2\0SyS_f\0_ZN1AC1Ev\0_ZN1AC2Ev\0";
     let name_starts = [1, 4, 6, 10, 15, 21, 27, 38];

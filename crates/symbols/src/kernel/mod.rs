@@ -1,7 +1,7 @@
 //! Symbols of the running kernel and its modules.
 //!
-//! `/proc/kallsyms` lists both by AVMA. Which symbol names an address is as `perf` 6.1 has it: each
-//! reaches up to the next; of several at one address the last in the file wins.
+//! `/proc/kallsyms` lists both by AVMA. Lookups follow `perf` 6.1: a symbol extends to the next
+//! one, and the last symbol in the file wins among those at one address.
 
 mod running;
 mod stored;
@@ -20,14 +20,14 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use table::{Entry, Table};
 
-/// Cause for which there are no kernel symbols.
+/// Why there are no kernel symbols.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
     /// Every address reads as zero: `kernel.kptr_restrict` or lockdown hides them.
     #[error("the kernel hides its addresses (kernel.kptr_restrict)")]
     Hidden,
-    /// The file has no symbols at all.
+    /// The file contains no symbols.
     #[error("no symbols in the kernel's symbol list")]
     Empty,
     /// The file cannot be read.
@@ -50,10 +50,10 @@ impl From<&KernelError> for Reason {
 /// Function of the kernel or a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// Name, as the kernel has it. Rust code in the kernel has mangled names.
+    /// Name from the kernel. Rust code in the kernel has mangled names.
     pub name: &'a str,
-    /// Module, without brackets. `None` for the kernel proper. BPF programs are in a module `bpf`,
-    /// trampolines in ones like `__builtin__ftrace`.
+    /// Module, without brackets. `None` for the kernel proper. BPF programs have the module `bpf`,
+    /// trampolines a module such as `__builtin__ftrace`.
     pub module: Option<&'a str>,
     /// First AVMA.
     pub start: u64,
@@ -75,8 +75,8 @@ impl KernelSymbols {
     ///
     /// # Errors
     ///
-    /// [`KernelError::Hidden`] where all addresses are zero, which is what users without
-    /// privileges get to see; [`KernelError::Io`] where the file cannot be read.
+    /// [`KernelError::Hidden`] if all addresses are zero, as unprivileged users see them;
+    /// [`KernelError::Io`] if the file cannot be read.
     pub fn load_running() -> Result<Self, KernelError> {
         Self::parse(BufReader::with_capacity(
             1 << 16,
@@ -84,12 +84,12 @@ impl KernelSymbols {
         ))
     }
 
-    /// Reads lines of the form `address type name [module]`. Lines of another form
-    /// are skipped, as are bytes past 64 KiB in one line.
+    /// Parses lines of the form `address type name [module]`. Skips other lines, and bytes beyond
+    /// 64 KiB of a line.
     ///
     /// # Errors
     ///
-    /// The errors of [`KernelSymbols::load_running`].
+    /// See [`KernelSymbols::load_running`].
     pub fn parse(mut list: impl BufRead) -> Result<Self, KernelError> {
         let mut symbols = Self {
             entries: Vec::new(),
@@ -131,7 +131,7 @@ impl KernelSymbols {
             let Ok(offset) = u32::try_from(symbols.names.len()) else {
                 return;
             };
-            // Data have no names to be shown.
+            // Names of data are never shown.
             if code {
                 symbols.names.push_str(name);
                 symbols.names.push('\n');
@@ -156,9 +156,10 @@ impl KernelSymbols {
     }
 
     fn finish(&mut self) {
-        // Mostly it is in order but for a few modules.
+        // Stable sort: the list is sorted except for a few modules.
         self.entries.sort_by_key(|entry| entry.start);
-        // The last alias stays, but code before data: `_etext` and the like share addresses with either.
+        // The last alias wins, but code wins over data: `_etext` and similar symbols share
+        // addresses with both.
         self.entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;
             if same && (next.code || !kept.code) {
@@ -176,8 +177,8 @@ impl KernelSymbols {
         self.table().lookup(avma)
     }
 
-    /// Returns the first address of the function of that name in the kernel proper. Linear in the
-    /// number of symbols.
+    /// Returns the start of the function with this name in the kernel proper. Linear in the number
+    /// of symbols.
     #[must_use]
     pub fn address_of(&self, name: &str) -> Option<u64> {
         let in_text = match name {
@@ -191,19 +192,19 @@ impl KernelSymbols {
         })
     }
 
-    /// Returns the AVMAs of the code of the kernel proper: from `_text`, or `_stext` without one,
-    /// to `_etext`.
+    /// Returns the AVMAs of the kernel's own code: from `_text` (or `_stext` without it) to
+    /// `_etext`.
     #[must_use]
     pub fn text_range(&self) -> Option<Range<u64>> {
         self.text.clone()
     }
 
-    /// Returns all functions by rising address, no two at the same.
+    /// Returns all functions, ascending by address, without duplicates.
     pub fn iter(&self) -> impl Iterator<Item = KernelSymbol<'_>> {
         (0..self.entries.len()).filter_map(|index| self.table().symbol(index))
     }
 
-    /// Returns the AVMAs at which the answer to a lookup may change, ascending; some twice.
+    /// Returns the AVMAs at which the result of a lookup may change, ascending, with duplicates.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.table().end(at)])
     }
@@ -217,7 +218,6 @@ impl KernelSymbols {
     }
 }
 
-/// Boundaries of code, by symbols that the kernel's linker script defines.
 #[derive(Default)]
 struct TextBounds {
     text: Option<u64>,
@@ -242,12 +242,11 @@ impl TextBounds {
     }
 }
 
-/// Longest line that is read, in bytes.
 const MAX_LINE: usize = 64 << 10;
 
-/// Calls `each` with the lines, without their line ends; overlong ones are cut.
+/// Calls `each` with the lines, without line ends. Truncates overlong lines.
 fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    // The beginning of a line that goes on behind what was read.
+    // Start of a line that continues in the next buffer.
     let mut begun: Vec<u8> = Vec::new();
     loop {
         let available = match list.fill_buf() {
@@ -279,9 +278,8 @@ fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Re
     }
 }
 
-/// Splits a line into address, type, name and module. Returns `None` for a line of another form.
 fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
-    // As the kernel prints it: 16 digits and the type, and mostly no module.
+    // Fast path for the kernel's usual form: 16 digits, the type, no module.
     if let Some((&start, [b' ', kind, b' ', rest @ ..])) = line.split_first_chunk::<16>()
         && let Some(start) = address(&start)
         && !rest.is_empty()
@@ -302,7 +300,6 @@ fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     Some((start, kind, name, module))
 }
 
-/// Parses up to 16 hexadecimal digits.
 fn address(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 16 {
         return None;

@@ -1,4 +1,4 @@
-//! [`RunningKernel`]: symbols of the running kernel, as they were stored by an earlier run or as the kernel lists them.
+//! [`RunningKernel`]: symbols of the running kernel, from the disk cache or from `/proc/kallsyms`.
 
 use super::stored::{self, StoredSymbols};
 use super::{KernelError, KernelSymbol, KernelSymbols, split_line};
@@ -8,24 +8,22 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
 
-/// Number of bytes of `/proc/kallsyms` that are compared.
+/// Bytes of `/proc/kallsyms` in the cache key.
 const HEAD: u64 = 1024;
 
-/// Symbols of the running kernel.
 #[derive(Debug)]
 pub(crate) enum RunningKernel {
-    /// All symbols that the kernel lists.
     Whole(KernelSymbols),
-    /// Symbols of the cache: some may be missing, and parts may turn out to be damaged.
+    /// Cached symbols. They may be incomplete, and blocks may prove damaged.
     Stored(StoredSymbols),
 }
 
 impl RunningKernel {
-    /// Loads the symbols of the running kernel: those in the cache, if they are of this start of the machine, with these modules;
-    /// else those of `/proc/kallsyms`, which are then stored.
+    /// Loads the symbols from the cache, if they are of this boot with the same modules. Otherwise
+    /// reads `/proc/kallsyms` and fills the cache.
     ///
     /// # Errors
-    /// As [`KernelSymbols::load_running`].
+    /// See [`KernelSymbols::load_running`].
     pub(crate) fn load(cache: Option<&PrivateCache>) -> Result<Self, KernelError> {
         let stored = cache.and_then(|cache| StoredSymbols::open(cache, &running_key()?));
         match stored {
@@ -34,26 +32,26 @@ impl RunningKernel {
         }
     }
 
-    /// Reads the kernel's whole list, and stores it in the cache, if one is given.
+    /// Reads the complete list and stores it in the cache, if given.
     ///
     /// # Errors
-    /// As [`KernelSymbols::load_running`].
+    /// See [`KernelSymbols::load_running`].
     fn list(cache: Option<&PrivateCache>) -> Result<KernelSymbols, KernelError> {
         let Some((cache, key)) = cache.and_then(|cache| Some((cache, running_key()?))) else {
             return KernelSymbols::load_running();
         };
         let symbols = KernelSymbols::load_running()?;
-        // Unless modules changed meanwhile. Where nothing can be stored, the next run takes as long.
+        // Not stored if modules changed meanwhile. A write error only costs the next run time.
         if let Some(file) = stored::encode(&symbols, &key).filter(|_| running_key() == Some(key)) {
             cache.write(stored::FILE, &file).ok();
         }
         Ok(symbols)
     }
 
-    /// Reads the kernel's whole list, since these symbols did not do. Stores it where they are damaged.
+    /// Reads the complete list, after these symbols proved insufficient. Replaces a damaged cache.
     ///
     /// # Errors
-    /// As [`KernelSymbols::load_running`].
+    /// See [`KernelSymbols::load_running`].
     pub(crate) fn load_whole(
         &self,
         cache: Option<&PrivateCache>,
@@ -65,7 +63,6 @@ impl RunningKernel {
         Self::list(cache.filter(|_| is_damaged))
     }
 
-    /// Returns the AVMAs of the code of the kernel proper.
     pub(crate) fn text_range(&self) -> Option<Range<u64>> {
         match self {
             Self::Whole(symbols) => symbols.text_range(),
@@ -73,8 +70,8 @@ impl RunningKernel {
         }
     }
 
-    /// Returns true if the answer to a lookup is that of the kernel's whole list. Of stored symbols those of BPF programs
-    /// and the like are missing, which may lie anywhere but among the kernel's own code, and that of modules.
+    /// Returns true if a lookup is reliable. Cached symbols lack BPF programs and similar code,
+    /// which may be anywhere outside the code of the kernel and its modules.
     pub(crate) fn is_certain(&self, avma: u64) -> bool {
         match self {
             Self::Whole(_) => true,
@@ -82,7 +79,6 @@ impl RunningKernel {
         }
     }
 
-    /// Returns the function that covers this AVMA.
     pub(crate) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
         match self {
             Self::Whole(symbols) => symbols.lookup(avma),
@@ -91,8 +87,8 @@ impl RunningKernel {
     }
 }
 
-/// Returns what the symbols depend on: the start of the machine, the modules, and the beginning of the list itself, without
-/// which nobody who may not see addresses is shown any. `None` where they are hidden, or may not be stored.
+/// Returns the cache key: boot id, modules, and the head of the list. The head ensures that a user
+/// without permission sees no addresses. `None` if the list may not be stored.
 fn running_key() -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let list = File::open("/proc/kallsyms").ok()?;
@@ -101,7 +97,7 @@ fn running_key() -> Option<Vec<u8>> {
     let shows_addresses = lines.any(|(start, ..)| start != 0);
     let mut key = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     for module in loaded_modules() {
-        // One that is just coming or going has symbols that will be gone.
+        // The symbols of a module that is being loaded or unloaded will change.
         if !module.is_live || module.start == 0 {
             return None;
         }
@@ -146,7 +142,7 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
 
-        // What is damaged where it was not yet read is found when it is, and written anew.
+        // Damage in an unread block is detected on reading it, and the cache is rewritten.
         let third = load();
         let whole = fs::read(&path).unwrap();
         let mut damaged = whole.clone();

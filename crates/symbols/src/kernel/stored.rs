@@ -1,12 +1,11 @@
-//! Kernel symbols as they are stored from one run to the next.
+//! Disk cache of kernel symbols.
 //!
-//! The kernel takes some 40 ms to print `/proc/kallsyms`, and reading the text takes as long again. Nothing in it changes
-//! while the machine runs but modules, which are listed, and what comes and goes without notice: BPF programs,
-//! trampolines, probes. The latter are not stored, and stored symbols answer only for addresses that cannot be theirs
-//! ([`StoredSymbols::is_certain`]).
+//! The kernel takes about 40 ms to print `/proc/kallsyms`, and parsing takes as long again. Between
+//! boots, the list changes with modules, which are in the cache key, and with BPF programs,
+//! trampolines and probes, which are not. Cached symbols are used only for addresses that cannot
+//! belong to them ([`StoredSymbols::is_certain`]).
 //!
-//! Most runs name few functions of the kernel's hundred thousands, so the file is cut into blocks, of which only those with
-//! wanted addresses are read:
+//! Most runs need few symbols, so the file consists of blocks that are read on demand:
 //!
 //! ```text
 //!   magic | crc32 of the head | its length | head | blocks
@@ -14,8 +13,8 @@
 //!   block: number of entries | entries, 16 bytes each | names
 //! ```
 //!
-//! The last entry of a block is the first one of the next, which tells where the one before ends. Numbers have the byte order
-//! of this machine, which the magic shows.
+//! A block repeats the first entry of the next, to mark the end of its last one. Byte order is
+//! native, and the magic reveals it.
 
 use super::table::{Entry, PAGE, Table};
 use super::{KernelSymbol, KernelSymbols};
@@ -28,54 +27,45 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Name of the file in the cache.
 pub(super) const FILE: &str = "kernel-symbols";
 
-/// Most bytes of it that are used: ten times what a distribution's kernel has.
+/// Maximum length in bytes: ten times that of a distribution kernel.
 const MOST: u64 = 64 << 20;
 
-/// Beginning of the file, with the version of its form.
+/// Magic number with the format version.
 const MAGIC: u64 = u64::from_be_bytes(*b"rprofks2");
 
-/// Bytes before the head.
 const BEFORE: usize = 24;
 
-/// Bytes that are read at once: mostly they have the whole head.
+/// Bytes of the first read, usually enough for the whole head.
 const AT_ONCE: usize = 64 << 10;
 
-/// Number of entries of a block but for the one that it shares with the next.
+/// Number of entries, without the one shared with the next block.
 const IN_BLOCK: usize = 128;
 
-/// Length of an entry in the file.
 const ENTRY: usize = 16;
 
-/// Length of what the head has of a block.
 const BLOCK: usize = 16;
 
-/// Symbols in the cache. Blocks are read by those who first want something of them.
+/// Cached symbols. Blocks are read on first use.
 #[derive(Debug)]
 pub(crate) struct StoredSymbols {
     file: File,
     text: Range<u64>,
     modules: Vec<Box<str>>,
-    /// By rising address.
     blocks: Vec<StoredBlock>,
-    /// True once a block was found to be damaged.
     is_damaged: AtomicBool,
 }
 
 #[derive(Debug)]
 struct StoredBlock {
-    /// Address of its first symbol.
     start: u64,
-    /// Place in the file.
     place: Range<u64>,
     crc: u32,
     /// `None` if it is damaged.
     read: OnceLock<Option<Block>>,
 }
 
-/// A block that was read.
 #[derive(Debug)]
 struct Block {
     entries: Vec<Entry>,
@@ -83,7 +73,6 @@ struct Block {
 }
 
 impl StoredSymbols {
-    /// Opens the symbols that were stored with this key; `None` if there are others, or none.
     pub(super) fn open(cache: &PrivateCache, key: &[u8]) -> Option<Self> {
         Self::read(cache.open(FILE).ok()?, key)
     }
@@ -150,24 +139,22 @@ impl StoredSymbols {
         })
     }
 
-    /// Returns the AVMAs of the code of the kernel proper.
     pub(crate) fn text_range(&self) -> Range<u64> {
         self.text.clone()
     }
 
-    /// Returns true once something that was wanted turned out to be damaged.
     pub(super) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
 
-    /// Returns the function that covers this AVMA. Only where it [is certain](Self::is_certain) is there none if there is none
-    /// here.
+    /// Returns the function that covers this AVMA. `None` is reliable only if the address [is
+    /// certain](Self::is_certain).
     pub(super) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
         self.table_at(avma)?.lookup(avma)
     }
 
-    /// Returns true if the answer to a lookup is that of the kernel's whole list: the address lies among the kernel's own code
-    /// or that of a module, and its block is not damaged.
+    /// Returns true if a lookup is reliable: the address is in code of the kernel or a module, and
+    /// its block is undamaged.
     pub(super) fn is_certain(&self, avma: u64) -> bool {
         let Some(table) = self.table_at(avma) else {
             return false;
@@ -179,18 +166,19 @@ impl StoredSymbols {
             return false;
         };
         let entry = &table.entries[index];
-        // The code of a module lies in one piece; what shares a page with it is its own.
+        // The code of a module is contiguous, and it shares no page with other code.
         let goes_on = |next: &Entry| entry.module != 0 && next.module == entry.module && next.code;
         entry.start / PAGE == avma / PAGE
             || (entry.code && table.entries.get(index + 1).is_some_and(goes_on))
     }
 
-    /// Returns the AVMAs at which the answer to a lookup may change, ascending; some twice. `None` if a block is damaged.
+    /// Returns the AVMAs at which the result may change, ascending, with duplicates. `None` if a
+    /// block is damaged.
     pub(crate) fn bounds(&self) -> Option<Vec<u64>> {
         let mut bounds = Vec::with_capacity(self.blocks.len() * IN_BLOCK * 2);
         for (number, block) in self.blocks.iter().enumerate() {
             let table = self.table(block)?;
-            // The last entry is of the next block, but in the last.
+            // The last entry belongs to the next block, except in the last block.
             let own = match number + 1 < self.blocks.len() {
                 true => table.entries.len().saturating_sub(1),
                 false => table.entries.len(),
@@ -205,7 +193,6 @@ impl StoredSymbols {
         self.table(self.blocks.get(after.checked_sub(1)?)?)
     }
 
-    /// Returns a block, which is read on first use; `None` if it is damaged.
     fn table<'a>(&'a self, block: &'a StoredBlock) -> Option<Table<'a>> {
         let read = block.read.get_or_init(|| {
             let read = self.read_block(block);
@@ -258,7 +245,8 @@ impl StoredSymbols {
     }
 }
 
-/// Encodes the symbols of the kernel and of loaded modules; `None` if the list does not say where the kernel's code ends.
+/// Encodes the symbols of the kernel and its modules. `None` if the range of the kernel's code is
+/// unknown.
 pub(super) fn encode(symbols: &KernelSymbols, key: &[u8]) -> Option<Vec<u8>> {
     let text = symbols.text.clone()?;
     let loaded: FxHashSet<Box<str>> = (loaded_modules().into_iter().map(|m| m.name)).collect();
@@ -314,19 +302,17 @@ fn encode_block(symbols: &KernelSymbols, entries: &[&Entry]) -> Vec<u8> {
     block
 }
 
-/// Splits a number into its upper and lower half.
 fn halves(number: u64) -> (u32, u32) {
     ((number >> 32) as u32, number as u32)
 }
 
-/// Takes a number from the beginning.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let (number, behind) = rest.split_first_chunk()?;
     *rest = behind;
     Some(u64::from_ne_bytes(*number))
 }
 
-/// Takes a part from the beginning, with its length before it.
+/// Reads a length-prefixed part from the front.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(number(rest)?).ok()?;
     let (part, behind) = rest.split_at_checked(length)?;
@@ -352,7 +338,6 @@ ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
         KernelSymbols::parse(list.as_bytes()).unwrap()
     }
 
-    /// Reads a file of these bytes.
     fn read(bytes: &[u8], key: &[u8]) -> Option<StoredSymbols> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();
@@ -370,14 +355,14 @@ ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
         assert_eq!(Some(stored.text_range()), symbols.text_range());
         for symbol in symbols.iter().filter(|symbol| symbol.module.is_none()) {
             let found = stored.lookup(symbol.start).unwrap();
-            // The last one ends where the program began that is not stored.
+            // The last symbol ended at the BPF program, which is not stored.
             assert_eq!(found.name, symbol.name);
             assert!(found.name == "behind_data" || found == symbol);
         }
         assert!(read(&encode(&symbols, b"key").unwrap(), b"another").is_none());
     }
 
-    /// A list of many blocks, in which data and names of every length lie at their ends.
+    /// A list of many blocks, with data and names of every length at their boundaries.
     fn many() -> KernelSymbols {
         let mut list = String::from("ffffffff81000000 T _text\n");
         for n in 1..2000u64 {
@@ -420,7 +405,7 @@ ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
             assert!(stored.is_certain(avma), "{avma:#x}");
             assert_eq!(stored.lookup(avma), symbols.lookup(avma));
         }
-        // Within the page of a symbol nothing else can lie.
+        // No other code can be in the page of a symbol.
         assert!(stored.is_certain(0xffff_ffff_8100_3060));
         assert!(!stored.is_certain(0xffff_ffff_8100_4000));
         assert!(!stored.is_certain(0x1000) && !stored.is_certain(u64::MAX));

@@ -1,9 +1,8 @@
-//! [`Table`]: symbols of the kernel by AVMA, all of them or a part.
+//! [`Table`]: symbols of the kernel by AVMA, complete or one block.
 
 use super::KernelSymbol;
 
-/// Symbol in 16 bytes. Its name runs from `name` in the text to the end of the line; its size
-/// follows from the next start.
+/// Symbol in 16 bytes. Its name extends to the end of the line, its code to the next start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) start: u64,
@@ -14,11 +13,10 @@ pub(super) struct Entry {
     pub(super) code: bool,
 }
 
-/// Page size in bytes. The last symbol before another module ends with the page after its own, so
-/// that gaps between modules have no name.
+/// The last symbol before another module ends with the next page, so that gaps stay unnamed.
 pub(super) const PAGE: u64 = 4096;
 
-/// Symbols by rising AVMA, no two at the same.
+/// Symbols, ascending by AVMA without duplicates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table<'a> {
     pub(super) entries: &'a [Entry],
@@ -27,19 +25,17 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Returns the function that covers this AVMA.
     pub(super) fn lookup(&self, avma: u64) -> Option<KernelSymbol<'a>> {
         let symbol = self.symbol(self.index_at(avma)?)?;
         (avma - symbol.start < symbol.size).then_some(symbol)
     }
 
-    /// Returns the index of the last symbol that does not start behind this AVMA.
     pub(super) fn index_at(&self, avma: u64) -> Option<usize> {
         let after = self.entries.partition_point(|entry| entry.start <= avma);
         after.checked_sub(1)
     }
 
-    /// Returns the end of the symbol of this index: the start of the next one at the latest.
+    /// Returns the end of a symbol, at most the start of the next one.
     pub(super) fn end(&self, index: usize) -> u64 {
         let entry = &self.entries[index];
         match self.entries.get(index + 1) {
@@ -53,7 +49,6 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the function of this index; `None` for data.
     pub(super) fn symbol(&self, index: usize) -> Option<KernelSymbol<'a>> {
         let entry = &self.entries[index];
         let name = self.names.get(entry.name as usize..)?.split('\n').next()?;

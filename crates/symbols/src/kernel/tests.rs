@@ -94,7 +94,7 @@ fn hostile_lines() {
     let _ = symbols.lookup(u64::MAX);
 }
 
-/// Symbols of the running kernel, as far as they are visible, must be consistent.
+/// Checks the visible symbols of the running kernel for consistency.
 #[test]
 fn running_kernel() {
     let Ok(symbols) = KernelSymbols::load_running() else {

@@ -1,4 +1,4 @@
-//! A `vmlinux` given by the user: the kernel as ELF file, with symbols and often debug information.
+//! A `vmlinux` given by the user: the kernel's ELF file, with symbols and often debug information.
 
 use crate::elf_image::ElfImage;
 use crate::{ElfSymbols, Reason};
@@ -6,8 +6,8 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use rprof_image::{BuildId, ImageFile};
 use std::path::{Path, PathBuf};
 
-/// Cause for which a `vmlinux` is not used: names of another kernel, or of shifted addresses, must
-/// not be shown.
+/// Why a `vmlinux` is not used. Names of another kernel, or at shifted addresses, must not be
+/// shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmlinuxError {
@@ -21,7 +21,7 @@ pub enum VmlinuxError {
         /// Cause.
         reason: Reason,
     },
-    /// The file is of another kernel.
+    /// The file belongs to another kernel.
     #[error("{} has build-id {found}, but the kernel that was recorded has {expected}: it is not used", path.display())]
     Another {
         /// The file.
@@ -37,7 +37,7 @@ pub enum VmlinuxError {
         /// The file.
         path: PathBuf,
     },
-    /// The recording does not tell by how much the kernel was moved at boot.
+    /// The recording lacks the kernel's start address (KASLR).
     #[error(
         "{} is not used: where the kernel was loaded is not known, as its addresses were hidden \
          while recording; record as root, or with kernel.kptr_restrict=0", path.display()
@@ -48,12 +48,10 @@ pub enum VmlinuxError {
     },
 }
 
-/// Open `vmlinux`.
 #[derive(Debug)]
 pub(crate) struct Vmlinux {
     pub(crate) image: ElfImage<ImageFile>,
     build_id: Option<BuildId>,
-    /// SVMA at which code begins.
     text: u64,
     path: PathBuf,
 }
@@ -75,8 +73,8 @@ impl Vmlinux {
         })
     }
 
-    /// Returns the difference between SVMAs and recorded addresses of a kernel with build-id
-    /// `expected` whose `_text` was at `start`. Wraps around.
+    /// Returns the difference between SVMAs and recorded addresses of a kernel with its `_text` at
+    /// `start`. Wraps.
     pub(crate) fn shift(
         &self,
         expected: Option<&BuildId>,
@@ -98,9 +96,8 @@ impl Vmlinux {
     }
 }
 
-/// Returns the SVMA of `_text`, or of `_stext` without one, or of the section `.text`: a stripped
-/// file still states where its code begins. The symbol is found by name, as a lookup by address
-/// keeps only one of several names.
+/// Returns the SVMA of `_text`, else `_stext`, else the section `.text`, which a stripped file
+/// still has. Searches by name, as a lookup by address keeps one alias.
 fn text_start(bytes: &[u8]) -> Option<u64> {
     let file = object::File::parse(bytes).ok()?;
     let start = |name: &str| {

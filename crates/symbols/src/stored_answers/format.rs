@@ -1,45 +1,42 @@
-//! [`StoredAnswers`]: the file that has answers of debug information.
+//! [`StoredAnswers`]: file format of cached results.
 //!
 //! ```text
 //!   magic | crc32 of the rest | length of the key | number of answers | number of words
 //!   key | for each answer, by rising address: SVMA | for each: its first word | words | texts
 //! ```
 //!
-//! All but magic, addresses, key and texts are words of 32 bits. Numbers have the byte order of this machine, which the magic
-//! shows. The word for a text is its place among the texts, where its length stands before it.
+//! Magic and addresses have 64 bits; all other numbers are 32-bit words. Byte order is native, and
+//! the magic reveals it. The word for a text is its offset in the texts, where a length word
+//! precedes it.
 
 use crate::dwarf::{Found, FoundFrame, FunctionEntry};
 use crate::frames::SourceLine;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Beginning of the file, with the version of its form.
+/// Magic number with the format version.
 const MAGIC: u64 = u64::from_be_bytes(*b"rprofdi2");
 
-/// Longest file, in bytes: it is read as a whole, whatever is wanted of it.
+/// Maximum length of the file, in bytes. Every run reads it as a whole.
 pub(super) const MOST: usize = 1 << 20;
 
-/// Word for a text that there is not.
+/// Word for a missing text.
 const NO_TEXT: u32 = u32::MAX;
 
-/// Word for an entry that there is not.
+/// Word for a missing entry.
 const NO_ENTRY: u32 = u32::MAX;
 
-/// Answers for some addresses of an image.
 #[derive(Debug)]
 pub(super) struct StoredAnswers {
-    /// Length of the file in bytes.
     len: usize,
-    /// Rising.
     svmas: Box<[u64]>,
-    /// Index of the first word of each.
     places: Box<[u32]>,
     words: Box<[u32]>,
     texts: Box<[u8]>,
 }
 
 impl StoredAnswers {
-    /// Reads a file; `None` if it is damaged, or has another key.
+    /// Decodes a file. `None` if it is damaged or has another key.
     pub(super) fn read(file: &[u8], key: &[u8]) -> Option<Self> {
         let (magic, rest) = file.split_first_chunk()?;
         let (crc, mut rest) = rest.split_first_chunk()?;
@@ -70,12 +67,10 @@ impl StoredAnswers {
         })
     }
 
-    /// Returns the length of the file in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the addresses, rising.
     pub(super) fn svmas(&self) -> &[u64] {
         &self.svmas
     }
@@ -86,7 +81,7 @@ fn to_words(bytes: &[u8]) -> Box<[u32]> {
     words.map(|bytes| u32::from_ne_bytes(*bytes)).collect()
 }
 
-/// Reader of answers, which makes each text once.
+/// Decodes results. Allocates each text once.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     stored: &'a StoredAnswers,
@@ -101,7 +96,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the answer for an address, as debug information has it; `None` if it is not stored.
+    /// Returns the cached result for an address. `None` if there is none.
     #[expect(
         clippy::option_option,
         reason = "debug information answers with an option"
@@ -174,7 +169,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Makes the file of these answers, which stand by rising SVMA, each once. `None` if it would be longer than [`MOST`].
+/// Encodes results, which must be ascending by SVMA without duplicates. `None` if the file would
+/// exceed [`MOST`].
 pub(super) fn encode<'a>(
     key: &[u8],
     answers: impl Iterator<Item = (u64, &'a Option<Found>)>,
@@ -206,10 +202,8 @@ pub(super) fn encode<'a>(
     Some(file)
 }
 
-/// Bytes before the key.
 const HEAD: usize = 24;
 
-/// Words and texts of a file in the making.
 #[derive(Default)]
 struct Encoder<'a> {
     words: Vec<u8>,
@@ -290,7 +284,6 @@ mod tests {
         })
     }
 
-    /// Answers of every kind.
     fn answers() -> Vec<(u64, Option<Found>)> {
         let frame = |name: Option<&str>, call| FoundFrame {
             name: name.map(Into::into),
@@ -378,7 +371,7 @@ mod tests {
         }
     }
 
-    /// Whoever can write the file can make its checksum right.
+    /// A writer of the file can forge the checksum.
     #[test]
     fn nonsense_with_the_right_checksum_is_no_answer_and_does_no_harm() {
         let whole = file(b"key", &answers());

@@ -1,12 +1,12 @@
-//! Answers of debug information as they are stored from one run to the next.
+//! Disk cache of results from debug information.
 //!
-//! To find the inlined calls and the line of one address, a unit is read; but before that all units are told apart, and
-//! compressed sections are decompressed, all of them: 15 ms for the C library. A recording is looked at several times, in several
-//! ways, and mostly asks for the same addresses. So what was found is stored by address, for each file of debug information.
+//! A lookup scans all units and decompresses whole sections: 15 ms for the C library. Repeated
+//! reports of a recording look up mostly the same addresses. So results are stored by address, one
+//! cache file per debug file.
 //!
-//! An answer holds for one state of the files that it was read from ([`FileVersion`]), and for one build of this program. Not
-//! stored are answers that may be others the next time: where memory or work came to its end, where parts of units are in
-//! files of their own (split DWARF), where files belong to strangers or changed just now.
+//! A result is valid for one [`FileVersion`] of its files and one build of this program. Results
+//! that may change are not stored: after a limit, with split DWARF, or from files that are
+//! untrusted or recently changed.
 
 mod format;
 
@@ -19,39 +19,35 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// Beginning of the names of the files in the cache.
 const PREFIX: &str = "debug-info-";
 
-/// Bytes of a key by which the file is named, so that it is replaced by that of a later state: details, device and inode.
+/// Leading bytes of a key that name the file: query, device and inode.
 const SAME: usize = 18;
 
-/// Most bytes of all files together.
 const MOST_OF_ALL: u64 = 32 << 20;
 
-/// Least debug information, in bytes, whose answers are stored: less is read faster than a file is written.
+/// Minimum size of cached debug information, in bytes. Less is read faster than written.
 const LEAST: u64 = 64 << 10;
 
-/// Longest file, in bytes, whose answers are kept along when others are stored: writing them again costs every recording of the
-/// same image time.
+/// Maximum length of a cache file to merge into the new one, in bytes. Rewriting a larger one would
+/// slow down every recording of the image.
 const MOST_AGAIN: usize = 128 << 10;
 
-/// Answers of an image's debug information: those that are stored, and by them the others.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerStore {
-    /// Answers that earlier runs stored, read at first use.
     stored: OnceLock<Option<StoredAnswers>>,
-    /// True once answers were stored by this run. Later ones are not: whoever asks again and again is shown a process that lives.
+    /// True once this run has stored results. It stores one batch, as repeated batches come from a
+    /// live view.
     is_written: AtomicBool,
 }
 
 impl AnswerStore {
-    /// Returns true if answers were read from the cache, which are stored of debug information with readable entries only.
+    /// Cached results exist only for debug information with readable entries.
     pub(crate) fn has_answers(&self) -> bool {
         self.stored.get().is_some_and(Option::is_some)
     }
 
-    /// Looks up `svmas`, which are sorted, as [`DebugInfo::resolve`] does: in the cache, and what is not there in debug information.
-    /// Stores what was found there, where that can be.
+    /// Looks up `svmas` as [`DebugInfo::resolve`] does, in the cache first. Stores new results.
     pub(crate) fn resolve(
         &self,
         cache: &PrivateCache,
@@ -98,7 +94,7 @@ impl AnswerStore {
             let others = stored.filter(|stored| stored.len() <= MOST_AGAIN);
             let file = others.and_then(|others| encode_all(&key, answers(), others));
             if let Some(file) = file.or_else(|| encode(&key, answers())) {
-                // Where nothing can be stored, the next run takes as long.
+                // A write error only costs the next run time.
                 let written = cache.write(&name, &file);
                 written.and_then(|()| cache.limit(PREFIX, MOST_OF_ALL)).ok();
             }
@@ -107,7 +103,6 @@ impl AnswerStore {
     }
 }
 
-/// Makes the file of these answers and of the others that are stored. `None` if it would be too long.
 fn encode_all<'a>(
     key: &[u8],
     answers: impl Iterator<Item = (u64, &'a Option<Found>)>,
@@ -125,7 +120,8 @@ fn encode_all<'a>(
     encode(key, all.into_iter())
 }
 
-/// Returns what answers depend on: the files, the details that were asked for, and this program. `None` if the latter cannot be told.
+/// Returns the cache key: the files, the query, and this program. `None` if the program's version
+/// is unknown.
 fn key(versions: &[FileVersion], query: DwarfQuery) -> Option<Vec<u8>> {
     static PROGRAM: OnceLock<Option<FileVersion>> = OnceLock::new();
     let read = || Some(FileVersion::of(&std::fs::metadata("/proc/self/exe").ok()?));

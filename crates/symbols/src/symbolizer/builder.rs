@@ -1,4 +1,4 @@
-//! Settings of a [`Symbolizer`], and one made of them.
+//! [`SymbolizerBuilder`]: settings of a [`Symbolizer`].
 
 use super::Symbolizer;
 use crate::debug::DebugFiles;
@@ -36,130 +36,129 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// Sets whether calls that the compiler inlined are frames of their own, by debug information;
-    /// `true` by default.
+    /// Sets whether inlined calls become frames of their own, from debug information; `true` by
+    /// default.
     #[must_use]
     pub fn inlines(mut self, wanted: bool) -> Self {
         self.query.inlines = wanted;
         self
     }
 
-    /// Sets whether frames have source lines, from debug information; `true` by default. They take
-    /// about as long again as inlined calls do.
+    /// Sets whether frames have source lines, from debug information; `true` by default. Lines take
+    /// about as long as inlined calls.
     #[must_use]
     pub fn lines(mut self, wanted: bool) -> Self {
         self.query.lines = wanted;
         self
     }
 
-    /// Sets whether files are released that may go: what lies on a mount that may be taken away, or was just built, is copied
-    /// or opened again each time, so that its mount can be unmounted and its space is free once it is removed. For who symbolizes for long,
-    /// and others' programs. `false` by default.
+    /// Sets whether to release files that may disappear: fresh builds, and files on mounts that may
+    /// be unmounted. They are copied, or reopened for each batch. Intended for long-running
+    /// symbolization. `false` by default.
     #[must_use]
     pub fn releases_files(mut self, wanted: bool) -> Self {
         self.debug_files.lasting = wanted.then(Arc::default);
         self
     }
 
-    /// Sets whether a function of an image's unwinding information that no table names has a symbol all the same, made of
-    /// the image's name and its start: see [`Symbol::located`](crate::Symbol::located). `false` by default, as in `perf`.
+    /// Sets whether functions known only from unwinding information get a symbol, from the image
+    /// name and their start: see [`Symbol::located`](crate::Symbol::located). `false` by default,
+    /// as in `perf`.
     #[must_use]
     pub fn locates(mut self, wanted: bool) -> Self {
         self.locates = wanted;
         self
     }
 
-    /// Sets whether functions of an image that have a name without a path in common are called after file and line as well, in the
-    /// answers to one call: `step (parser.rs:12)`. Names of line tables without more, and of static functions of C, are such names.
-    /// `true` by default; `perf` shows the bare name of all.
+    /// Sets whether functions of one image with the same unqualified name get file and line: `step
+    /// (parser.rs:12)`. Such names come from line-tables-only debug information and static C
+    /// functions. `true` by default; `perf` shows the bare name.
     #[must_use]
     pub fn tells_apart(mut self, wanted: bool) -> Self {
         self.merges_same_names = !wanted;
         self
     }
 
-    /// Sets the number of threads on which a batch of addresses of one image is looked up in debug
-    /// information. By default, or for 0, as many as there are cores.
+    /// Sets the number of threads for lookups of one batch in debug information. The default, and
+    /// 0, is the number of cores.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets a folder that replaces `/`: images are looked up below it, and debug files there first.
-    /// Files in it count as copies, so inodes are not compared.
+    /// Sets a folder that replaces `/` for images. Debug files are searched there first. Files in
+    /// it count as copies, so inodes are not compared.
     #[must_use]
     pub fn root(mut self, root: Option<PathBuf>) -> Self {
         self.debug_files.root = root;
         self
     }
 
-    /// Sets the folders in which debug files of stripped images are looked up by build-id: each has
-    /// files `.build-id/xx/yyyy.debug`. `/usr/lib/debug` by default; none for an empty list.
+    /// Sets the debug folders, searched by build-id for `.build-id/xx/yyyy.debug`. `/usr/lib/debug`
+    /// by default; none for an empty list.
     #[must_use]
     pub fn debug_dirs(mut self, dirs: Vec<PathBuf>) -> Self {
         self.debug_files.dirs = dirs;
         self
     }
 
-    /// Sets the cache that `perf record` fills, which provides debug files, and images that are
-    /// gone or replaced since. `~/.debug` by default; `None` uses none. It is only read.
+    /// Sets the cache filled by `perf record`, for debug files and missing or replaced images.
+    /// `~/.debug` by default; `None` disables it. Read only.
     #[must_use]
     pub fn perf_cache(mut self, dir: Option<PathBuf>) -> Self {
         self.debug_files.perf_cache = dir;
         self
     }
 
-    /// Sets the memory for parts of files as they are decompressed. By default 256 MiB for files that
-    /// strangers may have made, and a quarter of the machine's for those of root and one's own.
+    /// Sets the memory limits for decompression. By default 256 MiB for files of other users, and a
+    /// quarter of the machine's memory, at least 1 GiB, for trusted files.
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {
         self.debug_files.memory = memory;
         self
     }
 
-    /// Sets a source of debug files that are nowhere on this machine. None by default.
+    /// Sets a source of debug files missing on this machine. None by default.
     #[must_use]
     pub fn remote(mut self, remote: Option<Arc<dyn RemoteFiles>>) -> Self {
         self.debug_files.remote = remote;
         self
     }
 
-    /// Takes kernel symbols from this text, in the form of `/proc/kallsyms`, for instance
-    /// one that was saved along with a recording. It is trusted to be of the kernel that
-    /// was recorded: build-ids of kernel and modules are not checked.
+    /// Sets kernel symbols from a text in the form of `/proc/kallsyms`, such as one saved with a
+    /// recording. It must match the recorded kernel, as build-ids are not checked.
     #[must_use]
     pub fn kernel_list(mut self, list: Vec<u8>) -> Self {
         self.kernel_list = Some(list);
         self
     }
 
-    /// Sets where the symbols of the running kernel are kept from one run to the next, which spares each the 80 ms of
-    /// reading `/proc/kallsyms`. They are not kept where the kernel hides them. None by default.
+    /// Sets the disk cache for symbols of the running kernel. It saves the 80 ms of reading
+    /// `/proc/kallsyms`, if addresses are visible. None by default.
     #[must_use]
     pub fn kernel_cache(mut self, cache: Option<PrivateCache>) -> Self {
         self.kernel_cache = cache;
         self
     }
 
-    /// Sets where inlined calls and lines are kept from one run to the next, by address: 32 MiB at most, for files of debug
-    /// information that no stranger made. They are read again where such a file changed. None by default.
+    /// Sets the disk cache for inlined calls and lines: at most 32 MiB, from trusted debug files.
+    /// None by default.
     #[must_use]
     pub fn answer_cache(mut self, cache: Option<PrivateCache>) -> Self {
         self.answer_cache = cache;
         self
     }
 
-    /// Sets the kernel as ELF file, for names, inlined calls and lines. It is used for kernels of
-    /// its build-id only; modules, and addresses that it does not name, still go by
-    /// `/proc/kallsyms`.
+    /// Sets the kernel's ELF file, for names, inlined calls and lines of kernels with its build-id.
+    /// Modules, and unnamed addresses, still use `/proc/kallsyms`.
     #[must_use]
     pub fn vmlinux(mut self, path: Option<PathBuf>) -> Self {
         self.vmlinux = path;
         self
     }
 
-    /// Builds the symbolizer. Opens nothing yet, but for a `vmlinux`.
+    /// Builds the symbolizer. Opens no file except a `vmlinux`.
     #[must_use]
     pub fn build(self) -> Symbolizer {
         let kernel = OnceLock::new();

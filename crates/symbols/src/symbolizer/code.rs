@@ -1,4 +1,4 @@
-//! Machine code of functions, and the lines that it was compiled from.
+//! Machine code of functions, and its source lines.
 
 use super::{Image, Symbolizer};
 use crate::dwarf::LineRange;
@@ -8,32 +8,32 @@ use rprof_image::{ImageKey, ImageSource, OpenError, Reason};
 use std::ops::Range;
 use std::path::Path;
 
-/// Most bytes of code that are handed out at once. Functions are shorter, but for those that generators write.
+/// Maximum number of code bytes per call. Only generated functions are longer.
 const MAX_CODE: u64 = 4 << 20;
 
 /// Contiguous machine code of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// Offset of the first byte, as look-ups of the image have it: see [`ImageSource`].
+    /// Offset of the first byte, as in lookups of the image: see [`ImageSource`].
     pub offset: u64,
-    /// SVMA of the first byte; of the running kernel, the AVMA that it has today.
+    /// SVMA of the first byte; the current AVMA for the running kernel.
     pub svma: u64,
-    /// The bytes. They may be fewer than were asked for, where the image ends before.
+    /// The bytes, fewer than requested at the end of the image.
     pub bytes: Vec<u8>,
-    /// Processor, as ELF numbers it (`e_machine`).
+    /// Processor (`e_machine` of ELF).
     pub machine: u16,
-    /// True for code of the kernel that was read from its image: the kernel changes some of it while it runs.
+    /// True for kernel code from its file. The running kernel patches some of its code.
     pub is_as_built: bool,
 }
 
 impl Symbolizer {
-    /// Returns the code of an image at a range of offsets, 4 MiB of it at most.
+    /// Returns the code of an image at a range of offsets, at most 4 MiB.
     ///
-    /// The kernel is read as it is in memory (`/proc/kcore`), where that is allowed and it is the one that was recorded; else
-    /// from the `vmlinux` that was given.
+    /// Kernel code comes from memory (`/proc/kcore`) if possible, otherwise from the given
+    /// `vmlinux`.
     ///
     /// # Errors
-    /// [`Reason`] for which there is none.
+    /// [`Reason`] why there is none.
     pub fn code(&self, image: &ImageKey, offsets: Range<u64>) -> Result<Code, Reason> {
         let opened = self.images.get(image, || self.open(image));
         match &*opened {
@@ -75,7 +75,7 @@ impl Symbolizer {
         shift: u64,
         offsets: &Range<u64>,
     ) -> Result<Code, Reason> {
-        // A kernel that was given from elsewhere does not run here.
+        // Symbols given by the user: the recorded kernel need not be the running one.
         if self.kernel_given {
             return Err(Reason::ForeignKernel);
         }
@@ -95,10 +95,10 @@ impl Symbolizer {
         })
     }
 
-    /// Returns the code of an image of which the caller has a copy: see [`code`](Self::code).
+    /// Returns the code of an image from a copy in memory: see [`code`](Self::code).
     ///
     /// # Errors
-    /// [`Reason`] for which there is none.
+    /// [`Reason`] why there is none.
     pub fn code_of_copy(
         &self,
         bytes: Vec<u8>,
@@ -111,9 +111,9 @@ impl Symbolizer {
         )
     }
 
-    /// Returns the rows of the line table for a range of SVMAs of an image, ascending, the first and the last cut to the range:
-    /// each is of the innermost function at its addresses, whatever was inlined. Empty where debug information has none, or has
-    /// more than is read; a look-up of the address may still know.
+    /// Returns the rows of the line table for a range of SVMAs, ascending and cut to the range. A
+    /// row belongs to the innermost inlined function. Empty above a limit; a lookup of a single
+    /// address may still succeed.
     #[must_use]
     pub fn line_ranges(&self, image: &ImageKey, svmas: Range<u64>) -> Vec<LineRange> {
         let opened = self.images.get(image, || self.open(image));
@@ -149,7 +149,6 @@ fn code_at<D: Pages>(elf: &ElfImage<D>, offsets: Range<u64>, svma: u64) -> Resul
     })
 }
 
-/// Returns the number that ELF has for the processor of this machine: `EM_X86_64` or `EM_AARCH64`.
 const fn machine_here() -> u16 {
     match () {
         () if cfg!(target_arch = "x86_64") => 62,

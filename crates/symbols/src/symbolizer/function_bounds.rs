@@ -1,7 +1,8 @@
-//! [`FunctionBounds`]: the offsets of an image at which the answer to a lookup changes.
+//! [`FunctionBounds`]: the offsets of an image at which the result of a lookup changes.
 //!
-//! A caller that wants functions only, of many addresses, need not keep each of them: all between two
-//! bounds get the same answer but for [`Frames::offset`](crate::Frames::offset).
+//! All addresses between two bounds have the same result except for
+//! [`Frames::offset`](crate::Frames::offset), so callers that need only functions can store one
+//! offset.
 
 use super::{Image, Symbolizer};
 use crate::elf_image::ElfImage;
@@ -12,77 +13,69 @@ use rprof_image::{ImageKey, ImageSource};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most bounds of an image, more than any honest file has; with more, addresses are looked up one
-/// by one.
+/// Maximum number of bounds, more than real files have. Above it, addresses are looked up
+/// individually.
 const MOST: usize = 1 << 24;
 
-/// Number of bounds in a bucket, on average, or up to twice as many.
+/// Average number of bounds per bucket, up to twice as many.
 const IN_BUCKET: usize = 4;
 
-/// Number of bounds that are compared with an offset at a time.
 const AT_A_TIME: usize = 8;
 
-/// Number of bounds in a bucket from which on they are searched.
+/// Number of bounds in a bucket at which lookups switch to a binary search.
 const MANY: usize = 64;
 
-/// Most bits of an offset within its bucket.
+/// Maximum number of offset bits within a bucket.
 const LOW_BITS: u32 = 16;
 
-/// Number of buckets that any image may have, in addition to one for each of its bounds.
 const FEW_BUCKETS: u64 = 4096;
 
-/// Offsets of an image at which the answer to a lookup may change.
+/// Offsets of an image at which the result of a lookup may change.
 ///
-/// Small, as those of all images together are to stay near the processor: three bytes for each
-/// bound, in two places.
+/// Compact, so that the tables of all images stay in the CPU cache: three bytes per bound, in two
+/// arrays.
 #[derive(Clone, Debug)]
 pub struct FunctionBounds {
-    /// The first bound.
     base: u64,
-    /// Offsets that are as far as this, or further, from the first bound stand for themselves.
+    /// Offsets at this distance from the first bound are their own canonical offset.
     reach: u32,
-    /// The ranges of `1 << shift` bytes from `base` on, as far as there are bounds, and one more.
+    /// Ranges of `1 << shift` bytes from `base` to the last bound, and a sentinel.
     buckets: Arc<[Bucket]>,
     shift: u32,
-    /// For each bound how far it is into its bucket. Behind the last, as many as are
-    /// compared at a time.
+    /// Offset of each bound in its bucket, padded with [`AT_A_TIME`] sentinels.
     lows: Arc<[u16]>,
 }
 
-/// A range of offsets that have their higher bits in common.
+/// Range of offsets with the same high bits.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Number of bounds before it.
     first: u32,
-    /// The last bound before it, as distance from the base; for the first bucket 0, which is a
-    /// bound.
+    /// The last bound before it, relative to the base.
     before: u32,
 }
 
-/// Intermediate state of [`FunctionBounds::canonical_offset`], split in two so that callers with many
-/// offsets, each perhaps of another image, overlap their cache misses. A method for a list of
-/// offsets could not do that, as a list of samples mixes images.
+/// Intermediate state of [`FunctionBounds::canonical_offset`], so that callers can overlap the
+/// cache misses of many offsets. A method for a list could not, as samples mix images.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialLookup {
     bucket: Bucket,
-    /// Bounds in the bucket.
     len: u32,
 }
 
 impl FunctionBounds {
-    /// Bounds of an image without any: every offset gets the same answer.
+    /// Creates the bounds of an image without any: every offset has the same result.
     #[must_use]
     pub fn none() -> FunctionBounds {
         FunctionBounds::new(vec![0])
     }
 
     fn new(mut bounds: Vec<u64>) -> FunctionBounds {
-        // They come in sorted runs.
+        // Stable sort: the input consists of sorted runs.
         bounds.sort();
         FunctionBounds::of_sorted(bounds.into_iter())
     }
 
-    /// Makes the table of ascending bounds, which may repeat.
+    /// Builds the table from ascending bounds, which may repeat.
     fn of_sorted(bounds: impl Iterator<Item = u64>) -> FunctionBounds {
         let mut all = bounds.peekable();
         let base = all.peek().copied().unwrap_or(0);
@@ -116,7 +109,7 @@ impl FunctionBounds {
         let behind = [u16::MAX; AT_A_TIME];
         FunctionBounds {
             base,
-            // Without a bound nothing is known of any.
+            // Without bounds, every offset is its own canonical offset.
             reach: if bounds.is_empty() { 0 } else { reach },
             buckets: buckets.into(),
             shift,
@@ -124,10 +117,8 @@ impl FunctionBounds {
         }
     }
 
-    /// Counts the bounds, of `len` from number `first` on, that an offset has passed.
-    ///
-    /// Counted, not searched for: how long a search goes on is not known before the bounds have
-    /// come from memory, and nothing else would be asked for meanwhile.
+    /// Counts the bounds at or before `low`. Unlike a search, its length does not depend on data
+    /// that is still being loaded, so the CPU can start other loads.
     #[inline]
     fn passed(&self, first: usize, len: usize, low: u16) -> usize {
         let mut passed = 0;
@@ -143,7 +134,6 @@ impl FunctionBounds {
         passed
     }
 
-    /// Returns the bounds of an image whose offsets are less by `down`.
     fn moved(&self, down: u64) -> FunctionBounds {
         FunctionBounds {
             base: self.base.wrapping_sub(down),
@@ -151,7 +141,7 @@ impl FunctionBounds {
         }
     }
 
-    /// Returns these bounds for offsets before `end`; those behind it stand for themselves.
+    /// Returns the bounds with validity limited to offsets below `end`.
     fn until(self, end: u64) -> FunctionBounds {
         let reach = u32::try_from(end.saturating_sub(self.base)).unwrap_or(u32::MAX);
         FunctionBounds {
@@ -160,24 +150,23 @@ impl FunctionBounds {
         }
     }
 
-    /// Returns the last bound that is not behind `offset`: the same value for all offsets of a
-    /// function, which gets the same answer as they do. Returns `offset` itself where that
-    /// is not known.
+    /// Returns the last bound at or before `offset`: the same value for all offsets of a function.
+    /// Returns `offset` itself if no bound is known.
     #[inline]
     #[must_use]
     pub fn canonical_offset(&self, offset: u64) -> u64 {
         self.finish(offset, self.begin(offset))
     }
 
-    /// Does the first half of [`canonical_offset`](Self::canonical_offset); the result is for
-    /// [`finish`](Self::finish). Each half waits for memory, and a caller with many offsets
-    /// does the first half of all before the second of any.
+    /// First half of [`canonical_offset`](Self::canonical_offset), to be passed to
+    /// [`finish`](Self::finish). Each half may miss the cache. Run the first half for many offsets
+    /// before the second.
     #[inline]
     #[must_use]
     pub fn begin(&self, offset: u64) -> PartialLookup {
         let inside = offset.wrapping_sub(self.base);
         let number = usize::try_from(inside >> self.shift).unwrap_or(usize::MAX);
-        // Behind all bounds is behind the last bucket.
+        // Offsets after all bounds belong to the last bucket.
         let last = self.buckets.len() - 1;
         let bucket = self.buckets[number.min(last)];
         let next = self.buckets[number.saturating_add(1).min(last)];
@@ -187,7 +176,7 @@ impl FunctionBounds {
         }
     }
 
-    /// Does the second half, for the result of [`begin`](Self::begin) for the same offset.
+    /// Second half, with the result of [`begin`](Self::begin) for the same offset.
     #[inline]
     #[must_use]
     pub fn finish(&self, offset: u64, begun: PartialLookup) -> u64 {
@@ -200,7 +189,7 @@ impl FunctionBounds {
         let low = (inside & within) as u16;
         let first = begun.bucket.first as usize;
         let passed = match begun.len as usize {
-            // Made to cost time.
+            // Only a malicious image has so many.
             len @ MANY.. => {
                 let lows = self.lows.get(first..first + len).unwrap_or_default();
                 lows.partition_point(|bound| *bound <= low)
@@ -215,17 +204,16 @@ impl FunctionBounds {
     }
 }
 
-/// Announcement that the kernel's symbols are about to be loaded: see
-/// [`Symbolizer::prefetch_kernel`].
+/// Announces a load of the kernel's symbols: see [`Symbolizer::prefetch_kernel`].
 #[derive(Debug)]
 #[must_use = "nothing is loaded by it alone"]
 pub struct KernelPrefetch<'a>(&'a Symbolizer);
 
 impl KernelPrefetch<'_> {
-    /// Loads the symbols of the running kernel, unless they are loaded; and the [bounds](Symbolizer::function_bounds) of its functions
-    /// if those will be asked for, which needs all symbols.
+    /// Loads the symbols of the running kernel, unless already loaded. With `bounds`, also computes
+    /// its [function bounds](Symbolizer::function_bounds), which needs all symbols.
     pub fn load(self, bounds: bool) {
-        // Whoever asks is told why there are none.
+        // Later lookups report a failure.
         let _known = match bounds {
             true => self.0.kernel_bounds().is_ok(),
             false => self.0.kernel_symbols().is_ok(),
@@ -240,9 +228,9 @@ impl Drop for KernelPrefetch<'_> {
 }
 
 impl Symbolizer {
-    /// Returns the offsets of an image, as [`resolve_image`](Self::resolve_image) takes them, at
-    /// which answers change. Returns `None` where they may change at any: debug information or a
-    /// `vmlinux` is asked, or the file is an archive of images.
+    /// Returns the bounds of an image, for offsets as in [`resolve_image`](Self::resolve_image).
+    /// `None` if results may change at any offset: with debug information, a `vmlinux`, or an
+    /// archive of images.
     #[must_use]
     pub fn function_bounds(&self, image: &ImageKey) -> Option<FunctionBounds> {
         let opened = self.images.get(image, || self.open(image));
@@ -283,7 +271,7 @@ impl Symbolizer {
             RunningKernel::Whole(_) => None,
         };
         let bounds = match stored {
-            // Beyond the kernel's own code some symbols may be missing.
+            // Outside of the kernel's own code, the stored list may be incomplete.
             Some((bounds, text)) => {
                 let bounds = bounds.into_iter().filter(|bound| text.contains(bound));
                 FunctionBounds::of_sorted(bounds).until(text.end)
@@ -293,9 +281,8 @@ impl Symbolizer {
         Ok(self.kernel_bounds.get_or_init(|| bounds))
     }
 
-    /// Announces that the kernel's symbols will be [loaded](KernelPrefetch::load) on another
-    /// thread, while this one does other work: until then
-    /// [`is_loading_kernel`](Self::is_loading_kernel) is true.
+    /// Announces that another thread will [load](KernelPrefetch::load) the kernel's symbols. Until
+    /// then, [`is_loading_kernel`](Self::is_loading_kernel) returns true.
     pub fn prefetch_kernel(&self) -> KernelPrefetch<'_> {
         self.loads_kernel.store(true, Ordering::Release);
         KernelPrefetch(self)
@@ -336,7 +323,7 @@ mod tests {
         assert_eq!(FunctionBounds::none().canonical_offset(u64::MAX), u64::MAX);
         let end = u64::from(u32::MAX);
         assert_eq!(FunctionBounds::new(vec![0, end]).canonical_offset(end), end);
-        // Few bounds that are far from each other take no memory for what is between.
+        // Distant bounds take no memory for the gap.
         assert_eq!(
             FunctionBounds::new(vec![0, end]).canonical_offset(end - 1),
             end - 1
@@ -359,7 +346,7 @@ mod tests {
         assert_eq!(FunctionBounds::new(Vec::new()).canonical_offset(7), 7);
     }
 
-    /// Also of a kernel that lies elsewhere than it did when it was recorded.
+    /// Also covers a kernel at another address than recorded.
     #[test]
     fn what_stands_for_a_kernel_address_has_its_answer() {
         let mut list = String::new();
@@ -412,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The tests' own program has all there is: nested symbols, a PLT, gaps.
+    /// The test program has nested symbols, a PLT and gaps.
     #[test]
     fn what_stands_for_an_offset_has_its_answer() {
         assert_answers("/proc/self/exe", false, 97);

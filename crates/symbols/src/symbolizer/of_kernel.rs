@@ -1,4 +1,4 @@
-//! Lookups in the kernel and its modules: by `/proc/kallsyms`, and by a `vmlinux` where there is one.
+//! Lookups in the kernel and its modules, from `/proc/kallsyms` and an optional `vmlinux`.
 
 use super::{Lookup, Symbolizer, symbol_cache::SymbolCache};
 use crate::elf_image::check;
@@ -7,8 +7,8 @@ use crate::{Frames, Reason, Symbol, demangle};
 use rprof_image::{ImageKey, ImageSource};
 
 impl Symbolizer {
-    /// Returns the difference between addresses of `/proc/kallsyms` and recorded ones of a kernel,
-    /// if the list is of that kernel.
+    /// Returns the difference between addresses of `/proc/kallsyms` and recorded ones, if the list
+    /// is of the recorded kernel.
     pub(super) fn kernel_shift(&self, image: &ImageKey) -> Result<u64, Reason> {
         if !self.kernel_given {
             let running = rprof_image::running_kernel_build_id();
@@ -19,11 +19,11 @@ impl Symbolizer {
         Ok(shift(today, image))
     }
 
-    /// Returns the difference between SVMAs of the `vmlinux` and recorded addresses of a kernel, if
-    /// it is of that kernel.
+    /// Returns the difference between SVMAs of the `vmlinux` and recorded addresses, if it is of
+    /// the recorded kernel.
     pub(super) fn vmlinux_shift(&self, image: &ImageKey) -> Option<u64> {
         let running = || rprof_image::running_kernel_build_id();
-        // Whoever asks for a kernel without saying which means the one that runs.
+        // Without a recorded build-id, assume the running kernel.
         let expected = image.build_id().copied().or_else(running);
         let today = || {
             let is_here = expected.is_some() && expected == running();
@@ -45,8 +45,7 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the error for which the given `vmlinux` was not used for a kernel that was looked
-    /// up.
+    /// Returns why the given `vmlinux` was not used for a kernel.
     #[must_use]
     pub fn refused_vmlinux(&self) -> Option<&VmlinuxError> {
         let unusable = self
@@ -67,7 +66,7 @@ impl Symbolizer {
             .map_err(|reason| *reason)
     }
 
-    /// Returns all symbols of the kernel, where those in the cache did not do.
+    /// Returns all symbols of the kernel, if the cached ones are insufficient.
     pub(super) fn whole_kernel(&self) -> Result<&KernelSymbols, Reason> {
         let symbols = match self.kernel_symbols()? {
             RunningKernel::Whole(symbols) => return Ok(symbols),
@@ -81,7 +80,6 @@ impl Symbolizer {
         whole.as_ref().map_err(|reason| *reason)
     }
 
-    /// Returns the functions at AVMAs of today.
     fn kernel_functions(&self, avmas: &[u64]) -> Result<Vec<Option<KernelSymbol<'_>>>, Reason> {
         let symbols = self.kernel_symbols()?;
         if avmas.iter().all(|avma| symbols.is_certain(*avma)) {
@@ -114,8 +112,8 @@ impl Symbolizer {
         let mut names = SymbolCache::default();
         let resolve = |(avma, found): (u64, Option<KernelSymbol<'_>>)| {
             let found = found.ok_or(Reason::NoSymbolAtAddress)?;
-            // Another module may have been loaded at that place since. Recorders of the kernel as a
-            // whole leave what is in modules to us, so there any module will do.
+            // Recordings that treat the kernel as one image name no modules: accept any. Otherwise
+            // another module may be loaded here now.
             if wanted.is_some() && found.module != wanted {
                 return Err(Reason::ForeignModule);
             }
@@ -133,7 +131,7 @@ impl Symbolizer {
     }
 }
 
-/// Returns the distance that the image moved since it was recorded. An address of zero was hidden.
+/// Returns the distance between recorded and current start. 0 if either address was hidden.
 pub(super) fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
     match (today, image.recorded_start()) {
         (Some(today), Some(recorded)) if today != 0 && recorded != 0 => {

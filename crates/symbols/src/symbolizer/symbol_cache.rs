@@ -1,4 +1,4 @@
-//! Symbols that many addresses share.
+//! Symbols shared by many addresses.
 
 use crate::Symbol;
 use rustc_hash::FxHashMap;

@@ -1,4 +1,4 @@
-//! Frames at an address in one form, whoever told them, and when two answers are the same.
+//! Frames at an address in a common form for all tools, and their comparison.
 
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ impl fmt::Display for Frame {
 /// Frames at an address, innermost first.
 pub(crate) type Chain = Vec<Frame>;
 
-/// The answer of this crate.
+/// Converts the result of this crate.
 pub(crate) fn chain(frames: &rprof_symbols::Frames) -> Chain {
     let frame = |frame: rprof_symbols::Frame<'_>| Frame {
         name: frame.raw.to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn chain(frames: &rprof_symbols::Frames) -> Chain {
     frames.iter().rev().map(frame).collect()
 }
 
-/// The path without `.` and `..`.
+/// Removes `.` and `..` from a path.
 pub(crate) fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -55,7 +55,7 @@ pub(crate) fn plain(path: &str) -> String {
     parts.join("/")
 }
 
-/// The name without what compilers append to parts and clones of a function.
+/// Removes the suffixes that compilers append to parts and clones of a function.
 pub(crate) fn stem(name: &str) -> &str {
     let end = [
         ".cold",
@@ -77,16 +77,16 @@ fn unversioned(frame: &Frame) -> &str {
 }
 
 fn same_line(a: &Frame, b: &Frame) -> bool {
-    // Without a line, what the file is called means nothing.
+    // Without a line, the file name is irrelevant.
     (a.line, a.column) == (b.line, b.column) && (a.file == b.file || a.line == 0)
 }
 
-/// Functions with several names: by name, where they are.
+/// Addresses of functions, by name.
 #[derive(Default)]
 pub(crate) struct Aliases(BTreeMap<String, BTreeSet<u64>>);
 
 impl Aliases {
-    /// Those of both symbol tables of these files, of which each is whole.
+    /// Reads both symbol tables of these files.
     pub(crate) fn of<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut found = Self::default();
         for bytes in files {
@@ -110,7 +110,7 @@ impl Aliases {
         !a.is_disjoint(b)
     }
 
-    /// Whether two answers are the same. Versions, parts and aliases of the outermost function
+    /// Returns true if two results agree. Versions, parts and aliases of the outermost function
     /// count as that function.
     pub(crate) fn alike(&self, a: &Chain, b: &Chain) -> bool {
         let outermost = a.len().saturating_sub(1);

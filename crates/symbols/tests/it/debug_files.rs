@@ -1,11 +1,11 @@
-//! Images that were stripped after their symbols went into a debug file.
+//! Stripped images with separate debug files.
 
 use crate::tools::{Scratch, compiled_files, have, run};
 use rprof_symbols::{BuildId, ElfSymbols, ImageKey, Reason, Style, Symbolizer};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the debug file of this build-id goes in a debug folder. Makes the folder.
+/// Returns the path for the debug file of this build-id in a debug folder. Creates the folder.
 pub(crate) fn debug_path(dir: &Path, build_id: &BuildId) -> PathBuf {
     let hex = build_id.to_string();
     let folder = dir.join(".build-id").join(&hex[..2]);
@@ -13,7 +13,7 @@ pub(crate) fn debug_path(dir: &Path, build_id: &BuildId) -> PathBuf {
     folder.join(format!("{}.debug", &hex[2..]))
 }
 
-/// Splits `path` into a stripped image and its debug file below `dir`. `None` if it has no build-id.
+/// Splits `path` into a stripped image and its debug file below `dir`. `None` without a build-id.
 pub(crate) fn split(path: &Path, stripped: &Path, dir: &Path) -> Option<PathBuf> {
     let symbols = ElfSymbols::parse(std::fs::read(path).unwrap()).unwrap();
     let debug = debug_path(dir, symbols.build_id()?);
@@ -28,7 +28,7 @@ pub(crate) fn split(path: &Path, stripped: &Path, dir: &Path) -> Option<PathBuf>
     Some(debug)
 }
 
-/// Only the debug files in this folder.
+/// Creates a symbolizer that uses only the debug files in this folder.
 pub(crate) fn symbolizer(dir: &Path) -> Symbolizer {
     Symbolizer::builder()
         .debug_dirs(vec![dir.to_owned()])
@@ -36,7 +36,7 @@ pub(crate) fn symbolizer(dir: &Path) -> Symbolizer {
         .build()
 }
 
-/// Offsets all over the file, those that are loaded.
+/// Returns loaded offsets throughout the file.
 fn offsets(symbols: &ElfSymbols<Vec<u8>>, len: u64) -> Vec<u64> {
     (0..len)
         .step_by(3)
@@ -130,7 +130,7 @@ fn only_the_right_file_counts() {
         assert_eq!(ask(), Err(Reason::Stripped), "a FIFO");
         std::fs::remove_file(&debug).unwrap();
     }
-    // Distributions install links.
+    // Distributions install symbolic links.
     let elsewhere = scratch.path().join("elsewhere");
     std::fs::write(&elsewhere, &good).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &debug).unwrap();

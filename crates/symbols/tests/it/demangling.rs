@@ -1,4 +1,4 @@
-//! Demangled names against c++filt.
+//! Demangled names compared with c++filt.
 
 use crate::tools::{Scratch, compiled_files, have, run, system_files};
 use rprof_symbols::ElfSymbols;
@@ -6,7 +6,7 @@ use rprof_symbols::demangle::{Style, demangle};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Counts how many names c++filt writes in the same way, in both styles.
+/// Counts the names that c++filt writes in the same way, in both styles.
 fn compare(names: &[String]) -> (usize, usize, Vec<String>) {
     let input = names.join("\n") + "\n";
     let full = run(Command::new("c++filt").arg("-i"), &input);
@@ -36,7 +36,7 @@ fn functions_of_real_programs() {
         let symbols = ElfSymbols::parse(std::fs::read(&path).unwrap()).unwrap();
         names.extend(symbols.iter().filter_map(|symbol| {
             let raw = str::from_utf8(symbol.raw()).ok()?;
-            // c++filt keeps hashes and disambiguators of Rust; data is not profiled.
+            // c++filt keeps hashes and disambiguators of Rust. Data is not profiled.
             let rust = raw.contains("17h") || raw.starts_with("_R");
             let function = !raw.starts_with("_ZT") && !raw.starts_with("_ZGV");
             (raw.starts_with("_Z") && function && !rust && !raw.contains('@'))
@@ -56,8 +56,8 @@ fn functions_of_real_programs() {
     assert!(short * 1000 >= names.len() * 995);
 }
 
-/// The corpus's collection of difficult names. Rows with whose form `c++filt` does not agree are left out, as
-/// are those for options that rprof has not (Java, return types at the end).
+/// The corpus of difficult names. Skips rows with a form that `c++filt` disagrees with, and rows
+/// for options that rprof lacks (Java, trailing return types).
 #[test]
 fn collected_pairs() {
     let Some(pairs) = rprof_testing::corpus_file("demangle/pairs.tsv") else {
@@ -71,7 +71,7 @@ fn collected_pairs() {
             continue;
         };
         let source = source.split(':').next().unwrap();
-        // Rust's own demangler is the judge of its names: hashes and crate numbers are left out.
+        // Rust's own demangler is the reference for its names, without hashes and crate numbers.
         let is_rust = source == "rustc-demangle";
         let foreign = ["java", "ret-postfix", "ret-drop"];
         let other_options = foreign.iter().any(|option| options.contains(option));
@@ -96,8 +96,9 @@ fn collected_pairs() {
     for ((source, kind), (all, alike)) in &tallies {
         let percent = 100.0 * *alike as f64 / *all as f64;
         eprintln!("{source}, {kind}: {alike} of {all} names agree, {percent:.1} %");
-        // Of the short form, which is what is shown, nearly all; in full, types that hardly occur in
-        // names of functions (returned pointers to functions, expressions) are written otherwise.
+        // Nearly all names must agree in the short form, which is the displayed one. The full form
+        // differs for types that are rare in function names (returned pointers to functions,
+        // expressions).
         let least = if *kind == "short" { 95 } else { 80 };
         assert!(*alike * 100 >= *all * least, "{source}, {kind}");
     }

@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the fuzz targets of this crate over their committed inputs, without a fuzzer (see `fuzz/README.md`).
 
 #[path = "../../../../fuzz/targets/debug_info.rs"]
 mod debug_info;
@@ -11,29 +10,29 @@ mod demangle;
 mod elf_symbols;
 #[path = "../../../../fuzz/targets/kallsyms.rs"]
 mod kallsyms;
-#[path = "../../../../fuzz/targets/replay.rs"]
-mod replay;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rprof_testing::replay_fuzz_corpus;
 
 // Of which the target `debug_info_oracle` makes use.
 use crate::{chains, judge};
 
 #[test]
 fn elf_symbols_over_its_corpus() {
-    replay::replay("elf_symbols", elf_symbols::run);
+    replay_fuzz_corpus("elf_symbols", elf_symbols::run);
 }
 
 #[test]
 fn debug_info_over_its_corpus() {
-    replay::replay("debug_info", debug_info::run);
+    replay_fuzz_corpus("debug_info", debug_info::run);
 }
 
 /// The same inputs serve both targets.
 #[test]
 fn debug_info_oracle_over_the_corpus_of_debug_info() {
     static SAME: AtomicUsize = AtomicUsize::new(0);
-    replay::replay("debug_info", |data| {
+    replay_fuzz_corpus("debug_info", |data| {
         let same = debug_info_oracle::compare(data).unwrap_or(0);
         SAME.fetch_add(same, Ordering::Relaxed);
     });
@@ -43,10 +42,10 @@ fn debug_info_oracle_over_the_corpus_of_debug_info() {
 
 #[test]
 fn kallsyms_over_its_corpus() {
-    replay::replay("kallsyms", kallsyms::run);
+    replay_fuzz_corpus("kallsyms", kallsyms::run);
 }
 
 #[test]
 fn demangle_over_its_corpus() {
-    replay::replay("demangle", demangle::run);
+    replay_fuzz_corpus("demangle", demangle::run);
 }

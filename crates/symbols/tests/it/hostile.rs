@@ -1,4 +1,4 @@
-//! Damaged and hostile files: no panic, whatever they say.
+//! Damaged and malicious files must not cause a panic.
 
 use crate::tools::{Scratch, compiled_files};
 use rprof_symbols::demangle::{Style, demangle};
@@ -41,7 +41,7 @@ fn damaged_files() {
         for round in 0..300 {
             let mut bytes = original.clone();
             for _ in 0..1 + random.below(8) {
-                // The headers most of all: that is where sizes and offsets are.
+                // Mostly in the headers, which contain sizes and offsets.
                 let at = match round % 3 {
                     0 => random.below(0x400) as usize,
                     1 => {

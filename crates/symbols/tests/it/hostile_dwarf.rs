@@ -1,4 +1,4 @@
-//! Damaged and hostile debug information: no panic, no hang, whatever it says.
+//! Damaged and malicious debug information must not cause a panic or a hang.
 
 use crate::others::addresses;
 use crate::tools::{Scratch, have};
@@ -60,7 +60,7 @@ fn damaged_sections() {
     }
 }
 
-/// `.debug_info` and the others of a file without anything else, and one text section.
+/// Sections of a forged file, besides one text section.
 struct Forged {
     abbreviations: Vec<u8>,
     info: Vec<u8>,
@@ -70,7 +70,7 @@ struct Forged {
 const TEXT: u64 = 0x1000;
 
 impl Forged {
-    /// An ELF file with these sections, and 4 KiB of text at its own offset.
+    /// Writes an ELF file with these sections, and 4 KiB of text at its own offset.
     fn write(&self, path: &Path) {
         let names = b"\0.text\0.debug_abbrev\0.debug_info\0.debug_ranges\0.shstrtab\0";
         let name = |text: &str| {
@@ -149,8 +149,8 @@ fn unit(entries: &[u8]) -> Vec<u8> {
     unit
 }
 
-/// 1: a unit from low to high; 2: a function with ranges; 3: an inlined call with ranges that
-/// refers to some entry of the unit; 4: the same in a circle.
+/// 1: a unit with low and high pc; 2: a function with ranges; 3: an inlined call with ranges and a
+/// reference into the unit; 4: the same with a cyclic reference.
 fn abbreviations() -> Vec<u8> {
     let mut bytes = vec![1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0, 0];
     bytes.extend([2, 0x2e, 1, 0x55, 0x17, 0, 0]);
@@ -170,8 +170,8 @@ fn pair(low: u64, high: u64) -> Vec<u8> {
     [low.to_le_bytes(), high.to_le_bytes()].concat()
 }
 
-/// A hundred thousand inlined calls in each other, all over all addresses, each of which refers
-/// to itself; and as many units that have the same long list of ranges.
+/// A hundred thousand nested inlined calls at all addresses, each with a reference to itself; and
+/// as many units with the same long list of ranges.
 #[test]
 fn forged_sections() {
     let scratch = Scratch::new();
@@ -195,7 +195,7 @@ fn forged_sections() {
     .write(&path);
     look_up(&path, &offsets);
 
-    // One list of a million ranges, which every entry refers to.
+    // A list of a million ranges, shared by every entry.
     let ranges: Vec<u8> = (0..1_000_000)
         .flat_map(|_| pair(0, 1))
         .chain(pair(0, 0))
@@ -224,7 +224,7 @@ fn forged_sections() {
     .write(&path);
     look_up(&path, &offsets);
 
-    // The unit's own abbreviation comes last of many.
+    // The unit's abbreviation is the last of many.
     let mut long: Vec<u8> = (0..200_000_u32)
         .flat_map(|_| [0xff, 0x7f, 0x2e, 0, 0, 0])
         .collect();

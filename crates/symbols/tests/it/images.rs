@@ -7,11 +7,11 @@ use std::process::Command;
 
 #[inline(never)]
 fn a_function_to_find(n: u64) -> u64 {
-    // No call, which may be inlined.
+    // Contains no call that might be inlined.
     n ^ 0x5555
 }
 
-/// (path, file offset) of code in this process.
+/// Returns path and file offset of code in this process.
 fn locate(address: u64) -> (String, u64) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let find = |line: &str| {
@@ -102,7 +102,7 @@ fn vdso_and_kernel() {
             .map(|symbol| symbol.start());
         let image = ImageKey::vdso().with_build_id(symbols.build_id().copied());
         if let Some(start) = start {
-            // The offset of code in the vdso is its SVMA.
+            // For code in the vdso, the offset equals the SVMA.
             let frames = symbolizer.resolve_image(&image, &[start])[0]
                 .clone()
                 .unwrap();

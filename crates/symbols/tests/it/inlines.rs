@@ -1,5 +1,5 @@
-//! Inlined calls and lines beside llvm-symbolizer and eu-addr2line: all frames by name, file,
-//! line and column, at random addresses of programs that were built in every way.
+//! Inlined calls and lines compared with llvm-symbolizer and eu-addr2line: all frames by name,
+//! file, line and column, at random addresses of programs with many build options.
 
 use crate::debug_files::debug_path;
 use crate::others::{Agreement, Places};
@@ -9,8 +9,8 @@ use std::process::Command;
 
 const TOOLS: &[&str] = &["gcc", "g++", "objcopy", "llvm-symbolizer", "eu-addr2line"];
 
-/// Looks up some addresses of `path`; where the others, asked about `reference`, give one answer, so
-/// must we. Returns that number of addresses.
+/// Looks up random addresses of `path`, and in the other tools of `reference`. Where those agree,
+/// this crate must agree too. Returns the number of such addresses.
 fn check(path: &Path, reference: &Path, dir: Option<&Path>) -> usize {
     let places = Places {
         dir: dir.map(Path::to_path_buf),
@@ -29,7 +29,7 @@ fn check(path: &Path, reference: &Path, dir: Option<&Path>) -> usize {
         sum.classes,
         sum.examples.join("\n")
     );
-    // elfutils is wrong at times (it takes calls that only overlap for nested ones); llvm seldom.
+    // elfutils is occasionally wrong (it treats overlapping calls as nested); llvm rarely.
     assert!(
         sum.with_llvm * 100 >= sum.all * 99,
         "{name}: {:#?}",
@@ -38,7 +38,7 @@ fn check(path: &Path, reference: &Path, dir: Option<&Path>) -> usize {
     sum.both
 }
 
-/// The program in C++, with debug information.
+/// Builds the C++ fixture with debug information.
 fn build(scratch: &Scratch, compiler: &str, name: &str, options: &[&str]) -> PathBuf {
     let mut all = vec!["-O2", "-g", "-Wl,--build-id"];
     all.extend(options);
@@ -100,7 +100,7 @@ fn rust() {
         let path = scratch.path().join(name);
         let mut command = Command::new("rustc");
         command.args(["--edition=2024", "-O", "-g"]).args(options);
-        // An unstable scheme on stable compilers of old.
+        // The scheme was unstable on old compilers.
         command
             .env("RUSTC_BOOTSTRAP", "1")
             .arg("-Zunstable-options");
@@ -147,8 +147,8 @@ fn debug_files_by_every_way() {
     objcopy(&["--strip-all"], &path, &stripped);
     check(&stripped, &path, Some(&dir));
 
-    // By the name in .gnu_debuglink: beside it, below .debug, in the debug folder. Without
-    // a build-id the CRC decides.
+    // By the name in .gnu_debuglink: beside the image, in .debug, in the debug folder. Without a
+    // build-id the CRC decides.
     for has_id in [true, false] {
         let without = ["--remove-section=.note.gnu.build-id"];
         let remove = if has_id { &[][..] } else { &without };
@@ -200,7 +200,7 @@ fn split_units() {
     let scratch = Scratch::new();
     for version in ["4", "5"] {
         let dwarf = format!("-gdwarf-{version}");
-        // In two steps: the compiler's folder is where the .dwo is.
+        // In two steps: the compiler's folder contains the .dwo file.
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/program.cpp");
         let make = |name: &str, split: &[&str]| {
             let folder = scratch.path().join(format!("{name}-{version}"));
@@ -233,7 +233,7 @@ fn split_units() {
             check(&split, &whole, None);
         }
         if version == "5" {
-            // Another unit's file is not taken.
+            // The file of another unit must be rejected.
             let other = scratch.path().join("split-4/program.dwo");
             let own = split.with_file_name("program.dwo");
             if other.exists() {
@@ -273,7 +273,7 @@ fn shared_by_dwz() {
     check(&b, &other, None);
 }
 
-/// The same in the words of DWARF 5: `.debug_sup`, `DW_FORM_ref_sup8`, `DW_FORM_strp_sup`.
+/// The same with DWARF 5: `.debug_sup`, `DW_FORM_ref_sup8`, `DW_FORM_strp_sup`.
 #[test]
 fn shared_by_the_standard() {
     if !have(TOOLS) || !have(&["dwz", "readelf"]) {
@@ -297,7 +297,8 @@ fn shared_by_the_standard() {
         assert!(sections.contains(".debug_sup"), "{sections}");
         check(&path, whole, None);
     }
-    // What was moved out is needed; nothing else is taken for it, and nothing of it is made up.
+    // The supplementary file is required, no other file replaces it, and its absence yields no
+    // wrong names.
     let a = scratch.path().join("a");
     let addresses = crate::others::addresses(&one, 300, 5);
     let whole = crate::others::ours(&a, &Places::default(), &addresses);
@@ -317,7 +318,7 @@ fn shared_by_the_standard() {
     }
 }
 
-/// The symbols that `.gnu_debugdata` has are found; it has nothing else.
+/// Finds the symbols in `.gnu_debugdata`.
 #[test]
 fn mini_debug_information() {
     if !have(TOOLS) || !have(&["xz"]) {

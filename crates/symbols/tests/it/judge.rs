@@ -1,4 +1,4 @@
-//! What `addr2line` answers, and in which ways that may differ from this crate.
+//! Results of `addr2line`, and the accepted differences from this crate.
 
 use super::chains::{Aliases, Chain, Frame, plain};
 use addr2line::{Context, LookupContinuation, LookupResult};
@@ -17,7 +17,8 @@ pub(crate) struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// Those of the file, or, if `split`, those that a `.dwo` file has. Returns `None` if it is no ELF file.
+    /// Reads the sections of a file, or with `split`, of a `.dwo` file. `None` if it is no ELF
+    /// file.
     pub(crate) fn read(bytes: &'a [u8], split: bool) -> Option<Self> {
         let file = object::File::parse(bytes).ok()?;
         let load = |id: SectionId| -> Result<Cow<'a, [u8]>, gimli::Error> {
@@ -44,7 +45,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// `addr2line` over the debug information of a file.
+/// `addr2line` with the debug information of a file.
 pub(crate) struct Oracle<'a>(Context<Slice<'a>>);
 
 impl<'a> Oracle<'a> {
@@ -52,7 +53,7 @@ impl<'a> Oracle<'a> {
         Some(Self(Context::from_dwarf(dwarf).ok()?))
     }
 
-    /// The frames at an address, innermost first. `open` has the units that stand in files of their own.
+    /// Returns the frames at an address, innermost first. `open` loads split units.
     pub(crate) fn chain(
         &self,
         svma: u64,
@@ -94,34 +95,34 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// A way in which the two may differ without either being wrong, or with `addr2line` being wrong.
+/// Accepted difference: neither result is wrong, or only `addr2line` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Difference {
-    /// No debug information covers the address: this crate has the symbol table besides.
+    /// Without debug information at the address, this crate uses the symbol table.
     SymbolTableOnly,
-    /// Debug information has a line there and no function: `addr2line` has a frame without name, and
-    /// this crate the name of the symbol.
+    /// Debug information has a line without a function: `addr2line` returns an unnamed frame, this
+    /// crate the symbol's name.
     NamelessFunction,
-    /// No function is there, by either side, but padding that has the line of the function before it:
-    /// `addr2line` has that line in a frame without name, and this crate no frame.
+    /// Padding without a function, but with the line of the previous one: `addr2line` returns an
+    /// unnamed frame with that line, this crate no frame.
     LineBetweenFunctions,
-    /// Only the outermost name differs, and this crate has that of the symbol that covers the address,
-    /// as `reconcile.rs` says: debug information calls clones as it calls the original, and
-    /// without a linkage name.
+    /// Only the outermost name differs, and this crate uses the symbol that covers the address, as
+    /// in `reconcile.rs`. Debug information gives clones the name of the original, without a
+    /// linkage name.
     NameOfSymbol,
-    /// The line is 0, which means that none belongs to the code: `addr2line` leaves the column out
-    /// as well, this crate tells it as the file has it, as llvm-symbolizer does.
+    /// The line is 0, for code without a line: `addr2line` drops the column too. This crate keeps
+    /// it, as llvm-symbolizer does.
     ColumnWithoutLine,
-    /// The compilation has a relative folder, as those of Debian's C library do, and DWARF 5 repeats
-    /// it as folder 0: `addr2line` takes it once, this crate joins the two, as llvm-symbolizer,
+    /// The compilation directory is relative, as in Debian's C library, and DWARF 5 repeats it as
+    /// folder 0. `addr2line` uses it once. This crate joins the two, as llvm-symbolizer,
     /// eu-addr2line and binutils do.
     RelativeFolder,
-    /// Nobody has judged it.
+    /// No accepted class matches.
     Unexplained,
 }
 
-/// Functions of the symbol tables, read without this crate: start, end, name; by start, with the last end up
-/// to here.
+/// Functions of the symbol tables, parsed without this crate: start, end, name, and the highest end
+/// so far. Sorted by start.
 pub(crate) struct Functions(Vec<(u64, u64, String, u64)>);
 
 impl Functions {
@@ -144,7 +145,7 @@ impl Functions {
         Self(all)
     }
 
-    /// Names of the functions that cover an address.
+    /// Returns the names of the functions that cover an address.
     fn at(&self, svma: u64) -> impl Iterator<Item = &str> {
         let begun = self.0.partition_point(|(start, ..)| *start <= svma);
         let near = self.0[..begun].iter().rev();
@@ -154,7 +155,7 @@ impl Functions {
     }
 }
 
-/// In which way the two answers differ. They are not alike.
+/// Classifies a difference between two results.
 pub(crate) fn judge(
     functions: &Functions,
     aliases: &Aliases,
@@ -173,7 +174,7 @@ pub(crate) fn judge(
         }
         _ => {}
     }
-    // Takes over from theirs what is judged, one difference after the other.
+    // Replaces each accepted difference with the other result.
     let mut ours = ours.clone();
     for (one, other) in ours.iter_mut().zip(theirs) {
         if one.line == 0 {

@@ -1,10 +1,12 @@
-//! Rows of the line table beside the lines of single addresses: two readers of line programs, addr2line's and this crate's.
+//! Rows of the line table compared with the lines of single addresses: addr2line's reader of line
+//! programs and this crate's.
 
 use crate::tools::{Scratch, compiled_files, have};
 use rprof_symbols::{ElfSymbols, ImageKey, Symbolizer};
 use std::path::Path;
 
-/// Compares the line of every byte of a program's functions. Returns the number of bytes with a line.
+/// Compares the line of every byte of a program's functions. Returns the number of bytes with a
+/// line.
 fn check(path: &Path) -> usize {
     let bytes = std::fs::read(path).unwrap();
     let elf = ElfSymbols::parse(&bytes[..]).unwrap();
@@ -17,7 +19,7 @@ fn check(path: &Path) -> usize {
         .filter(|symbol| (1..100_000).contains(&symbol.size()))
     {
         let (start, end) = (symbol.start(), symbol.start() + symbol.size());
-        // Offsets of these programs' code are SVMAs less a constant.
+        // In these programs, file offsets of code are SVMAs minus a constant.
         let Some(offset) = (0..0x10_0000u64)
             .step_by(0x1000)
             .map(|distance| start.wrapping_sub(distance))
@@ -25,7 +27,7 @@ fn check(path: &Path) -> usize {
         else {
             continue;
         };
-        // Data, of which the file has no bytes.
+        // Data without bytes in the file.
         let Ok(code) = symbolizer.code(&key, offset..offset + symbol.size()) else {
             continue;
         };
@@ -80,6 +82,6 @@ fn rows_for_a_range_are_the_lines_of_its_addresses() {
         lines.iter().filter(|lines| **lines > 300).count() >= 6,
         "{lines:?}"
     );
-    // What has no debug information has no rows.
+    // A file without debug information has no rows.
     assert!(lines.contains(&0), "{lines:?}");
 }

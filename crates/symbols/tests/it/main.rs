@@ -1,6 +1,5 @@
-//! Compares this crate with tools outside it, on programs compiled for the purpose and on
-//! those of the system. Tests whose tools are missing are
-//! skipped (see `rprof-testing`).
+//! Compares this crate with other tools, on programs compiled for the purpose and on system files.
+//! Tests with missing tools are skipped (see `rprof-testing`).
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod chains;

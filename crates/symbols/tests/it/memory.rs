@@ -1,4 +1,4 @@
-//! Debug information that would expand to more than may be is left out, and told to be.
+//! Debug information beyond the memory limit is skipped, and the refusal is counted.
 
 use crate::tools::{Scratch, have, run};
 use rprof_image::MemoryBudget;
@@ -12,7 +12,8 @@ __attribute__((noinline)) int outer(int x) { return inner(x) + 1; }
 int main(int n, char **a) { (void)a; return outer(n); }
 ";
 
-/// Names of the frames at the place in `outer`'s first bytes that has most, and how much was left out, with this much memory.
+/// Returns the deepest frame names in `outer`'s first bytes and the number of refusals, with this
+/// memory limit.
 fn names(image: &Path, offset: u64, memory: u64) -> (Vec<String>, u64) {
     let memory = Memory {
         ours: MemoryBudget::new(memory),
@@ -21,7 +22,7 @@ fn names(image: &Path, offset: u64, memory: u64) -> (Vec<String>, u64) {
     let symbolizer = Symbolizer::builder().memory(memory).build();
     let offsets: Vec<u64> = (offset..offset + 8).collect();
     let found = symbolizer.resolve_image(&ImageKey::file(image), &offsets);
-    // The function may be shorter; behind it is padding.
+    // The function may be shorter, followed by padding.
     let names = (found.iter().flatten())
         .map(|frames| frames.names().map(str::to_owned).collect::<Vec<String>>());
     let most = names.max_by_key(Vec::len);

@@ -1,4 +1,4 @@
-//! Starts, sizes and names against `nm`, PLT entries against `objdump`.
+//! Starts, sizes and names compared with `nm`, PLT entries compared with `objdump`.
 
 use crate::tools::{Scratch, compiled_files, have, run, system_files};
 use rprof_symbols::{ElfSymbol, ElfSymbols, Style};
@@ -6,8 +6,8 @@ use rprof_testing::{Need, has};
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
 
-/// Every sized function that `nm` lists must be found at its start and its last byte, under one
-/// of the names that `nm` has for that address.
+/// Every sized function of `nm` must be found at its start and its last byte, under one of `nm`'s
+/// names for that address.
 #[test]
 fn functions_as_nm_lists_them() {
     if !have(&["nm"]) {
@@ -54,12 +54,12 @@ fn functions_as_nm_lists_them() {
                 path.display(),
                 by_start[&start]
             );
-            // The last byte is in it, or in one that started later.
+            // The last byte may belong to a function that started later.
             let last = symbols
                 .lookup_svma(start + found.size().max(1) - 1)
                 .unwrap();
             assert!(last.start() >= start);
-            // Aliases may differ in size; without any, the size is the stated one.
+            // Aliases may differ in size. Without aliases, the size must match.
             assert!(
                 by_start[&start].len() > 1 || size == 0 || found.size() == size,
                 "{} {start:#x}",

@@ -1,8 +1,8 @@
-//! The crate `addr2line` beside this one, in this process and with the same gimli: functions,
-//! inlined calls, files and lines at many addresses of programs built in every way.
+//! Comparison with the crate `addr2line`, in this process and with the same gimli: functions,
+//! inlined calls, files and lines at many addresses of programs with many build options.
 //!
-//! It needs no tool but a compiler, and asks where the command line tools of `inlines.rs` are too slow
-//! to. Where the two differ, the [`Difference`] must be one of those that are judged here.
+//! Needs only a compiler, and covers more addresses than the slow command line tools in
+//! `inlines.rs`. Every difference must be an accepted [`Difference`].
 
 use crate::chains::{Aliases, Chain};
 use crate::judge::{Difference, Functions, Oracle, Sections, Slice, judge};
@@ -14,44 +14,43 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debug sections that stay in memory until the tests end.
+/// Reads debug sections and leaks them until the tests end.
 fn dwarf(path: &Path, split: bool) -> Option<Dwarf<Slice<'static>>> {
     let bytes: &'static [u8] = std::fs::read(path).ok()?.leak();
     let sections: &'static Sections<'_> = Box::leak(Box::new(Sections::read(bytes, split)?));
     Some(sections.dwarf())
 }
 
-/// Counts of what was compared.
+/// Statistics of a comparison.
 #[derive(Debug, Default)]
 struct Comparison {
-    /// Addresses at which both have the same frames from debug information.
+    /// Addresses with the same frames from debug information.
     same: usize,
-    /// Those of them with inlined calls.
+    /// Those with inlined calls.
     inlined: usize,
-    /// By class, the addresses, and the largest share of one file's, in percent.
+    /// By class: number of addresses, and the largest share of one file in percent.
     differences: BTreeMap<Difference, (usize, f64)>,
-    /// The first few of each file that are not explained, and the classes that are larger in a file than they
-    /// may be.
+    /// The first unexplained differences of each file, and the classes above their limit.
     failures: Vec<String>,
 }
 
-/// The largest share of a file's addresses, in percent, that each judged class may have: half more than was seen
-/// or so, and 0 for a class that is not listed. A class which comes to swallow what it was not made for fails
-/// the test.
+/// Maximum share of each class in the addresses of a file, in percent: about 1.5 times the observed
+/// share. Unlisted classes have 0. The limits detect a class that starts to accept unrelated
+/// differences.
 type Limits = [(Difference, f64)];
 
-/// Small programs: the start-up code of the C library has no debug information, and is up to two fifths of
-/// them; padding and clones are much of the rest.
+/// Small programs. Up to two fifths of them are start-up code of the C library without debug
+/// information. Padding and clones are most of the rest.
 const OF_SMALL_PROGRAMS: &Limits = &[
     (Difference::SymbolTableOnly, 60.0),
     (Difference::NamelessFunction, 15.0),
     (Difference::LineBetweenFunctions, 15.0),
     (Difference::NameOfSymbol, 35.0),
-    // By Clang 14, of C++ with -O2: 15.5.
+    // Clang 14, C++ with -O2: 15.5.
     (Difference::ColumnWithoutLine, 25.0),
 ];
 
-/// The C library is linked as well, and rustc has many columns without a line.
+/// Includes the C library, and rustc writes many columns without a line.
 const OF_RUST: &Limits = &[
     (Difference::SymbolTableOnly, 25.0),
     (Difference::NamelessFunction, 1.0),
@@ -60,7 +59,7 @@ const OF_RUST: &Limits = &[
     (Difference::ColumnWithoutLine, 20.0),
 ];
 
-/// Debian builds all of it in relative folders.
+/// Debian builds everything in relative folders.
 const OF_THE_C_LIBRARY: &Limits = &[
     (Difference::SymbolTableOnly, 3.0),
     (Difference::LineBetweenFunctions, 2.0),
@@ -117,7 +116,8 @@ impl Comparison {
         }
     }
 
-    /// Fails where a difference was not explained, or a class is too large, or too little was compared.
+    /// Fails on unexplained differences, on a class above its limit, and on too few compared
+    /// addresses.
     fn check(&self, same: usize, inlined: usize) {
         eprintln!(
             "{} addresses alike, {} of them with inlined calls; {:?}",
@@ -141,11 +141,11 @@ fn addr2line_agrees_on_compiled_programs() {
     let scratch = Scratch::new();
     let mut sum = Comparison::default();
     let mut build = |compiler: &str, level: &str, further: &[&str]| {
-        // In the order of `inlines.rs`, so that it is the same program.
+        // Same order as in `inlines.rs`, to build the same program.
         let mut options = vec![level, "-g", "-Wl,--build-id"];
         options.extend(further);
         if compiler == "clang" {
-            // The fixture has no indirect function for it.
+            // The fixture has no indirect function for this compiler.
             options.push("-Dindirect=strong");
         }
         let source = if compiler.contains("++") {
@@ -181,7 +181,7 @@ fn addr2line_agrees_on_compiled_programs() {
     }
 }
 
-/// This very program: Rust, large, with generics inlined many deep from the standard library.
+/// This test program: Rust, large, with deeply inlined generics of the standard library.
 #[test]
 fn addr2line_agrees_on_this_program() {
     let path = std::env::current_exe().unwrap();
@@ -201,13 +201,12 @@ fn addr2line_agrees_on_the_c_library() {
     sum.check(2_000, 200);
 }
 
-/// The installed debug file of an image.
+/// Returns the installed debug file of an image.
 fn debug_file(path: &Path) -> Option<PathBuf> {
     let found = crate::others::debug_file(path, &Places::default())?;
     found.exists().then_some(found)
 }
 
-/// An optimized program in Rust.
 #[test]
 fn addr2line_agrees_on_an_optimized_rust_program() {
     if !has(Need::Tool("rustc")) {

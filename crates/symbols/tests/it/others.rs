@@ -1,4 +1,4 @@
-//! The answers of llvm-symbolizer and eu-addr2line beside ours.
+//! Results of llvm-symbolizer and eu-addr2line.
 
 use crate::chains::{Aliases, Chain, Frame, chain, plain, stem};
 use object::{Object, ObjectSection, ObjectSegment};
@@ -9,16 +9,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where to look.
+/// Files of a comparison.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
-    /// For debug files, instead of the usual places.
+    /// Debug folder that replaces the defaults.
     pub(crate) dir: Option<PathBuf>,
-    /// The file that the others are asked about: one with the same code.
+    /// File with the same code for the other tools.
     pub(crate) reference: Option<PathBuf>,
 }
 
-/// Random addresses in `.text`, sorted: SVMA and file offset.
+/// Returns random addresses in `.text`, sorted: SVMA and file offset.
 pub(crate) fn addresses(path: &Path, count: usize, seed: u64) -> Vec<(u64, u64)> {
     let bytes = std::fs::read(path).unwrap();
     let file = object::File::parse(&bytes[..]).unwrap();
@@ -38,7 +38,7 @@ pub(crate) fn addresses(path: &Path, count: usize, seed: u64) -> Vec<(u64, u64)>
     found
 }
 
-/// Our answers.
+/// Returns the results of this crate.
 pub(crate) fn ours(path: &Path, places: &Places, addresses: &[(u64, u64)]) -> Vec<Chain> {
     let mut builder = Symbolizer::builder();
     if let Some(dir) = &places.dir {
@@ -105,17 +105,17 @@ fn answer(command: &mut Command, addresses: &[(u64, u64)]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Pairs of lines: a name, and where.
+/// Parses pairs of lines: a name, and its location.
 fn frames<'a>(mut lines: impl Iterator<Item = &'a str>) -> Chain {
     let mut chain = Vec::new();
     while let (Some(name), Some(place)) = (lines.next(), lines.next()) {
-        // What elfutils adds, by where it knows the place of the call from.
+        // Suffixes of elfutils, by the source of the call site.
         let name = name.split(" inlined at ").next().unwrap();
         let name = name.split(" inlined from ").next().unwrap();
         let mut parts = place.rsplitn(3, ':');
         let (last, middle, first) = (parts.next().unwrap(), parts.next(), parts.next());
         let number = |text: &str| text.split(' ').next().unwrap().parse().unwrap_or(0);
-        // elfutils leaves a column out that is 0.
+        // elfutils omits a column of 0.
         let (file, line, column) = match (first, middle) {
             (Some(file), Some(line)) => (file, number(line), number(last)),
             (_, Some(file)) => (file, number(last), 0),
@@ -136,14 +136,14 @@ fn frames<'a>(mut lines: impl Iterator<Item = &'a str>) -> Chain {
             column,
         });
     }
-    // A line without any name is no answer.
+    // Lines without any name are no result.
     if chain.iter().all(|frame| frame.name.is_empty()) {
         chain.clear();
     }
     chain
 }
 
-/// The debug file of an image, by its build-id.
+/// Returns the path of an image's debug file, by build-id.
 pub(crate) fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
     let bytes = std::fs::read(path).ok()?;
     let id = object::File::parse(&bytes[..])
@@ -161,16 +161,16 @@ pub(crate) fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
     )
 }
 
-/// How our answers compare.
+/// Statistics of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
     pub(crate) all: usize,
     pub(crate) with_llvm: usize,
     pub(crate) with_elfutils: usize,
-    /// Where the two give the same answer, and how often we do too.
+    /// Addresses at which the other two agree, and those at which this crate agrees too.
     pub(crate) both: usize,
     pub(crate) with_both: usize,
-    /// What differs, by kind.
+    /// Differences by kind.
     pub(crate) classes: BTreeMap<String, usize>,
     pub(crate) examples: Vec<String>,
 }

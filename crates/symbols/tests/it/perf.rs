@@ -1,7 +1,7 @@
-//! `perf script` names addresses in made-up samples; so do we.
+//! Compares names with `perf script`, for synthetic samples.
 //!
-//! Known differences, where `perf` 6.1 is wrong (see the `elf` module), are told apart and
-//! excused only under their exact conditions.
+//! Known errors of `perf` 6.1 (see the `elf` module) are classified, and accepted only under their
+//! exact conditions.
 
 use crate::perf_tool::{BASE, Ours, ask_perf, excuse, perf_data, text_range};
 use crate::tools::{Scratch, compiled_files, have, system_files};
@@ -84,7 +84,7 @@ fn names_of_files() {
     for line in wrong.iter().step_by(1 + wrong.len() / 60) {
         eprintln!("{line}");
     }
-    // Names that two demanglers write differently are counted in `demangling`.
+    // Names that the demanglers write differently are counted in `demangling`.
     assert!(wrong.len() * 1000 <= total, "{} of {total}", wrong.len());
 }
 

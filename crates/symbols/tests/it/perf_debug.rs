@@ -1,4 +1,4 @@
-//! `perf script` names addresses of stripped images from their debug files; so do we.
+//! Compares names of stripped images with separate debug files with `perf script`.
 
 use crate::debug_files::{split, symbolizer};
 use crate::perf_tool::{BASE, Ours, ask_perf, excuse, perf_data, text_range};
@@ -9,7 +9,7 @@ use rprof_testing::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Differences by their kind; those without excuse in words.
+/// Differences by kind, and a description of unexplained ones.
 #[derive(Default)]
 struct Tally {
     total: usize,
@@ -19,7 +19,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// `perf` sees `path` below `root`, if one is given.
+    /// With `root`, `perf` uses the file at `path` below it.
     fn compare(
         &mut self,
         scratch: &Path,
@@ -35,7 +35,7 @@ impl Tally {
         let symbols = ElfSymbols::parse(std::fs::read(debug).unwrap()).unwrap();
         assert!(symbols.has_symtab() && !image.has_symtab());
 
-        // Anywhere; at the start of every symbol, where aliases compete; and the PLT.
+        // At random; at the start of every symbol, where aliases compete; and in the PLT.
         let mut random = Random::new(17);
         let mut offsets: Vec<u64> = (0..5000).map(|_| random.below(len)).collect();
         let mut offset_of = BTreeMap::new();
@@ -113,7 +113,7 @@ impl Tally {
     }
 }
 
-/// Libraries of the system whose debug files are installed (libc6-dbg, for one).
+/// System libraries with installed debug files, such as libc6-dbg.
 #[test]
 fn installed_debug_files() {
     if !have(&["perf"]) {
@@ -126,7 +126,7 @@ fn installed_debug_files() {
         .build();
     let mut tally = Tally::default();
     for path in system_files() {
-        // perf compares the names of mappings with those of files.
+        // perf compares the names of mappings with file names.
         let path = path.canonicalize().unwrap();
         let image = ElfSymbols::parse(std::fs::read(&path).unwrap()).unwrap();
         let Some(hex) = image.build_id().map(ToString::to_string) else {
@@ -145,7 +145,7 @@ fn installed_debug_files() {
     tally.report();
 }
 
-/// Programs compiled for the purpose and split, in a file system of their own.
+/// Programs compiled for the purpose and split, in a separate root.
 #[test]
 fn split_files() {
     if !have(&["perf", "objcopy"]) {
@@ -156,7 +156,7 @@ fn split_files() {
     let dir = root.join("usr/lib/debug");
     let mut tally = Tally::default();
     for path in compiled_files(&scratch) {
-        // There perf takes the program headers of the debug file, and names wrong functions.
+        // perf uses the program headers of the debug file here, and names wrong functions.
         let bytes = std::fs::read(&path).unwrap();
         if object::File::parse(&*bytes)
             .unwrap()
@@ -171,7 +171,7 @@ fn split_files() {
         let Some(debug) = split(&path, &stripped, &dir) else {
             continue;
         };
-        // perf reads the build-id from the file outside, and all else from the one inside.
+        // perf reads the build-id from the file outside, and all else from the file inside.
         let inside = root.join(stripped.strip_prefix("/").unwrap());
         std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
         std::fs::copy(&stripped, inside).unwrap();

@@ -1,4 +1,4 @@
-//! Asks `perf` for the names of addresses, and tells known differences apart.
+//! Runs `perf` to name addresses, and classifies known differences.
 
 use crate::tools::run;
 use object::{Object, ObjectSection};
@@ -30,7 +30,8 @@ fn record(out: &mut Vec<u8>, kind: u32, misc: u16, body: &[Vec<u8>]) {
     out.extend(body);
 }
 
-/// A perf.data file in which one process runs `path`, mapped whole, through every one of `ips`.
+/// Builds a perf.data file in which one process runs `path`, mapped whole, with a sample for each
+/// of `ips`.
 pub(crate) fn perf_data(path: &str, len: u64, ips: &[u64]) -> Vec<u8> {
     let kernel = path.starts_with('[');
     let (mode, pid) = if kernel { (1, u32::MAX) } else { (2, 77) };
@@ -83,7 +84,7 @@ pub(crate) fn perf_data(path: &str, len: u64, ips: &[u64]) -> Vec<u8> {
     file
 }
 
-/// What `perf script` prints for each address: name and offset, or nothing.
+/// Returns the output of `perf script` for each address: name and offset, or nothing.
 pub(crate) fn ask_perf(
     scratch: &Path,
     data: &[u8],
@@ -120,7 +121,7 @@ pub(crate) fn ask_perf(
         .collect()
 }
 
-/// What we call an address.
+/// Result of this crate.
 #[derive(Debug)]
 pub(crate) struct Ours {
     pub(crate) name: String,
@@ -146,7 +147,7 @@ impl Ours {
     }
 }
 
-/// Which of the differences that `elf` documents this is, if any.
+/// Returns the difference documented in `elf` that applies, if any.
 pub(crate) fn excuse(
     symbols: &ElfSymbols<Vec<u8>>,
     ours: Option<&Ours>,
@@ -180,7 +181,8 @@ pub(crate) fn excuse(
     }
 }
 
-/// Where `.text` lies, as another reader sees it: in there, nothing is excused for being in no section.
+/// Returns the range of `.text`, parsed by another reader. Addresses in it are never excused for
+/// being in no section.
 pub(crate) fn text_range(bytes: &[u8]) -> std::ops::Range<u64> {
     let file = object::File::parse(bytes).unwrap();
     let text = file.section_by_name(".text").unwrap();

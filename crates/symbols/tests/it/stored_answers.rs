@@ -1,4 +1,4 @@
-//! Answers of debug information that are kept from one run to the next.
+//! Disk cache of results from debug information.
 
 use crate::tools::{Scratch, have};
 use rprof_output::PrivateCache;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// A program with much debug information, addresses of it, and a cache of its own.
+/// A program with much debug information, addresses of it, and a private cache.
 struct Kept {
     scratch: Scratch,
     program: PathBuf,
@@ -32,7 +32,7 @@ impl Kept {
         kept
     }
 
-    /// Waits until a change of the program would show.
+    /// Waits until the next change of the program will change its version.
     fn settle(&self) {
         let metadata = fs::metadata(&self.program).unwrap();
         let changed = Duration::from_secs(metadata.ctime().unsigned_abs());
@@ -52,17 +52,17 @@ impl Kept {
         symbolizer.resolve_image(&ImageKey::file(&self.program), offsets)
     }
 
-    /// Answers of a new run with the cache.
+    /// Resolves in a new run with the cache.
     fn again(&self, offsets: &[u64]) -> Vec<Lookup> {
         self.resolve(&self.builder().build(), offsets)
     }
 
-    /// Answers without the cache.
+    /// Resolves without the cache.
     fn anew(&self, offsets: &[u64]) -> Vec<Lookup> {
         self.resolve(&Symbolizer::builder().build(), offsets)
     }
 
-    /// The files of the cache.
+    /// Returns the files of the cache.
     fn files(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.scratch.path().join("rprof")) else {
             return Vec::new();
@@ -77,7 +77,7 @@ impl Kept {
     }
 }
 
-/// Replaces a name in a file of the cache, with the checksum that belongs to it.
+/// Replaces a name in a cache file, and updates the checksum.
 fn rename(file: &Path, from: &[u8], to: &[u8]) {
     let mut bytes = fs::read(file).unwrap();
     let at = bytes.windows(from.len()).position(|window| window == from);
@@ -88,7 +88,7 @@ fn rename(file: &Path, from: &[u8], to: &[u8]) {
     fs::write(file, bytes).unwrap();
 }
 
-/// A name of an inlined call, and a text that is as long.
+/// Returns the name of an inlined call, and another text of the same length.
 fn inlined(lookups: &[Lookup]) -> (String, String) {
     let frames = lookups.iter().flatten();
     let names = frames.filter_map(|frames| Some(frames.iter().rfind(|frame| frame.inlined)?.raw));
@@ -117,13 +117,13 @@ fn answers_are_kept_and_are_those_of_debug_information() {
         let short = fs::metadata(kept.file()).unwrap().len();
         let mode = fs::metadata(kept.file()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        // What is not there is added to it.
+        // Missing results are added.
         assert_eq!(kept.again(all), expected);
         let long = fs::metadata(kept.file()).unwrap().len();
         assert!(short < long, "{short} {long}");
         assert_eq!(kept.again(all), expected);
         assert_eq!(kept.again(half), expected[all.len() - half.len()..]);
-        // Without lines there are other answers.
+        // Results without lines are stored separately.
         let names = |lookups: Vec<Lookup>| {
             let names = |frames: &rprof_symbols::Frames| frames.names().map(Into::into).collect();
             let names = lookups.iter().map(|lookup| lookup.as_ref().map(names));
@@ -151,10 +151,10 @@ fn kept_answers_are_used_until_the_file_changes() {
     let (name, other) = inlined(&expected);
     rename(&kept.file(), name.as_bytes(), other.as_bytes());
     assert!(has(&kept.again(&kept.offsets), &other), "it was not asked");
-    // The same contents, but who knows.
+    // The contents are the same, but ctime has changed.
     fs::set_permissions(&kept.program, fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(kept.again(&kept.offsets), expected);
-    // A change within the same moment would not show yet, so nothing was stored.
+    // A change within the timestamp resolution would go unnoticed, so nothing was stored.
     let stored = fs::read(kept.file()).unwrap();
     assert!(
         stored
@@ -191,7 +191,7 @@ fn a_damaged_file_is_passed_over_and_replaced() {
         assert_eq!(kept.again(&kept.offsets), expected);
         assert_eq!(fs::read(kept.file()).unwrap(), whole);
     }
-    // Nothing can be written, which changes nothing.
+    // An unwritable cache changes no results.
     fs::remove_file(kept.file()).unwrap();
     let folder = kept.scratch.path().join("rprof");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();

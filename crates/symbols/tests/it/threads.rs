@@ -1,13 +1,13 @@
-//! Names where the system has no threads to give.
+//! Symbolization succeeds if the system refuses new threads.
 
 use rprof_symbols::{ImageKey, Symbolizer};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Set in the process that may have one thread only.
+/// Environment variable for the single-threaded child process.
 const ALONE: &str = "RPROF_TEST_ALONE";
 
-/// Of so many offsets of this program, how many have a name and how many a line.
+/// Returns how many offsets of this program have a name, and how many a line.
 fn named() -> (usize, usize) {
     let path = std::env::current_exe().unwrap();
     let len = std::fs::metadata(&path).unwrap().len();
@@ -27,13 +27,13 @@ fn all_is_named_without_further_threads() {
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
     let name = "threads::all_is_named_without_further_threads";
-    // With one test thread tests run on the main one, so that none has to be started.
+    // With one test thread, tests run on the main thread, so no thread is started.
     child.args(["--exact", name, "--nocapture", "--test-threads=1"]);
     child.env(ALONE, "1");
     // SAFETY: the calls are async-signal-safe and touch no memory of the parent.
     unsafe {
         child.pre_exec(|| {
-            // Root may have threads beyond the limit, nobody may not.
+            // The limit does not apply to root, so become `nobody`.
             if libc::geteuid() == 0 && libc::setuid(65_534) != 0 {
                 return Err(std::io::Error::last_os_error());
             }

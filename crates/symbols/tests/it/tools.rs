@@ -1,4 +1,4 @@
-//! Tools, scratch folders and programs to look at.
+//! Tools, scratch folders and test programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) fn have(tools: &[&'static str]) -> bool {
     true
 }
 
-/// A folder of its own that goes away again.
+/// Temporary folder, removed when dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -38,7 +38,7 @@ impl Scratch {
         &self.0
     }
 
-    /// Compiles `source`, a file of `tests/fixtures`, into `name`.
+    /// Compiles `source`, a file of `tests/fixtures`, to `name`.
     pub(crate) fn compile(
         &self,
         compiler: &str,
@@ -51,7 +51,7 @@ impl Scratch {
             .join(source);
         let output = self.0.join(name);
         let options = [options, &["-lm"]].concat();
-        // The program has the name of the file beside it with the rest of its debug information.
+        // The .dwo file is named after the program, so the program is compiled in place.
         if options.contains(&"-gsplit-dwarf") {
             let mut command = Command::new(compiler);
             run(command.arg(source).arg("-o").arg(&output).args(options), "");
@@ -70,7 +70,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What the command prints, given `input`.
+/// Returns the output of a command with `input`.
 pub(crate) fn run(command: &mut Command, input: &str) -> String {
     let mut child = command
         .stdin(Stdio::piped())
@@ -88,7 +88,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Programs and libraries of the system, those that exist.
+/// Returns the existing programs and libraries from a list of system files.
 pub(crate) fn system_files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = [
         "/usr/bin/git",
@@ -109,7 +109,7 @@ pub(crate) fn system_files() -> Vec<PathBuf> {
     files
 }
 
-/// Every combination in which the fixtures are built, as far as the compilers are here.
+/// Builds the fixtures with all options and available compilers.
 pub(crate) fn compiled_files(scratch: &Scratch) -> Vec<PathBuf> {
     if !have(&["gcc", "g++"]) {
         return Vec::new();

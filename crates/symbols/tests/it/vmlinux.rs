@@ -5,9 +5,9 @@ use rprof_symbols::{BuildId, ImageKey, Reason, Symbolizer, VmlinuxError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where it is linked to.
+/// Link address.
 const LINKED: u64 = 0xffff_ffff_8100_0000;
-/// Where it was when the recording was made: moved by KASLR.
+/// Address during the recording, moved by KASLR.
 const LOADED: u64 = 0xffff_ffff_9d20_0000;
 const BUILD_ID: [u8; 20] = [0x5a; 20];
 
@@ -79,7 +79,7 @@ fn a_kernel_that_was_moved_is_named_with_lines() {
     }
     let scratch = Scratch::new();
     let symbolizer = with(&make(&scratch, "vmlinux", &hex(&BUILD_ID)));
-    // The running kernel is another one, so that all names are those of the file.
+    // The running kernel is another one, so all names come from the file.
     let found = symbolizer.resolve_image(
         &kernel(),
         &[
@@ -175,7 +175,7 @@ fn what_is_no_vmlinux_is_refused() {
     }
 }
 
-/// A stripped one with its symbols in a debug file, as distributions have it.
+/// A stripped `vmlinux` with its symbols in a debug file, as in distributions.
 #[test]
 fn its_debug_file_is_found() {
     if !have(&["as", "ld", "objcopy"]) {

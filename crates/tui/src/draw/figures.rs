@@ -6,25 +6,25 @@ use rprof_profile::WeightUnit;
 use crate::state::State;
 use crate::view::View;
 
-/// Columns at which shares of total, numbers of samples, and what follows them begin in the table of functions.
+/// First columns of the fields in the table of functions.
 pub(super) const TOTAL: usize = 9;
 pub(super) const SAMPLES: usize = 18;
 pub(super) const SINCE_START: usize = 29;
 
-/// Characters of self and total since the start.
+/// Width of the columns since the start.
 const SINCE_WIDTH: usize = 20;
 
-/// Least width of a screen that has room for them.
+/// Minimum screen width for them.
 const LEAST_FOR_SINCE: u16 = 76;
 
-/// Returns true if the table of functions has self and total since the start. They are those of all samples, so they go
-/// with no filter.
+/// Returns true if the table of functions has self and total since the start. They include all
+/// samples, so filters hide them.
 pub(super) fn shows_since_start(state: &State) -> bool {
     let is_wide = state.screen.width >= LEAST_FOR_SINCE;
     state.source.live.is_some() && is_wide && state.filters.is_empty()
 }
 
-/// Returns the column at which names begin in the table of functions.
+/// Returns the first column of names in the table of functions.
 pub(super) fn name_column(state: &State) -> usize {
     match shows_since_start(state) {
         true => SINCE_START + SINCE_WIDTH,
@@ -32,12 +32,11 @@ pub(super) fn name_column(state: &State) -> usize {
     }
 }
 
-/// Returns a share in percent, as reports have it.
 pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{:.2}", percent(part, whole))
 }
 
-/// Returns a weight in eight columns: a share, or the weight itself.
+/// Formats a weight in eight columns, as percentage or amount.
 pub(super) fn amount(state: &State, weight: u64) -> String {
     if !state.look.shows_weight {
         return format!("{:>7}%", share(weight, state.base()));
@@ -51,7 +50,7 @@ pub(super) fn amount(state: &State, weight: u64) -> String {
     }
 }
 
-/// Returns a number in seven characters at most: thousands, millions, and so on beyond six digits.
+/// Formats a number in at most seven characters. Above six digits, uses k, M, G, …
 pub(super) fn short(number: u64) -> String {
     let mut rest = number as f64;
     for unit in ["", "k", "M", "G", "T", "P"] {
@@ -66,7 +65,7 @@ pub(super) fn short(number: u64) -> String {
     format!("{rest:.0}E")
 }
 
-/// Returns what the status line says of the selected box, or of the part of the time that the cursor is in.
+/// Describes the selected box, or the time range of the cursor, for the status line.
 pub(super) fn of_selection(state: &State) -> String {
     match state.look.view {
         View::Flame => {

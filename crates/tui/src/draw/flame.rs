@@ -63,7 +63,7 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
         }
     }
     for (row, x) in &state.flame.marks {
-        // A box may have been drawn there; only what is left out and has no cell of its own is marked.
+        // Marks omitted frames only in cells without a box.
         if let Some(y) = place(*row)
             && state.flame.at(*row, *x).is_none()
             && let Some(cell) = buffer.cell_mut((*x, y))

@@ -1,4 +1,4 @@
-//! The [`State`] on a screen.
+//! Draws the [`State`] into a buffer.
 
 mod figures;
 mod flame;
@@ -13,7 +13,7 @@ use crate::state::{PromptKind, Sort, State};
 use crate::text::{Theme, put};
 use crate::view::View;
 
-/// Draws everything into a buffer that begins at row 0 and column 0. Without input or output, and without changing anything.
+/// Draws the state into a buffer with origin (0, 0). Performs no I/O and changes no state.
 pub fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     let width = usize::from(state.screen.width);
     if let Some(row) = state.screen.title() {
@@ -33,7 +33,7 @@ pub fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     }
     if let Some(row) = state.screen.command() {
         let command = match state.source.live {
-            // No command shows what has passed.
+            // No command reproduces a live view.
             Some(_) => LIVE_KEYS.to_owned(),
             None => {
                 let event = state
@@ -49,7 +49,6 @@ pub fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// Keys of a live view, in its last line.
 const LIVE_KEYS: &str = " Space pause   w window or everything   z from zero   W write perf.data";
 
 fn title(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
@@ -75,7 +74,7 @@ fn title(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
     put(buffer, (x, row), corner, &live.corner, theme.dim());
 }
 
-/// Returns the views with the columns of their names, from and to.
+/// Returns the views with the first column of their name and the column after it.
 pub(crate) fn tab_spans(width: u16) -> Vec<(View, u16, u16)> {
     let is_short = width < 70;
     let mut x = 1;
@@ -180,7 +179,7 @@ fn status(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
     }
 }
 
-/// Returns the column that a click on the headings means, if rows are sorted by it.
+/// Returns the sort order for a click on a column heading.
 pub(crate) fn sort_at(state: &State, x: u16) -> Option<Sort> {
     let x = usize::from(x);
     match x {

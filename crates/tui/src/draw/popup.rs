@@ -1,4 +1,4 @@
-//! Keys, choices and pages above the views.
+//! Popups: keys, choices and text pages.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
@@ -46,7 +46,7 @@ pub(super) fn draw(state: &State, popup: &Popup, theme: Theme, buffer: &mut Buff
     list.settle(lines.len(), rows);
     let offset = match selects {
         true => list.offset,
-        // Pages are moved as a whole.
+        // Pages scroll as a whole.
         false => list.selected.min(lines.len().saturating_sub(rows)),
     };
     for (y, (index, line)) in (top + 1..top + height).zip(lines.iter().enumerate().skip(offset)) {

@@ -148,7 +148,6 @@ fn one(state: &State, theme: Theme, buffer: &mut Buffer, row: usize, y: u16) {
     }
 }
 
-/// Writes self and total of a function since the start, where there is room for them.
 fn since_start(state: &State, theme: Theme, buffer: &mut Buffer, function: FunctionId, y: u16) {
     let live = state
         .source
@@ -166,13 +165,11 @@ fn since_start(state: &State, theme: Theme, buffer: &mut Buffer, function: Funct
     }
 }
 
-/// Writes a share with its colour, or a weight.
 fn number(state: &State, theme: Theme, buffer: &mut Buffer, at: (u16, u16), weight: u64) {
     let style = theme.heat(percent(weight, state.base()));
     put(buffer, at, 8, &amount(state, weight), style);
 }
 
-/// Writes a function, and its object at the right edge.
 fn name(
     state: &State,
     theme: Theme,
@@ -212,7 +209,6 @@ fn name(
     }
 }
 
-/// Writes a row of a tree.
 fn branch(state: &State, theme: Theme, buffer: &mut Buffer, tree: &TreeList, row: usize, y: u16) {
     let is_whole = matches!(tree.calls, Calls::Whole(_));
     let x = if is_whole { 18 } else { 9 };
@@ -272,7 +268,6 @@ fn branch(state: &State, theme: Theme, buffer: &mut Buffer, tree: &TreeList, row
     }
 }
 
-/// Writes the function of view 4, with its self and total.
 fn center(state: &State, theme: Theme, buffer: &mut Buffer, y: u16) {
     let Some(function) = state.look.function else {
         return;

@@ -1,4 +1,4 @@
-//! Samples over time, as bars.
+//! Histogram of samples over time.
 
 use ratatui::buffer::Buffer;
 
@@ -6,7 +6,7 @@ use crate::filters::FilterKind;
 use crate::state::State;
 use crate::text::{Theme, put};
 
-/// Bars of one to eight eighths of a cell.
+/// Bars in eighths of a cell.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
@@ -76,7 +76,6 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// Returns the times and the number of samples that the cursor, or the marked range, stands for.
 pub(super) fn of_cursor(state: &State) -> String {
     let Some(histogram) = &state.histogram else {
         return String::new();

@@ -9,18 +9,16 @@ use super::rule::{
 use crate::{Frame, FrameKind, Root};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Maximum number of frames that are kept, of all threads together.
 pub(super) const MAX_FRAMES: usize = 1 << 19;
 
-/// Number of cut points of a thread from which on old ones are dropped.
+/// Maximum number of cut points of a thread before old ones are dropped.
 pub(super) const MAX_CUT_POINTS: usize = 128;
 
-/// Maximum number of ambiguous cut points and functions of a thread. One with more has a stack that is
-/// never quiet.
+/// Ambiguous cut points and functions of a thread. A thread with more never has a stable stack.
 const MAX_AMBIGUOUS: usize = 1024;
 
-/// Finds the callers of stacks that were cut, from what was observed of the same threads before
-/// and after. Memory is bounded.
+/// Finds the callers of truncated stacks from earlier and later observations of the same threads.
+/// Memory is bounded.
 ///
 /// # Examples
 /// ```
@@ -78,12 +76,9 @@ pub struct DeepStackCompleter {
     pub(super) frames: usize,
 }
 
-/// Observations of one thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadHistory {
-    /// Time of its last sample: then it ran.
     last_ran: u64,
-    /// The last observation: frames, index of the first observed, time and root.
     last: Vec<Frame>,
     last_observed_from: usize,
     last_begun: u64,
@@ -91,18 +86,17 @@ pub(super) struct ThreadHistory {
     last_root: Option<Root>,
     pub(super) cut_points: FxHashMap<CutPoint, CallerHistory>,
     ambiguous: FxHashSet<CutPoint>,
-    /// Number of ambiguous cut points by function.
     ambiguous_by_function: FxHashMap<u64, u32>,
 }
 
 impl DeepStackCompleter {
-    /// Creates one without observations.
+    /// Creates a completer without observations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Records that a stack of this thread was observed.
+    /// Records an observation of a thread's stack.
     pub fn observe(&mut self, id: u64, observation: StackObservation<'_>, code: &impl CodeLookup) {
         if self.frames > MAX_FRAMES {
             self.threads.clear();
@@ -151,8 +145,8 @@ impl DeepStackCompleter {
         self.frames += thread.frames();
     }
 
-    /// Records that a stack of this thread was cut, in a sample that was taken at `time`. `frames` are those of its copy,
-    /// innermost first: they tell which other cut points are on the stack at that time, and which are not.
+    /// Records a truncated stack, sampled at `time`. `frames` are the frames of the copy, innermost
+    /// first. They also show which other cut points are on the stack.
     pub fn register_cut(
         &mut self,
         id: u64,
@@ -179,7 +173,7 @@ impl DeepStackCompleter {
             let old = time.saturating_sub(2 * DEFERRAL);
             (thread.cut_points).retain(|_, history| history.last_cut >= old);
         }
-        // With so many at once, the thread goes from one to the next too fast to be observed.
+        // With so many at once, the thread changes too fast to be observed.
         if thread.cut_points.len() >= 4 * MAX_CUT_POINTS {
             thread.cut_points.clear();
         }
@@ -203,16 +197,15 @@ impl DeepStackCompleter {
         self.frames += thread.frames();
     }
 
-    /// Returns the callers that were observed at a cut point, so that memory can be checked for them:
-    /// see [`recheck`](Self::recheck).
+    /// Returns the callers observed at a cut point. Look for them in memory and report the result
+    /// by [`recheck`](Self::recheck).
     #[must_use]
     pub fn callers_at(&self, thread: u64, cut: CutPoint) -> Option<&[Frame]> {
         let history = self.threads.get(&thread)?.cut_points.get(&cut)?;
         (!history.callers.is_empty()).then_some(&history.callers)
     }
 
-    /// Returns true if a [recheck](Self::recheck) at `now` would add evidence: callers are known, and
-    /// the last check is not too recent.
+    /// Returns true if a [recheck](Self::recheck) at `now` would add evidence.
     #[must_use]
     pub fn wants_recheck(&self, thread: u64, cut: CutPoint, now: u64) -> bool {
         let thread = self.threads.get(&thread);
@@ -220,8 +213,8 @@ impl DeepStackCompleter {
         history.is_some_and(|history| history.wants_recheck(now))
     }
 
-    /// Records whether the [known callers](Self::callers_at) stood in memory, which was read from `begun` to `time`. That they
-    /// did is evidence once the thread's next sample shows that the cut point is still of its stack.
+    /// Records whether memory, read from `begun` to `time`, contained the [known
+    /// callers](Self::callers_at). The thread's next sample must confirm a positive result.
     pub fn recheck(&mut self, id: u64, cut: CutPoint, stood: bool, begun: u64, time: u64) {
         let Some(thread) = self.threads.get_mut(&id) else {
             return;
@@ -237,9 +230,8 @@ impl DeepStackCompleter {
         }
     }
 
-    /// Returns the callers of a stack that was [cut](Self::register_cut) at `time`, if the rule allows.
-    /// `now` is a time of the same clock up to which everything was observed; `u64::MAX` if
-    /// nothing more will be.
+    /// Returns the callers of a stack [cut](Self::register_cut) at `time`, if the evidence
+    /// suffices. Observations are complete up to `now`; `u64::MAX` if no more will follow.
     #[must_use]
     pub fn complete(&self, id: u64, cut: CutPoint, time: u64, now: u64) -> Completion<'_> {
         if now.saturating_sub(time) < DEFERRAL {
@@ -276,7 +268,7 @@ impl DeepStackCompleter {
         }
     }
 
-    /// Forgets a thread that ended or has executed another program.
+    /// Removes a thread that ended or executed another program.
     pub fn forget(&mut self, thread: u64) {
         if let Some(thread) = self.threads.remove(&thread) {
             self.frames -= thread.frames();
@@ -285,7 +277,6 @@ impl DeepStackCompleter {
 }
 
 impl ThreadHistory {
-    /// Number of frames that are kept.
     fn frames(&self) -> usize {
         let histories = self.cut_points.values();
         self.last.len()
@@ -295,13 +286,12 @@ impl ThreadHistory {
     }
 }
 
-/// Copy of a stack that ends before its root.
 struct CutCopy<'a, C> {
     cut: CutPoint,
     frames: &'a [Frame],
     slots: Slots,
     code: &'a C,
-    /// True if a signal was handled: frames may be of two stacks.
+    /// True if a signal was handled, so the frames may be on two stacks.
     has_other_stack: bool,
 }
 
@@ -317,8 +307,7 @@ impl<'a, C: CodeLookup> CutCopy<'a, C> {
         }
     }
 
-    /// Returns true if a cut point is on the stack, false if what lies there is of another activation or of none; `None`
-    /// where the copy does not tell.
+    /// Returns whether a cut point is on the stack. `None` if the copy does not show it.
     fn shows(&self, other: CutPoint) -> Option<bool> {
         if other.slot == self.cut.slot {
             return Some(other.function == self.cut.function);
@@ -333,15 +322,14 @@ impl<'a, C: CodeLookup> CutCopy<'a, C> {
     }
 }
 
-/// Slots of a stack's return addresses: a thread may have hundreds of cut points, and a stack as many frames.
+/// Index of slots. A thread may have hundreds of cut points, and a stack as many frames.
 #[derive(Default)]
 struct Slots {
-    /// Indices of frames by their slots; of frames that share one, the innermost.
+    /// Frame index by slot; the innermost one's of a shared slot.
     by_slot: FxHashMap<u64, usize>,
 }
 
 impl Slots {
-    /// Indexes the frames from the one with index `from` on.
     fn new(frames: &[Frame], from: usize) -> Self {
         let all = frames.iter().enumerate().skip(from).rev();
         Self {
@@ -349,13 +337,11 @@ impl Slots {
         }
     }
 
-    /// Returns the index among all frames of the one with this slot.
     fn find(&self, slot: u64) -> Option<usize> {
         self.by_slot.get(&slot).copied()
     }
 }
 
-/// Adds to a cut point's history what an observation shows of it.
 fn apply(
     (observation, slots): (&StackObservation<'_>, &Slots),
     cut: CutPoint,
@@ -402,13 +388,12 @@ fn apply(
             history.observe(callers, root, look, is_copy);
             report(thread, history, models);
         }
-        // Something else lies there, or nothing any more.
+        // The slot holds another activation or is unused.
         None if is_copy || cut.slot > seen[0].slot => is_gone(),
         None => {}
     }
 }
 
-/// Adds new observations of a cut point to the model of its fingerprint.
 fn report(thread: u64, history: &mut CallerHistory, models: &mut CrossThreadModels) {
     let Some(fingerprint) = history.fingerprint else {
         return;

@@ -1,7 +1,7 @@
-//! [`CrossThreadModels`]: what the stacks of different threads have in common.
+//! [`CrossThreadModels`]: callers that the stacks of several threads have in common.
 //!
-//! Programs that are started again and again (a compiler, once for each file) have the same callers at the
-//! same distance from the beginning of the stack each time, though elsewhere in memory.
+//! A program started repeatedly (a compiler, once for each file) has the same callers at the same
+//! distance from the root in each run, though at other addresses.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,11 +10,10 @@ use super::rule::MIN_OBSERVATIONS;
 use crate::Frame;
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// Maximum number of models; beyond that all are forgotten.
+/// Maximum number of models. Beyond it all are dropped.
 const MAX_MODELS: usize = 1 << 14;
 
-/// Position-independent hashes of a cut point and of its callers: equal wherever a process has its code
-/// and its stack.
+/// Position-independent hashes of a cut point and of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     cut: u64,
@@ -22,8 +21,8 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Hashes a cut point and its callers. `image_offset` maps an address to an image and an offset in
-    /// its file; `None` where that is not known for all of them.
+    /// `image_offset` maps an address to an image and a file offset. `None` if it fails for any
+    /// address.
     pub(super) fn new(
         cut: CutPoint,
         callers: &[Frame],
@@ -45,7 +44,6 @@ impl Fingerprint {
     }
 }
 
-/// Callers at the cut points of all threads, by fingerprint.
 #[derive(Debug, Default)]
 pub(super) struct CrossThreadModels {
     by_cut: FxHashMap<u64, Model>,
@@ -54,16 +52,14 @@ pub(super) struct CrossThreadModels {
 #[derive(Debug)]
 struct Model {
     callers: u64,
-    /// The last two threads in which they were observed.
+    /// The last two threads with an observation.
     threads: [Option<u64>; 2],
-    /// Number of observations in all threads.
     observations: u32,
-    /// Other callers were observed at such a cut point.
+    /// True if other callers were observed at this cut point.
     ambiguous: bool,
 }
 
 impl CrossThreadModels {
-    /// Records that callers were observed for the first time in some thread.
     pub(super) fn register(&mut self, fingerprint: Fingerprint) {
         if self.by_cut.len() >= MAX_MODELS {
             self.by_cut.clear();
@@ -77,8 +73,7 @@ impl CrossThreadModels {
         model.ambiguous |= model.callers != fingerprint.callers;
     }
 
-    /// Counts `new` observations of a thread, and whether its cut point is ambiguous. Returns false if
-    /// there is no model with these callers.
+    /// Counts `new` observations of a thread. Returns false if no model has these callers.
     pub(super) fn count(
         &mut self,
         thread: u64,
@@ -100,7 +95,7 @@ impl CrossThreadModels {
         true
     }
 
-    /// Returns true if these callers were observed often enough, in two threads at least, and no others.
+    /// Returns true if only these callers were observed, often enough and in at least two threads.
     pub(super) fn believes(&self, fingerprint: Fingerprint) -> bool {
         let model = self.by_cut.get(&fingerprint.cut);
         model.is_some_and(|model| {

@@ -1,9 +1,9 @@
-//! Inputs and answers of a [`DeepStackCompleter`](super::DeepStackCompleter).
+//! Input and output types of [`DeepStackCompleter`](super::DeepStackCompleter).
 
 use crate::{Frame, Root};
 
-/// The point at which a copy of a stack ends: the slot of the next return address, and the function that was
-/// called from there.
+/// The end of a stack copy: the slot of the next return address, and the function called from
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CutPoint {
     /// Address of the slot.
@@ -12,40 +12,39 @@ pub struct CutPoint {
     pub function: u64,
 }
 
-/// A stack up to its root, of which all or the outer part was seen at one moment.
+/// A stack up to its root. All frames, or the outer ones, were observed at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct StackObservation<'a> {
     /// All frames, innermost first.
     pub frames: &'a [Frame],
-    /// Index of the first frame that was seen at `time`: 0 for a complete copy; for a read of memory
-    /// the first frame beyond the copy's end.
+    /// Index of the first frame observed at `time`: 0 for a complete copy; for a read of memory the
+    /// first frame beyond the copy.
     pub observed_from: usize,
     /// Evidence that the last frame is the outermost.
     pub root: Root,
-    /// When the look began, in ns: `time` for a copy.
+    /// Start of the read of memory in ns; `time` for a copy.
     pub begun: u64,
-    /// When it was seen, in ns; for a read of memory, when that had ended.
+    /// Time of the copy, or end of the read of memory, in ns.
     pub time: u64,
 }
 
-/// The answer for a stack that was cut.
+/// Result for a truncated stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion<'a> {
-    /// The callers beyond the cut point, innermost first, and the evidence that the last of them is
-    /// the outermost frame.
+    /// The callers beyond the cut point, innermost first, and the evidence that the last one is the
+    /// outermost.
     Callers(&'a [Frame], Root),
-    /// Not decided yet: observations to come may contradict.
+    /// Undecided: later observations may contradict.
     Pending,
-    /// The callers are not known, and the stack stays truncated.
+    /// The callers are unknown; the stack stays truncated.
     Unknown,
 }
 
 /// Code of a process, by address.
 pub trait CodeLookup {
-    /// Returns the address of the function that a frame is in.
+    /// Returns the address of the function that contains a frame's address.
     fn function_of(&self, frame: &Frame) -> Option<u64>;
 
-    /// Returns the image that is mapped at an address, by an id that is the same in all processes, and
-    /// the offset in its file.
+    /// Returns a process-independent id of the image mapped at an address, and the file offset.
     fn image_offset(&self, address: u64) -> Option<(u64, u64)>;
 }

@@ -5,9 +5,8 @@ use crate::{FoundBy, Frame, FrameKind, Root};
 const MS: u64 = 1_000_000;
 const ROOT: Root = Root::UndefinedReturnAddress;
 
-/// Addresses are of the function that their tens tell, and all are of one image.
+/// A function has ten addresses. All code is in one image.
 struct Tens {
-    /// Start of the image.
     base: u64,
 }
 
@@ -23,7 +22,7 @@ impl CodeLookup for Tens {
 
 const HERE: Tens = Tens { base: 0 };
 
-/// Frames, the innermost first, of 16 bytes each.
+/// Frames of 16 bytes, innermost first.
 fn stack(addresses: &[u64], top: u64) -> Vec<Frame> {
     let depth = addresses.len() as u64;
     let frame = |(n, address): (usize, &u64)| Frame {
@@ -38,7 +37,7 @@ fn stack(addresses: &[u64], top: u64) -> Vec<Frame> {
 
 const TOP: u64 = 0x80_0000;
 
-/// One thread, whose stacks are cut behind their first two frames.
+/// One thread. Its stacks are cut after two frames.
 struct Watched {
     stacks: DeepStackCompleter,
     thread: u64,
@@ -56,7 +55,6 @@ impl Watched {
         }
     }
 
-    /// The cut where such a stack is cut.
     fn cut_point(&self, addresses: &[u64]) -> CutPoint {
         let frames = stack(addresses, self.top);
         CutPoint {
@@ -65,7 +63,6 @@ impl Watched {
         }
     }
 
-    /// A sample is taken, and cut.
     fn sample(&mut self, addresses: &[u64], time: u64) -> CutPoint {
         let cut = self.cut_point(addresses);
         let frames = stack(addresses, self.top);
@@ -73,7 +70,6 @@ impl Watched {
         cut
     }
 
-    /// The memory has this stack at a time.
     fn look(&mut self, addresses: &[u64], time: u64) {
         let frames = stack(addresses, self.top);
         let sighting = StackObservation {
@@ -86,7 +82,6 @@ impl Watched {
         self.stacks.observe(self.thread, sighting, &self.functions);
     }
 
-    /// A sample whose copy reaches the root.
     fn whole(&mut self, addresses: &[u64], time: u64) {
         let frames = stack(addresses, self.top);
         let sighting = StackObservation {
@@ -99,7 +94,7 @@ impl Watched {
         self.stacks.observe(self.thread, sighting, &self.functions);
     }
 
-    /// A sample each millisecond, and a look half a one later.
+    /// Samples every millisecond and reads the memory half a millisecond later.
     fn run(&mut self, addresses: &[u64], from: u64, to: u64) {
         for ms in from..to {
             self.sample(addresses, ms * MS);
@@ -107,7 +102,6 @@ impl Watched {
         }
     }
 
-    /// The callers that a sample is given in the end.
     fn completed(&self, cut: CutPoint, time: u64) -> Option<Vec<u64>> {
         match self.stacks.complete(self.thread, cut, time, u64::MAX) {
             Completion::Callers(callers, _) => Some(callers.iter().map(|f| f.address).collect()),
@@ -125,7 +119,6 @@ fn is_believed_when_it_was_seen_on_both_sides() {
     thread.run(A, 0, 6);
     let cut = thread.cut_point(A);
     assert_eq!(thread.completed(cut, 3 * MS), Some(vec![33, 22, 11]));
-    // Not before its time.
     let early = thread.stacks.complete(7, cut, 3 * MS, 5 * MS);
     assert_eq!(early, Completion::Pending);
     let Completion::Callers(callers, root) = thread.stacks.complete(7, cut, 3 * MS, 203 * MS)
@@ -138,7 +131,6 @@ fn is_believed_when_it_was_seen_on_both_sides() {
             .all(|frame| frame.found_by == FoundBy::OtherSample)
             && root == ROOT
     );
-    // Of another thread and another cut nothing is known.
     assert_eq!(
         thread.stacks.complete(8, cut, 3 * MS, u64::MAX),
         Completion::Unknown
@@ -161,7 +153,7 @@ fn is_not_believed_for_few_looks() {
     thread.run(A, 0, 3);
     let cut = thread.cut_point(A);
     assert_eq!(thread.completed(cut, MS), None);
-    // Nor for many while the thread did not run.
+    // Many looks do not help while the thread does not run.
     for n in 0..100 {
         thread.look(A, 3 * MS + n * MS);
         thread
@@ -180,17 +172,14 @@ fn is_never_believed_where_callers_change() {
     let cut = thread.cut_point(A);
     assert_eq!(thread.cut_point(B), cut);
     assert!(thread.completed(cut, 10 * MS).is_some());
-    // What comes later counts as well.
     thread.run(B, 20, 21);
     assert_eq!(thread.completed(cut, 10 * MS), None);
     thread.run(A, 21, 60);
     assert_eq!(thread.completed(cut, 40 * MS), None);
-    // A stack that was whole tells it, too.
     let mut thread = Watched::new();
     thread.run(A, 0, 20);
     thread.whole(B, 5 * MS);
     assert_eq!(thread.completed(cut, 10 * MS), None);
-    // Inside of another function they may be others.
     let other: &[u64] = &[91, 72, 44, 22, 11];
     let mut thread = Watched::new();
     thread.run(A, 0, 20);
@@ -209,7 +198,6 @@ fn one_side_is_enough_if_it_is_near() {
     assert!(thread.completed(cut, 5 * MS).is_some());
     assert!(thread.completed(cut, 29 * MS).is_some());
     assert_eq!(thread.completed(cut, 31 * MS), None);
-    // Something else stood there after.
     thread.whole(&[5, 4, 3], 25 * MS);
     assert!(thread.completed(cut, 24 * MS).is_some());
     assert_eq!(thread.completed(cut, 26 * MS), None);
@@ -221,7 +209,6 @@ fn one_side_is_not_enough_for_functions_that_are_called_from_everywhere() {
     thread.run(A, 10, 20);
     let cut = thread.cut_point(A);
     assert!(thread.completed(cut, 5 * MS).is_some());
-    // The same function, deeper.
     for outer in [[15, 16, 17].as_slice(), &[15, 16, 17, 18]] {
         let at = |caller: u64| [&[91, 82, caller], outer].concat();
         thread.run(&at(33), 30, 32);
@@ -233,7 +220,6 @@ fn one_side_is_not_enough_for_functions_that_are_called_from_everywhere() {
 
 #[test]
 fn threads_that_are_alike_tell_of_each_other() {
-    // The same program, started again and again.
     let started = |stacks: DeepStackCompleter, n: u64| Watched {
         stacks,
         thread: n,
@@ -248,18 +234,15 @@ fn threads_that_are_alike_tell_of_each_other() {
     for n in 0..4 {
         let mut thread = started(stacks, n);
         let stack = moved(A, n);
-        // The third sample proves the second look.
         thread.run(&stack, 0, 3);
         let cut = thread.cut_point(&stack);
         completed.push(thread.completed(cut, 200 * MS).is_some());
         stacks = thread.stacks;
     }
     assert_eq!(completed, [false, true, true, true]);
-    // Not if nothing was seen of this one.
     let mut thread = started(stacks, 4);
     let cut = thread.sample(&moved(A, 4), 0);
     assert_eq!(thread.completed(cut, 0), None);
-    // One of them shows that there are others.
     let stack = moved(B, 4);
     thread.run(&stack, 0, 2);
     let mut thread = started(thread.stacks, 5);
@@ -287,7 +270,7 @@ fn keeps_no_more_than_it_should() {
     assert!(thread.stacks.threads[&1].cut_points.len() <= 4 * MAX_CUT_POINTS);
 }
 
-/// Frames of 16 bytes, of which the second has an array: the callers of the third lie above it.
+/// Frames of 16 bytes. The second has an array below the third's callers.
 fn beneath_array(addresses: &[u64], array: u64) -> Vec<Frame> {
     let mut frames = stack(addresses, TOP);
     for frame in &mut frames[..2] {
@@ -297,7 +280,8 @@ fn beneath_array(addresses: &[u64], array: u64) -> Vec<Frame> {
     frames
 }
 
-/// Paths A and B take turns. While B runs, the memory has a return address of A beneath B's array, and above it those of B.
+/// Paths A and B alternate. While B runs, memory has a return address of A below B's array, and B's
+/// callers above it.
 #[test]
 fn late_looks_at_what_was_popped_are_no_evidence() {
     let mixed: &[u64] = &[91, 82, 33, 22, 55, 11];
@@ -322,7 +306,6 @@ fn late_looks_at_what_was_popped_are_no_evidence() {
     for turn in 0..20 {
         assert_eq!(thread.completed(cut, 5 * turn * MS), None, "{turn}");
     }
-    // What is popped altogether tells no more: the thread returned.
     let mut thread = Watched::new();
     for turn in 0..20 {
         thread.sample(short, 5 * turn * MS);
@@ -330,13 +313,11 @@ fn late_looks_at_what_was_popped_are_no_evidence() {
         thread.whole(&[55, 11], 5 * turn * MS + 2 * MS);
     }
     assert_eq!(thread.completed(cut, 50 * MS), None);
-    // The same looks are evidence while the thread stays.
     let mut thread = Watched::new();
     thread.run(short, 0, 20);
     assert_eq!(thread.completed(cut, 10 * MS), Some(vec![33, 22, 44, 11]));
 }
 
-/// What a look would find could not be proven.
 #[test]
 fn nobody_looks_for_callers_while_the_thread_is_elsewhere() {
     let mut thread = Watched::new();
@@ -351,7 +332,7 @@ fn nobody_looks_for_callers_while_the_thread_is_elsewhere() {
     assert!(wants(&thread, 15));
 }
 
-/// The recorder is late: samples come before the look, and are known after it.
+/// The recorder is late: it processes the samples after the look.
 #[test]
 fn samples_that_are_known_late_disprove_looks_as_well() {
     for (other, expected) in [(A, true), (&[99, 98, 97, 22, 11][..], false)] {
@@ -368,7 +349,7 @@ fn samples_that_are_known_late_disprove_looks_as_well() {
     }
 }
 
-/// Looks that found other callers come before its proof: the nearest one to the sample is among those that are not kept.
+/// The look is proven after negative looks, and the nearest of these has been dropped.
 #[test]
 fn a_look_that_is_proven_late_does_not_hide_those_after_it() {
     let mut thread = Watched::new();
@@ -381,7 +362,7 @@ fn a_look_that_is_proven_late_does_not_hide_those_after_it() {
     assert_eq!(thread.completed(cut, 10 * MS + 1), None);
 }
 
-/// A sample comes while the memory is read: neither the one before it nor the one after it may be of another stack.
+/// A sample arrives during the read of memory. Neither neighbour may have another stack.
 #[test]
 fn looks_that_take_long_are_of_all_their_time() {
     let other: &[u64] = &[99, 98, 97, 22, 11];
@@ -407,8 +388,8 @@ fn looks_that_take_long_are_of_all_their_time() {
 }
 
 proptest::proptest! {
-    /// No stack gets callers that were not observed at its cut point, or any where several were,
-    /// whatever the order of observations.
+    /// A stack gets no unobserved callers, and none if they are ambiguous, for any order of
+    /// observations.
     #[test]
     fn only_what_was_seen_is_told(
         seen in proptest::collection::vec((0u64..4, 0u64..400, proptest::bool::ANY), 1..60),

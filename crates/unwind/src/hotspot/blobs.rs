@@ -1,48 +1,42 @@
-//! [`BlobCache`]: headers of HotSpot's code, found in memory.
+//! [`BlobCache`]: finds headers of HotSpot's code in memory.
 
 use crate::code::LEN;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Maximum size of a frame, in bytes.
 pub(crate) const MAX_FRAME: u64 = 16 << 20;
-/// Maximum distance in bytes of code from its header: more than the interpreter and most methods have.
+/// Maximum distance in bytes of code from its header. Most code has less.
 const MAX_DISTANCE: u64 = 256 << 10;
-/// Bytes of code memory that are read at a time, while searching for a header.
 const PAGE: u64 = 4096;
-/// Bytes of a header that are looked at.
 const HEADER: usize = 112;
-/// Bytes of a header that do not change while the code lives.
+/// Number of header bytes that stay constant while the code exists.
 const UNCHANGING: usize = 80;
-/// Maximum number of blobs that are kept of a process.
 const MAX_KEPT: usize = 4096;
-/// Number of searches in vain after which a process is taken for one without such code; then there is a
-/// search in one of 64 stacks only.
+/// After this number of failed searches a process counts as non-Java: only one stack in 64 is
+/// searched.
 const MAX_MISSES: usize = 8;
 
-/// Code with a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blob {
     pub(super) code_start: u64,
     pub(super) code_end: u64,
-    /// First instruction after the prologue: from here on the frame is there.
+    /// First instruction after the prologue.
     pub(super) complete: u64,
-    /// Size of the frame in bytes, with return address and saved frame pointer; 0 for none.
+    /// Size in bytes, with return address and saved frame pointer; 0 for none.
     pub(super) frame: u64,
     pub(super) is_interpreter: bool,
-    /// True for the code in which polls of loops end up, by a signal: it was not called.
+    /// True for the safepoint handler, entered by a signal at a loop's poll.
     pub(super) is_safepoint: bool,
 }
 
-/// BlobCache that stacks of a process, or one stack, went through.
+/// Blobs found in one process or for one stack.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BlobCache {
-    /// By start of the code.
+    /// Blobs by start address of their code.
     found: RefCell<BTreeMap<u64, KnownBlob>>,
-    /// Number of searches in vain, of this stack and of all.
+    /// Failed searches, for this stack and in total.
     misses: Cell<(usize, usize)>,
     stack: Cell<usize>,
-    /// True if code of the process was found to be Erlang's.
     runs_erlang: Cell<bool>,
 }
 
@@ -51,12 +45,12 @@ struct KnownBlob {
     blob: Blob,
     at: u64,
     header: [u8; UNCHANGING],
-    /// Number of the stack for which its header was last checked.
+    /// Number of the stack that last verified the header.
     stack: usize,
 }
 
 impl BlobCache {
-    /// Prepares for another stack. What was found is looked at again before it is used.
+    /// Starts the next stack. Cached blobs are verified again before use.
     pub(crate) fn begin_stack(&self) {
         self.stack.set(self.stack.get().wrapping_add(1));
         self.misses.set((0, self.misses.get().1));
@@ -66,30 +60,26 @@ impl BlobCache {
         }
     }
 
-    /// Remembers that the process runs Erlang.
     pub(crate) fn set_runs_erlang(&self) {
         self.runs_erlang.set(true);
     }
 
-    /// Returns true if code of the process was found to be Erlang's.
     pub(crate) fn runs_erlang(&self) -> bool {
         self.runs_erlang.get()
     }
 
-    /// Returns true if anything was searched for.
     pub(crate) fn is_used(&self) -> bool {
         self.runs_erlang.get() || self.misses.get().1 > 0 || !self.found.borrow().is_empty()
     }
 
-    /// Returns true if this address is in code that was found before.
     pub(super) fn has(&self, avma: u64) -> bool {
         let found = self.found.borrow();
         let below = found.range(..=avma).next_back();
         below.is_some_and(|(_, known)| avma < known.blob.code_end)
     }
 
-    /// Returns the blob with the code at this address. `read` copies memory. A blob of before holds if its
-    /// header is as it was, or if the process's memory cannot be read any more.
+    /// Returns the blob with this address. A cached blob is valid if its header is unchanged or its
+    /// memory has become unreadable. `read` copies memory.
     pub(super) fn find(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Option<Blob> {
         let mut found = self.found.borrow_mut();
         let below = found.range_mut(..=avma).next_back();
@@ -104,7 +94,7 @@ impl BlobCache {
             }
             found.remove(&start);
         }
-        // Code of others has no headers, and looking for them takes time.
+        // Code of other runtimes has no headers, and searching for them is slow.
         let (misses, all) = self.misses.get();
         let is_other = found.is_empty() && all > MAX_MISSES && !self.stack.get().is_multiple_of(64);
         if is_other || misses > found.len() {
@@ -125,8 +115,8 @@ impl BlobCache {
         Some(blob)
     }
 
-    /// Returns true if code of HotSpot may return to this address though no call is before it: the
-    /// interpreter, or where a method is left for it (`SharedRuntime::deopt_blob`).
+    /// Returns true for return addresses without a preceding call: in the interpreter and the
+    /// deoptimization handler (`SharedRuntime::deopt_blob`).
     pub(crate) fn is_return(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
         let Some(blob) = self.find(avma, &read) else {
             return false;
@@ -137,8 +127,8 @@ impl BlobCache {
     }
 }
 
-/// The handler pushes its own address and jumps: by a call of the next instruction (C2), or
-/// as a constant (C1).
+/// The deoptimization handler pushes its own address, by calling the next instruction (C2) or as a
+/// constant (C1), and jumps.
 fn is_deoptimization(code: Option<&[u8]>) -> bool {
     matches!(
         code,
@@ -149,7 +139,6 @@ fn is_deoptimization(code: Option<&[u8]>) -> bool {
     )
 }
 
-/// Returns the blob, where its header is, and the header.
 fn search(
     avma: u64,
     read: impl Fn(u64, &mut [u8]) -> usize,
@@ -160,7 +149,6 @@ fn search(
     let mut size = PAGE;
     while end > floor {
         let start = end.saturating_sub(size) & !(PAGE - 1);
-        // The last header that begins in this piece may reach into the one above.
         let len = usize::try_from(end - start).ok()? + HEADER;
         bytes.resize(len, 0);
         if read(start, &mut bytes) < len - HEADER {
@@ -183,7 +171,7 @@ fn search(
     None
 }
 
-/// Returns the header at `at`, if it is one whose code has `avma`.
+/// Parses a header. `None` if it is invalid or its code does not contain `avma`.
 fn parse(
     at: u64,
     header: &[u8; HEADER],
@@ -237,7 +225,7 @@ fn parse(
     Some(Blob {
         code_start,
         code_end,
-        // The frame of a stub that does not say so is there when it calls.
+        // A stub without this value has its frame when it calls.
         complete: code_start.wrapping_add_signed(complete.max(0).into()),
         frame: if frame <= MAX_FRAME { frame } else { 0 },
         is_interpreter: frame == 0 && is_named(b"Interpreter\0"),
@@ -251,7 +239,7 @@ mod tests {
 
     const AT: u64 = 0x7f00_0000_2010;
 
-    /// Makes a page of memory with a header in it, as JDK 17 writes it, and its code.
+    /// Returns memory with a header, as JDK 17 writes it, and its code.
     fn memory(change: impl Fn(&mut [u8])) -> impl Fn(u64, &mut [u8]) -> usize {
         let mut header = vec![0; 0x100];
         let mut put = |at: usize, bytes: &[u8]| {

@@ -1,22 +1,21 @@
-//! Java: frames of code that HotSpot made.
+//! Java: unwinds code that HotSpot generated.
 //!
-//! Compiled methods keep no frame pointers, and from many of them no path leads to a
-//! return, as paths that were never taken are not compiled. But all of its code lies in
-//! *blobs*, each with a header that says where code begins and ends, how large the frame is and
-//! from which instruction on it is there. HotSpot's own walker (`frame::sender`) goes by
-//! that, and so does this one:
+//! Compiled methods keep no frame pointers, and many contain no path to a return. But all its code
+//! lies in *blobs*, each with a header: start and end of the code, size of the frame, first
+//! instruction with a complete frame. This module uses it like HotSpot's own stack walker
+//! (`frame::sender`):
 //!
-//! - a method or a stub with a frame: the frame's size leads to the return address, below it lies
-//!   the caller's frame pointer. Where the method was sampled in code that pushes (the comparison
-//!   of strings), up to some words further, if a call out of such code stands before the address;
-//! - the interpreter: a frame pointer, and below the saved one the caller's stack pointer. What
-//!   calls returns to code that no call stands before;
-//! - others (stubs without a frame, adapters): as any code.
+//! - a method or a stub with a frame: the frame size leads to the return address, with the caller's
+//!   frame pointer below. If the method was sampled in code that pushes words (string comparison),
+//!   the return address is a few words further up and must follow a call in HotSpot code;
+//! - the interpreter: a frame pointer, with the caller's stack pointer below the saved one. Its
+//!   callees return to code without a preceding call;
+//! - other code (stubs without a frame, adapters): like any code.
 //!
-//! Headers are searched for upwards from the code, in the process's memory. A header counts
-//! only if all eight places and sizes in it fit together and enclose the address, so data that
-//! happens to be there is not taken for one. The layout is that of JDK 9 to 21
-//! (`src/hotspot/share/code/codeBlob.hpp`); where it is another no header is found.
+//! The search for a header runs from the code towards lower addresses. A header is valid only if
+//! all its addresses and sizes are consistent and it contains the address. The layout is that of
+//! JDK 9 to 21 (`src/hotspot/share/code/codeBlob.hpp`); versions with another layout have no valid
+//! header.
 
 mod blobs;
 
@@ -28,29 +27,25 @@ use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Registers};
 use blobs::{Blob, MAX_FRAME};
 
-/// Maximum number of words that code within a method pushes for itself: multiplying large numbers takes five.
+/// Maximum number of words pushed within a method: big number multiplication pushes five.
 const MAX_PUSHED: u64 = 8;
-/// Maximum number of instructions of an epilogue, or of the code behind a poll that interrupts it.
+/// Maximum number of instructions of an epilogue, or after a poll in one.
 const EPILOGUE: usize = 8;
-/// Maximum number of instructions of a prologue; that of the interpreter has some 60.
+/// Maximum number of instructions of a prologue; the interpreter's has about 60.
 const PROLOGUE: usize = 128;
-/// Maximum number of instructions of the interpreter until it has reloaded its bytecode pointer.
 const RETURN_ENTRY: usize = 16;
-/// DWARF number of r13, in which the interpreter gets its caller's stack pointer.
+/// DWARF number of r13, which passes the caller's stack pointer to the interpreter.
 const R13: u8 = 13;
 
-/// Outcome of [`step`].
 pub(crate) enum Outcome {
     Caller(Caller, FoundBy),
-    /// The code is HotSpot's and has a frame, but this is none: guesses would be wrong.
+    /// HotSpot code with an invalid frame: a guess would be wrong.
     Nothing,
     /// Other code, or code without a frame.
     NotMine,
 }
 
-/// Steps out of code of HotSpot.
-///
-/// `exact`: the frame did not make a call.
+/// Steps out of HotSpot code. `exact`: the frame made no call.
 pub(crate) fn step<M: Memory + ?Sized, C: CodeSource>(
     blobs: &BlobCache,
     registers: &mut Registers,
@@ -114,7 +109,6 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
     };
     let read = |avma, into: &mut [u8]| text.read(avma, into);
     let (mut above, mut address, mut fp) = framed(0)?;
-    // A poll is an instruction anywhere in a method.
     let polls = |blob: Blob| blob.frame != 0 && blob.complete <= address;
     let mut interrupted = false;
     if !text.is_return_address(address) {
@@ -124,7 +118,6 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
             .flatten();
         interrupted = polled.is_some_and(polls);
         if !interrupted {
-            // Comparing strings and the like is done by code that pushes some words meanwhile.
             let calls = |at: u64| {
                 text.is_return_address(at) && blobs.find(at.wrapping_sub(1), read).is_some()
             };
@@ -133,7 +126,7 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
         }
     }
     let slot = above.wrapping_sub(8);
-    // Of a process that has ended there is less to go by.
+    // An exited process has no readable memory; then only known blobs count.
     if text.read(address, &mut [0]) == 0 && !blobs.has(address) {
         return None;
     }
@@ -156,7 +149,7 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
 ) -> Option<(Caller, FoundBy)> {
     if exact {
         let mut path = PathState::new(registers);
-        // Up to where the new frame pointer is there; or to the return, which is a jump.
+        // Stop at the new frame pointer, or at the return, which is a jump.
         let sets_up = |path: &PathState| {
             let now = path.registers();
             now.frame_pointer() == Some(now.sp())
@@ -173,7 +166,7 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
                 registers.keep(0);
                 registers.set(RBP, fp);
                 registers.set(RSP, sender);
-                // Where it is now is not where it will be.
+                // The return address is not yet in its final slot.
                 return Some(caller(address, 0, FoundBy::Code));
             }
             Stop::Jump(address) | Stop::Return { address, .. }
@@ -185,9 +178,9 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
             }
             _ => {}
         }
-        // Between frames r13 is the caller's stack pointer, in frames it points to bytecode. In the
-        // former case the frame pointer is that of another frame, unless the code just came back
-        // to it from a call, and is about to load r13 anew.
+        // r13 is the caller's stack pointer between frames and points to bytecode within a frame.
+        // Between frames, the frame pointer belongs to another frame, unless a call has just
+        // returned and r13 is not yet reloaded.
         let in_frame = |now: &Registers| {
             let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
             r13.is_some_and(|above| above > MAX_FRAME)

@@ -1,35 +1,32 @@
-//! Erlang: code that its JIT compiler (BeamAsm, from OTP 24 on) made.
+//! Erlang: code of its JIT compiler (BeamAsm, since OTP 24).
 //!
-//! A process has its stack in its heap, and the stack pointer leads there. What its outermost function returns to is
-//! the *start* of a function that ends the process. Before each function lies what says which it is
-//! (`ErtsCodeInfo`): a call, module and name as atoms, and the arity.
+//! A process has its stack in its heap. Its outermost function returns to the *start* of a function
+//! that ends the process. `ErtsCodeInfo` precedes each function: a call, module and name as atoms,
+//! and the arity.
 //!
-//! A function keeps terms on the stack, whose lowest bits are never those of a return address; or, where the emulator
-//! was told to keep them, frame pointers.
+//! A function keeps terms on the stack. Their lowest bits differ from a return address's. With an
+//! emulator option, it also keeps frame pointers.
 //!
-//! C code runs on the stack of the scheduler's thread, whose lowest part are the scheduler's registers; the code that
-//! called it has their address in a register.
+//! C code runs on the stack of a scheduler thread, with the scheduler's registers at its low end.
+//! The calling Erlang code has their address in a register.
 
 use crate::arch::x86_64::RBX;
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Bytes of `ErtsCodeInfo`, before a function.
+/// Size of `ErtsCodeInfo` in bytes.
 const INFO: usize = 40;
-/// Bits of a word that tell what it is.
 const TAG: u64 = 0x3f;
-/// Bits of a word that are 0 in return addresses, and in no term.
+/// Bits that are 0 in return addresses, but not in terms.
 const TERM: u64 = 3;
-/// Most terms of a function on the stack, more than a compiler makes.
+/// Maximum number of terms of a function. Compilers generate fewer.
 const MAX_TERMS: u64 = 1024;
-/// Tag of atoms.
 const ATOM: u64 = 0x0b;
-/// Distance in bytes of the register from the stack pointer while C code is called.
+/// Distance in bytes from the stack pointer to the scheduler's registers during a C call.
 const ABOVE: u64 = 0x80;
-/// Alignment in bytes of the scheduler's registers.
 const ALIGN: u64 = 64;
 
-/// Returns true if a function without parameters of a module starts at this address: no call leads there as a return
-/// address, and an Erlang process ends by returning there.
+/// Returns true if an Erlang function without parameters starts here. Calls never return there; a
+/// process that returns there ends.
 pub(crate) fn ends_process(address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
     let mut info = [0; INFO];
     let Some(start) = address.checked_sub(INFO as u64) else {
@@ -46,8 +43,8 @@ pub(crate) fn ends_process(address: u64, read: impl Fn(u64, &mut [u8]) -> usize)
     is_atom(word(16)) && is_atom(word(24)) && word(32) == Some(0)
 }
 
-/// Returns the first slot on the stack of a function that made a call which is no term, and what it holds: the return address, or
-/// the frame pointer below that. The error is the slot from which on memory is not known.
+/// Returns the first stack slot that holds no term, and its word: the return address, or the frame
+/// pointer below it. The error is the first unreadable slot.
 pub(crate) fn first_address<M: Memory + ?Sized>(
     sp: u64,
     memory: &M,
@@ -61,15 +58,15 @@ pub(crate) fn first_address<M: Memory + ?Sized>(
     })
 }
 
-/// Returns true if a caller's code, of no image, called C code on the stack of a scheduler. What called it is on the
-/// stack of an Erlang process, or it is the loop in which the scheduler runs processes.
+/// Returns true for the caller, without an image, of C code on a scheduler's stack. Its own caller
+/// is on another stack, or it has none.
 pub(crate) fn is_on_scheduler<P: Modules + ?Sized>(registers: &Registers, modules: &P) -> bool {
     let sp = registers.sp();
     let above = registers.get(RBX).map(|rbx| rbx.wrapping_sub(sp));
     if registers.arch() != Arch::X86_64 || above != Some(ABOVE) || !sp.is_multiple_of(ALIGN) {
         return false;
     }
-    // `call *%rax` or `call *disp(%rip)`, as its code calls all of C.
+    // `call *%rax` or `call *disp(%rip)`, as Erlang code calls C functions.
     let mut before = [0; 6];
     let start = registers.ip().wrapping_sub(before.len() as u64);
     modules.code(start, &mut before) == before.len()

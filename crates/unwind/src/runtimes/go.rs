@@ -1,19 +1,19 @@
-//! Go: from the stack that its runtime switched to, back to the caller's.
+//! Go: finds the callers on the stack that the runtime left.
 //!
-//! A goroutine's stack is in the heap. `systemstack`, `asmcgocall`, callbacks of C and calls of the vDSO run what they call on
-//! the thread's own stack, or on the goroutine's again: [`Switch`] has the kinds. No copy has both. What is known of the
-//! other one:
+//! A goroutine's stack is in the heap. `systemstack`, `asmcgocall`, C callbacks and vDSO calls run
+//! on the thread's own stack, or again on the goroutine's: see [`Switch`]. No stack copy contains
+//! both. Two sources describe the other stack:
 //!
-//! - The kernel followed the frame pointer at the time of the sample ([`Memory::frame_pointer_chain`]), and Go's code keeps
-//!   it from stack to stack. From where that chain leaves the copy, its return addresses are those of the callers. Each has
-//!   to be one of code that keeps frame pointers, and to stand behind a call of the function below it, as far as that can be
-//!   seen. A function without a frame that makes a call is not in the chain: `systemstack` itself, which is the frame before,
-//!   and so its caller's return address. That is found by the function it was to call, which is named before one such call
-//!   only ([`Site`]).
-//! - Where C code uses the frame pointer for something else, the code behind the call goes back: `asmcgocall` has the
-//!   goroutine and the distance of its stack pointer from the end of its stack on the thread's stack.
+//! - The kernel's frame pointer chain ([`Memory::frame_pointer_chain`]), since Go code links frames
+//!   across stacks. Outside the copy, its return addresses are the callers. Each must be in code
+//!   that keeps frame pointers and, if readable, follow a call of the function below it. The chain
+//!   omits the caller of a frameless function such as `systemstack`. It is identified by its
+//!   argument: only one call site loads the address of this callee ([`Site`]).
+//! - The code after the call, for C code without frame pointers. `asmcgocall` saves the goroutine
+//!   and the stack pointer's distance from the end of its stack.
 
 use crate::arch::x86_64::{RBP, RSP};
+use crate::call_edges::{CallEdges, call_target};
 use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
 use crate::table::{Cfa, Found, Site, Switch, UnwindTable, Value};
@@ -24,54 +24,28 @@ use crate::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::{Cell, RefCell};
 
-/// Maximum number of instructions behind the call up to the return; `asmcgocall` has 7.
+/// Maximum number of instructions from call to return; `asmcgocall` has 7.
 const MAX_BACK: usize = 24;
 
-/// Bytes of the longest Go function whose calls are looked through.
 const MAX_FUNCTION: u64 = 1 << 20;
 
-/// Maximum number of calls that are remembered.
 const MAX_KNOWN: usize = 1 << 14;
 
-/// Calls that were looked at, each with the state of the mappings ([`Modules::generation`]): reading code, and finding the
-/// start of a function, takes longer than all else here.
+/// Caches by state of the mappings ([`Modules::generation`]): reading code and finding function starts
+/// is slow.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownCalls {
-    /// By return address and an address in the function below, whether the call may have called it.
-    calls: RefCell<FxHashMap<[u64; 3], bool>>,
-    /// By the addresses of a frame, its callee and its caller's caller, the address of its caller.
+    pub(crate) edges: CallEdges,
+    /// Caller's addresses by the addresses of a frame, its callee and its caller's caller.
     direct: RefCell<FxHashMap<[u64; 4], u64>>,
 }
 
 impl KnownCalls {
     pub(crate) const fn new() -> Self {
         Self {
-            calls: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
+            edges: CallEdges::new(),
             direct: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
         }
-    }
-
-    /// Returns false if the call before a return address calls another function than the one that has the address `below`.
-    fn may_call<P: Modules + ?Sized>(&self, address: u64, below: u64, modules: &P) -> bool {
-        let key = modules
-            .generation()
-            .map(|generation| [generation, address, below]);
-        let known = key.and_then(|key| self.calls.borrow().get(&key).copied());
-        if let Some(known) = known {
-            return known;
-        }
-        let Some(target) = call_target(address, modules) else {
-            return true;
-        };
-        let function = target.and_then(|_| function_of(below, modules));
-        let may = match (target, function) {
-            (Some(target), Some(function)) => target == function || jumps(target, modules),
-            _ => true,
-        };
-        if let Some(key) = key {
-            remember(&self.calls, key, may);
-        }
-        may
     }
 }
 
@@ -83,15 +57,13 @@ fn remember<const N: usize, T>(known: &RefCell<FxHashMap<[u64; N], T>>, key: [u6
     known.insert(key, value);
 }
 
-/// What lies beyond a switch.
 pub(crate) enum Beyond {
-    /// The caller, whose registers are set.
+    /// The registers are the caller's.
     Caller(Caller, FoundBy),
-    /// The end of the stack; frames before it were added.
+    /// All remaining frames have been added.
     End(UnwindOutcome),
 }
 
-/// A frame that made its call on another stack.
 pub(crate) struct SwitchedFrame<'a, M: ?Sized, P: ?Sized, C> {
     pub(crate) memory: &'a M,
     pub(crate) modules: &'a P,
@@ -100,17 +72,16 @@ pub(crate) struct SwitchedFrame<'a, M: ?Sized, P: ?Sized, C> {
     pub(crate) bias: u64,
     pub(crate) switch: Switch,
     pub(crate) known: &'a KnownCalls,
-    /// Maximum number of frames.
     pub(crate) limit: usize,
 }
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M, P, C> {
-    /// Goes on from the last of `frames`. `registers` are its own.
+    /// Continues from the last of `frames`. `registers` are that frame's.
     pub(crate) fn step(&self, registers: &mut Registers, frames: &mut Vec<Frame>) -> Beyond {
         let Some(&frame) = frames.last() else {
             return Beyond::End(UnwindOutcome::Complete(Root::SwitchedStack));
         };
-        // What it calls on the other stack gives it back.
+        // The callee on the other stack restored it.
         let fp = registers.frame_pointer();
         let unknown = |missing| {
             let address = frame.address;
@@ -119,7 +90,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
         };
         match self.switch {
             Switch::Never => Beyond::End(UnwindOutcome::Complete(Root::SwitchedStack)),
-            // The function that needs more room, and its caller, are known to memory alone, and to that for a moment.
+            // The callers are only in memory that `morestack` soon overwrites.
             Switch::Again => unknown(MissingWord::Unknown),
             Switch::OwnFrame => {
                 let Some(fp) = fp else {
@@ -148,7 +119,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
                 Beyond::Caller(called(address, slot), FoundBy::FramePointer)
             }
             Switch::Back => {
-                // Without the frame between, the chain would skip one.
+                // The chain lacks this frame's caller, so it must be found first.
                 if let Some(fp) = fp
                     && let Some(direct) = self.direct_caller(frames, fp)
                     && let Some(end) = by_chain(
@@ -173,7 +144,6 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
                         Beyond::Caller(called(address, slot), FoundBy::Code)
                     }
                     _ => unknown(match memory.missing.get() {
-                        // The last word of all is the return address.
                         Some(slot) if path.registers().get(RSP) == Some(slot) => {
                             MissingWord::ReturnAddress(slot)
                         }
@@ -185,13 +155,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
         }
     }
 
-    /// Returns true if there is code before this address.
     fn is_code(&self, address: u64) -> bool {
         let inside = address.checked_sub(1);
         inside.is_some_and(|inside| self.modules.find(inside).is_some())
     }
 
-    /// Returns the frame behind the call of the last of `frames`, whose own caller's frame pointer is `fp`.
+    /// Returns the caller that the chain omits. `fp` is the frame pointer of that caller.
     fn direct_caller(&self, frames: &[Frame], fp: u64) -> Option<u64> {
         let [.., callee, frame] = frames else {
             return None;
@@ -221,7 +190,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
                     ([], ..) => return None,
                     ([site], ..) => site.address,
                     (_, Some(site), None) => site.address,
-                    // The function is certain, where in it is not.
+                    // The function is certain, but not the call site.
                     _ => start.wrapping_add(1),
                 }
             }
@@ -243,8 +212,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
     }
 }
 
-/// Returns the return addresses that the kernel found from the frame with this frame pointer on, where the stacks that were copied
-/// lead there as it found them.
+/// Returns the kernel's return addresses from this frame pointer on, if the copied stack matches
+/// the chain up to there.
 fn chain_from<M: Memory + ?Sized>(fp: u64, memory: &M) -> Option<&[u64]> {
     let (mut at, mut rest) = memory.frame_pointer_chain()?;
     while at != fp {
@@ -258,8 +227,8 @@ fn chain_from<M: Memory + ?Sized>(fp: u64, memory: &M) -> Option<&[u64]> {
     Some(rest)
 }
 
-/// Adds the callers of the last of `frames` that the kernel found from a frame pointer on, which is that of the frame whose
-/// caller is next; `direct` is one before that. `None`, and no more frames, where they do not lead to a root.
+/// Adds the callers of the last of `frames` from the kernel's chain, starting at `fp`; `direct` is
+/// a caller that the chain omits. Adds nothing and returns `None` if they do not lead to a root.
 pub(crate) fn by_chain<M, P>(
     fp: u64,
     direct: Option<u64>,
@@ -302,7 +271,7 @@ fn follow<P: Modules + ?Sized>(
         let module = modules.find(frame.lookup_address())?;
         let table = module.table?;
         let below = frames.last()?;
-        if !known.may_call(address, below.lookup_address(), modules) {
+        if !(known.edges).is_possible(address, below.lookup_address(), modules) {
             return None;
         }
         frames.push(frame);
@@ -312,7 +281,7 @@ fn follow<P: Modules + ?Sized>(
         match goes_on(frame, table, module, modules) {
             Some(Some(root)) => return Some(UnwindOutcome::Complete(root)),
             Some(None) => {}
-            // The frame pointer of `main`'s caller, which keeps none, is no address.
+            // The chain ends at `main`'s caller, which has no frame pointer.
             None if at + 1 == count && ends_process(address, modules) => {
                 return Some(UnwindOutcome::Complete(Root::ExitFollows));
             }
@@ -322,7 +291,8 @@ fn follow<P: Modules + ?Sized>(
     None
 }
 
-/// Returns the root if a frame is one, `None` inside if its frame pointer leads to its caller, and outside if neither is known.
+/// Returns the root if the frame is one, `Some(None)` if its frame pointer leads to its caller,
+/// `None` if neither is certain.
 fn goes_on<P: Modules + ?Sized>(
     frame: Frame,
     table: &UnwindTable,
@@ -341,7 +311,7 @@ fn goes_on<P: Modules + ?Sized>(
         return Some(Some(Root::UndefinedReturnAddress));
     }
     let leads_on = match rule.rule.cfa {
-        // Code that has no frame makes no call, but for where goroutines begin.
+        // Frameless code makes no calls, except at the start of goroutines.
         Cfa::Register(RSP, 8) if table.is_go_code(svma) && is_goexit(frame.address, modules) => {
             return Some(Some(Root::ExitFollows));
         }
@@ -357,7 +327,6 @@ fn goes_on<P: Modules + ?Sized>(
     (leads_on && !rule.rule.signal).then_some(None)
 }
 
-/// Returns true if goroutines end by returning to this address.
 fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     let mut code = [0; 7];
     let start = address.wrapping_sub(1);
@@ -366,31 +335,10 @@ fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     known && code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit)
 }
 
-/// Returns true if the code behind a call ends the process: `exit(main(...))`.
 fn ends_process<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     let mut code = [0; code::LEN];
     let len = modules.code(address, &mut code);
     code::exits(code.get(..len).unwrap_or(&[]))
-}
-
-/// Returns the function that the call before a return address calls by its distance; `None` inside if it calls otherwise, and
-/// outside where the code cannot be read.
-fn call_target<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<Option<u64>> {
-    let mut call = [0; 5];
-    let known = modules.code(address.checked_sub(5)?, &mut call) == call.len();
-    known.then(|| match call {
-        [0xe8, offset @ ..] => Some(super::relative(address, offset)),
-        _ => None,
-    })
-}
-
-/// Returns true if a function begins with a jump to another one.
-fn jumps<P: Modules + ?Sized>(function: u64, modules: &P) -> bool {
-    let mut code = [0; 8];
-    let len = modules.code(function, &mut code);
-    let code = code.get(..len).unwrap_or(&[]);
-    let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
-    matches!(code, [] | [0xe9 | 0xeb, ..] | [0xff, 0x25, ..])
 }
 
 /// Returns the start of the function that has this address.
@@ -408,7 +356,7 @@ fn called(address: u64, slot: u64) -> Caller {
     }
 }
 
-/// Memory with a note of the first word that was not there.
+/// Records the first unreadable word.
 struct NotedMemory<'m, M: ?Sized> {
     memory: &'m M,
     missing: Cell<Option<u64>>,

@@ -1,28 +1,27 @@
-//! Guile: code that its JIT compiler made.
+//! Guile: code of its JIT compiler.
 //!
-//! C code calls a trampoline through a pointer. The trampoline makes a frame, saves the registers that such code uses, and jumps
-//! into it; the code keeps the frame until it jumps back to where the frame is taken down. So the frame is
-//! what the trampoline's first instructions say, if the distance of the return address is the size that they say too.
+//! C code calls a trampoline through a pointer. The trampoline makes a frame, saves the
+//! callee-saved registers, and jumps into the JIT code, which keeps this frame until it jumps back.
+//! So the trampoline's first instructions describe the frame, if the return address lies at the
+//! distance that they imply.
 
 use super::NotedReads;
 use crate::arch::x86_64::{RBP, RBX, RSP};
 use crate::step::Caller;
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Maximum size of a frame, in words: all callee-saved registers, and some for alignment.
+/// Maximum size of a frame in words: all callee-saved registers, and some for alignment.
 const MAX_WORDS: u64 = 8;
-/// Bytes of a trampoline that are read.
 const TRAMPOLINE: usize = 64;
 
-/// Frame of a trampoline.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Frame {
     size: u64,
-    /// Registers, with their distance from the stack pointer.
+    /// Saved registers with their stack offsets.
     saved: Vec<(u8, u8)>,
 }
 
-/// Steps out of code behind a trampoline. `None` where nothing fits, and the registers are as they were.
+/// Steps out of code behind a trampoline. `None`, with unchanged registers, if nothing fits.
 pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
 where
     M: Memory + ?Sized,
@@ -58,7 +57,7 @@ where
     Some(caller)
 }
 
-/// Returns the frame of the trampoline that was called before a return address, by `call *pointer(%rip)`.
+/// Returns the frame of the trampoline called by `call *pointer(%rip)` before a return address.
 fn called_trampoline<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<Frame> {
     let mut call = [0; 6];
     let start = address.checked_sub(call.len() as u64)?;
@@ -77,7 +76,8 @@ fn called_trampoline<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<F
     frame_of(code.get(..len)?)
 }
 
-/// Reads a trampoline: `sub $size, %rsp`, then a `mov %register, offset(%rsp)` for each register that is saved.
+/// Decodes a trampoline: `sub $size, %rsp`, then `mov %register, offset(%rsp)` for each saved
+/// register.
 fn frame_of(code: &[u8]) -> Option<Frame> {
     let [0x48, 0x83, 0xec, size, rest @ ..] = code else {
         return None;
@@ -95,7 +95,6 @@ fn frame_of(code: &[u8]) -> Option<Frame> {
     (!frame.saved.is_empty() && frame.saved.iter().all(fits)).then_some(frame)
 }
 
-/// Decodes `mov %register, offset(%rsp)` of a callee-saved register.
 fn stored(code: &[u8]) -> Option<(u8, u8, &[u8])> {
     let (prefix, rest) = match code {
         [prefix @ (0x48 | 0x4c), 0x89, rest @ ..] => (*prefix, rest),
@@ -106,7 +105,7 @@ fn stored(code: &[u8]) -> Option<(u8, u8, &[u8])> {
         [modes, 0x24, offset, rest @ ..] if modes >> 6 == 1 => (*modes, *offset, rest),
         _ => return None,
     };
-    // rsp as the base stands in the byte behind.
+    // A SIB byte follows, with rsp as the base.
     let register = match (prefix, modes >> 3 & 7, modes & 7) {
         (0x48, 3, 4) => RBX,
         (0x48, 5, 4) => RBP,

@@ -1,14 +1,15 @@
-//! LuaJIT: traces, the machine code that it makes of loops.
+//! LuaJIT: traces, its machine code for loops.
 //!
-//! A trace keeps no frame: it runs in that of the interpreter, which jumped to it, below which it has room for what its
-//! registers do not hold. The interpreter is described, by one rule for all of it, which says where it saved the registers of its
-//! caller. So the frame is where that rule makes sense: its return address is that of a call of the interpreter,
-//! and beside it lie the state of the Lua thread and the frame before.
+//! A trace runs in the frame of the interpreter, which jumped to it, and uses the space below. The
+//! interpreter has a single CFI rule, which says where it saved its caller's registers. The frame
+//! is where that rule makes sense: its return address follows a call of the interpreter, with the
+//! state of the Lua thread and the previous frame beside it.
 //!
-//! The lowest such place is taken. Others above it are those of outer calls. Below it there could be one that was left behind by
-//! an earlier call only if the trace had room for that frame and all of C between, and had written to none of it.
+//! The lowest such place is the frame; others above it belong to outer calls. A stale frame below
+//! it is unlikely: the trace's space would have to contain it and all C frames in between.
 //!
-//! For LuaJIT 2.1 on x86-64 with 64-bit pointers (GC64, the default since 2022): `lj_frame.h`, `lj_obj.h`.
+//! Supports LuaJIT 2.1 on x86-64 with 64-bit pointers (GC64, the default since 2022): `lj_frame.h`,
+//! `lj_obj.h`.
 
 use super::NotedReads;
 use crate::arch::x86_64::{RBP, RBX, RSP};
@@ -16,25 +17,23 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, RuleRef, Value};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// Size in bytes of the interpreter's frame, with the return address.
+/// Frame size in bytes, including the return address.
 const FRAME: i32 = 80;
-/// Callee-saved registers, and where they lie below the caller's stack pointer.
+/// Callee-saved registers and their offsets from the caller's stack pointer.
 const SAVED: [(u8, i32); 4] = [(RBX, -24), (RBP, -16), (14, -40), (15, -32)];
-/// Offsets in the frame: return address, state of the Lua thread, frame before.
+/// Offsets in the frame: return address, state of the Lua thread, previous frame.
 const RETURN: u64 = 72;
 const STATE: u64 = 16;
 const BEFORE: u64 = 32;
-/// Bits of a frame's address that are flags.
 const FLAGS: u64 = 3;
-/// Maximum room in bytes that a trace takes: 255 slots of 4 bytes.
+/// Maximum stack space of a trace in bytes: 255 slots of 4 bytes.
 const MAX_ROOM: u64 = 1024;
-/// Bytes of a function in which it may jump into the interpreter.
 const MAX_FUNCTION: usize = 256;
-/// Offset of an object's type in it, and the type of Lua threads.
+/// Offset of an object's type, and the type of Lua threads.
 const TYPE: usize = 9;
 const THREAD: u8 = 6;
 
-/// Steps out of a trace. `None` where nothing fits, and the registers are as they were.
+/// Steps out of a trace. `None`, with unchanged registers, if nothing fits.
 pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
 where
     M: Memory + ?Sized,
@@ -63,14 +62,12 @@ fn apply<M: Memory + ?Sized>(
 ) -> Option<(Caller, Registers)> {
     let mut interpreter = *registers;
     interpreter.set(RSP, frame);
-    // What a trace does with the other registers is not known.
     interpreter.forget(12);
     interpreter.forget(13);
     let caller = step::apply(rule, &mut interpreter, memory).ok()?;
     Some((caller, interpreter))
 }
 
-/// Returns the interpreter's rule if its frame lies here.
 fn at<'p, M, P>(frame: u64, memory: &M, modules: &'p P) -> Option<RuleRef<'p>>
 where
     M: Memory + ?Sized,
@@ -84,13 +81,13 @@ where
     }
     modules.find(address.wrapping_sub(1))?.table?;
     let rule = entered(super::callee(address, modules)?, modules)?;
-    // Which frame is the thread's *now* says nothing: the process has gone on since.
+    // The thread's *current* frame proves nothing: it has run since the sample.
     let mut object = [0; TYPE + 1];
     let is_known = modules.code(state, &mut object) == object.len();
     (!is_known || object.last() == Some(&THREAD)).then_some(rule)
 }
 
-/// Returns the interpreter's rule, if this function is part of it, or ends with a jump into it as `lua_call` does.
+/// Returns the interpreter's rule if this function is part of it, or jumps into it like `lua_call`.
 fn entered<P: Modules + ?Sized>(function: u64, modules: &P) -> Option<RuleRef<'_>> {
     let rule_at = |address: u64| {
         let module = modules.find(address)?;
@@ -122,12 +119,11 @@ fn entered<P: Modules + ?Sized>(function: u64, modules: &P) -> Option<RuleRef<'_
                 jump.wrapping_add(5),
                 offset.try_into().ok()?,
             ))?;
-            // In this function, and not in the one behind it.
+            // The jump belongs to this function, not to the next one.
             (start_of(jump) == start_of(function)).then_some(rule)
         })
 }
 
-/// Returns true for the one rule of the interpreter.
 fn is_interpreter(rule: RuleRef<'_>) -> bool {
     let saved = rule.saved();
     let has = |&(register, offset): &(u8, i32)| {

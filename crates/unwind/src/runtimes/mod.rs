@@ -1,15 +1,15 @@
-//! Runtimes with stacks of their own: where their code has no call frame information, their layout is followed.
+//! Stack layouts of runtimes without call frame information.
 //!
-//! Each is told by what is there, code and memory, and never assumed: a layout that does not fit in
-//! all its parts is not followed. `hotspot` is the largest of them and has a folder of its own.
+//! Each runtime is detected from code and memory; a layout applies only if all its parts fit.
+//! `hotspot` has a folder of its own.
 //!
 //! | module | idea |
 //! |---|---|
-//! | `beam` | Erlang: where its processes begin, and its code on the stack of a scheduler |
-//! | `go` | Go: from the stack that the runtime switched to, back to that of the goroutine |
-//! | `guile` | Guile: code behind the trampoline that saves registers for it |
-//! | `luajit` | LuaJIT: traces, which run in the frame of the interpreter |
-//! | `sbcl` | SBCL: the stack that Lisp code of the first thread has for itself |
+//! | `beam` | Erlang: start of processes, and code on a scheduler's stack |
+//! | `go` | Go: from the stack that the runtime switched to, back to the goroutine's |
+//! | `guile` | Guile: code behind the trampoline that saves its registers |
+//! | `luajit` | LuaJIT: traces, which run in the interpreter's frame |
+//! | `sbcl` | SBCL: the separate stack of Lisp code in the first thread |
 
 pub(crate) mod beam;
 pub(crate) mod go;
@@ -20,8 +20,8 @@ pub(crate) mod sbcl;
 use crate::{Module, Modules};
 use std::cell::Cell;
 
-/// The code of a process, with a note of reads in vain. Where the innermost place that fits is the frame, and code cannot be
-/// read, a place is not refuted but unknown; one above it may fit as well, and be that of an outer call.
+/// Records failed reads. The innermost matching place is the frame. With unreadable code, a match
+/// may belong to an outer call.
 struct NotedReads<'p, P: ?Sized> {
     modules: &'p P,
     has_failed: Cell<bool>,
@@ -35,7 +35,7 @@ impl<'p, P: Modules + ?Sized> NotedReads<'p, P> {
         }
     }
 
-    /// Returns the first of these places that fits; `None` where it cannot be known whether one before it does.
+    /// Returns the first matching place. `None` if a place before it could not be checked.
     fn first_known<T>(
         &self,
         mut places: impl Iterator<Item = u64>,
@@ -63,8 +63,8 @@ impl<P: Modules + ?Sized> Modules for NotedReads<'_, P> {
     }
 }
 
-/// Returns the function that the call before a return address calls: by its distance, or through a pointer beside the code,
-/// as a procedure linkage table has it as well.
+/// Returns the target of a direct call, or of a call through a pointer beside the code. Resolves
+/// PLT entries.
 fn callee<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
     let mut call = [0; 6];
     let start = address.checked_sub(call.len() as u64)?;

@@ -1,9 +1,9 @@
-//! [`simulate_to_return`] of AArch64: the way from an instruction to a return, by the few instructions that move the stack
-//! pointer, or save and restore what a caller needs.
+//! [`simulate_to_return`] for AArch64. Models the few instructions that move the stack pointer, or
+//! save and restore callee-saved registers.
 //!
-//! As on x86-64, conditions are not evaluated, and what is not understood makes the register that it writes unknown. The
-//! return address is where the link register says: as it is, in code that saved nothing, or as it was loaded on the way. A path
-//! that saves it behind a call has come into the next function: that call does not return.
+//! As on x86-64, conditions are not evaluated. Unsupported instructions make their destination
+//! register unknown. The return address is in the link register, untouched or reloaded. A path that
+//! saves an unknown link register has run into the next function after a call that does not return.
 //! Source of the encodings: Arm Architecture Reference Manual for A-profile, section C4.1.
 
 use super::path::{Exit, MAX_BRANCHES};
@@ -12,22 +12,18 @@ use crate::arch::aarch64::{LR, SP};
 use crate::{Arch, Memory, Registers};
 use rustc_hash::FxHashSet;
 
-/// Maximum number of instructions that are looked at for one frame.
 const MAX_INSTRUCTIONS: usize = 2000;
 
-/// Maximum number of words written along a path that are remembered.
 const MAX_WRITTEN: usize = 64;
 
-/// Number that stands for the stack pointer or for zero, depending on the instruction.
+/// Number of the stack pointer or the zero register, depending on the instruction.
 const SP_OR_ZERO: u8 = 31;
 
-/// System calls that do not come back: `exit`, `exit_group`.
 const EXITS: [u64; 2] = [93, 94];
 
-/// Registers that a call may leave with any value: x0 to x18, and the link register.
 const CLOBBERED: [std::ops::RangeInclusive<u8>; 2] = [0..=18, LR..=LR];
 
-/// Follows the code from where `registers` are to the return, and makes them the caller's.
+/// Simulates the code up to the return. Replaces the registers by the caller's.
 pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -66,14 +62,14 @@ pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
                 }
                 Flow::Exit => return Exit::End,
                 Flow::Lost => break,
-                // A function that is jumped to returns to the caller of this one.
+                // A tail call returns to this function's caller.
                 Flow::Jump(_) | Flow::Leave => LR,
                 Flow::Return(register) => register,
             };
             let slot = path.loaded.iter().rev().find(|(of, _)| *of == returns_to);
             let slot = slot.map_or(0, |(_, slot)| *slot);
             let Some(address) = path.registers.get(returns_to) else {
-                // A word that is not there; else the path has lost it.
+                // Unreadable, or lost on the path.
                 unreadable = unreadable.or((slot != 0).then_some(slot));
                 break;
             };
@@ -89,32 +85,29 @@ pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     unreadable.map_or(Exit::Lost, Exit::Unreadable)
 }
 
-/// Successor of an instruction.
 enum Flow {
     Next,
-    /// To the next instruction, or to this one.
     Branch(u64),
     Jump(u64),
-    /// To the address in a register.
+    /// To the address in this register.
     Return(u8),
-    /// To another function, which returns to the caller of this one.
+    /// A tail call.
     Leave,
-    /// To the end of the thread or the process.
+    /// To the end of the thread or process.
     Exit,
-    /// Nobody knows where, or nowhere.
+    /// Unknown or invalid.
     Lost,
 }
 
-/// Registers and stack along one path.
 #[derive(Clone)]
 struct Path {
     ip: u64,
     registers: Registers,
-    /// Words of the stack that were written along the path; `None` where the value is not known.
+    /// Written stack words; `None`: unknown.
     written: Vec<(u64, Option<u64>)>,
-    /// Registers that were loaded and have that value still, and from where.
+    /// Registers that still hold a loaded value, with its slot.
     loaded: Vec<(u8, u64)>,
-    /// True once the link register is saved though nobody knows it.
+    /// True once the path has saved an unknown link register.
     is_elsewhere: bool,
 }
 
@@ -126,7 +119,7 @@ const fn register(word: u32, from: u32) -> u8 {
     bits(word, from, 5) as u8
 }
 
-/// Returns a field as a signed number, times `scale`.
+/// Returns a signed bit field, times `scale`.
 const fn signed(word: u32, from: u32, count: u32, scale: i64) -> u64 {
     let shift = 64 - count;
     let value = ((bits(word, from, count) as i64) << shift) >> shift;
@@ -144,7 +137,6 @@ impl Path {
         }
     }
 
-    /// Does what an instruction does to registers and stack.
     fn execute<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) -> Flow {
         match bits(word, 25, 4) {
             0b1010 | 0b1011 => self.branch(word),
@@ -158,7 +150,7 @@ impl Path {
                 }
             }
             0b0111 | 0b1111 => {
-                // Vectors; what goes to a general register is of no use to a caller.
+                // Vector instructions. They may set a general register.
                 let to_general =
                     word & 0x5f20_fc00 == 0x1e20_0000 || word & 0xbfe0_fc00 == 0x0e00_3c00;
                 if to_general {
@@ -166,7 +158,7 @@ impl Path {
                 }
                 Flow::Next
             }
-            // Scalable vectors; the prologue of those may move the stack pointer by an unknown amount.
+            // Scalable vectors. Prologues move the stack pointer by an unknown amount.
             0b0010 => {
                 if word & 0xffff_f800 == 0x043f_5000 || word & 0xffa0_f800 == 0x0420_5000 {
                     self.assign_sp(register(word, 0), None);
@@ -186,7 +178,7 @@ impl Path {
         if word & 0xffff_fbff == 0xd65f_0bff {
             return Flow::Return(LR);
         }
-        // br of the registers that veneers, PLT entries and calls in tail position use; else it is a table of cases.
+        // br by x16 or x17 is a veneer, PLT entry or tail call; by other registers a jump table.
         if word & 0xfeff_f000 == 0xd61f_0000 {
             return match register(word, 5) {
                 16 | 17 => Flow::Leave,
@@ -222,7 +214,7 @@ impl Path {
             self.assign(0, None);
             return Flow::Next;
         }
-        // Hints (signing and checking addresses among them: the signature is masked), barriers, system registers.
+        // Hints, barriers, system registers. Signatures are masked, so signing needs no action.
         if word & 0xffc0_0000 == 0xd500_0000 {
             if bits(word, 19, 3) & 0b110 == 0b110 && bits(word, 21, 1) == 1 {
                 self.assign(register(word, 0), None);
@@ -238,7 +230,6 @@ impl Path {
         }
     }
 
-    /// Data processing with an immediate.
     fn with_immediate(&mut self, word: u32) -> Flow {
         let (to, of, is_64) = (register(word, 0), register(word, 5), word >> 31 == 1);
         match bits(word, 23, 3) {
@@ -262,7 +253,7 @@ impl Path {
                 });
                 self.assign_or_flags(word, value.filter(|_| is_64));
             }
-            // and, orr, eor: alignment of the stack pointer, which the frame pointer undoes.
+            // and, orr, eor: align the stack pointer, later restored from the frame pointer.
             0b100 => match bits(word, 29, 2) {
                 0b11 => self.assign(to, None),
                 _ => self.assign_sp(to, None),
@@ -284,7 +275,6 @@ impl Path {
         Flow::Next
     }
 
-    /// Data processing with registers.
     fn with_registers(&mut self, word: u32) -> Flow {
         let (to, of, other) = (register(word, 0), register(word, 5), register(word, 16));
         let is_64 = word >> 31 == 1;
@@ -301,12 +291,12 @@ impl Path {
             let value = self.get(other);
             self.assign(to, value.filter(|_| is_64));
         } else if word & 0x1f20_0000 == 0x0b00_0000 {
-            // add, sub of a register, shifted
+            // add, sub (shifted register)
             let shifted = (self.get(other)).filter(|_| bits(word, 22, 2) == 0);
             let value = added(self.get(of), shifted.map(|value| value << amount));
             self.assign(to, value.filter(|_| is_64));
         } else if word & 0x1f20_0000 == 0x0b20_0000 {
-            // add, sub of a register, extended: of the stack pointer
+            // add, sub (extended register), used with the stack pointer
             let is_whole = bits(word, 13, 3) & 0b011 == 0b011;
             let shifted = (self.get(other)).filter(|_| is_whole);
             let shifted = shifted.map(|value| value << bits(word, 10, 3));
@@ -315,13 +305,12 @@ impl Path {
         } else if word & 0xffff_c000 == 0xdac1_0000 || word & 0xffff_c000 == 0xdac1_4000 {
             // pacia, autia and so on: the signature is masked.
         } else if word & 0x1fe0_0000 != 0x1a40_0000 {
-            // All but comparisons under a condition.
+            // All but conditional comparisons.
             self.assign(to, None);
         }
         Flow::Next
     }
 
-    /// Loads and stores.
     fn memory<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) {
         let (to, base) = (register(word, 0), register(word, 5));
         let is_vector = bits(word, 26, 1) == 1;
@@ -345,7 +334,7 @@ impl Path {
         }
         if is_single || is_unscaled {
             let (size, opc) = (bits(word, 30, 2), bits(word, 22, 2));
-            // Of vectors the upper bit of `opc` is one of the size.
+            // For vectors, the upper bit of `opc` belongs to the size.
             let log = if is_vector {
                 size + 4 * (opc >> 1)
             } else {
@@ -372,13 +361,13 @@ impl Path {
             return;
         }
         if is_vector {
-            // Several vectors at a time, by an address that goes on behind them.
+            // Multiple-structure vector access with post-index.
             if word & 0xbe80_0000 == 0x0c80_0000 {
                 self.assign_sp(base, None);
             }
             return;
         }
-        // By a register's offset, exclusive, atomic, literal: of no use to a caller.
+        // Register offset, exclusive, atomic, literal: the results become unknown.
         for from in [0, 10, 16] {
             let register = register(word, from);
             if from == 0 || bits(word, 24, 6) == 0b00_1000 {
@@ -387,7 +376,8 @@ impl Path {
         }
     }
 
-    /// Returns the address of a load or store, and writes it back to the base: 1 behind it, 3 before it.
+    /// Returns the address of a load or store and updates the base. Mode 1: post-index, 3:
+    /// pre-index.
     fn address(&mut self, base: u8, mode: u32, by: u64) -> Option<u64> {
         let before = self.registers.get(base);
         let moved = before.map(|before| before.wrapping_add(by));
@@ -428,7 +418,7 @@ impl Path {
         }
     }
 
-    /// Returns the value of a register, of which number 31 is zero.
+    /// Returns a register. Number 31 is zero.
     fn get(&self, register: u8) -> Option<u64> {
         match register {
             SP_OR_ZERO => Some(0),
@@ -436,14 +426,15 @@ impl Path {
         }
     }
 
-    /// Sets a register, of which number 31 is nobody.
+    /// Sets a register. Ignores number 31.
     fn assign(&mut self, register: u8, value: Option<u64>) {
         if register != SP_OR_ZERO {
             self.assign_sp(register, value);
         }
     }
 
-    /// Sets the register of an addition, of which number 31 is nobody if it sets flags.
+    /// Sets an addition's destination. Register 31 is ignored if flags are set, else the stack
+    /// pointer.
     fn assign_or_flags(&mut self, word: u32, value: Option<u64>) {
         match bits(word, 29, 1) {
             1 => self.assign(register(word, 0), value),
@@ -451,7 +442,7 @@ impl Path {
         }
     }
 
-    /// Sets a register, of which number 31 is the stack pointer.
+    /// Sets a register. Number 31 is the stack pointer.
     fn assign_sp(&mut self, register: u8, value: Option<u64>) {
         self.loaded.retain(|(of, _)| *of != register);
         match value {

@@ -1,11 +1,10 @@
-//! [`SimulationCache`]: searches of before, replayed.
+//! [`SimulationCache`]: replays earlier searches.
 //!
-//! The end of a simulation depends on registers and stack; the instructions that are tried, and their order,
-//! mostly do not. So a search is kept as a list of the steps that matter: instructions that change
-//! something that is followed, branches that were put off, and paths that ended because of what
-//! registers or memory hold. That list, replayed with other registers, comes to what a new search would,
-//! if each path ends where it did, and if the code is the same, to the byte. Otherwise there is a new
-//! search.
+//! The result of a simulation depends on registers and stack, but the tried instructions and their
+//! order mostly do not. So the cache logs the steps that matter: instructions that change tracked
+//! state, deferred branches, and paths that ended because of register or memory contents. The
+//! replay is valid if the code bytes are unchanged and every path ends at the same step. Otherwise
+//! a new search runs.
 
 use super::path::{Exit, PathState};
 use super::window::{CodeSnapshots, CodeSource, CodeWindow};
@@ -14,28 +13,27 @@ use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::RefCell;
 
-/// Maximum number of bytes that are kept; beyond that all are dropped.
+/// Maximum size in bytes. Beyond it the cache is cleared.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Counts of the cache of simulations: of searches for the return in code without call frame
-/// information. Each lookup is a hit or one of the misses, and each miss is a new search.
+/// Counts of the cache of simulations. Each lookup is one hit or one miss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimulationCacheStats {
-    /// Replayed.
+    /// Replayed searches.
     pub hits: u64,
-    /// Misses: no search from this address, in this state of the mappings, is kept.
+    /// Misses without an entry for this address and state of the mappings.
     pub misses_unknown: u64,
-    /// Misses: the code is another one now, as that of a JIT compiler may be.
+    /// Misses because the code has changed, as JIT code may.
     pub misses_code_changed: u64,
-    /// Misses: with these registers and this stack a path ends elsewhere than it did.
+    /// Misses because a path ends at another step with these registers and this stack.
     pub misses_other_path: u64,
-    /// Times that all was dropped to make room.
+    /// Times the cache was cleared to make room.
     pub clears: u64,
 }
 
-/// Searches by state of the mappings ([`Modules::generation`](crate::Modules::generation)) and start
-/// address.
+/// Searches by state of the mappings ([`Modules::generation`](crate::Modules::generation)) and
+/// start address.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SimulationCache {
     kept: RefCell<Kept>,
@@ -48,7 +46,6 @@ struct Kept {
     stats: SimulationCacheStats,
 }
 
-/// A search that was done once.
 #[derive(Debug, Clone)]
 struct Search {
     code: CodeSnapshots,
@@ -58,51 +55,46 @@ struct Search {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// An instruction that can be followed.
     Execute(Instruction),
-    /// A branch that is put off.
     Fork,
-    /// An instruction that cannot be followed: the path ends.
+    /// The path ends: the instruction cannot be simulated.
     Stop(Instruction),
-    /// A return to what is no return address: the path ends.
+    /// The path ends: the return address is invalid.
     NoReturn,
-    /// The path ends, whatever registers and memory hold.
+    /// The path ends for any registers and memory.
     End,
 }
 
-/// End of the last path of a search.
 #[derive(Debug, Clone)]
 pub(super) enum PathEnd {
-    /// At a return, which takes `popped` bytes more off the stack.
+    /// A return that removes `popped` more bytes from the stack.
     Return { popped: u64 },
-    /// In code that ends the thread or the process.
+    /// The thread or process ends.
     Exit,
-    /// Nowhere, as all before.
+    /// No path reached a return.
     Lost,
 }
 
-/// Reason why a search cannot be replayed.
 enum Miss {
     Unknown,
     CodeChanged,
     OtherPath,
 }
 
-/// Log of a search, from which it can be replayed.
 #[derive(Default)]
 pub(super) struct SimulationLog {
     steps: Vec<Step>,
 }
 
 impl SimulationLog {
-    /// Logs an instruction; `goes_on` says whether it could be followed, `follows_calls` whether calls change something.
+    /// Logs an instruction. `goes_on`: the path continues; `follows_calls`: calls change tracked
+    /// state.
     pub(super) fn executes(
         &mut self,
         instruction: &Instruction,
         goes_on: bool,
         follows_calls: bool,
     ) {
-        // These change nothing that is followed.
         let is_idle = match instruction.mnemonic() {
             Mnemonic::Call => !follows_calls,
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => true,
@@ -115,18 +107,16 @@ impl SimulationLog {
         }
     }
 
-    /// Logs that a branch is put off.
     pub(super) fn forks(&mut self) {
         self.steps.push(Step::Fork);
     }
 
-    /// Logs a return to what is no return address.
     pub(super) fn does_not_return(&mut self) {
         self.steps.push(Step::NoReturn);
     }
 
-    /// Logs that a path ends, whatever registers and memory hold: it was of no use from the last
-    /// branch on.
+    /// Logs the end of a path that is independent of registers and memory. Drops its steps since
+    /// the last branch.
     pub(super) fn ends_path(&mut self) {
         let goes_on = |step: &Step| matches!(step, Step::Execute(_));
         let used = self.steps.iter().rposition(|step| !goes_on(step));
@@ -154,13 +144,12 @@ impl SimulationCache {
         }
     }
 
-    /// Returns the counts so far.
     pub(crate) fn stats(&self) -> SimulationCacheStats {
         self.kept.borrow().stats
     }
 
-    /// Replays the search from where these registers are, and makes them the caller's. `None` if there
-    /// has to be a new search.
+    /// Replays the search from this program counter. Replaces the registers by the caller's. `None`
+    /// if a new search is necessary.
     pub(super) fn replay<M: Memory + ?Sized, C: CodeSource>(
         &self,
         generation: u64,
@@ -188,7 +177,7 @@ impl SimulationCache {
         replayed.ok()
     }
 
-    /// Keeps a search that read this code; `None` if it read too much.
+    /// Caches a search, unless it read too much code.
     pub(super) fn insert(
         &self,
         generation: u64,
@@ -213,13 +202,12 @@ impl SimulationCache {
             kept.stats.clears += 1;
         }
         kept.bytes += bytes;
-        // What it replaces stays counted until all is dropped.
+        // A replaced search counts until the cache is cleared.
         kept.searches.insert((generation, ip), search);
     }
 }
 
 impl Search {
-    /// Returns true if all code that was read is still the same.
     fn is_of_this_code<C: CodeSource>(&self, text: &C) -> bool {
         let mut now = [0; CodeWindow::LEN];
         self.code.iter().all(|(avma, piece)| {
@@ -228,7 +216,7 @@ impl Search {
         })
     }
 
-    /// Does the steps with other registers. `None` if a path ends elsewhere than it did.
+    /// Replays the steps with other registers. `None` if a path ends at another step.
     fn replay<M: Memory + ?Sized, C: CodeSource>(
         &self,
         registers: &mut Registers,

@@ -1,34 +1,34 @@
-//! [`frame_pointer_use`]: whose frame the frame pointer leads to, by the code ahead.
+//! [`frame_pointer_use`]: finds the owner of the frame pointer from the code ahead.
 //!
-//! In a prologue the frame pointer is still the caller's, and following it skips the caller. Code that addresses memory
-//! by it, or takes a frame down with it, has made its own frame before.
+//! In a prologue the frame pointer is still the caller's; using it would skip the caller. Code that
+//! accesses memory by it, or removes a frame with it, has its own frame.
 
 use super::path::MAX_BRANCHES;
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 
-/// Maximum number of instructions that are looked at.
 const MAX_INSTRUCTIONS: usize = 256;
 
 /// First use of the frame pointer in the code ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FramePointerUse {
-    /// The function's own frame is reached by it.
+    /// The function accesses its own frame.
     OwnFrame,
-    /// It is saved, or made to point to a new frame: until then it is the caller's. `is_first` where no instruction before
-    /// that moves the stack pointer.
+    /// Saved or replaced, so it is the caller's. `is_first`: the stack pointer has not moved
+    /// before.
     CallersFrame { is_first: bool },
-    /// The caller has made the frame, and the return address, which lies on top of the stack, is put into it.
+    /// The caller has prepared the frame. The return address is popped from the top of the stack
+    /// into it.
     HandedFrame,
-    /// Nothing that tells.
+    /// The code is inconclusive.
     Unknown,
-    /// The code cannot be read.
+    /// The code is unreadable.
     Unreadable,
 }
 
-/// Returns what the code from `ip` on does first with the frame pointer: straight on, or behind the last branch where that
-/// tells nothing. For x86-64.
+/// Returns the first use of the frame pointer from `ip` on, in straight-line code or after the last
+/// inconclusive branch. For x86-64.
 pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointerUse {
     let mut window = CodeWindow::default();
     if window.at(ip, 1, text).is_empty() {
@@ -68,7 +68,6 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointe
     FramePointerUse::Unknown
 }
 
-/// Returns what one instruction does with the frame pointer; `None` if it has nothing to do with it.
 fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
     let is_register = |operand: u32, register: Register| {
         instruction.op_kind(operand) == OpKind::Register
@@ -151,7 +150,7 @@ mod tests {
             (&[0x48, 0x83, 0xec, 8, 0x55], later),
             // mov rax, [rbp - 8]; push rbp
             (&[0x48, 0x8b, 0x45, 0xf8, 0x55], FramePointerUse::OwnFrame),
-            // pop [rbp + 8]; the same behind push rax
+            // pop [rbp + 8]; the same after push rax
             (&[0x8f, 0x45, 8], FramePointerUse::HandedFrame),
             (&[0x50, 0x8f, 0x45, 8], FramePointerUse::Unknown),
             // call +0; leave

@@ -1,22 +1,21 @@
-//! Simulation of a function's remaining code, where there is no call frame information.
+//! Simulates the rest of a function where there is no call frame information.
 //!
-//! From the next instruction on, the code is followed to its return, and what it does to the stack
-//! pointer and to the registers that it must restore is done here, too. Where that ends is the caller.
-//! It takes nothing but the code, and works in leaf functions, prologues, epilogues and callers alike,
-//! with and without frame pointers: musl, `_init`, PLT entries, assembly.
+//! The simulation runs up to the return. It tracks the stack pointer and the callee-saved
+//! registers, so the final state is the caller's. It works anywhere in a function, with and without
+//! frame pointers: musl, `_init`, PLT entries, assembly.
 //!
-//! Conditions are not evaluated: at a branch the next instruction is tried first, then the target. A
-//! call is taken to return; where it does not (`abort`), what follows may belong to something else, so
-//! the caller of this checks what it gets.
+//! Conditions are not evaluated: at a branch, the next instruction is tried first, then the target.
+//! Calls are assumed to return. After one that does not (`abort`), the path may run into another
+//! function, so the result must be checked.
 //!
 //! | module | idea |
 //! |---|---|
 //! | `search` | [`simulate_to_return`]: tries all paths |
 //! | `path` | [`PathState`]: registers and stack along one path |
-//! | `aarch64` | the same search for AArch64, by its own few instructions |
-//! | `cache` | [`SimulationCache`]: searches of before, done again |
-//! | `frame_pointer` | [`frame_pointer_use`]: whose frame the frame pointer leads to |
-//! | `window` | [`CodeWindow`]: code bytes, read in pieces |
+//! | `aarch64` | the same search for AArch64 |
+//! | `cache` | [`SimulationCache`]: replays earlier searches |
+//! | `frame_pointer` | [`frame_pointer_use`]: whether the frame pointer is the function's own |
+//! | `window` | [`CodeWindow`]: buffered reads of code |
 
 mod aarch64;
 mod cache;

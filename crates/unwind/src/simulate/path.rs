@@ -5,55 +5,51 @@ use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-/// Maximum number of words written along a path that are remembered.
-const MAX_WRITTEN: usize = 64;
+/// Maximum number of stack words written along a path. After that, a path reads only words that it
+/// has written.
+const MAX_WRITTEN: usize = 256;
 
-/// Maximum number of branches that wait to be tried.
 pub(super) const MAX_BRANCHES: usize = 64;
 
-/// Result of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Exit {
-    /// A return to `address`, which lies in `slot`. The registers are the caller's.
+    /// A return to `address`, read from `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// Code that ends the thread or the process.
+    /// The thread or process ends.
     End,
-    /// Paths came to returns, the first of which would have read this address; its word is not known.
+    /// Slot of the first unreadable return address.
     Unreadable(u64),
-    /// No path came to a return.
+    /// No path reached a return.
     Lost,
 }
 
-/// End of a path that was followed in a straight line.
+/// End of a straight path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
-    /// At the state that was looked for.
+    /// The requested state.
     Done,
-    /// At a return to `address`, which lies in `slot`. The registers are the caller's.
+    /// A return to `address`, read from `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// At a jump to an address in a register.
+    /// A jump to an address in a register.
     Jump(u64),
-    /// At a call, a jump, or an instruction that cannot be followed.
+    /// A call, another jump, or an unsupported instruction.
     Nothing,
 }
 
-/// Registers and stack after the instructions of a path.
 #[derive(Clone)]
 pub(crate) struct PathState {
     pub(super) ip: u64,
     pub(super) registers: Registers,
-    /// Words of the stack that were written along the path; `None` where the value is not known.
+    /// Written stack words; `None`: unknown.
     pub(super) written: Vec<(u64, Option<u64>)>,
-    /// Stack pointer at the start; the return address of the function lies there or above.
+    /// Stack pointer at the start. The function's return address lies there or above.
     pub(super) start_sp: u64,
-    /// True once an instruction has set the frame pointer.
     pub(super) sets_frame_pointer: bool,
-    /// True while the frame pointer is one that was made for a callee: see [`PathState::makes_callees_frame`].
+    /// True while the frame pointer belongs to a callee: see [`PathState::makes_callees_frame`].
     pub(super) has_callees_frame: bool,
 }
 
 impl PathState {
-    /// Starts at the instruction pointer of these registers.
     pub(crate) fn new(registers: &Registers) -> Self {
         Self {
             ip: registers.ip(),
@@ -73,8 +69,8 @@ impl PathState {
         &self.registers
     }
 
-    /// Follows at most `limit` instructions until `done`. A branch forward is taken only where going
-    /// straight on led nowhere, the last one first.
+    /// Simulates up to `limit` instructions until `done`. If the path fails, continues at the last
+    /// skipped forward branch.
     pub(crate) fn follow_straight<M: Memory + ?Sized, C: CodeSource>(
         &mut self,
         memory: &M,
@@ -132,8 +128,8 @@ impl PathState {
         Stop::Nothing
     }
 
-    /// Returns the caller's registers, after a return through `slot` that takes `popped` bytes more off
-    /// the stack.
+    /// Returns the caller's registers after a return that removes `popped` more bytes from the
+    /// stack.
     pub(super) fn returned(mut self, slot: u64, popped: u64) -> Registers {
         self.registers.keep(Arch::X86_64.callee_saved());
         let sp = slot.wrapping_add(8).wrapping_add(popped);
@@ -141,21 +137,23 @@ impl PathState {
         self.registers
     }
 
-    /// Reads a word of the stack as the path has left it.
+    /// Reads a stack word, including writes along the path.
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
+            None if self.written.len() >= MAX_WRITTEN => None,
             None => memory.read_u64(avma),
         }
     }
 
-    /// Returns true if a call may change what is followed: a frame pointer that was set along the path may be the callee's.
+    /// Returns true if a call may change the frame pointer, since it may be the callee's.
     pub(super) const fn follows_calls(&self) -> bool {
         self.sets_frame_pointer
     }
 
-    /// Returns true for `mov rbp, REG` that leads to a word with the frame pointer there is: a frame for a callee, as SBCL makes it
-    /// (`lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov rbp, rsi; call`). A function's own frame is made of the stack pointer.
+    /// Returns true for `mov rbp, REG` if REG points to a copy of the frame pointer: SBCL's frame
+    /// for a callee (`lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov rbp, rsi; call`). Own
+    /// frames start from rsp.
     fn makes_callees_frame<M: Memory + ?Sized>(
         &self,
         instruction: &Instruction,
@@ -171,9 +169,10 @@ impl PathState {
         is_move && saved().is_some_and(|saved| self.registers.get(RBP) == Some(saved))
     }
 
-    /// Forgets a frame pointer that was set for the callee, which gives the caller's back. The return address beside a function's
-    /// own frame was there when the path began, or was copied there along it; but where the path began with the stack pointer
-    /// already below the callee's frame, what was there is an earlier callee's.
+    /// Marks a frame pointer that belongs to a callee as unknown.
+    ///
+    /// A function's own return address existed at the start, or was copied along the path. Below
+    /// the initial stack pointer, the word is an earlier callee's.
     fn forget_callees_frame(&mut self) {
         let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
             return;
@@ -186,13 +185,15 @@ impl PathState {
     }
 
     fn write(&mut self, avma: u64, value: Option<u64>) {
-        if self.written.len() < MAX_WRITTEN {
-            self.written.push((avma, value));
+        let has_room = self.written.len() < MAX_WRITTEN;
+        match self.written.iter_mut().rev().find(|(at, _)| *at == avma) {
+            Some((_, known)) => *known = value,
+            None if has_room => self.written.push((avma, value)),
+            None => {}
         }
     }
 
-    /// Applies an instruction to stack pointer, saved registers and stack. Returns false if the stack
-    /// pointer is not known afterwards.
+    /// Applies an instruction. Returns false if the stack pointer is unknown afterwards.
     pub(super) fn execute<M: Memory + ?Sized>(
         &mut self,
         instruction: &Instruction,
@@ -242,7 +243,6 @@ impl PathState {
                 }
                 return true;
             }
-            // These only read their first operand.
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => return true,
             _ => {}
         }
@@ -302,7 +302,6 @@ impl PathState {
         }
     }
 
-    /// Returns the address of a memory operand, if the registers in it are known.
     fn stack_address(&self, instruction: &Instruction) -> Option<u64> {
         let base = number(instruction.memory_base())?;
         let base = self.registers.get(base)?;
@@ -325,7 +324,6 @@ fn immediate(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// Returns the DWARF number of the general register that this is, or is a part of.
 fn number(register: Register) -> Option<u8> {
     Some(match register.full_register() {
         Register::RAX => 0,

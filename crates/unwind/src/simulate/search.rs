@@ -8,13 +8,15 @@ use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// Maximum number of instructions that are looked at for one frame.
+/// Maximum number of instructions per frame, from the first branch on.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Instructions that there is room for at first; few searches see more.
+/// Maximum number of instructions before the first branch. Codecs have 20 kB of straight assembly.
+const MAX_STRAIGHT: usize = 16_000;
+/// Initial capacity. Few searches visit more instructions.
 const SEEN: usize = 112;
 
-/// Follows the code from where `registers` are to the return, and makes them the caller's. In a state of
-/// the mappings that has a number (`generation`), a search of before is done again if `cache` has it.
+/// Simulates the code up to the return. Replaces the registers by the caller's. With a
+/// `generation`, replays an earlier search if possible.
 pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -38,7 +40,6 @@ pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     exit
 }
 
-/// Tries all paths, and logs what decided.
 fn search<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -50,13 +51,17 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
     let mut waiting = vec![PathState::new(registers)];
     let mut unreadable = None;
     let mut left = MAX_INSTRUCTIONS;
+    let mut straight = MAX_STRAIGHT;
     while let Some(mut path) = waiting.pop() {
         loop {
             if left == 0 || !seen.insert(path.ip) {
                 log.ends_path();
                 break;
             }
-            left -= 1;
+            match straight {
+                0 => left -= 1,
+                _ => straight -= 1,
+            }
             let bytes = window.at(path.ip, MAX_INSTRUCTION, text);
             let mut decoder = Decoder::with_ip(64, bytes, path.ip, DecoderOptions::NONE);
             let instruction = decoder.decode();
@@ -81,6 +86,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     continue;
                 }
                 FlowControl::ConditionalBranch => {
+                    straight = 0;
                     if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
                         waiting.push(PathState {
                             ip: target,
@@ -96,7 +102,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     continue;
                 }
                 FlowControl::UnconditionalBranch | FlowControl::Return => true,
-                // A PLT entry jumps by path of memory; a table of cases by path of a register.
+                // A PLT entry jumps through memory; a jump table uses a register.
                 FlowControl::IndirectBranch => instruction.is_ip_rel_memory_operand(),
                 _ => false,
             };

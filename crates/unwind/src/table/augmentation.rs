@@ -1,14 +1,12 @@
-//! Augmentations of AArch64 that say nothing of how to unwind.
+//! Removes AArch64 augmentations that do not affect unwinding.
 //!
-//! `B` in a CIE's augmentation tells that return addresses are signed with the B key, `G` that
-//! frames are tagged (DWARF for the Arm 64-bit Architecture, section 5.2.2; LLVM's
-//! `AArch64FrameLowering`). Neither has data, and for the address both are the same as without.
-//! gimli refuses CIEs with letters that it does not know, and all their functions with them.
+//! `B` in a CIE means that return addresses are signed with the B key, `G` that frames are tagged
+//! (DWARF for the Arm 64-bit Architecture, section 5.2.2; LLVM's `AArch64FrameLowering`). Neither
+//! has data. gimli rejects a CIE with unknown letters, and with it all its FDEs.
 
 use super::index::Entry;
 
-/// Takes the letters out of all CIEs of a section. What stands behind them in a CIE moves
-/// forward; the gap at its end is filled with `DW_CFA_nop`.
+/// Removes the letters from all CIEs of a section. `DW_CFA_nop` fills the gap at the end of a CIE.
 pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
     let mut at = 0;
     while let Some(entry) = Entry::read(bytes, at) {
@@ -22,7 +20,7 @@ pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
     }
 }
 
-/// Removes the augmentation from a CIE, which begins with its version.
+/// Removes the letters from a CIE, given from the version field on.
 fn take_out_of(cie: &mut [u8]) {
     let Some(text) = cie.get(1..) else { return };
     let Some(end) = text.iter().position(|byte| *byte == 0).map(|len| 1 + len) else {
@@ -31,7 +29,6 @@ fn take_out_of(cie: &mut [u8]) {
     if cie.get(1) != Some(&b'z') {
         return;
     }
-    // What is kept moves once, however many letters there are.
     let mut kept = 2;
     for at in 2..end {
         if !matches!(cie[at], b'B' | b'G') {
@@ -50,7 +47,6 @@ fn take_out_of(cie: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Returns a CIE of this augmentation, and an FDE that must stay as it is.
     fn section(augmentation: &[u8]) -> Vec<u8> {
         let mut cie = vec![0, 0, 0, 0, 1];
         cie.extend(augmentation);
@@ -61,8 +57,6 @@ mod tests {
         bytes
     }
 
-    /// A CIE that is nothing but letters, as only somebody with bad intentions writes it: read
-    /// over once, not once for each letter.
     #[test]
     fn many_letters_take_no_time() {
         let letters = vec![b'B'; 4 << 20];
@@ -88,7 +82,7 @@ mod tests {
             take_out(&mut bytes, true);
             assert_eq!(bytes, section(augmentation));
         }
-        // Other sections have other CIEs.
+        // `.debug_frame` marks CIEs differently.
         let mut bytes = section(b"zRB");
         take_out(&mut bytes, false);
         assert_eq!(bytes, section(b"zRB"));

@@ -1,4 +1,4 @@
-//! [`Block`]: the rows of a few neighbouring FDEs, compiled.
+//! [`Block`]: the compiled rows of a few neighbouring FDEs.
 
 use super::index::{Cies, Slice};
 use super::rule::{Cfa, Rule, Saved, Span, Value};
@@ -9,23 +9,23 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-/// Number of FDEs that are compiled at a time. Fewer make the first lookup cheaper (the stacks of a compiler go
-/// through a small part of its functions), more share more rules and need fewer cells.
+/// Number of FDEs in a block. Fewer make the first lookup cheaper. More share more rules and need
+/// fewer cells.
 pub(crate) const FDES: usize = 4;
 
-/// Rules among which another like them is searched for one by one.
+/// Up to this number of rules, duplicates are found by linear search.
 const FEW: usize = 24;
 
-/// Maximum number of rows of one FDE. The longest functions seen have a few hundred.
+/// Maximum number of rows of one FDE. The longest known functions have a few hundred.
 const MAX_ROWS: usize = 1 << 13;
 
-/// In place of a rule's index: code without FDE.
+/// Index of code without FDE.
 const NO_FDE: u16 = u16::MAX;
-/// In place of a rule's index: rows that cannot be read.
+/// Index of unreadable rows.
 const BAD: u16 = u16::MAX - 1;
 
-/// Rows sorted by address, each a start (relative to the table's base) and the index of its
-/// rule, six bytes together. Most functions share a handful of rules.
+/// Rows sorted by address: a start relative to the table's base and a rule index, six bytes in
+/// total. Most functions share a few rules.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) starts: Box<[u32]>,
@@ -35,7 +35,6 @@ pub(crate) struct Block {
     spans: Box<[Span]>,
 }
 
-/// Result of a lookup in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InBlock<'a> {
     Rule(&'a Rule),
@@ -44,14 +43,12 @@ pub(crate) enum InBlock<'a> {
 }
 
 impl Block {
-    /// Returns the row for an address relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> InBlock<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
         self.row(behind.wrapping_sub(1))
     }
 
-    /// Returns the row of this number.
     #[inline]
     pub(crate) fn row(&self, number: usize) -> InBlock<'_> {
         match self.indices.get(number).copied() {
@@ -63,7 +60,6 @@ impl Block {
         }
     }
 
-    /// Returns the registers for which a rule says something, sorted by number.
     #[inline]
     pub(crate) fn saved(&self, rule: &Rule) -> &[Saved] {
         let first = rule.first as usize;
@@ -80,7 +76,6 @@ impl Block {
         self.rules.len()
     }
 
-    /// Bytes of memory that the block takes apart from itself.
     pub(crate) fn heap_size(&self) -> usize {
         size_of_val(&*self.starts)
             + size_of_val(&*self.indices)
@@ -90,7 +85,6 @@ impl Block {
     }
 }
 
-/// Compiles the FDEs of a block.
 pub(crate) struct Compiler<'a, 's, S> {
     pub(crate) section: &'s S,
     pub(crate) bases: &'s BaseAddresses,
@@ -103,7 +97,6 @@ impl<'a, S> Compiler<'a, '_, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
-    /// Returns the FDEs at these offsets, sorted by their start; `end` is where the next block starts.
     pub(crate) fn block(&mut self, offsets: &[u32], end: u32) -> Block {
         let mut fdes = Vec::with_capacity(offsets.len());
         for &offset in offsets {
@@ -175,7 +168,6 @@ where
     }
 }
 
-/// A rule while its registers and expressions are not yet in the block's lists.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     cfa: Cfa,
@@ -184,7 +176,6 @@ struct Key {
     saved: Vec<Saved>,
 }
 
-/// A block in the making.
 struct Rows {
     arch: Arch,
     starts: Vec<u32>,
@@ -192,9 +183,8 @@ struct Rows {
     rules: Vec<Rule>,
     saved: Vec<Saved>,
     spans: Vec<Span>,
-    /// Rules behind the first few, by their registers.
+    /// Indices of all rules after the first few.
     known: FxHashMap<Key, u16>,
-    /// Registers of the row that is looked at.
     registers: Vec<Saved>,
     known_spans: FxHashMap<Span, u32>,
 }
@@ -224,7 +214,6 @@ impl Rows {
         }
     }
 
-    /// Adds a row. One that is like the row before it continues that.
     fn push(&mut self, start: u32, index: u16) {
         if self.indices.last() == Some(&index) {
             return;
@@ -238,7 +227,6 @@ impl Rows {
         self.indices.push(index);
     }
 
-    /// Returns the index of the rule that this row has.
     fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, signal: bool) -> u16 {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

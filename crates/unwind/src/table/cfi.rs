@@ -1,4 +1,4 @@
-//! [`Cfi`]: one section of call frame information, compiled as it is used.
+//! [`Cfi`]: one section of call frame information, compiled on demand.
 
 use super::augmentation;
 use super::block::{self, Block, Compiler, InBlock};
@@ -10,13 +10,11 @@ use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Ven
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most bytes of compiled rows and rules of one section. A program uses some thousands of its functions, which
-/// take some MiB.
+/// Maximum number of bytes of compiled rows. A program's rows take a few MiB.
 const MAX_ROW_BYTES: usize = 64 << 20;
 
-/// A copy of a section's bytes, an index of its FDEs, and the rows of those that were asked
-/// for. A few FDEs are compiled at a time, by the first thread that needs one of them; later
-/// lookups take no lock.
+/// A copy of a section, an index of its FDEs, and the rows compiled so far. The first thread that
+/// needs an FDE compiles its block. Later lookups take no lock.
 #[derive(Debug)]
 pub(crate) struct Cfi {
     arch: Arch,
@@ -24,26 +22,20 @@ pub(crate) struct Cfi {
     base: u64,
     bases: BaseAddresses,
     bytes: Box<[u8]>,
-    /// Offset in the section of each FDE, in order of addresses.
     offsets: Box<[u32]>,
-    /// Start of the first FDE of each block.
     starts: Box<[u32]>,
     blocks: Box<[OnceLock<Box<Block>>]>,
-    /// Bytes of memory of the blocks that were compiled.
     row_bytes: AtomicUsize,
 }
 
-/// Result of a lookup in a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'a> {
     Rule(RuleRef<'a>),
-    /// The section says nothing of this code.
     NoFde,
-    /// It does, but that cannot be read.
+    /// An FDE covers the code, but is unreadable.
     Bad,
 }
 
-/// A rule and what belongs to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RuleRef<'a> {
     pub(crate) rule: &'a Rule,
@@ -57,7 +49,6 @@ impl<'a> RuleRef<'a> {
         self.block.saved(self.rule)
     }
 
-    /// Returns the bytes of an expression.
     pub(crate) fn expression(&self, index: u32) -> Option<&'a [u8]> {
         let span = self.block.span(index)?;
         self.bytes
@@ -67,7 +58,7 @@ impl<'a> RuleRef<'a> {
 }
 
 impl Cfi {
-    /// Adds the code that the section describes to `described`, as ranges of SVMAs.
+    /// Parses a section. Adds the SVMA ranges of its FDEs to `described`.
     pub(crate) fn new(
         elf: &Elf<'_>,
         section: Section<'_>,
@@ -123,7 +114,7 @@ impl Cfi {
         }
     }
 
-    /// Returns the row for an address relative to the table's base.
+    /// Finds the rule for `address`, relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> Found<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
@@ -146,8 +137,8 @@ impl Cfi {
         }
     }
 
-    /// Returns the block of this number, compiled now if it was not yet. `None` also where all compiled
-    /// ones take more than they may.
+    /// Returns a block, compiled on first use. `None` if there is no such block, or at the memory
+    /// limit.
     pub(crate) fn block(&self, number: usize) -> Option<&Block> {
         let cell = self.blocks.get(number)?;
         Some(match cell.get() {
@@ -162,7 +153,7 @@ impl Cfi {
         })
     }
 
-    /// Returns the start of the FDE of an address, both relative to the table's base.
+    /// Returns the start of the FDE that contains an address, both relative to the table's base.
     pub(crate) fn function_start(&self, address: u32) -> Option<u32> {
         let behind = self.starts.partition_point(|&start| start <= address);
         let first = behind.checked_sub(1)? * block::FDES;
@@ -222,19 +213,16 @@ impl Cfi {
         self.blocks.len()
     }
 
-    /// Blocks that were compiled already.
     pub(crate) fn compiled(&self) -> impl Iterator<Item = &Block> {
         self.blocks
             .iter()
             .filter_map(|block| block.get().map(|block| &**block))
     }
 
-    /// Bytes of memory of compiled blocks.
     pub(crate) fn row_bytes(&self) -> usize {
         self.row_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory, apart from compiled blocks.
     pub(crate) fn index_size(&self) -> usize {
         self.bytes.len()
             + size_of_val(&*self.offsets)
@@ -243,7 +231,6 @@ impl Cfi {
     }
 }
 
-/// Returns the start of the FDE, among those at these offsets, that has this address.
 fn start_of<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

@@ -1,5 +1,4 @@
-//! The parts of an ELF file that a table needs: segments, entry point, the sections with call frame
-//! information.
+//! Finds the parts of an ELF file that a table needs.
 
 use crate::{Arch, TableError};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
@@ -9,30 +8,26 @@ use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
 use std::borrow::Cow;
 
-/// Longest call frame section that is read, in bytes, decompressed if need be: a table keeps a copy of it,
-/// and whoever makes the file needs no byte on disk for a hole. The longest seen in the wild have some 50 MB.
+/// Maximum size of a section in bytes, decompressed, since a hostile file can be sparse. The
+/// largest known ones have about 50 MB.
 pub(crate) const MAX_SECTION: usize = 64 << 20;
 
 type Header = FileHeader64<object::LittleEndian>;
 
-/// The parts of an ELF file that matter here.
 pub(crate) struct Elf<'a> {
     pub(crate) arch: Arch,
     pub(crate) entry: u64,
     pub(crate) segments: Segments,
     pub(crate) eh_frame: Option<Section<'a>>,
     pub(crate) debug_frame: Option<Section<'a>>,
-    /// SVMA of `.eh_frame_hdr`, as the program headers have it.
+    /// SVMA from the program headers.
     pub(crate) eh_frame_hdr: Option<u64>,
-    /// True if a section is left out because it is longer than [`MAX_SECTION`].
     pub(crate) has_too_long: bool,
-    /// True if the Go compiler made it, whose code keeps frame pointers.
     pub(crate) is_go: bool,
-    /// Offset and length in the file of the list of functions that Go's runtime has.
+    /// File offset and length of the Go runtime's list of functions.
     pub(crate) go_functions: Option<(u64, u64)>,
-    /// Address ranges of procedure linkage tables.
     pub(crate) plts: Vec<(u64, u64)>,
-    /// For pointers relative to those sections.
+    /// SVMA of `.text`, the base of text-relative pointers.
     pub(crate) text: Option<u64>,
     pub(crate) got: Option<u64>,
 }
@@ -40,7 +35,7 @@ pub(crate) struct Elf<'a> {
 pub(crate) struct Section<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     pub(crate) svma: u64,
-    /// Number of FDEs, where the section's own end is not known.
+    /// Maximum number of FDEs, if the end of the section is unknown.
     pub(crate) count: Option<usize>,
 }
 
@@ -81,7 +76,7 @@ impl<'a> Elf<'a> {
         Ok(elf)
     }
 
-    /// Reads the section headers. Missing or damaged ones leave everything as it was.
+    /// Reads the section headers. Ignores missing or damaged ones.
     fn read_sections(&mut self, header: &Header, bytes: impl ReadRef<'a>) {
         let endian = object::LittleEndian;
         let Ok(sections) = header.sections(endian, bytes) else {
@@ -128,8 +123,8 @@ impl<'a> Elf<'a> {
         }
     }
 
-    /// `.eh_frame` as `.eh_frame_hdr` at `svma` tells where it is. Its end is not known: entries
-    /// are read up to the terminator, or as many as the header's table has.
+    /// Returns the `.eh_frame` that `.eh_frame_hdr` points to. Its end is unknown, so the
+    /// terminator or the header's table limits the number of entries.
     fn eh_frame_behind(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<Section<'a>> {
         let hdr = self.mapped(bytes, svma)?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(svma);
@@ -138,7 +133,6 @@ impl<'a> Elf<'a> {
             return None;
         };
         let count = hdr.table().map(|table| table.iter(&bases).size_hint().0);
-        // Where it ends is not known, so that of a longer segment the beginning will do.
         let bytes = self.mapped(bytes, svma)?;
         Some(Section {
             bytes: Cow::Borrowed(bytes.get(..MAX_SECTION).unwrap_or(bytes)),
@@ -147,17 +141,15 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// Returns the bytes mapped at this address, up to the end of the segment.
     fn mapped(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<&'a [u8]> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
         part(bytes, offset, left)
     }
 }
 
-/// Longest part of a file that is read at once.
 const MAX_PART: u64 = 64 << 20;
 
-/// Returns the bytes of a file from an offset on: `len` of them, or as many as there are, and at most 64 MiB.
+/// Returns up to `len` bytes of a file, at most 64 MiB.
 pub(super) fn part<'a>(bytes: impl ReadRef<'a>, offset: u64, len: u64) -> Option<&'a [u8]> {
     let left = bytes.len().ok()?.checked_sub(offset)?;
     let len = len.min(left).min(MAX_PART);
@@ -176,15 +168,13 @@ fn header<'a>(bytes: impl ReadRef<'a>) -> Result<&'a Header, TableError> {
     Header::parse(bytes).map_err(|_| TableError::NotAnElf)
 }
 
-/// Contents of a section.
 enum Contents<'a> {
     Bytes(Cow<'a, [u8]>),
-    /// It has more than [`MAX_SECTION`] bytes.
     TooLong,
 }
 
-/// Returns the bytes of a section, decompressed if need be. `None` if they do not lie in the file (as in
-/// debug files, which keep the headers only) or do not decompress.
+/// Returns the bytes of a section, decompressed. `None` if they are damaged or not in the file
+/// (debug files have only the headers).
 fn contents<'a>(
     section: &object::elf::SectionHeader64<object::LittleEndian>,
     bytes: impl ReadRef<'a>,
@@ -212,7 +202,7 @@ fn contents<'a>(
                 uncompressed_size: header.ch_size(endian),
             }
         }
-        // The form before SHF_COMPRESSED: "ZLIB", the size in big-endian order, the stream.
+        // The format before SHF_COMPRESSED: "ZLIB", the size in big-endian order, the stream.
         None if name.starts_with(b".z") => {
             let rest = data.strip_prefix(b"ZLIB")?;
             let (size, data) = rest.split_first_chunk()?;

@@ -3,14 +3,11 @@
 use crate::{Arch, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-/// The longest seen, that of glibc's dynamic linker, has some 70 bytes.
+/// Maximum length in bytes. The longest known code, in glibc's dynamic linker, has about 70.
 const MAX_LEN: usize = 256;
 
-/// Returns the length in bytes of the function that `code` starts with: up to a jump that is always taken,
-/// a return, something that is no instruction, or a call with padding behind it.
-///
-/// It need not be a function as others: `_start` is written in assembly, calls or jumps to C, and
-/// is never returned from.
+/// Returns the length in bytes of the entry function: up to an unconditional jump, a return, an
+/// invalid instruction, or a call before padding. `_start` is assembly code that never returns.
 pub(crate) fn len(arch: Arch, code: &[u8]) -> u64 {
     let code = code.get(..MAX_LEN).unwrap_or(code);
     match arch {
@@ -30,7 +27,7 @@ fn x86_64(code: &[u8]) -> u64 {
         match instruction.flow_control() {
             FlowControl::Next | FlowControl::ConditionalBranch => {}
             FlowControl::Call | FlowControl::IndirectCall => {
-                // A return address is the address behind the call.
+                // A return address lies after the call.
                 if code.get(at..).is_some_and(code::is_padding) {
                     return at as u64 + 1;
                 }
@@ -41,7 +38,7 @@ fn x86_64(code: &[u8]) -> u64 {
     decoder.position() as u64
 }
 
-/// Instructions: A64 `b`, `br`, `ret`, `udf`.
+/// Returns the length up to `b`, `br`, `ret` or `udf`.
 fn aarch64(code: &[u8]) -> u64 {
     let ends = |word: &[u8; 4]| {
         let word = u32::from_le_bytes(*word);

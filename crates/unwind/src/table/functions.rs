@@ -1,4 +1,4 @@
-//! [`FunctionRanges`]: the functions of an image, as its call frame information describes them.
+//! [`FunctionRanges`]: the function bounds of an image.
 
 use super::cfi::{Cfi, eh_frame};
 use super::elf::{Elf, part};
@@ -11,13 +11,11 @@ use gimli::{
 use rprof_image::Segments;
 use std::ops::Range;
 
-/// Functions of an ELF image without regard to symbols: one for each FDE of its call frame information. A part that
-/// was split off (`.cold`) is a function of its own.
+/// Function bounds of an ELF image by its FDEs, without symbols. A split-off part (`.cold`) is a
+/// function of its own.
 ///
-/// The table of `.eh_frame_hdr` is searched where there is one, so that a few lookups in a big image read a few pages of it.
-/// Without it, and for `.debug_frame`, a list of all ranges is made.
-///
-/// Keeps nothing of the file; each lookup is given its bytes.
+/// On x86-64, lookups read a few pages of the table in `.eh_frame_hdr`. On AArch64, without that
+/// table, or with a `.debug_frame`, parsing lists all ranges. Each lookup needs the file's bytes.
 #[derive(Debug)]
 pub struct FunctionRanges {
     arch: Arch,
@@ -27,17 +25,15 @@ pub struct FunctionRanges {
     source: Source,
 }
 
-/// Bytes before a return address that are looked at: the longest call.
 const BEFORE: u64 = 7;
 
 #[derive(Debug)]
 enum Source {
     Index(Index),
-    /// Disjoint ranges of SVMAs, ascending.
     List(Box<[Range<u64>]>),
 }
 
-/// Place of `.eh_frame_hdr`, whose table is sorted by address, and of the section that it is for.
+/// File ranges of `.eh_frame_hdr`, whose table is sorted by address, and of `.eh_frame`.
 #[derive(Debug)]
 struct Index {
     arch: Arch,
@@ -47,10 +43,10 @@ struct Index {
 }
 
 impl FunctionRanges {
-    /// Reads headers, and without an index all FDEs, some 100 ns for each.
+    /// Parses the headers. Without an index also all FDEs, in about 100 ns each.
     ///
     /// # Errors
-    /// [`TableError`], for images that are of no use at all. Without call frame information there are no functions.
+    /// [`TableError`] for unusable images. Without call frame information there are no functions.
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
         let elf = Elf::parse(bytes)?;
         let index = match (elf.arch, &elf.debug_frame) {
@@ -73,11 +69,12 @@ impl FunctionRanges {
         })
     }
 
-    /// Returns true if the call that ends before an address is made by the outermost frame of a stack: by the function at the
-    /// image's entry point; by one whose call frame information says that it has no caller; or by code that ends the thread
-    /// or the process when the call returns. `offset` is that of the return address in the file, of which `bytes` are all.
+    /// Returns true if a return address belongs to the outermost frame of a stack: code at the
+    /// entry point, a function without caller by its call frame information, or code that ends the
+    /// thread or process. `offset` is its file offset, `bytes` the whole file.
     ///
-    /// Tells what names do not: of stripped programs, of those with a start of their own, of any C library, of Go.
+    /// Needs no symbols, so it works for stripped programs, custom start code, any C library, and
+    /// Go.
     #[must_use]
     pub fn is_root(&self, bytes: &[u8], offset: u64) -> bool {
         let inside = offset
@@ -114,15 +111,14 @@ impl FunctionRanges {
         };
         let before = before.get(..BEFORE as usize).unwrap_or(&[]);
         let behind = behind.get(..code::LEN).unwrap_or(behind);
-        // Described code has callers unless it says otherwise.
         has_no_caller.is_none()
             && (code::exits(behind)
                 || code::is_exit(before, behind)
                 || code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit))
     }
 
-    /// Returns the range of the function that has this SVMA. `bytes` are those of the file that was parsed. Procedure
-    /// linkage tables are no functions.
+    /// Returns the range of the function that contains this SVMA. `None` for PLT entries. `bytes`
+    /// is the parsed file.
     #[must_use]
     pub fn at(&self, bytes: &[u8], svma: u64) -> Option<Range<u64>> {
         let is_in = |&(start, end): &(u64, u64)| start <= svma && svma < end;
@@ -142,7 +138,8 @@ impl FunctionRanges {
         }
     }
 
-    /// Returns the SVMAs at which the answer of [`at`](Self::at) may change, in no order. Reads all call frame information.
+    /// Returns the SVMAs where the result of [`at`](Self::at) may change, unordered. Reads all
+    /// FDEs.
     #[must_use]
     pub fn bounds(&self, bytes: &[u8]) -> Vec<u64> {
         let listed;
@@ -158,7 +155,7 @@ impl FunctionRanges {
         functions.chain(plts).collect()
     }
 
-    /// Returns about how many bytes of memory this takes.
+    /// Returns the memory usage in bytes, approximately.
     #[must_use]
     pub fn memory(&self) -> usize {
         let list = match &self.source {
@@ -170,7 +167,6 @@ impl FunctionRanges {
 }
 
 impl Index {
-    /// Finds the index. `None` without one, or without a table in it.
     fn find(elf: &Elf<'_>, bytes: &[u8]) -> Option<Self> {
         let svma = elf.eh_frame_hdr?;
         let place = |svma| {
@@ -217,7 +213,6 @@ impl Index {
 }
 
 impl Index {
-    /// Returns true if the description of the code at this SVMA says that its function has no caller, `None` if there is none.
     fn has_no_caller(&self, bytes: &[u8], svma: u64) -> Option<bool> {
         let hdr = EhFrameHdr::new(bytes.get(self.hdr.clone())?, LittleEndian);
         let hdr = hdr.parse(&self.bases, 8).ok()?;
@@ -237,14 +232,13 @@ impl Index {
     }
 }
 
-/// Returns the ranges of all FDEs, ascending. Of two that overlap the first ends where the second begins.
+/// Returns the ranges of all FDEs, ascending. Overlaps are cut at the next start.
 fn described(mut elf: Elf<'_>) -> Vec<Range<u64>> {
     let base = elf.segments.code_start();
     let sections = [(elf.eh_frame.take(), true), (elf.debug_frame.take(), false)];
     let mut described = Vec::new();
     for (section, eh) in sections {
         if let Some(section) = section {
-            // Its index is not needed here.
             drop(Cfi::new(&elf, section, eh, base, &mut described));
         }
     }

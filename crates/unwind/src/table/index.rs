@@ -1,4 +1,4 @@
-//! The FDEs of a section, in order of their addresses.
+//! Lists the FDEs of a section in address order.
 
 use gimli::{
     BaseAddresses, CommonInformationEntry, EndianSlice, LittleEndian, UnwindOffset, UnwindSection,
@@ -9,17 +9,16 @@ use rustc_hash::FxHashMap;
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Cie<'a> = CommonInformationEntry<Slice<'a>>;
 
-/// One FDE: the code it is for, and where in the section it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fde {
-    /// Relative to the table's base.
+    /// Start, relative to the table's base.
     pub(crate) start: u32,
-    /// Relative to the table's base, behind the last byte.
+    /// End, relative to the table's base.
     pub(crate) end: u32,
     pub(crate) offset: u32,
 }
 
-/// CIEs that were parsed already. Neighbours share one nearly always.
+/// Cache of CIEs. Neighbouring FDEs nearly always share one.
 pub(crate) struct Cies<'a> {
     all: FxHashMap<usize, Option<Cie<'a>>>,
     last: Option<(usize, Cie<'a>)>,
@@ -59,23 +58,20 @@ impl<'a> Cies<'a> {
     }
 }
 
-/// Walk over the entries of a section.
 pub(crate) struct Walk<'a> {
     pub(crate) bytes: &'a [u8],
-    /// True if the section is `.eh_frame`, where CIEs have id 0, and length 0 ends the list.
+    /// True for `.eh_frame`: CIEs have id 0, and length 0 terminates the list.
     pub(crate) eh: bool,
-    /// Maximum number of FDEs; known where the section's end is not.
+    /// Maximum number of FDEs, if the section's end is unknown.
     pub(crate) count: Option<usize>,
     pub(crate) base: u64,
     pub(crate) segments: &'a Segments,
 }
 
 impl<'a> Walk<'a> {
-    /// All FDEs of the section, sorted by address, not overlapping. `.eh_frame_hdr` is not asked:
-    /// some linkers leave it out, and going through the section costs about 100 ns for each FDE.
-    ///
-    /// FDEs outside of code are dropped: linkers leave such behind of functions they removed.
-    /// Those that cannot be parsed are left out, too.
+    /// Returns all FDEs, sorted by address, without overlaps. Does not use `.eh_frame_hdr`, which
+    /// some linkers omit: a full pass takes only about 100 ns for each FDE. Drops unparsable FDEs,
+    /// and those outside code, which linkers leave behind for removed functions.
     pub(crate) fn run<S>(&self, section: &S, bases: &BaseAddresses) -> Vec<Fde>
     where
         S: UnwindSection<Slice<'a>>,
@@ -85,8 +81,7 @@ impl<'a> Walk<'a> {
         let mut at = 0_usize;
         while let Some(entry) = Entry::read(self.bytes, at) {
             if entry.len == 0 {
-                // The terminator. Where the section's end is known, the linker may have left
-                // more behind it, from another object file.
+                // The terminator. Another object file's entries may follow up to the section's end.
                 if !self.eh || self.count.is_some() {
                     break;
                 }
@@ -118,7 +113,7 @@ impl<'a> Walk<'a> {
         let start_offset = u32::try_from(within).ok()?;
         let end = u32::try_from(within.checked_add(len)?).ok()?;
         let offset = u32::try_from(offset).ok()?;
-        // At 0 there is the ELF header or nothing: that is a function which was removed.
+        // An FDE at 0 (the ELF header) belongs to a removed function.
         (len != 0 && start != 0 && self.segments.is_code(start)).then_some(Fde {
             start: start_offset,
             end,
@@ -127,19 +122,17 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The head of a CIE or an FDE.
 pub(crate) struct Entry {
     pub(crate) len: u64,
     id: u64,
     /// Value of `id` in a CIE of `.debug_frame`.
     debug_frame_cie: u64,
-    /// Offset of the field behind the id.
     pub(crate) body: usize,
     pub(crate) next: usize,
 }
 
 impl Entry {
-    /// Returns true if it is a CIE, in `.eh_frame` or else in `.debug_frame`.
+    /// Returns true for a CIE. `eh`: the section is `.eh_frame`.
     pub(crate) fn is_cie(&self, eh: bool) -> bool {
         self.len != 0 && self.id == if eh { 0 } else { self.debug_frame_cie }
     }
@@ -186,8 +179,8 @@ impl Entry {
     }
 }
 
-/// Sorts by address and resolves overlaps: code belongs to the FDE that starts latest before it.
-/// Drops FDEs that overlap: of several with one start, the first in the section counts.
+/// Sorts FDEs and cuts each at the next start. Of several with one start, keeps the first in the
+/// section.
 fn disjoint(mut fdes: Vec<Fde>) -> Vec<Fde> {
     fdes.sort_by_key(|fde| fde.start);
     fdes.dedup_by_key(|fde| fde.start);

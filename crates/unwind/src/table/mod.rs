@@ -30,26 +30,23 @@ use std::ops::Range;
 use switches::Switches;
 use undescribed::UndescribedCode;
 
-/// The call frame information of one ELF image, ready for lookups by SVMA (stated address).
+/// The call frame information of one ELF image, for lookups by SVMA (stated address).
 ///
-/// Made once for each image and shared by all threads and all processes that map it. It
-/// keeps copies of what it needs; the file may go away or be truncated.
-///
-/// `.eh_frame` is asked first, then `.debug_frame`, decompressed if need be. Without section
-/// headers `.eh_frame` is found through `PT_GNU_EH_FRAME`.
+/// One table serves all threads and processes. It copies all needed bytes, so the file may be
+/// truncated afterwards. `.eh_frame` takes precedence over `.debug_frame`, which may be compressed.
+/// Without section headers, `PT_GNU_EH_FRAME` locates `.eh_frame`.
 #[derive(Debug)]
 pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// Length in bytes of the code at the entry point, if it is not described.
+    /// Length in bytes of the entry function; 0 if there is none.
     entry_len: u64,
     base: u64,
     segments: Segments,
     plts: Box<[(u64, u64)]>,
-    /// Calls that Go's runtime makes on another stack.
     switches: Switches,
-    /// SVMAs at which functions start, of a Go image without call frame information for them.
+    /// Start SVMAs of Go functions without call frame information.
     go_functions: Box<[u64]>,
     undescribed: UndescribedCode,
     has_too_long: bool,
@@ -57,39 +54,37 @@ pub struct UnwindTable {
     debug_frame: Option<Cfi>,
 }
 
-/// Figures of a table, for reports and measurements.
+/// Statistics of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// FDEs in the index, which is about one for each function.
+    /// FDEs, about one for each function.
     pub fdes: usize,
-    /// Rows of FDEs that were compiled so far.
+    /// Rows compiled so far.
     pub rows: usize,
-    /// Distinct rules of those, counted block by block.
+    /// Rules compiled so far, with duplicates in different blocks.
     pub rules: usize,
-    /// Bytes of memory: the copies of the sections and the index.
+    /// Memory in bytes of the section copies and the index.
     pub index_bytes: usize,
-    /// Bytes of memory: compiled rows and rules.
+    /// Memory in bytes of compiled rows and rules.
     pub row_bytes: usize,
-    /// Bytes of memory: copies of the code that no FDE describes.
+    /// Memory in bytes of copied code without FDEs.
     pub code_bytes: usize,
 }
 
 impl UnwindTable {
-    /// Reads an ELF image, whose bytes are those of the file (or of the vdso as it is mapped).
-    ///
-    /// Takes some 100 ns for each function of the image; rows are compiled when asked for.
+    /// Parses an ELF image: the bytes of a file, or of the vdso as mapped. Takes about 100 ns for
+    /// each function. Rows are compiled on first use.
     ///
     /// # Errors
     ///
-    /// Only for images that are of no use at all; see [`TableError`]. Without call frame
-    /// information the table is empty, which [`has_cfi`](Self::has_cfi) tells. Entries that are
-    /// damaged are left out.
+    /// [`TableError`] for unusable images. Without call frame information the table is empty, see
+    /// [`has_cfi`](Self::has_cfi). Damaged entries are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
         Self::parse_parts(bytes)
     }
 
-    /// Parses an ELF file, of which only those parts are read that are needed, as [`parse`](Self::parse) does.
+    /// Like [`parse`](Self::parse), but reads only the needed parts of the file.
     ///
     /// # Errors
     ///
@@ -115,12 +110,16 @@ impl UnwindTable {
             }
             _ => Box::default(),
         };
+        let described_entry = described
+            .iter()
+            .find(|&&(start, end)| start <= elf.entry && elf.entry < end)
+            .map(|&(_, end)| end - elf.entry);
         let undescribed = UndescribedCode::new(bytes, &elf.segments, described);
+        let entry_len = described_entry
+            .or_else(|| Some(entry::len(elf.arch, undescribed.at(elf.entry)?)))
+            .filter(|_| elf.entry != 0);
         Ok(Self {
-            entry_len: match undescribed.at(elf.entry) {
-                Some(code) if elf.entry != 0 => entry::len(elf.arch, code),
-                _ => 0,
-            },
+            entry_len: entry_len.unwrap_or(0),
             undescribed,
             has_too_long: elf.has_too_long,
             arch: elf.arch,
@@ -139,9 +138,8 @@ impl UnwindTable {
         })
     }
 
-    /// Makes the table of JIT code, of which only `.eh_frame` is known: its bytes,
-    /// and its address `at`, from which relative pointers in it count. What it says of code outside
-    /// of `code` is left out. There is no bias: all addresses are AVMAs.
+    /// Returns the table of JIT code from the bytes of its `.eh_frame`, which lies at address `at`.
+    /// Drops entries for addresses outside `code`. The bias is 0: all addresses are AVMAs.
     #[must_use]
     pub fn of_jit_code(arch: Arch, eh_frame: &[u8], at: u64, code: Range<u64>) -> Self {
         let len = code.end.saturating_sub(code.start);
@@ -190,27 +188,25 @@ impl UnwindTable {
         }
     }
 
-    /// Returns the processor that the image is for.
+    /// Returns the processor architecture of the image.
     #[must_use]
     pub const fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// Returns true if there is call frame information for any code at all.
+    /// Returns true if any code has call frame information.
     #[must_use]
     pub const fn has_cfi(&self) -> bool {
         self.eh_frame.is_some() || self.debug_frame.is_some()
     }
 
-    /// Returns true if call frame information was left out because its section, decompressed, is longer
-    /// than any honest one (64 MiB).
+    /// Returns true if a section was skipped because it exceeds 64 MiB, decompressed.
     #[must_use]
     pub const fn has_too_long_section(&self) -> bool {
         self.has_too_long
     }
 
-    /// Returns about how many bytes of memory the table takes now. It grows as rows are compiled, up to
-    /// a bound for each section.
+    /// Returns the approximate memory in bytes. It grows as rows are compiled, up to a limit.
     #[must_use]
     pub fn memory(&self) -> usize {
         let sections = self
@@ -221,30 +217,27 @@ impl UnwindTable {
         size_of::<Self>() + fixed + self.undescribed.size() + sections.sum::<usize>()
     }
 
-    /// Returns the SVMA of the byte at this offset of the file, as far as a segment has it.
+    /// Returns the SVMA of a file offset, if a segment contains it.
     #[must_use]
     pub fn svma_of_offset(&self, file_offset: u64) -> Option<u64> {
         self.segments.svma(file_offset)
     }
 
-    /// Returns the bias of an image of which the byte at `file_offset` is mapped at `avma`: the start of
-    /// a mapping and its offset, as in `/proc/PID/maps` or an MMAP record. May be "negative",
-    /// then it wraps, as all arithmetic with it does.
+    /// Returns the bias of an image whose byte at `file_offset` is mapped at `avma`, as in
+    /// `/proc/PID/maps` or an MMAP record. It wraps, as all arithmetic with it.
     #[must_use]
     pub fn bias(&self, avma: u64, file_offset: u64) -> Option<u64> {
         self.segments.bias(avma, file_offset)
     }
 
-    /// Returns true if there is call frame information for the instruction at this SVMA.
+    /// Returns true if this SVMA has call frame information.
     #[must_use]
     pub fn covers(&self, svma: u64) -> bool {
         !matches!(self.find(svma), Found::NoFde)
     }
 
-    /// Returns the SVMA at which the function starts that the instruction at this one belongs to, as call frame
-    /// information has it: a part that was split off (`.cold`) is a function of its own.
-    ///
-    /// Takes some microseconds: for a few questions, not for every frame.
+    /// Returns the start SVMA of the function that contains this SVMA. A split-off part (`.cold`)
+    /// is a function of its own. Takes some microseconds.
     #[must_use]
     pub fn function_start(&self, svma: u64) -> Option<u64> {
         let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
@@ -256,7 +249,7 @@ impl UnwindTable {
         })
     }
 
-    /// Figures. Counts only what was compiled so far.
+    /// Returns statistics of the rows compiled so far.
     #[must_use]
     pub fn stats(&self) -> TableStats {
         let mut stats = TableStats {
@@ -275,14 +268,13 @@ impl UnwindTable {
         stats
     }
 
-    /// All rows in order of addresses, those of `.eh_frame` before those of `.debug_frame`. For
-    /// tests and tools; compiles everything.
+    /// Returns all rows in address order, of `.eh_frame` first. Compiles everything: for tests and
+    /// tools.
     #[must_use]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(self)
     }
 
-    /// Returns the rule for the instruction at this SVMA.
     #[inline]
     pub(crate) fn find(&self, svma: u64) -> Found<'_> {
         let Some(relative) = svma
@@ -302,27 +294,27 @@ impl UnwindTable {
         last
     }
 
-    /// Returns true if this address lies in the code at the image's entry point, which is called by nobody.
-    /// True only where there is no call frame information, as that would say so itself.
+    /// Returns true for code of the function at the entry point. It has no caller, except in shared
+    /// libraries whose entry point is an ordinary function.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)
     }
 
-    /// Returns true if code without description keeps frame pointers for sure: that of Go does, and has many
-    /// functions that do not return.
+    /// Returns true for Go images, whose code always keeps frame pointers and often does not
+    /// return.
     pub(crate) const fn keeps_frame_pointers(&self) -> bool {
         self.is_go
     }
 
-    /// Returns what the call before this SVMA does, if it is made on a stack that was just switched to. C code beside Go's,
-    /// which `.eh_frame` describes, gives back room on its own stack.
+    /// Returns the effect of the call before this SVMA, if Go code made it on another stack. C code
+    /// is excluded: it restores the stack pointer from registers, too.
     pub(crate) fn switch_at(&self, svma: u64) -> Option<Switch> {
         let switch = self.switches.at(svma)?;
         self.is_go_code(svma.wrapping_sub(1)).then_some(switch)
     }
 
-    /// Returns true if the Go compiler made this code. `.eh_frame` describes C code beside it.
+    /// Returns true for Go code. `.eh_frame` covers only the C code of a Go image.
     pub(crate) fn is_go_code(&self, svma: u64) -> bool {
         if !self.is_go {
             return false;
@@ -335,14 +327,19 @@ impl UnwindTable {
         !self.eh_frame.as_ref().is_some_and(is_described)
     }
 
-    /// Calls that Go's runtime makes on another stack.
     pub(crate) const fn switches(&self) -> &Switches {
         &self.switches
     }
 
-    /// Code without description, from this SVMA on.
     pub(crate) fn undescribed_code(&self, svma: u64) -> Option<&[u8]> {
         self.undescribed.at(svma)
+    }
+
+    /// Returns true if no FDE lies between two SVMAs without FDE, or if their code was not copied.
+    pub(crate) fn is_one_gap(&self, one: u64, other: u64) -> bool {
+        let (low, high) = (one.min(other), one.max(other));
+        let rest = self.undescribed.at(low);
+        rest.is_none_or(|rest| high - low < rest.len() as u64)
     }
 
     /// Returns true if this SVMA is in a procedure linkage table.
@@ -352,8 +349,8 @@ impl UnwindTable {
             .any(|&(start, end)| start <= svma && svma < end)
     }
 
-    /// Returns true if this SVMA is in the first entry of a procedure linkage table, behind its first
-    /// instruction, on AArch64: there it is 32 bytes long.
+    /// Returns true if the SVMA is in the first entry (32 bytes) of an AArch64 PLT, after its first
+    /// instruction.
     pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
         let mut headers = self
             .plts

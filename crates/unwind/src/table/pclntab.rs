@@ -1,23 +1,22 @@
-//! Functions of a Go image without call frame information, as its runtime lists them: stripped programs have the list too.
+//! Parses the Go runtime's list of functions (`.gopclntab`), which stripped programs have too.
 //!
 //! Source: `runtime/symtab.go` (`pcHeader`), `debug/gosym/pclntab.go`.
 
-/// Maximum number of functions that are read. The largest programs have some 500,000.
+/// Maximum number of functions. The largest programs have about 500,000.
 const MAX_FUNCTIONS: usize = 4 << 20;
 
-/// Form of the list, by the word that it begins with.
 #[derive(Clone, Copy)]
 enum Version {
     /// Since Go 1.2.
     Go12,
     /// Since Go 1.16.
     Go116,
-    /// Since Go 1.18: offsets from the start of the text.
+    /// Since Go 1.18, with offsets from the start of the text.
     Go118,
 }
 
-/// Returns the SVMAs at which functions start, ascending; none if the section is of an unknown form. `text` is where the text
-/// starts, if the list does not tell.
+/// Returns the start SVMAs of all functions, ascending; none if the format is unknown. `text` is
+/// the start of the text, which some formats omit.
 pub(super) fn starts(section: &[u8], text: u64) -> Vec<u64> {
     parse(section, text).unwrap_or_default()
 }
@@ -30,7 +29,8 @@ fn parse(section: &[u8], text: u64) -> Option<Vec<u64>> {
         _ => return None,
     };
     let word = |at: usize| Some(u64::from_le_bytes(*section.get(at..)?.first_chunk()?));
-    // Behind the mark and four bytes: the number of functions, and in later forms of files, and offsets of tables.
+    // After the magic number and four bytes: number of functions, in newer formats number of files,
+    // and table offsets.
     let header = |number: usize| word(8 + 8 * number);
     if section.get(7) != Some(&8) {
         return None;

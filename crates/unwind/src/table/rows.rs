@@ -1,18 +1,18 @@
-//! Compiled rows in a form to look at: for tests against other readers, and for tools.
+//! Compiled rows in a readable form, for tools and tests.
 
 use super::cfi::{Cfi, Found, RuleRef};
 use super::{UnwindTable, rule};
 use std::fmt;
 
-/// One row: how to unwind from any instruction of a range of addresses.
+/// One row: how to unwind from any instruction of an address range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
-    /// SVMA of the first byte of code.
+    /// SVMA of the first byte.
     pub start: u64,
-    /// SVMA behind the last byte; for the last row of all, `u64::MAX`.
+    /// SVMA after the last byte; `u64::MAX` for the very last row.
     pub end: u64,
-    /// Rule of the row. `None` where rows cannot be read.
+    /// Rule of the row. `None` if it is unreadable.
     pub rule: Option<RowRule<'a>>,
 }
 
@@ -20,13 +20,13 @@ pub struct Row<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowRule<'a> {
-    /// Rule for the canonical frame address.
+    /// Canonical frame address.
     pub cfa: CfaRule<'a>,
-    /// Rule for the return address.
+    /// Return address.
     pub return_address: RegisterRule<'a>,
-    /// Rules of the general registers, by DWARF number, lowest first.
+    /// General registers, ascending by DWARF number.
     pub registers: Vec<(u8, RegisterRule<'a>)>,
-    /// True if it is the frame that a signal's handler returns to.
+    /// True if signal handlers return to this code.
     pub signal: bool,
 }
 
@@ -34,11 +34,11 @@ pub struct RowRule<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CfaRule<'a> {
-    /// A register, by DWARF number, plus an offset.
+    /// A register, by DWARF number, plus an offset in bytes.
     Register(u8, i32),
     /// The value of a DWARF expression.
     Expression(&'a [u8]),
-    /// A rule that makes no sense.
+    /// The rule makes no sense or is not supported.
     Bad,
 }
 
@@ -46,23 +46,23 @@ pub enum CfaRule<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisterRule<'a> {
-    /// There is no rule.
+    /// No rule.
     Default,
-    /// It is lost.
+    /// Lost.
     Undefined,
     /// Still in the register.
     Same,
-    /// In memory at the canonical frame address plus this.
+    /// In memory, at this offset from the canonical frame address.
     AtCfa(i32),
-    /// The canonical frame address plus this.
+    /// The canonical frame address plus this offset.
     CfaPlus(i32),
     /// In another register.
     Register(u8),
-    /// In memory at the value of a DWARF expression.
+    /// In memory, at the address that a DWARF expression gives.
     At(&'a [u8]),
     /// The value of a DWARF expression.
     Expression(&'a [u8]),
-    /// A rule that makes no sense.
+    /// The rule makes no sense or is not supported.
     Bad,
 }
 

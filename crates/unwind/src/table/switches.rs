@@ -1,9 +1,9 @@
-//! Go's runtime: calls on another stack.
+//! Finds calls that Go's runtime makes on another stack.
 //!
-//! `systemstack`, `mcall`, `morestack`, `asmcgocall`, `cgocallback` and calls of the vDSO load the stack pointer and call
-//! at once. The call frame information goes on as if the stack were the same, but above what they begin lies what was
-//! left there by others: 0 in most threads, stale addresses in the first one. The code behind such a call tells what
-//! becomes of the caller's stack: see [`Switch`].
+//! `systemstack`, `mcall`, `morestack`, `asmcgocall`, `cgocallback` and vDSO calls load the stack
+//! pointer and call at once. Their call frame information ignores the switch. The words above the
+//! callee's frame are 0 or stale. The code after the call shows where the caller's stack is: see
+//! [`Switch`].
 
 use super::elf::part;
 use iced_x86::{
@@ -13,59 +13,56 @@ use object::ReadRef;
 use rprof_image::Segments;
 use std::ops::Range;
 
-/// Maximum number of instructions between the new stack pointer and the call; `asmcgocall` has 8.
+/// Maximum number of instructions from loading the stack pointer to the call; `asmcgocall` has 8.
 const MAX_INSTRUCTIONS: usize = 12;
-/// Maximum number of instructions behind the call up to the return; `cgocallback` has some 40.
+/// Maximum number of instructions from the call to the return; `cgocallback` has about 40.
 const MAX_BEHIND: usize = 64;
-/// Maximum number of calls that are kept; there are some 10.
+/// Maximum number of calls on another stack; images have about 10.
 const MAX_KEPT: usize = 256;
-/// Maximum number of bytes of code that are searched. The largest Go programs have some 100 MB.
+/// Maximum number of bytes of code to search. The largest Go programs have about 100 MB.
 const MAX_SEARCHED: usize = 256 << 20;
-/// Maximum number of calls of such functions that are kept; there are some 200.
+/// Maximum number of call sites; images have about 200.
 const MAX_SITES: usize = 4096;
-/// Bytes from the start of such a function to the call in it.
+/// Maximum distance in bytes from the start of a stack-switching function to its call.
 const MAX_FUNCTION: u64 = 256;
-/// Bytes before the call of such a function in which the one that it is to call is named.
+/// Number of bytes before a call of `systemstack` to search for its argument.
 const MAX_BEFORE: usize = 128;
 
-/// What becomes of the caller's stack behind a call on another one.
+/// Location of the caller's stack after a call on another stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Switch {
-    /// The function has no frame of its own, and goes back to the stack of its caller: `systemstack`, `asmcgocall`.
+    /// A frameless function that restores its caller's stack pointer: `systemstack`, `asmcgocall`.
     Back,
-    /// The function has a frame, to which its frame pointer leads: `cgocallback`, calls of the vDSO.
+    /// A function with a frame, found by frame pointer: `cgocallback`, vDSO calls.
     OwnFrame,
-    /// The call does not return: `mcall`, whose goroutine waits for another moment.
+    /// Does not return: `mcall`, which suspends its goroutine.
     Never,
-    /// The call does not return, but its caller goes on where it was: `morestack`.
+    /// Does not return, but resumes its caller: `morestack`.
     Again,
 }
 
-/// A call of a function that switches stacks and comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// SVMA behind the call.
+    /// SVMA after the call.
     pub(crate) address: u64,
-    /// SVMA behind the call that the function makes on the other stack.
+    /// SVMA after the function's own call on the other stack.
     switch: u64,
-    /// SVMA of the function that it is to call there, if the code before names one.
+    /// SVMA of the function to call on the other stack, if found in the code before.
     pub(crate) callee: Option<u64>,
 }
 
-/// Calls on another stack in one image.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
-    /// SVMAs behind such calls, ascending.
+    /// SVMAs after the calls on another stack, ascending.
     calls: Box<[(u64, Switch)]>,
-    /// Calls of the functions that have them, ascending.
+    /// Call sites of the functions that contain these calls, ascending.
     sites: Box<[Site]>,
 }
 
 impl Switches {
-    /// Searches the code of an image.
     pub(crate) fn find<'data>(bytes: impl ReadRef<'data>, segments: &Segments) -> Self {
         let len = bytes.len().map_or(0, |len| len as usize);
-        // Segments may overlap in a file that is damaged.
+        // Segments of a damaged file may overlap.
         let mut left = len.min(MAX_SEARCHED);
         let parts: Vec<(u64, &[u8])> = (segments.code())
             .map(|segment| {
@@ -116,13 +113,12 @@ impl Switches {
         }
     }
 
-    /// Returns what the call before this SVMA does, if it is one on another stack.
     pub(crate) fn at(&self, svma: u64) -> Option<Switch> {
         let at = self.calls.binary_search_by_key(&svma, |(at, _)| *at).ok()?;
         self.calls.get(at).map(|(_, switch)| *switch)
     }
 
-    /// Returns the calls of the function that has the call before the SVMA `switch`, as far as they lie in `range`.
+    /// Returns the call sites in `range` of the function with the call before SVMA `switch`.
     pub(crate) fn sites(&self, switch: u64, range: Range<u64>) -> impl Iterator<Item = &Site> {
         let first = (self.sites).partition_point(|site| site.address <= range.start);
         let from = self.sites.get(first..).unwrap_or(&[]);
@@ -132,13 +128,11 @@ impl Switches {
         within.filter(move |site| site.switch == switch)
     }
 
-    /// Bytes of memory.
     pub(crate) fn size(&self) -> usize {
         size_of_val(&*self.calls) + size_of_val(&*self.sites)
     }
 }
 
-/// Adds the calls, in this code, of functions that switch stacks and come back.
 fn find_sites(
     start: u64,
     code: &[u8],
@@ -179,8 +173,8 @@ fn find_sites(
     }
 }
 
-/// Returns the function whose address, or that of a variable which begins with it, is loaded last in the code that ends
-/// at `end`: `lea REG, [rip+x]`.
+/// Returns the function whose address the code before `end` loads last, by `lea REG, [rip+x]`,
+/// directly or from a variable (a closure).
 fn callee(
     before: &[u8],
     end: u64,
@@ -208,8 +202,8 @@ fn callee(
     functions.next()
 }
 
-/// `mov rsp, r` or `mov rsp, [r+x]`, where the register is none of rsp and rbp: those belong to
-/// this stack.
+/// Returns true for `mov rsp, r` and `mov rsp, [r+x]`, unless r is rsp or rbp, which belong to this
+/// stack.
 fn loads_sp(code: &[u8]) -> bool {
     match *code {
         [0x48 | 0x4c, 0x89, modrm] => modrm & 0xc7 == 0xc4 && !matches!(modrm, 0xe4 | 0xec),
@@ -218,7 +212,8 @@ fn loads_sp(code: &[u8]) -> bool {
     }
 }
 
-/// Returns the offset behind the first call, and whether it is one by distance, if nothing leaves before.
+/// Returns the offset after the first call, and whether it is direct. `None` if a branch comes
+/// first.
 fn to_call(code: &[u8]) -> Option<(usize, bool)> {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     for _ in 0..MAX_INSTRUCTIONS {
@@ -226,7 +221,7 @@ fn to_call(code: &[u8]) -> Option<(usize, bool)> {
         match instruction.flow_control() {
             _ if instruction.is_invalid() => return None,
             FlowControl::Next => {}
-            // In calls of the vDSO, where that is not there.
+            // vDSO calls first check that there is a vDSO.
             FlowControl::ConditionalBranch
                 if instruction.near_branch_target() > decoder.position() as u64 => {}
             FlowControl::Call => return Some((decoder.position(), true)),
@@ -237,7 +232,7 @@ fn to_call(code: &[u8]) -> Option<(usize, bool)> {
     None
 }
 
-/// Returns the offset behind another call before the stack pointer is loaded again.
+/// Returns the offset after the next indirect call, if it precedes a load of the stack pointer.
 fn to_call_before_return(behind: &[u8]) -> Option<usize> {
     let mut decoder = Decoder::new(64, behind, DecoderOptions::NONE);
     for _ in 0..MAX_INSTRUCTIONS {
@@ -252,14 +247,13 @@ fn to_call_before_return(behind: &[u8]) -> Option<usize> {
     None
 }
 
-/// `mov rsp, ...`
+/// Returns true for `mov rsp, ...`.
 fn sets_sp(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Mov
         && instruction.op0_kind() == OpKind::Register
         && instruction.op0_register() == Register::RSP
 }
 
-/// Returns what becomes of the caller's stack, by the code behind the call.
 fn kind(behind: &[u8], is_direct: bool) -> Switch {
     let never = match is_direct {
         true => Switch::Again,
@@ -286,7 +280,7 @@ fn kind(behind: &[u8], is_direct: bool) -> Switch {
     never
 }
 
-/// `mov rbp, [rsp+x]`, `pop rbp`: what functions with a frame end with.
+/// Returns true for `mov rbp, [rsp+x]` and `pop rbp`, which end functions with a frame.
 fn restores_frame_pointer(instruction: &Instruction) -> bool {
     let to =
         instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RBP;
@@ -306,7 +300,8 @@ mod tests {
     const SYSTEMSTACK: [u8; 11] = [
         0x48, 0x89, 0xdc, 0x48, 0x89, 0xfa, 0x48, 0x8b, 0x3f, 0xff, 0xd7,
     ];
-    /// `mov rax, fs:-8; mov rbx, [rax+48]; mov rax, [rbx+192]; mov fs:-8, rax; mov rsp, [rax+56]; mov qword [rax+56], 0; ret`
+    /// `mov rax, fs:-8; mov rbx, [rax+48]; mov rax, [rbx+192]; mov fs:-8, rax; mov rsp, [rax+56];
+    /// mov qword [rax+56], 0; ret`
     const BEHIND_SYSTEMSTACK: [u8; 42] = [
         0x64, 0x48, 0x8b, 0x04, 0x25, 0xf8, 0xff, 0xff, 0xff, 0x48, 0x8b, 0x58, 0x30, 0x48, 0x8b,
         0x83, 0xc0, 0, 0, 0, 0x64, 0x48, 0x89, 0x04, 0x25, 0xf8, 0xff, 0xff, 0xff, 0x48, 0x8b,
@@ -332,7 +327,8 @@ mod tests {
     #[test]
     fn code_behind_the_call_tells_what_becomes_of_the_stack() {
         assert_eq!(kind(&BEHIND_SYSTEMSTACK, false), Switch::Back);
-        // mov rdi, [rsp+48]; mov rsi, [rdi+8]; sub rsi, [rsp+40]; mov fs:-8, rdi; mov rsp, rsi; mov [rsp+24], eax; ret
+        // mov rdi, [rsp+48]; mov rsi, [rdi+8]; sub rsi, [rsp+40]; mov fs:-8, rdi; mov rsp, rsi; mov
+        // [rsp+24], eax; ret
         let asmcgocall = [
             0x48, 0x8b, 0x7c, 0x24, 0x30, 0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b, 0x74, 0x24, 0x28,
             0x64, 0x48, 0x89, 0x3c, 0x25, 0xf8, 0xff, 0xff, 0xff, 0x48, 0x89, 0xf4, 0x89, 0x44,
@@ -363,7 +359,7 @@ mod tests {
         assert_eq!(kind(&[], false), Switch::Never);
     }
 
-    /// Calls of `systemstack`: with the address of the function, with that of a variable that has it, and without either.
+    /// The argument is a function, a variable with its address, or unknown.
     #[test]
     fn calls_of_systemstack_are_found_with_what_it_is_to_call() {
         const TEXT: u64 = 0x1000;
@@ -380,7 +376,7 @@ mod tests {
             let offset = (to as i32 - (from as i32 + 7)).to_le_bytes();
             [0x48, 0x8d, 0x05, offset[0], offset[1], offset[2], offset[3]]
         };
-        // The function at 0x300, and a variable behind the text that has the address of the one at 0x310.
+        // The function at 0x300, and a variable with the address of the one at 0x310.
         put(0x100, &lea(0x100, 0x300));
         put(0x110, &call(0x110));
         put(0x1a0, &lea(0x1a0, 0x380));

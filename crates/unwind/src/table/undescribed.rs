@@ -1,24 +1,23 @@
-//! The code of an image that no FDE describes, of which the unwinder reads what it does.
+//! [`UndescribedCode`]: the code of an image without FDEs, for simulation.
 
 use super::elf::part;
 use object::ReadRef;
 use rprof_image::Segments;
 
-/// Maximum number of bytes that are kept of one image. Images with more are those without any call frame
-/// information: stripped Go programs, which keep frame pointers.
+/// Maximum number of bytes to copy. Larger images get no copy, as stripped Go programs, which keep
+/// frame pointers.
 const MAX_KEPT: u64 = 4 << 20;
 
-/// Shorter stretches are padding between functions.
+/// Minimum length in bytes. Shorter stretches are padding between functions.
 const MIN_STRETCH: u64 = 17;
 
-/// Copies of stretches of code, sorted by address.
 #[derive(Debug, Default)]
 pub(crate) struct UndescribedCode {
     stretches: Box<[(u64, Box<[u8]>)]>,
 }
 
 impl UndescribedCode {
-    /// Copies the parts of the executable segments that are not in `described`, ranges of SVMAs in any order.
+    /// Copies all executable parts outside the SVMA ranges `described`, which are unordered.
     pub(crate) fn new<'data>(
         bytes: impl ReadRef<'data>,
         segments: &Segments,
@@ -62,14 +61,12 @@ impl UndescribedCode {
         }
     }
 
-    /// Returns the bytes from this SVMA on, to the end of the stretch.
     pub(crate) fn at(&self, svma: u64) -> Option<&[u8]> {
         let behind = self.stretches.partition_point(|(start, _)| *start <= svma);
         let (start, bytes) = self.stretches.get(behind.checked_sub(1)?)?;
         bytes.get(usize::try_from(svma - start).ok()?..)
     }
 
-    /// Bytes of memory.
     pub(crate) fn size(&self) -> usize {
         let bytes = self.stretches.iter().map(|(_, bytes)| bytes.len());
         bytes.sum::<usize>() + size_of_val(&*self.stretches)

@@ -1,5 +1,5 @@
-//! AArch64, by call frame information that is made up: link register, signed return addresses,
-//! frame records, signal frames.
+//! AArch64 with synthetic call frame information: link register, signed return addresses, frame
+//! records, signal frames.
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
@@ -17,7 +17,7 @@ struct Process {
 impl Modules for Process {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         let svma = avma.wrapping_sub(BIAS);
-        // Behind the image, code that was made at run time.
+        // Above the image is run-time code.
         (0x1000..0x30000).contains(&svma).then_some(Module {
             table: (svma < 0x11000).then_some(&self.table),
             bias: BIAS,
@@ -25,8 +25,8 @@ impl Modules for Process {
     }
 }
 
-/// 0x2000: a leaf that touches nothing. 0x3000: saves x29 and x30 (signed) in 32 bytes, and from
-/// 0x3010 on uses x29. 0x4000: has no caller.
+/// 0x2000: an empty leaf function. 0x3000: saves x29 and signed x30 in 32 bytes, and uses x29 from
+/// 0x3010 on. 0x4000: has no caller.
 fn process() -> Process {
     let sections = eh_frame(
         "",
@@ -67,7 +67,7 @@ fn registers(svma: u64, lr: u64, fp: u64) -> Registers {
     registers
 }
 
-/// Signs an address as pointer authentication does.
+/// Signs an address like pointer authentication.
 fn signed(svma: u64) -> u64 {
     (BIAS + svma) | 0x5a7f << 48
 }
@@ -91,18 +91,18 @@ fn from_a_leaf_to_the_root() {
 
 #[test]
 fn every_place_of_a_prologue() {
-    // Nothing was stored yet.
+    // Nothing has been stored.
     let (frames, end) = unwind(&registers(0x3000, signed(0x4010), 1), &[]);
     assert_eq!(
         (frames.len(), end),
         (2, UnwindOutcome::Complete(Root::UndefinedReturnAddress))
     );
-    // It was, and x29 is still the caller's.
+    // Both have been stored, and x29 is still the caller's.
     let (frames, _) = unwind(&registers(0x3004, 7, 1), &[0, signed(0x4010), 0, 0]);
     assert_eq!(frames[1].address, BIAS + 0x4010);
 }
 
-/// The call overwrites the link register of the caller.
+/// A call overwrites the caller's link register.
 #[test]
 fn link_register_serves_once() {
     let (frames, end) = unwind(&registers(0x2010, BIAS + 0x2020, 0), &[]);
@@ -130,8 +130,8 @@ fn frame_records_without_description() {
     );
 }
 
-/// The kernel's signal frame above a handler: siginfo where the handler asked for it, ucontext,
-/// registers, and the record of floating point registers.
+/// Unwinds through the kernel's signal frame above a handler: siginfo if the handler requested it,
+/// ucontext, registers, and the floating point record.
 fn through_a_signal(signal: u64, record: u64) -> (Vec<Frame>, UnwindOutcome) {
     let mut words = vec![0; 80];
     words[0] = STACK + 32;
@@ -174,8 +174,8 @@ fn handlers_with_and_without_siginfo() {
     );
 }
 
-/// glibc's `_dl_runtime_resolve`: the PLT has pushed two words before it was jumped to, and the
-/// frame address is below them.
+/// glibc's `_dl_runtime_resolve`: the PLT pushes two words before the jump, and the CFA lies below
+/// them.
 #[test]
 fn a_return_address_above_the_frame_address() {
     let sections = eh_frame(
@@ -185,7 +185,7 @@ fn a_return_address_above_the_frame_address() {
         &[
             // 16 bytes, the return address 8 above the CFA: offset_extended_sf.
             (0x2000, 0x100, &[0x0e, 16, 0x11, 30, 0x7f]),
-            // In the caller, the return address lies 8 below its own.
+            // The caller's return address lies 8 below its CFA.
             (0x3000, 0x100, &[0x0e, 16, 0x9e, 1]),
             (0x4000, 0x100, &[0x07, 30]),
         ],
@@ -211,7 +211,7 @@ fn a_return_address_above_the_frame_address() {
     assert_eq!(end, UnwindOutcome::Complete(Root::UndefinedReturnAddress));
 }
 
-/// The first entry of a PLT pushes x16 and x30, and has no description.
+/// The first PLT entry pushes x16 and x30, and has no call frame information.
 #[test]
 fn in_the_first_entry_of_a_plt() {
     let sections = eh_frame(
@@ -230,7 +230,7 @@ fn in_the_first_entry_of_a_plt() {
     );
     let table = UnwindTable::parse(&image).unwrap();
     let process = Process { table };
-    // Before the push, behind it, and in a later entry, which pushes nothing.
+    // Before the push, after it, and in a later entry, which pushes nothing.
     let above = [7, BIAS + 0x4010];
     let pushed = [16, BIAS + 0x3010, 7, BIAS + 0x4010];
     for (at, words) in [(0x9000, &above[..]), (0x9008, &pushed), (0x9028, &above)] {

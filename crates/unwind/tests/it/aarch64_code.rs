@@ -1,5 +1,6 @@
-//! AArch64 code without description: its own call frame information as the oracle. At the beginning of every row, registers
-//! and stack are made up; what the unwinder finds by the rows it must find by the code alone, or nothing.
+//! AArch64 code without call frame information, checked against its own. Registers and stack are
+//! synthetic at the start of every row. From the code alone, the unwinder must find the same caller
+//! as by the row, or none.
 
 use object::{Object, ObjectSection};
 use rprof_testing::Need;
@@ -9,7 +10,7 @@ use rprof_unwind::{
 };
 use std::path::Path;
 
-/// First address of the stack, and of code that calls: a return address for each word of the stack.
+/// First address of the stack, and of the callers: each stack word is a different return address.
 const STACK: u64 = 0x7ff0_0000_0000;
 const CALLERS: u64 = 0x6600_0000_0000;
 
@@ -40,7 +41,7 @@ impl Modules for Process<'_> {
     }
 }
 
-/// Every word of the stack is a return address of its own.
+/// Each word is a different return address.
 struct Stack;
 
 impl Memory for Stack {
@@ -64,8 +65,8 @@ struct Counts {
     others: Vec<u64>,
 }
 
-/// Compares the callers at all rows whose frame address is that far from the stack pointer. Where it depends on the frame
-/// pointer, nothing says where both are.
+/// Compares the callers at all rows with this distance from the stack pointer to the CFA. For CFAs
+/// by frame pointer the distance is unknown.
 fn compare(path: &Path) -> Counts {
     let bytes = std::fs::read(path).unwrap();
     let table = UnwindTable::parse(&bytes).unwrap();
@@ -87,7 +88,7 @@ fn compare(path: &Path) -> Counts {
         }
         let mut registers = Registers::new(Arch::Aarch64, row.start, STACK);
         registers.set(30, LINKED);
-        // As it would be where it serves.
+        // Its value when the frame exists.
         registers.set(29, STACK);
         let Some(wanted) = caller(&registers, &described) else {
             continue;
@@ -117,7 +118,8 @@ fn assert_agree(path: &Path) {
     );
     assert!(all > 100, "{all}");
     assert!(counts.same * 10 >= all * 9, "{counts:x?}");
-    // Before calls that do not return, and in epilogues, where the rows still have the slot of what was restored.
+    // Other callers occur before calls that do not return, and in epilogues, where rows still
+    // contain the slots of restored registers.
     assert!(counts.others.len() * 200 <= all, "{:x?}", counts.others);
 }
 

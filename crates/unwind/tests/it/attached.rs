@@ -11,7 +11,7 @@ use rprof_unwind::{Arch, TruncationReason, UnwindOutcome, Unwinder};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The threads of a process that run just now.
+/// Returns the running threads of a process.
 fn running(pid: i32) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();

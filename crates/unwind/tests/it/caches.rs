@@ -1,4 +1,4 @@
-//! Each lookup of a cache is a hit or a miss with its reason.
+//! Each cache lookup is a hit or a miss with its reason.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,7 +11,7 @@ use rprof_unwind::{
 const IMAGE: u64 = 0x1000;
 const OTHER: u64 = 0x9_0000;
 
-/// A process with both, whose code and state of the mappings can change.
+/// A process with both. Its code and the state of its mappings can change.
 struct Process {
     table: UnwindTable,
     code: RefCell<Vec<u8>>,
@@ -43,12 +43,12 @@ impl Modules for Process {
 }
 
 impl Process {
-    /// The image's one function has its return address on top of the stack.
+    /// The image's only function has its return address on top of the stack.
     fn new() -> Process {
         // CFA is rsp + 8, the return address at CFA - 8.
         let section = eh_frame("", 16, &[0x0c, 7, 8, 0x90, 1], &[(IMAGE, 0x100, &[])]);
         let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
-        // A call, which what returns to OTHER + 5 follows; pop rbp; ret.
+        // A call, whose return address is OTHER + 5; pop rbp; ret.
         let code = vec![0xe8, 0, 0, 0, 0, 0x5d, 0xc3];
         Process {
             table,
@@ -57,7 +57,7 @@ impl Process {
         }
     }
 
-    /// Unwinds a stack from `ip`, of these words.
+    /// Unwinds a stack of these words from `ip`.
     fn unwind(&self, unwinder: &mut Unwinder, ip: u64, words: &[u64]) -> usize {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let registers = Registers::new(Arch::X86_64, ip, 0x7000);
@@ -78,7 +78,7 @@ fn rules_are_found_again_until_the_mappings_change() {
     let process = Process::new();
     let mut unwinder = Unwinder::new(Arch::X86_64);
     assert_eq!(unwinder.cache_stats(), CacheStats::default());
-    // Two frames of the image; the second's return address is beyond the stack.
+    // Two frames of the image. The second one's return address is beyond the stack.
     let stack = [IMAGE + 0x20];
     assert_eq!(process.unwind(&mut unwinder, IMAGE + 0x10, &stack), 2);
     let first = unwinder.cache_stats().rules;
@@ -88,13 +88,13 @@ fn rules_are_found_again_until_the_mappings_change() {
     );
     assert_eq!(process.unwind(&mut unwinder, IMAGE + 0x10, &stack), 2);
     assert_eq!(unwinder.cache_stats().rules.hits, 2);
-    // In another state of the mappings nothing of before is used.
+    // Another state of the mappings has no cached entries.
     process.generation.set(2);
     assert_eq!(process.unwind(&mut unwinder, IMAGE + 0x10, &stack), 2);
     let rules = unwinder.cache_stats().rules;
     let misses = rules.misses_empty + rules.misses_other_address + rules.misses_other_generation;
     assert_eq!((rules.hits, misses, rules.uncacheable), (2, 4, 0));
-    // Code without call frame information has no rule to keep.
+    // Code without call frame information has no rule to cache.
     process.unwind(&mut unwinder, OTHER + 5, &[0, IMAGE + 0x20]);
     assert_eq!(unwinder.cache_stats().rules.uncacheable, 1);
 }
@@ -103,7 +103,7 @@ fn rules_are_found_again_until_the_mappings_change() {
 fn simulations_are_replayed_while_the_code_is_the_same() {
     let process = Process::new();
     let mut unwinder = Unwinder::new(Arch::X86_64);
-    // From the call on: pop rbp, ret to behind the call, and from there the same again.
+    // pop rbp, ret to the address after the call, and the same again.
     let stack = [0, OTHER + 5, 0, OTHER + 5, 0];
     let frames = process.unwind(&mut unwinder, OTHER + 5, &stack);
     assert!(frames >= 3, "{frames} frames");
@@ -116,7 +116,7 @@ fn simulations_are_replayed_while_the_code_is_the_same() {
         again.hits > first.hits && again.misses_unknown == 1,
         "{again:?}"
     );
-    // pop rbx instead: the JIT compiler has made something else there.
+    // pop rbx: the JIT compiler has replaced the code.
     process.code.borrow_mut()[5] = 0x5b;
     assert_eq!(process.unwind(&mut unwinder, OTHER + 5, &stack), frames);
     let changed = unwinder.cache_stats().simulations;

@@ -1,6 +1,6 @@
-//! framehop as the oracle: one step from addresses all over system libraries, over a stack that
-//! is made up. It knows only the instruction, stack and frame pointers, so rules with other
-//! registers, and expressions but for that of PLTs, are left out.
+//! framehop as the oracle: one step from addresses in many system libraries, on a synthetic stack.
+//! framehop tracks only the instruction, stack and frame pointers. So rules with other registers
+//! are skipped, as are expressions except for PLTs.
 
 use crate::tools;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
@@ -15,7 +15,7 @@ use std::path::Path;
 
 const STACK: u64 = 0x7fff_0000_0000;
 
-/// Every word of the stack is an address in the image.
+/// Every stack word is an address in the image.
 struct MadeUp {
     text: u64,
     len: u64,
@@ -73,7 +73,7 @@ fn compare(path: &Path, tally: &mut BTreeMap<&'static str, usize>) {
     let mut ours = Unwinder::new(Arch::X86_64);
     let mut frames: Vec<Frame> = Vec::new();
     let rows: Vec<Row<'_>> = table.rows().collect();
-    // Every row of small images, as many as that of large ones.
+    // Every row of small images, and an equal number of rows of large ones.
     for row in rows.iter().step_by(rows.len() / 20_000 + 1) {
         let Some(rule) = &row.rule else { continue };
         let plt =

@@ -1,4 +1,5 @@
-//! Functions whose frames their callers make, as SBCL has them, at each instruction of calls that call themselves.
+//! Functions with frames prepared by their callers, as in SBCL, at each instruction of recursive
+//! calls.
 
 use rprof_unwind::{Arch, Module, Modules, Registers, StackDump, Unwinder};
 
@@ -6,8 +7,8 @@ const CODE: u64 = 0x9_0000;
 const STACK: u64 = 0x7000;
 const WORDS: usize = 256;
 
-/// A function that calls itself three times: by a local call, by a full one, and by a local one. Behind each, the frame pointer is
-/// its own again. A call of it stands before.
+/// A function that calls itself three times: by a local, a full, and a local call. After each one
+/// it has its own frame pointer again. A call of the function precedes it.
 const TEXT: [u8; 86] = [
     0xe8, 0x0b, 0, 0, 0, // 0x00: call 0x10
     0xf4, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, // hlt
@@ -46,7 +47,7 @@ impl Modules for Lisp {
     }
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        // Nothing but zeros around it.
+        // Surrounded by zeros.
         for (at, byte) in into.iter_mut().enumerate() {
             let place = (avma + at as u64).checked_sub(CODE).map(|at| at as usize);
             *byte = *place.and_then(|at| TEXT.get(at)).unwrap_or(&0);
@@ -55,19 +56,19 @@ impl Modules for Lisp {
     }
 }
 
-/// Executes that code, and knows who called whom.
+/// Executes the code and tracks the calls.
 struct Machine {
     ip: u64,
     rsp: u64,
     rbp: u64,
     rsi: u64,
     words: [u64; WORDS],
-    /// Return addresses, the outermost first.
+    /// Return addresses, outermost first.
     calls: Vec<u64>,
 }
 
 impl Machine {
-    /// Begins in the function, which was called once. `stale` is what each word of the stack holds before.
+    /// Starts in the function after one call. `stale` is the initial value of all stack words.
     fn new(stale: u64) -> Machine {
         let top = STACK + 8 * (WORDS as u64 - 8);
         let mut machine = Machine {
@@ -87,7 +88,7 @@ impl Machine {
         &mut self.words[((avma - STACK) / 8) as usize]
     }
 
-    /// Does an instruction. Calls that would go deeper than this return at once.
+    /// Executes an instruction. Calls beyond this depth return at once.
     fn step(&mut self, depth: usize) {
         let at = (self.ip - CODE) as usize;
         let len = match &TEXT[at..] {
@@ -154,7 +155,7 @@ impl Machine {
         self.ip += len;
     }
 
-    /// Return addresses by the unwinder, the outermost first.
+    /// Returns the unwound return addresses, outermost first.
     fn unwound(&mut self, unwinder: &mut Unwinder) -> Vec<u64> {
         let from = ((self.rsp - STACK) / 8) as usize;
         let words = self.words[from..].iter();
@@ -171,7 +172,7 @@ impl Machine {
 
 #[test]
 fn no_caller_is_wrong_at_any_instruction() {
-    // In place of what earlier calls left behind: nothing, or another return address of the function.
+    // The remains of earlier calls: nothing, or another return address of the function.
     for stale in [0, CODE + 0x37, CODE + 0x4f] {
         let mut machine = Machine::new(stale);
         let mut unwinder = Unwinder::new(Arch::X86_64);
@@ -190,8 +191,8 @@ fn no_caller_is_wrong_at_any_instruction() {
             }
             machine.step(5);
         }
-        // Cut are those where what is on top of the stack may be a return address, and a third of those whose frame pointer
-        // alone leads on.
+        // Stacks are cut if the top of the stack may be a return address, and in a third of the
+        // cases with only the frame pointer.
         assert!(whole > 3_000 && cut * 4 < whole, "{cut} of {}", whole + cut);
     }
 }

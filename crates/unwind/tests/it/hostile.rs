@@ -1,4 +1,4 @@
-//! Damaged and made-up input: no panic, and no more frames than asked for.
+//! Damaged and synthetic input: no panic, and at most the requested number of frames.
 
 use crate::image::image;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ impl Modules for Everywhere<'_> {
     }
 }
 
-/// Memory that goes in circles.
+/// Memory with cycles.
 struct Circular(u64);
 
 impl Memory for Circular {
@@ -47,7 +47,7 @@ fn unwind_all(table: &UnwindTable, words: &[u64], seed: u64) {
     }
 }
 
-/// Generated code above the image, made of the bytes that runtimes are told by.
+/// Run-time code above the image, from the bytes that identify runtimes.
 struct Generated<'a> {
     table: &'a UnwindTable,
     seed: u64,
@@ -100,7 +100,7 @@ fn interesting() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A CIE, and FDEs with instructions of chance over code that is asked for.
+/// A CIE, and FDEs with random instructions for the tested code.
 fn eh_frame() -> impl Strategy<Value = Vec<u8>> {
     let instructions = prop::collection::vec(
         prop_oneof![
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// The dynamic linkers of this machine with bytes changed.
+/// This machine's dynamic linkers with changed bytes.
 #[test]
 fn a_damaged_library_is_unwound_without_harm() {
     let linkers = [
@@ -208,7 +208,7 @@ fn a_damaged_library_is_unwound_without_harm() {
     for _ in 0..60 {
         let mut bytes = good.clone();
         for _ in 0..200 {
-            // Half of them in the headers at both ends.
+            // Half of the changes are in the headers at both ends.
             let at = match random() % 4 {
                 0 => random() as usize % 1024,
                 1 => bytes.len() - 1 - random() as usize % 4096,

@@ -1,7 +1,7 @@
-//! Images that are made up: just enough of an ELF file to carry call frame information.
+//! Synthetic images: just enough of an ELF file for call frame information.
 
-/// An ELF image with a code segment at 0x1000 (64 KiB) and these sections: name, SVMA, contents.
-/// `machine` is `e_machine`: 62 for x86-64, 183 for AArch64.
+/// Returns an ELF image with a code segment at 0x1000 (64 KiB) and these sections: name, SVMA,
+/// contents. `machine` is `e_machine`: 62 for x86-64, 183 for AArch64.
 pub(crate) fn image(machine: u16, sections: &[(&str, u64, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let mut names = vec![0];
@@ -59,8 +59,8 @@ pub(crate) fn image(machine: u16, sections: &[(&str, u64, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// An `.eh_frame` with one CIE and FDEs of absolute addresses: start, length, instructions.
-/// `cie` are the initial instructions, `return_address` the register of the return address.
+/// Returns an `.eh_frame` with one CIE and FDEs with absolute addresses: start, length,
+/// instructions. `cie` has the initial instructions, `return_address` is that register's number.
 pub(crate) fn eh_frame(
     augmentation: &str,
     return_address: u8,

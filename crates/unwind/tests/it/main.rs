@@ -1,6 +1,5 @@
-//! Compares this crate with what is outside of it: processors, compilers, other readers of
-//! call frame information. Tests whose tools are missing are
-//! skipped (see `rprof-testing`).
+//! Compares this crate with processors, compilers, and other readers of call frame information.
+//! Tests without their tools are skipped (see `rprof-testing`).
 #![allow(clippy::print_stderr)]
 
 mod aarch64;

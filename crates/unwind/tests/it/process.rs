@@ -1,4 +1,4 @@
-//! A process that is traced: its registers, its memory, its mappings.
+//! A traced process: registers, memory, mappings.
 
 use rprof_unwind::{Arch, Memory, Module, Modules, Registers, UnwindTable};
 use std::cell::RefCell;
@@ -12,19 +12,19 @@ use std::rc::Rc;
 
 /// A child that stops after every instruction.
 pub(crate) struct Traced {
-    /// `None` if somebody else started it.
+    /// `None` for a process that existed before.
     child: Option<Child>,
     pid: i32,
-    /// The thread that is stopped.
+    /// The stopped thread.
     tid: i32,
     seized: HashSet<i32>,
     memory: File,
     maps: Vec<Mapping>,
     tables: HashMap<String, Option<Rc<UnwindTable>>>,
-    /// Words of the stack that were read since the last step.
+    /// Stack words read since the last step.
     words: RefCell<Vec<u8>>,
     words_at: u64,
-    /// Bytes of the stack that are read at each stop.
+    /// Number of stack bytes to read at each stop.
     pub(crate) stack_len: usize,
 }
 
@@ -36,7 +36,6 @@ struct Mapping {
     bias: u64,
 }
 
-/// Reason of a stop.
 pub(crate) enum Stop {
     Stepped,
     Signal(i32),
@@ -52,7 +51,7 @@ impl Traced {
         // SAFETY: the closure makes two system calls and allocates nothing.
         unsafe {
             command.pre_exec(|| {
-                // The same addresses at every run.
+                // Same addresses in every run.
                 libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
                 libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
                 Ok(())
@@ -62,7 +61,7 @@ impl Traced {
         let pid = child.id();
         let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
         let mut traced = Self::new(pid as i32, memory, Some(child));
-        // It stops at the first instruction of the new program.
+        // The child stops at the first instruction of the new program.
         assert!(matches!(traced.wait(), Stop::Stepped));
         traced.memory = File::open(format!("/proc/{pid}/mem")).unwrap();
         traced.look_at_maps();
@@ -84,13 +83,13 @@ impl Traced {
         }
     }
 
-    /// A process that runs already.
+    /// Traces a running process.
     pub(crate) fn of(pid: i32) -> Self {
         let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
         Self::new(pid, memory, None)
     }
 
-    /// Stops one thread of a process that runs already. False if it has gone.
+    /// Stops one thread of a running process. Returns false if it has ended.
     pub(crate) fn stop(&mut self, tid: i32) -> bool {
         self.tid = tid;
         self.words.get_mut().clear();
@@ -112,14 +111,14 @@ impl Traced {
             if status >> 16 == libc::PTRACE_EVENT_STOP {
                 return true;
             }
-            // A signal came first: it is delivered.
+            // A signal arrived first: deliver it.
             let signal = libc::WSTOPSIG(status);
             // SAFETY: the thread is stopped and traced; no memory is passed.
             unsafe { libc::ptrace(libc::PTRACE_CONT, tid, 0, signal) };
         }
     }
 
-    /// Lets a thread go that [`stop`](Self::stop) stopped.
+    /// Releases a thread that [`stop`](Self::stop) stopped.
     pub(crate) fn go_on(&mut self, tid: i32) {
         // SAFETY: the thread is stopped and traced; no memory is passed. Detached, it takes its
         // signals itself.
@@ -144,7 +143,7 @@ impl Traced {
         }
     }
 
-    /// Executes one instruction, delivering `signal` first if it is not 0.
+    /// Executes one instruction. Delivers `signal` first, unless it is 0.
     pub(crate) fn step(&mut self, signal: i32) -> Stop {
         // SAFETY: the child is stopped and ours; no memory is passed.
         let done = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid(), 0, signal) };
@@ -155,7 +154,7 @@ impl Traced {
         self.wait()
     }
 
-    /// Lets the child run until it comes to this address.
+    /// Lets the child run to this address.
     pub(crate) fn run_to(&mut self, avma: u64) {
         let mut word = [0; 8];
         assert_eq!(self.bytes(avma, &mut word), 8);
@@ -182,7 +181,7 @@ impl Traced {
         self.look_at_maps();
     }
 
-    /// Lets the child run for a while, and stops it wherever it is.
+    /// Lets the child run for a while, then stops it anywhere.
     pub(crate) fn run_for(&mut self, time: std::time::Duration) -> Stop {
         self.words.get_mut().clear();
         let mut signal = 0;
@@ -224,7 +223,7 @@ impl Traced {
         self.memory.read_at(into, avma).unwrap_or(0)
     }
 
-    /// Reads what lies on the stack, in one go.
+    /// Reads the stack at once.
     pub(crate) fn read_stack(&mut self, sp: u64) {
         let mut words = vec![0; self.stack_len];
         let len = self.memory.read_at(&mut words, sp).unwrap_or(0);
@@ -233,7 +232,7 @@ impl Traced {
         self.words_at = sp;
     }
 
-    /// The bytes of the stack.
+    /// Returns the stack bytes.
     pub(crate) fn stack(&self) -> Vec<u8> {
         self.words.borrow().clone()
     }

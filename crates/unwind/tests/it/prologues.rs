@@ -1,13 +1,14 @@
-//! The first frame of code that a JIT compiler made, at each instruction of a prologue.
+//! Sampled JIT code, at each instruction of a prologue.
 
 use rprof_unwind::{Arch, Module, Modules, Registers, StackDump, Unwinder};
 
 const CODE: u64 = 0x9_0000;
 const STACK: u64 = 0x7000;
-/// Behind a call: the function's caller, and that one's.
+/// Return addresses after calls: the function's caller and its caller.
 const CALLER: u64 = CODE + 5;
 const OUTER: u64 = CODE + 10;
-/// Two calls; then `push rbp; mov rbp, rsp; sub rsp, 16; mov rax, [rbp - 8]; nop; jmp rax`, which no simulation gets out of.
+/// Two calls; then `push rbp; mov rbp, rsp; sub rsp, 16; mov rax, [rbp - 8]; nop; jmp rax`, which
+/// defeats any simulation.
 const TEXT: [u8; 26] = [
     0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 16, 0x48, 0x8b,
     0x45, 0xf8, 0x90, 0xff, 0xe0, 0x90,
@@ -39,7 +40,7 @@ impl Modules for Jit {
 }
 
 impl Jit {
-    /// The caller of a frame at `ip`, with a stack of these words and the frame pointer at one of them.
+    /// Returns the caller of a frame at `ip`. The frame pointer points to one of the stack's words.
     fn caller(&self, ip: u64, fp: usize, words: &[u64]) -> Option<u64> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut registers = Registers::new(Arch::X86_64, ip, STACK);
@@ -50,8 +51,8 @@ impl Jit {
         frames.get(1).map(|frame| frame.address)
     }
 
-    /// The callers at each instruction: before and after the frame pointer is saved, with the frame made, with its room taken, and
-    /// where nothing ahead uses it.
+    /// Returns the callers at each instruction: before and after saving the frame pointer, with the
+    /// frame, with its space reserved, and where the code ahead does not use it.
     fn callers(&self) -> [Option<u64>; 5] {
         let saved = STACK + 8 * 2;
         [
@@ -78,7 +79,7 @@ fn code_that_cannot_be_read_is_not_taken_to_have_made_its_frame() {
 
 #[test]
 fn a_stack_with_two_return_addresses_stays_cut() {
-    // Nothing ahead tells whether the frame was made or, by code that does not make one, was not.
+    // The code ahead does not show whether the frame exists.
     let words = [OUTER, 3, STACK + 32, CALLER, 0, OUTER];
     assert_eq!(
         Jit { is_readable: true }.caller(ENTRY + 13, 2, &words),

@@ -1,5 +1,5 @@
-//! binutils as the oracle, which shares no code with gimli: `readelf --debug-dump=frames-interp`
-//! prints each row as the CFA and the saved registers.
+//! binutils as the oracle, which shares no code with gimli. `readelf --debug-dump=frames-interp`
+//! prints the CFA and the saved registers of each row.
 
 use crate::tools;
 use rprof_unwind::UnwindTable;
@@ -11,7 +11,7 @@ const NAMES: [&str; 17] = [
     "r14", "r15", "ra",
 ];
 
-/// A rule in readelf's words.
+/// Formats a rule like readelf.
 fn register(rule: RegisterRule<'_>) -> String {
     match rule {
         RegisterRule::Default | RegisterRule::Undefined => "u".into(),
@@ -42,7 +42,7 @@ fn rows_are_those_of_readelf() {
     }
     for path in tools::system_images() {
         let bytes = std::fs::read(&path).unwrap();
-        // The big ones take readelf minutes.
+        // readelf needs minutes for large ones.
         if bytes.len() > 16 << 20 {
             continue;
         }

@@ -1,5 +1,5 @@
-//! gimli's own rows as the oracle: for every FDE of some libraries and programs, each row that
-//! gimli computes must be what the table has at the first and the last address of the row.
+//! gimli's rows as the oracle: for every FDE of some libraries and programs, the table must have
+//! each row of gimli at the row's first and last address.
 
 use crate::tools;
 use gimli::{

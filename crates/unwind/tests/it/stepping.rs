@@ -1,7 +1,7 @@
-//! The processor as the oracle: a program is executed one instruction at a time, its calls and
-//! returns are written down as they happen, and after each instruction the unwinder must find
-//! just those calls. Prologues, epilogues, PLT entries, lazy binding, the dynamic linker, signal
-//! handlers and the C library's start and exit are all among them.
+//! The processor as the oracle. A program runs one instruction at a time, and the test logs its
+//! calls and returns. After each instruction the unwinder must find exactly the open calls. This
+//! covers prologues, epilogues, PLT entries, lazy binding, the dynamic linker, signal handlers, and
+//! the C library's start and exit.
 
 use crate::process::{Stop, Traced};
 use crate::tools;
@@ -14,7 +14,7 @@ use std::path::Path;
 struct Call {
     /// Return address.
     address: u64,
-    /// Slot of the return address; for an interruption, of the registers that the kernel stored.
+    /// Slot of the return address; for an interruption, the slot of the saved registers.
     slot: u64,
     interrupted: bool,
 }
@@ -23,16 +23,16 @@ struct Call {
 struct Tally {
     steps: usize,
     right: usize,
-    /// True as far as they go, and known to be incomplete.
+    /// Correct stacks reported as truncated.
     short: usize,
-    /// Inside of longjmp, or of what throws exceptions just before it jumps.
+    /// In longjmp, or in the code that throws exceptions just before its jump.
     jumping: usize,
-    /// Stacks that differ, by the place of the instruction: how often, and the first.
+    /// Wrong stacks by the place of the instruction: their number, and the first one.
     wrong: BTreeMap<String, (usize, String)>,
     roots: BTreeMap<String, usize>,
 }
 
-/// Executes a program to its end, or `limit` instructions of it.
+/// Executes a program to its end, or up to `limit` instructions.
 fn run(program: &Path, arguments: &[&str], limit: usize) -> Tally {
     run_from(Traced::start(program, arguments), limit)
 }
@@ -49,7 +49,7 @@ fn run_from(mut process: Traced, limit: usize) -> Tally {
         process.bytes(ip, &mut code);
         let mut stop = process.step(0);
         if let Stop::Signal(signal) = stop {
-            // Not yet delivered: the next step ends at the handler's first instruction.
+            // The signal is pending: the next step ends at the handler's first instruction.
             stop = process.step(signal);
             if matches!(stop, Stop::Gone) {
                 break;
@@ -72,17 +72,17 @@ fn run_from(mut process: Traced, limit: usize) -> Tally {
         if !matches!(stop, Stop::Stepped) {
             break;
         }
-        // A system call may have mapped something.
+        // A system call may have changed the mappings.
         if code[..2] == [0x0f, 0x05] {
             process.look_at_maps();
         }
         let now = registers.sp();
         if code[..2] == [0x0f, 0x05] && registers.sp() != sp {
-            // rt_sigreturn, the only system call that changes it: the handler's frames go away.
+            // Only rt_sigreturn changes it: the handler's frames disappear.
             let interrupted = calls.iter().rposition(|call| call.interrupted);
             calls.truncate(interrupted.unwrap_or(0));
         }
-        // Handlers may run on a stack elsewhere, below or above.
+        // Handlers may run on another stack, below or above.
         while calls
             .last()
             .is_some_and(|call| call.slot < now && now - call.slot < 1 << 24)
@@ -126,7 +126,7 @@ fn check(
             && call.interrupted == found.interrupted
             && (call.interrupted || call.slot == found.slot)
     };
-    // Code that ends the process is not left by a return, so its caller, `_start`, is not found.
+    // Code that ends the process never returns, so its caller `_start` is missing.
     let missing = usize::from(end == UnwindOutcome::Complete(Root::ExitFollows));
     let agree = found.clone().count() + missing == calls.len()
         && calls
@@ -149,8 +149,8 @@ fn check(
         *tally.roots.entry(place_of(process, end)).or_default() += 1;
         return;
     }
-    // longjmp's description says where it goes to, not who called it: the return address is in a
-    // register. That is on purpose.
+    // longjmp's call frame information deliberately describes its target, not its caller. The
+    // return address is in a register.
     if frames
         .get(1)
         .is_some_and(|frame| frame.slot == 0 && frame.kind == FrameKind::Caller)
@@ -158,8 +158,8 @@ fn check(
         tally.jumping += 1;
         return;
     }
-    // When an exception has found where it is caught, the unwinder of libgcc writes that into its own
-    // frame, in place of its return address: it will not return.
+    // libgcc's unwinder replaces the return address in its own frame once it has found the handler.
+    // It will not return.
     let overwritten = |call: &Call| {
         !call.interrupted
             && rprof_unwind::Memory::read_u64(process, call.slot) != Some(call.address)
@@ -188,7 +188,7 @@ fn check(
     }
 }
 
-/// The end of an incomplete stack, for messages.
+/// Returns the end of a truncated stack, for messages.
 fn place_of(process: &Traced, end: UnwindOutcome) -> String {
     match end {
         UnwindOutcome::Truncated(TruncationReason::NoUnwindInfo { address }) => {
@@ -231,7 +231,7 @@ fn every_instruction_of_a_program() {
             "-static",
             "-Wl,--no-eh-frame-hdr",
         ],
-        // .debug_frame alone, compressed.
+        // Only .debug_frame, compressed.
         &[
             "-Os",
             "-g",
@@ -254,7 +254,7 @@ fn every_instruction_of_exceptions() {
     let flags = ["-O2", "-fomit-frame-pointer", "-no-pie"];
     let program = tools::compile("g++", "throw.cc", &flags, directory.path()).unwrap();
     let mut process = Traced::start(&program, &[]);
-    // The dynamic linker has a million instructions to go before.
+    // The dynamic linker executes a million instructions before.
     let entry = std::fs::read(&program).unwrap()[0x18..0x20]
         .try_into()
         .unwrap();
@@ -281,9 +281,8 @@ fn every_instruction_as_clang_compiles_it() {
     expect_all_right("clang", &program);
 }
 
-/// musl has no call frame information, nor frame pointers: the code is all there is. Stacks with
-/// functions in them that do not return (`exit`) cannot be completed, but what is found of them
-/// must be true.
+/// musl has neither call frame information nor frame pointers, only code. Stacks with functions
+/// that do not return (`exit`) cannot be complete, but their frames must be correct.
 #[test]
 fn every_instruction_with_musl() {
     if !tools::present("musl-gcc") {
@@ -298,8 +297,8 @@ fn every_instruction_with_musl() {
     assert!(tally.right > 1000 && tally.short * 5 < tally.right);
 }
 
-/// For looking at a program by hand: `PROGRAM=/bin/ls cargo test --release -p rprof-unwind --test
-/// it -- --ignored --nocapture any_program`. Also `ARGUMENTS`, and `LIMIT` instructions.
+/// For manual tests: `PROGRAM=/bin/ls cargo test --release -p rprof-unwind --test it -- --ignored
+/// --nocapture any_program`. Also `ARGUMENTS`, and `LIMIT` instructions.
 #[test]
 #[ignore = "needs a program"]
 fn any_program() {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A process whose code is not read.
+/// A process without readable code.
 struct WithoutCode<'a>(&'a Traced);
 
 impl Modules for WithoutCode<'_> {
@@ -60,7 +60,7 @@ fn survey() {
         *ends.entry(text).or_default() += 1;
         all += 1;
         deepest = deepest.max(frames.len());
-        // Without reading from the process.
+        // Without reads from the process.
         let stack = process.stack();
         let without_code = WithoutCode(&process);
         let dump = StackDump::new(registers.sp(), &stack);

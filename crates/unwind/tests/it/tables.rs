@@ -32,7 +32,7 @@ fn section_headers_are_not_needed() {
     }
 }
 
-/// The index of `.eh_frame_hdr`, and the list that is made without it.
+/// Both by the index in `.eh_frame_hdr` and by the list without it.
 #[test]
 fn ranges_of_functions_are_those_of_the_table() {
     for path in tools::system_images() {
@@ -59,7 +59,7 @@ fn ranges_of_functions_are_those_of_the_table() {
         for (svma, found) in asked.iter().zip(&found) {
             let expected = table.function_start(*svma);
             let start = found.as_ref().map(|range| range.start);
-            // Procedure linkage tables are described, but no functions.
+            // PLTs have call frame information, but are no functions.
             if start.is_some() {
                 assert_eq!(start, expected, "{svma:#x} in {name}");
                 assert!(bounds.contains(&found.as_ref().unwrap().end), "{name}");
@@ -67,7 +67,7 @@ fn ranges_of_functions_are_those_of_the_table() {
         }
         let located = found.iter().flatten().count();
         assert!(bounds.is_empty() || located > 0, "{name}");
-        // Without section headers nobody knows which code is a procedure linkage table.
+        // Without section headers the PLTs are unknown.
         bytes[0x28..0x30].fill(0);
         bytes[0x3c..0x40].fill(0);
         let without = FunctionRanges::parse(&bytes).unwrap();
@@ -115,11 +115,11 @@ fn gaps_overlaps_and_removed_functions() {
         &[
             (0x3000, 0x10, &[]),
             (0x2000, 0x100, &[0x48, 0x0e, 16]),
-            // Inside of the one before.
+            // Within the preceding one.
             (0x2080, 0x10, &[0x0e, 24]),
-            // A second one for the same code.
+            // A duplicate for the same code.
             (0x3000, 0x80, &[0x0e, 32]),
-            // Of functions that the linker removed.
+            // FDEs of functions removed by the linker.
             (0, 0x5000, &[]),
             (u64::MAX - 1, 0x10, &[]),
             (0x4000, 0, &[]),
@@ -150,13 +150,13 @@ fn gaps_overlaps_and_removed_functions() {
     }
 }
 
-/// The linker's terminator in the middle, and `.debug_frame` where `.eh_frame` has nothing.
+/// The linker's terminator in the middle, and `.debug_frame` for code outside `.eh_frame`.
 #[test]
 fn both_sections() {
     let fde = |start| eh_frame("", 16, &X86_64, &[(start, 0x10, &[])]);
     let mut eh = fde(0x2000);
     eh.extend([0; 4]);
-    // The reference to the CIE is a distance, so it stays right.
+    // The reference to the CIE is relative, so it stays correct.
     eh.extend(fde(0x3000));
     let mut debug = eh_frame("", 16, &[0x0c, 7, 64, 0x90, 1], &[(0x2000, 0x8000, &[])]);
     debug[4..8].fill(0xff);
@@ -188,7 +188,7 @@ fn no_image() {
     assert_eq!(empty.bias(0x7000, 0x1000), Some(0x6000));
 }
 
-/// A runtime's table is left out as far as it describes code that is not its own.
+/// A JIT table's entries for code of others are dropped.
 #[test]
 fn made_code_has_its_own_rows_only() {
     let at = 0x7f00_0000_2000;

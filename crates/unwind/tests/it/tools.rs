@@ -1,11 +1,11 @@
-//! Compilers and other tools, images of the system.
+//! Compilers, other tools, and images of the system.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rprof_testing::{Need, has, skip};
 
-/// Returns true if a tool is there. Otherwise the test is skipped.
+/// Returns true if a tool is present. Otherwise the test is skipped.
 #[track_caller]
 pub(crate) fn present(tool: &'static str) -> bool {
     has(Need::Tool(tool))
@@ -40,8 +40,8 @@ pub(crate) fn compile(
     Some(output)
 }
 
-/// Images of the system to read, those that are there: libraries and programs of different
-/// linkers and compilers.
+/// Returns existing images of the system: libraries and programs of different linkers and
+/// compilers.
 pub(crate) fn system_images() -> Vec<PathBuf> {
     let names = [
         "/lib/x86_64-linux-gnu/libc.so.6",

@@ -1,8 +1,8 @@
-//! Attribution of callers' changes to the function that changed.
+//! Attribution of callers' changes to the changed function.
 
 use super::*;
 
-/// Three runs of the same stacks, which differ by little.
+/// Three runs of the same stacks, with small differences.
 fn three(stacks: &[(&str, u64)]) -> [Profile; 3] {
     [0, 3, 7].map(|more| {
         let stacks: Vec<_> = stacks.iter().map(|(stack, n)| (*stack, n + more)).collect();
@@ -27,14 +27,14 @@ fn callers_of_what_changed_are_led_to_it() {
     new[0].1 = 4000;
     let diff = compare(&three(&old), &three(&new), &CompareOptions::default()).unwrap();
     assert_eq!(row(&diff, "sort").own.verdict, Verdict::Regressed);
-    // `eval` calls itself, and stands above `f`.
+    // `eval` calls itself, and is above `f`.
     let led = ["start", "main", "run", "eval", "f", "sort", "load"].map(|name| cause(&diff, name));
     let expected = ["main", "run", "eval", "f", "sort"].map(Some);
     assert_eq!(led[..5], expected);
     assert_eq!(led[5..], [None, None]);
     let failing: Vec<_> = diff.failing().map(|row| row.name.as_deref()).collect();
     assert_eq!(failing, [Some("sort")]);
-    // Swapped, it is the same chain.
+    // Swapped sides give the same chain.
     let back = compare(&three(&new), &three(&old), &CompareOptions::default()).unwrap();
     for (there, back) in diff.functions.iter().zip(&back.functions) {
         assert_eq!(there.explained_by, back.explained_by, "{:?}", there.name);
@@ -73,7 +73,7 @@ fn functions_that_call_each_other_are_never_all_explained() {
 
 #[test]
 fn a_function_without_time_of_its_own_that_goes_has_moved() {
-    // `wrapper` was inlined, and its callees are called by `run` now.
+    // `wrapper` was inlined, so `run` calls its callees directly.
     let old = [
         ("main;run;wrapper;x", 1000),
         ("main;run;wrapper;y", 1000),
@@ -89,7 +89,7 @@ fn a_function_without_time_of_its_own_that_goes_has_moved() {
         assert_eq!(row(&diff, "wrapper").total.verdict, Verdict::Moved);
         assert_eq!((diff.outcome, diff.gate()), (Outcome::Moved, Gate::Passed));
     }
-    // The root of all may be called otherwise, too.
+    // The root may be renamed, too.
     let named = |root: &str| {
         let stacks = [("x", 3000), ("y", 4000), ("z", 2000)];
         let stacks = stacks.map(|(name, n)| (format!("{root};{name}"), n));
@@ -102,7 +102,7 @@ fn a_function_without_time_of_its_own_that_goes_has_moved() {
     )
     .unwrap();
     assert_eq!(diff.outcome, Outcome::Moved);
-    // What is new and makes its caller take more is no move.
+    // A new function that makes its caller take more has not moved.
     let new = [
         ("main;run;wrapper;x", 1000),
         ("main;run;wrapper;y", 1000),

@@ -1,4 +1,4 @@
-//! Which functions of two builds are one.
+//! Matching of functions of two builds.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn a_closure_among_arguments_may_be_written_in_another_function() {
     let old = "run<app::read::{closure#0}::{closure_env#1}, alloc::vec::Vec<u8>>";
     let new = "run<app::read_all::{closure#2}::{closure_env#0}, alloc::vec::Vec<u8>>";
     assert_eq!(left(&[old], &[new]), 0);
-    // Of others it is another function, and of several it is not known which.
+    // With other arguments it is another function; among several it is ambiguous.
     assert_eq!(
         left(
             &[old],
@@ -78,7 +78,7 @@ fn a_closure_among_arguments_may_be_written_in_another_function() {
     );
     let other = "run<app::write::{closure#0}, alloc::vec::Vec<u8>>";
     assert_eq!(left(&[old], &[new, other]), 3);
-    // The function that closures are written in is a name like others.
+    // The enclosing function of closures is part of their names.
     assert_eq!(
         left(&["app::read::{closure#0}"], &["app::read_all::{closure#0}"]),
         2

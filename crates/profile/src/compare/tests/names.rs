@@ -1,8 +1,9 @@
-//! Functions that compilers, manglings and debug information name in several ways.
+//! Functions spelled differently by compilers, mangling schemes and debug information.
 
 use super::*;
 
-/// Compares two builds of which the functions below `main` have these names, each with 100 samples more than the one before.
+/// Compares two builds with these functions below `main`. Each has 100 samples more than its
+/// predecessor.
 fn builds(old: &[&str], new: &[&str]) -> ProfileDiff {
     let build = |names: &[&str]| {
         let stacks: Vec<_> = (names.iter().zip(1..))
@@ -26,13 +27,13 @@ fn rows(diff: &ProfileDiff) -> Vec<(&str, u64, u64)> {
 
 #[test]
 fn one_name_of_all_instances_stands_for_all_of_them() {
-    // The older mangling on one side, v0 on the other.
+    // Legacy mangling on one side, v0 on the other.
     let diff = builds(&["app::count"], &["app::count::<u8>", "app::count::<u16>"]);
     assert_eq!(rows(&diff), [("app::count", 100, 300)]);
     let diff = builds(&["app::count::<u8>", "app::count::<u16>"], &["app::count"]);
     assert_eq!(rows(&diff), [("app::count", 300, 100)]);
     assert_eq!((diff.old.matched, diff.new.matched), (1.0, 1.0));
-    // A library of the older mangling in a program of v0.
+    // A library with legacy mangling in a v0 program.
     let diff = builds(&["app::count"], &["app::count", "app::count::<u8>"]);
     assert_eq!(rows(&diff), [("app::count", 100, 300)]);
 }
@@ -64,15 +65,15 @@ fn a_method_that_its_trait_defines_is_one_with_that_of_its_types() {
 
 #[test]
 fn what_line_tables_name_is_one_with_the_only_path_that_ends_so() {
-    // Inlined on one side, where line tables have no more than the last name.
+    // Inlined on one side: line tables only have the last name.
     let path = "<alloc::btree::NodeRef<K,V>>::bulk_push";
     let inlined = ["bulk_push<u64, usize>", "bulk_push<u8, usize>"];
     assert_eq!(rows(&builds(&[path], &inlined)), [(path, 100, 300)]);
     assert_eq!(rows(&builds(&inlined, &[path])), [(path, 300, 100)]);
-    // Two functions of one last name: which of them it is cannot be told.
+    // Two functions with the same last name: ambiguous.
     let paths = ["a::A::next", "b::B::next"];
     assert_eq!(rows(&builds(&paths, &["next<u8>"])).len(), 3);
-    // A function without arguments is no name for all of those with some.
+    // A function without arguments does not represent functions with arguments.
     let diff = builds(&["reserve<u8, a::G>", "reserve"], &["reserve<u8, b::G>"]);
     let expected = [
         ("reserve", 200, 0),
@@ -80,7 +81,7 @@ fn what_line_tables_name_is_one_with_the_only_path_that_ends_so() {
         ("reserve<u8, b::G>", 0, 100),
     ];
     assert_eq!(rows(&diff), expected);
-    // What both sides have stays what it is.
+    // Names on both sides stay separate.
     let diff = builds(&["a::A::next", "next<u8>"], &["a::A::next", "next<u8>"]);
     assert_eq!((rows(&diff).len(), diff.outcome), (2, Outcome::Same));
 }
@@ -108,7 +109,7 @@ fn a_closure_without_a_function_is_part_of_what_it_is_inlined_into() {
             builder.finish()
         })
     };
-    // The closures of both together take what they took.
+    // Both closures together take as much as before.
     let diff = compare(
         &runs(1000, 2000),
         &runs(2000, 1000),
@@ -166,7 +167,7 @@ fn threads_of_a_program_that_is_called_otherwise_are_one() {
         .collect();
     stacks.sort_unstable();
     assert_eq!(stacks, [("app-new", [100, 200]), ("writer", [100, 200])]);
-    // Threads that have nothing in common stay two.
+    // Threads without common stacks stay separate.
     let other = run(["writer", "app-new"], 100);
     let diff = compare(&old, &other, &options).unwrap();
     assert_eq!(diff.stacks.len(), 4);

@@ -1,8 +1,8 @@
-//! Functions that are new or gone, and sides with next to nothing.
+//! New and removed functions, and sides with very few samples.
 
 use super::*;
 
-/// Runs of stacks, of which the n-th run has the n-th number.
+/// Builds runs of stacks. The n-th run has the n-th counts.
 fn runs<const N: usize>(stacks: &[(&str, [u64; N])]) -> Vec<Profile> {
     (0..N)
         .map(|run| {
@@ -14,10 +14,10 @@ fn runs<const N: usize>(stacks: &[(&str, [u64; N])]) -> Vec<Profile> {
         .collect()
 }
 
-/// Small functions below `alloc`, none of which is large enough to be judged.
+/// Small functions below `alloc`, each below the minimum for a verdict.
 const SMALL: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
-/// A program with one allocator, or with another in which many small functions do the work of `int_malloc`.
+/// A program with one allocator, or with another one that splits `int_malloc` into small functions.
 fn allocator(below: &str, samples: u64, rest: [u64; 5]) -> Vec<Profile> {
     let own = [100, 101, 99, 102, 98];
     let small: Vec<String> = (SMALL.iter())
@@ -39,7 +39,7 @@ fn allocator(below: &str, samples: u64, rest: [u64; 5]) -> Vec<Profile> {
 const STEADY: [u64; 5] = [4000, 3990, 4020, 4010, 3980];
 
 fn verdicts(old: &[Profile], new: &[Profile], name: &str) -> (Verdict, Outcome, Gate) {
-    // A gate that looks at functions: how much the program differs from run to run is another question.
+    // A gate on functions only, because noise of the whole program is out of scope here.
     let options = CompareOptions {
         rules: GateRules {
             scope: Scope::Own,
@@ -54,12 +54,12 @@ fn verdicts(old: &[Profile], new: &[Profile], name: &str) -> (Verdict, Outcome, 
 #[test]
 fn a_part_that_is_gone_has_moved_if_what_it_lay_in_takes_as_much() {
     let old = allocator("malloc", 300, STEADY);
-    // Whether the others together take as much or rather more: each is too small to be judged.
+    // The others together take as much, or slightly more. Each is too small for a verdict.
     for samples in [300, 324] {
         let new = allocator("je_malloc", samples, STEADY);
         let (verdict, outcome, _) = verdicts(&old, &new, "int_malloc");
         assert_eq!((verdict, outcome), (Verdict::Moved, Outcome::Moved));
-        // What is new has moved as well.
+        // The new function has moved as well.
         let (verdict, _, gate) = verdicts(&new, &old, "int_malloc");
         assert_eq!((verdict, gate), (Verdict::Moved, Gate::Passed));
     }
@@ -67,7 +67,7 @@ fn a_part_that_is_gone_has_moved_if_what_it_lay_in_takes_as_much() {
 
 #[test]
 fn a_part_of_which_one_run_has_a_sample_is_as_good_as_new() {
-    // Inlined in nearly all places of the old build, and in none of the new one.
+    // Inlined nearly everywhere in the old build, and nowhere in the new one.
     let program = |drop: [u64; 5], inlined: u64| {
         runs(&[
             ("main;run;drop;free", drop),
@@ -84,7 +84,8 @@ fn a_part_of_which_one_run_has_a_sample_is_as_good_as_new() {
 
 #[test]
 fn what_is_left_of_a_caller_encloses_nothing() {
-    // Other functions do the same work below another closure; of what called the first one, one run has a sample left.
+    // Other functions do the same work below another closure. One run still has a sample of the old
+    // caller.
     let program = |call: &str, small: &str, left: [u64; 5]| {
         let stacks: Vec<String> = (0..12)
             .map(|n| format!("main;thread;{call};{call}::{{closure}};{small}{n}"))
@@ -123,7 +124,7 @@ fn a_part_that_is_gone_is_an_improvement_if_what_it_lay_in_takes_less() {
 
 #[test]
 fn what_is_new_is_suspected_where_what_it_lies_in_may_differ_by_chance() {
-    // `run` differs by far more from run to run than what is new takes.
+    // The noise of `run` far exceeds the new function.
     let program = |added: u64, by: [u64; 5]| {
         runs(&[
             ("main;run", by),
@@ -140,14 +141,14 @@ fn what_is_new_is_suspected_where_what_it_lies_in_may_differ_by_chance() {
         (verdict, outcome, gate),
         (Verdict::Suspected, Outcome::Suspected, Gate::Inconclusive)
     );
-    // Mirrored, it is suspected to take less, which fails nothing.
+    // Mirrored, a suspected decrease fails no gate.
     let (verdict, _, gate) = verdicts(&new, &old, "added");
     assert_eq!((verdict, gate), (Verdict::Suspected, Gate::Passed));
 }
 
 #[test]
 fn a_part_with_many_callers_is_judged_by_what_encloses_most_of_it() {
-    // `old_copy` is called by each of ten functions, none of which has most of it, and `new_copy` by the same.
+    // Ten functions call `old_copy`, each for a small part of its weight, and later `new_copy`.
     let program = |copy: &str| {
         let stacks: Vec<_> = (0..10)
             .flat_map(|caller| {
@@ -178,7 +179,7 @@ fn a_side_with_next_to_no_samples_is_not_judged() {
             (Outcome::Suspected, Gate::Inconclusive)
         );
     }
-    // A small program is one.
+    // A small program counts as a program.
     let small = runs(&[("main", [8, 9, 8, 8, 9])]);
     let diff = compare(&small, &full, &CompareOptions::default()).unwrap();
     assert_eq!((diff.cautions.len(), diff.gate()), (0, Gate::Regressed));

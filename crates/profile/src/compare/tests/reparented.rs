@@ -1,4 +1,4 @@
-//! Totals that change because others call what was called before, and totals below which more is done.
+//! Totals that change because calls have another caller, or because of more work below.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn failing(diff: &ProfileDiff) -> Vec<&str> {
     names.collect()
 }
 
-/// A program that folds on its main thread, and reads on another.
+/// A program that folds on its main thread, and reads on another one.
 const BEFORE: [(&str, u64); 5] = [
     ("_start;main;run;fold;hash", 1500),
     ("_start;main;run;write", 500),
@@ -34,7 +34,7 @@ const BEFORE: [(&str, u64); 5] = [
 
 #[test]
 fn work_that_another_thread_takes_over_has_moved() {
-    // The closure has another name, too, and all is done with rather less.
+    // The closure is renamed, and everything takes slightly less.
     let after = [
         ("_start;main;run;fold;hash", 300),
         ("_start;main;run;write", 500),
@@ -80,7 +80,7 @@ fn what_takes_more_below_a_new_wrapper_is_found_and_the_wrapper_is_not() {
 
 #[test]
 fn a_new_wrapper_is_found_if_what_it_calls_was_not_done_before() {
-    // Each of the many small functions below is too small to be judged.
+    // Each of the many functions below is too small for a verdict.
     let names: Vec<String> = (0..12)
         .map(|n| format!("_start;main;run;check;small{n}"))
         .collect();
@@ -89,7 +89,7 @@ fn a_new_wrapper_is_found_if_what_it_calls_was_not_done_before() {
     let found = diff(&BEFORE, &after);
     assert_eq!(row(&found, "check").total.verdict, Verdict::Regressed);
     assert_eq!(found.gate(), Gate::Regressed);
-    // More calls of a function that there was are more work as well.
+    // More calls of an existing function are also more work.
     let mut after: Vec<(&str, u64)> = BEFORE.to_vec();
     after.push(("_start;main;run;check;hash", 400));
     let found = diff(&BEFORE, &after);
@@ -116,7 +116,7 @@ fn calls_that_one_function_makes_for_another_have_moved() {
         (found.outcome, found.gate()),
         (Outcome::Moved, Gate::Passed)
     );
-    // Where the other goes on as before, it is more work.
+    // If the other function continues as before, there is more work.
     let found = diff(&program(800, 1600), &program(1600, 1600));
     assert_eq!(row(&found, "copy").own.verdict, Verdict::Regressed);
     assert_eq!(row(&found, "parse").total.verdict, Verdict::Regressed);
@@ -124,7 +124,7 @@ fn calls_that_one_function_makes_for_another_have_moved() {
 
 #[test]
 fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
-    // `copy` may take 5 % more or not: what `check` calls may be new, or not.
+    // `copy` may or may not take 5 % more, so the calls from `check` may or may not be new.
     let program = |[copy, check, rest]: [u64; 3]| -> Vec<Profile> {
         let runs = [0, 100, 200, 50, 150].map(|more| {
             of(&[
@@ -140,20 +140,20 @@ fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
     let old = program([900, 0, 2000]);
     for (new, expected) in [
         ([700, 200, 2000], Verdict::Moved),
-        // `run` and the program take more as well, as far as can be told.
+        // `run` and the program possibly take more as well.
         ([830, 200, 2080], Verdict::Suspected),
     ] {
         let diff = compare(&old, &program(new), &CompareOptions::default()).unwrap();
         let verdict = row(&diff, "check").total.verdict;
         assert_eq!(verdict, expected, "{new:?}");
-        // `copy` may be found; its caller is not.
+        // `copy` may be a finding, but not its caller.
         assert!(!failing(&diff).contains(&"check"), "{new:?}");
     }
 }
 
 #[test]
 fn a_function_that_wraps_what_others_called_before_is_no_regression_where_runs_differ() {
-    // Leaves differ by half between runs, so each may have changed by as much as lies below `count`.
+    // Leaves differ by half between runs, so each may have changed by the amount below `count`.
     let runs = |stacks: &[(String, u64)], turn: u64| -> Vec<Profile> {
         (0..5u64)
             .map(|run| {

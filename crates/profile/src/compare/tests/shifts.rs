@@ -1,10 +1,10 @@
-//! Change that is of one function, and cost that moved from one to another.
+//! Changes of one function, and cost that moved between functions.
 
 use super::*;
 
 #[test]
 fn one_hot_function_that_rises_is_named() {
-    // It is nine tenths of the program, so the others hardly say that they did not change.
+    // It takes nine tenths of the program, so the others hardly prove that they did not change.
     let runs = |hot: u64| {
         [0, 5, 10].map(|more| {
             of(&[
@@ -60,7 +60,7 @@ fn cost_that_moves_under_one_caller_is_no_regression() {
     let counterpart = &diff.functions[utf8.counterpart.unwrap()];
     assert_eq!(counterpart.name.as_deref(), Some("ascii"));
     assert_ne!(diff.gate(), Gate::Regressed);
-    // A call that was inlined becomes its caller's own.
+    // An inlined call adds to its caller's self amount.
     let new = runs(&[
         ("main;parse", 2000),
         ("main;parse;token", 3000),
@@ -69,7 +69,7 @@ fn cost_that_moves_under_one_caller_is_no_regression() {
     let diff = compare(&old, &new, &options).unwrap();
     assert_eq!(row(&diff, "parse").own.verdict, Verdict::Moved);
     assert_eq!(row(&diff, "ascii").own.verdict, Verdict::Moved);
-    // Where nothing fell, it has not moved.
+    // Without a decrease, nothing has moved.
     let new = runs(&[
         ("main;parse;ascii", 2000),
         ("main;parse;utf8", 2000),

@@ -1,4 +1,4 @@
-//! Amounts of the sides: how many runs, by what they are divided, and what does not compare.
+//! Amounts of the sides: runs, divisors, and incomparable sides.
 
 use super::*;
 

@@ -1,20 +1,20 @@
-//! Programs of many functions whose runs differ by chance: how often something is named, planted or not.
+//! Simulated programs of many functions with noise: rates of findings, planted or not.
 
 use rprof_testing::Random;
 
 use super::*;
 
-/// About a normal deviate: the sum of twelve uniform ones (Irwin-Hall).
+/// Returns an approximately normal deviate: the sum of twelve uniform ones (Irwin-Hall).
 pub(super) fn normal(random: &mut Random) -> f64 {
     let uniform = |random: &mut Random| f64::from(random.next_u31()) / f64::from(1u32 << 31);
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }
 
-/// A program of functions that all take the same share of less and less, in runs that differ.
+/// A program with shares proportional to 1/rank, and with noise between runs.
 struct Program {
-    /// Noise of each function between runs, and noise that all have in common.
+    /// Noise of each function between runs, and noise common to all.
     noise: (f64, f64),
-    /// Factor by which functions take more, by index.
+    /// Factors of increase, by function.
     factors: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Program {
                 let share = 1.0 / (index + 1) as f64 / whole;
                 let noise = (self.noise.0 * normal(random)).exp();
                 let expected = SAMPLES * share * self.factors[index] * noise * common;
-                // Poisson's, for numbers this large.
+                // Poisson noise, approximately normal for such large numbers.
                 let samples = (expected + expected.sqrt() * normal(random)).round();
                 (format!("main;f{index:02}"), samples.max(0.0) as u64)
             })
@@ -57,14 +57,14 @@ impl Program {
 
 #[test]
 fn equal_programs_raise_no_alarm() {
-    // At 5 % of 200 comparisons, with three standard deviations of chance: 19. The seed is fixed, so what passes once
-    // passes always.
+    // 5 % of 200 comparisons plus three standard deviations are 19. The seed is fixed, so the
+    // result is reproducible.
     for (old, new, noise) in [(1, 1, Some(0.02)), (5, 1, None), (3, 3, None), (5, 5, None)] {
         for common in [0.0, 0.03] {
             let mut random = Random::new(1000 + old as u64);
             let program = Program::new(0.02, common);
             let options = CompareOptions {
-                // Of one run a side, what all have in common is part of the noise.
+                // With one run per side, common noise is part of the noise.
                 noise: noise.map(|own: f64| own.hypot(common)),
                 ..CompareOptions::default()
             };

@@ -1,12 +1,12 @@
-//! Simulated pairs over a grid of rises, falls, spreads and limits: no word contradicts an interval, nor the truth more often
-//! than promised.
+//! Simulated pairs over a grid of increases, decreases, spreads and thresholds: no verdict
+//! contradicts an interval, nor the truth more often than promised.
 
 use rprof_testing::Random;
 
 use super::simulated::normal;
 use super::*;
 
-/// Runs of a side.
+/// Runs per side.
 const RUNS: usize = 6;
 
 /// Cell of the grid.
@@ -15,7 +15,7 @@ struct Cell {
     rise: f64,
     spread: f64,
     limit: f64,
-    /// One function of three rises, and not the whole program.
+    /// One of three functions increases, instead of the whole program.
     alone: bool,
 }
 
@@ -41,7 +41,7 @@ fn cells() -> Vec<Cell> {
 }
 
 impl Cell {
-    /// Compares runs of a program that is as fast as before with runs of one that has risen.
+    /// Compares runs of an unchanged program with runs of a slower one.
     fn compare(&self, random: &mut Random) -> ProfileDiff {
         let mut side = |rise: f64| -> Vec<Profile> {
             (0..RUNS)
@@ -66,7 +66,7 @@ impl Cell {
         let [old, new] = [side(0.0), side(self.rise)];
         let options = CompareOptions {
             threshold: self.limit,
-            // In turns, so that a rise of everything is the program's.
+            // Paired, so that a uniform increase is the program's.
             design: Design::Paired,
             ..CompareOptions::default()
         };
@@ -149,7 +149,8 @@ fn no_word_contradicts_an_interval_in_any_cell() {
 
 #[test]
 fn no_word_contradicts_the_truth_more_often_than_promised() {
-    // 5 % of 300 and three standard deviations of chance: 26. The seed is fixed, so what passes once passes always.
+    // 5 % of 300 plus three standard deviations are 26. The seed is fixed, so the result is
+    // reproducible.
     for (rise, limit) in [
         (0.048, 0.05),
         (0.0, 0.01),
@@ -181,7 +182,7 @@ fn no_word_contradicts_the_truth_more_often_than_promised() {
 
 #[test]
 fn runs_that_do_not_tell_are_never_unchanged() {
-    // One run a side: noise is assumed, and whatever the limit, nobody knows.
+    // One run per side: the noise is assumed, so no threshold gives certainty.
     for (amount, limit) in [(1000, 0.5), (1100, 0.5), (1000, 5.0), (900, 0.5)] {
         let [old, new] = [1000, amount].map(|n| [of(&[("main;a", 10 * n), ("main;b", 5000)])]);
         let options = CompareOptions {
@@ -217,7 +218,7 @@ fn a_fall_passes_and_a_small_share_does_not_hide_the_programs_rise() {
     for fall in [0.9, 0.953, 0.97] {
         assert_eq!(with(fall, 0.05).gate(), Gate::Passed, "{fall}");
     }
-    // 2 % of the program is less than the share of a function that counts, and more than the limit.
+    // 2 % of the program is below the minimum share of a function, but above the threshold.
     let diff = with(1.02, 0.005);
     assert_eq!(
         (diff.whole.verdict, diff.gate()),

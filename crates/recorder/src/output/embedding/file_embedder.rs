@@ -1,4 +1,4 @@
-//! [`FileEmbedder`]: which event concerns which kind of file.
+//! [`FileEmbedder`]: passes each event to the embedding of images or runtimes.
 
 use rprof_image::PatientCalls;
 use rprof_perfdata::EmbeddedFile;
@@ -11,16 +11,13 @@ use super::runtimes::Runtimes;
 use super::selection::Embedding;
 use crate::mapped_files::MappedImage;
 
-/// Build-id of a file that a record names by device and inode.
 #[derive(Debug)]
 pub(super) struct Identified {
     pub(super) identity: MmapIdentity,
-    /// Path as recorded.
     pub(super) path: Vec<u8>,
     pub(super) identification: Identification,
 }
 
-/// Copies files while they are there, and embeds in the recording those that will not be found.
 #[derive(Debug)]
 pub(super) struct FileEmbedder {
     embedding: Embedding,
@@ -41,8 +38,8 @@ impl FileEmbedder {
         }
     }
 
-    /// Looks at the files that an event speaks of. Returns what was learned of the build-id, if it is a mapping
-    /// whose record names the file by device and inode.
+    /// Inspects the files of an event. Returns the build-id result of a mapping with device and
+    /// inode.
     pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) -> Option<Identified> {
         match event {
             ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {
@@ -78,18 +75,15 @@ impl FileEmbedder {
         }
     }
 
-    /// Handles the first sample in an image.
     pub(super) fn handle_sampled(&mut self, map: MappedImage) {
         (self.images).handle_sampled(map, &self.calls, &mut self.notices);
     }
 
-    /// Looks again for files that were not there before, and at those that may have gone.
     pub(super) fn round(&mut self) {
         self.runtimes.round(&self.calls, &mut self.notices);
         self.images.round(&self.calls);
     }
 
-    /// Returns the files that are to be embedded in the recording's file that ends now, which has so many samples.
     pub(super) fn files(&mut self, samples: u64) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&self.calls, &mut self.notices);
         let mut hand = |file| files.push(file);
@@ -97,7 +91,6 @@ impl FileEmbedder {
         files
     }
 
-    /// Returns what was embedded, or could not be, and the number of files that did not answer.
     pub(super) fn into_notices(self) -> (Vec<Notice>, u64) {
         (self.notices.into_vec(), self.calls.refused())
     }

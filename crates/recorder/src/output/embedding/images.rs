@@ -1,7 +1,7 @@
-//! Programs and libraries that nobody will find by their path.
+//! [`KeptImages`]: copies of programs and libraries that reports cannot find by path.
 //!
-//! No file is held open: whoever unmounts a file system or removes a file after its last user has ended finds it
-//! unused. An image that samples need is opened for as long as it takes to look at it, and copied at once if it may be gone later.
+//! Holding files open would keep file systems busy and deleted files on disk. So a sampled image is
+//! opened only for inspection, and copied at once if it may disappear.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,84 +27,74 @@ use super::patience::TO_OPEN;
 use super::selection::Embedding;
 use crate::mapped_files::MappedImage;
 
-/// Most images that are known.
 const MOST_KNOWN: usize = 4096;
 
-/// Longest image that is copied, in bytes, and most bytes of all; and the same where all images were asked for.
+/// Maximum bytes of one copied image and of all; the second pair is for [`Embedding::All`].
 const LIMITS: (u64, u64) = (64 << 20, 128 << 20);
 const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 
-/// Most bytes of copies that are kept as they are: what would be more is compressed at once.
+/// Maximum bytes of uncompressed copies; further copies are compressed at once.
 const MOST_PLAIN: u64 = 64 << 20;
 
-/// Longest image that is copied after its process has ended. Longer ones would keep the file in use for milliseconds.
+/// Maximum bytes of an image copied after its process ended. Longer reads keep the file busy for
+/// milliseconds.
 const LONGEST_OF_ENDED: u64 = 1 << 20;
 
-/// Bytes that are embedded whole in any case, and more for each sample. Of images beyond that the code is left out.
+/// Bytes always embedded whole, and additional bytes per sample. Further images are embedded
+/// without code.
 const WHOLE_IN_ANY_CASE: u64 = 1 << 20;
 const WHOLE_FOR_A_SAMPLE: u64 = 16 << 10;
 
-/// Rounds between two looks at whether images are still where they were.
+/// Rounds between two checks of the images' places.
 const LOOK_AGAIN: u32 = 10;
 
-/// Images that samples lie in, with copies of those that may be gone later.
 #[derive(Debug)]
 pub(super) struct KeptImages {
     embedding: Embedding,
     known: Vec<KnownImage>,
-    /// Path and identity of those of `known` that are files.
     names: HashSet<(Box<[u8]>, ImageIdentity)>,
-    /// Process of which an image was opened last, and its user: many follow each other.
+    /// Process and user of the last opened image, because many follow in a row.
     last_user: Option<(Pid, u32)>,
     lasting: Arc<LastingPlaces>,
     rounds: u32,
-    /// Images for which there was no room.
     left_out: usize,
 }
 
-/// Outcome of reading a file's build-id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identification {
-    /// The file was read; it may have none.
+    /// The file was read; it may have no build-id.
     Known(Option<BuildId>),
-    /// The file could not be opened, which may be otherwise in the next process that maps it.
+    /// The file could not be opened; another process may provide it.
     NotOpened,
 }
 
-/// An image that samples lie in.
 #[derive(Debug)]
 struct KnownImage {
     source: Arc<ImageSource>,
-    /// User for whom the file is read.
+    /// User whose process mapped the file.
     user: u32,
     state: State,
 }
 
-/// Where the file of an image is found.
 #[derive(Debug)]
 struct ImageSource {
     map: MappedImage,
-    /// Device and inode of the file, as `stat` has them; `None` where it was not opened.
+    /// Device and inode of the file from `stat`; `None` if it was not opened.
     file: Option<(u64, u64)>,
-    /// Build-id of the record, or as it was read.
     build_id: Option<BuildId>,
 }
 
 #[derive(Clone, Debug)]
 enum State {
-    /// Its path leads to it, and is expected to do so in the end.
     Lasting,
-    /// It was copied.
     Copied(Arc<ImageCopy>),
-    /// It is so many bytes long, too many to be copied.
+    /// It is too long to copy, with its length in bytes.
     TooLong(u64),
-    /// It was gone before it could be copied.
     Gone,
 }
 
 #[derive(Debug)]
 struct ImageCopy {
-    /// Length in bytes.
     len: u64,
     bytes: CopiedBytes,
 }
@@ -115,14 +105,11 @@ enum CopiedBytes {
     Compressed(Vec<u8>),
 }
 
-/// How an image is looked at.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    /// Images that will be found are copied as well.
+    /// Copy images even if their paths are expected to last.
     all: bool,
-    /// Longest that is copied.
     most: u64,
-    /// A longer copy is compressed at once.
     plain: u64,
 }
 
@@ -139,7 +126,7 @@ impl KeptImages {
         }
     }
 
-    /// Reads the build-id of the file behind a mapping, while it is there. Where all images are wanted, it is taken in.
+    /// Reads the build-id of a mapped file. With [`Embedding::All`] it also adds the image.
     pub(super) fn handle_mapped(
         &mut self,
         map: MappedImage,
@@ -159,7 +146,6 @@ impl KeptImages {
         identified.unwrap_or(Identification::NotOpened)
     }
 
-    /// Takes in an image that a sample lies in: copies its file, if it may be gone later.
     pub(super) fn handle_sampled(
         &mut self,
         map: MappedImage,
@@ -175,7 +161,7 @@ impl KeptImages {
         if !is_file(&map.image) {
             return;
         }
-        // Memory without a name that lasts: each is another.
+        // Deleted files and memfds have no lasting name, so each is separate.
         let is_named = map.image.kind == ImageKind::File;
         let name = (map.image.path.clone(), map.image.identity);
         if is_named && self.names.contains(&name) {
@@ -198,7 +184,7 @@ impl KeptImages {
                 return;
             }
         };
-        // One that is gone may be found in the next process that maps it.
+        // A missing image may be found through the next process that maps it.
         let is_gone = |known: &KnownImage| matches!(known.state, State::Gone);
         if is_named {
             let is_same = |known: &KnownImage| {
@@ -245,8 +231,8 @@ impl KeptImages {
         }
     }
 
-    /// Adds an image. Where copies take more than they may, those of the user who has most of them give way, the last first: who
-    /// has most gets no more at the cost of others.
+    /// Adds an image. Beyond the limit of copies, drops the newest ones of the user with the most
+    /// bytes, so that no user displaces smaller ones.
     fn add(&mut self, new: KnownImage) {
         self.known.push(new);
         let (_, most) = self.limits();
@@ -270,8 +256,8 @@ impl KeptImages {
         }
     }
 
-    /// Looks, every second or so, at whether images are still where they were, and copies those that are not while
-    /// somebody has them mapped.
+    /// Checks about every second whether images are in place. Copies missing ones while they are
+    /// mapped.
     pub(super) fn round(&mut self, calls: &PatientCalls) {
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(LOOK_AGAIN) {
@@ -293,7 +279,7 @@ impl KeptImages {
                 .map(|place| Arc::clone(&self.known[*place].source))
                 .collect();
             let lasting = Arc::clone(&self.lasting);
-            // Those that go together, as when all of a package is replaced, get what room there is.
+            // Images that disappear together, as in a package update, share the remaining space.
             let mut wanted = self.wanted();
             let (_, most) = self.limits();
             let mut room = most.saturating_sub(self.known.iter().map(KnownImage::copied).sum());
@@ -325,8 +311,8 @@ impl KeptImages {
         }
     }
 
-    /// Hands on the images whose path does not lead to them; all of them if all were asked for. `samples` is the number of samples
-    /// that they are for.
+    /// Passes on the images that their paths no longer name; with [`Embedding::All`] all images.
+    /// `samples` is the number of samples in the file.
     pub(super) fn files(
         &mut self,
         samples: u64,
@@ -370,10 +356,9 @@ impl KeptImages {
     }
 }
 
-/// Images that there is something to say of.
 #[derive(Debug, Default)]
 struct Told {
-    /// First path, number, bytes, and number of those without code.
+    /// First path, number, bytes, and number of images without code.
     embedded: Option<(PathBuf, usize, u64, usize)>,
     too_long: Option<(PathBuf, u64, usize)>,
     gone: Option<(PathBuf, usize)>,
@@ -423,7 +408,6 @@ impl Told {
 }
 
 impl KnownImage {
-    /// Returns the length of its copy; 0 if there is none.
     fn copied(&self) -> u64 {
         match &self.state {
             State::Copied(copy) => copy.len,
@@ -444,21 +428,18 @@ impl ImageCopy {
     }
 }
 
-/// What is embedded of an image in the end.
 #[derive(Debug)]
 enum Embedded {
-    /// It will be found by its path, or cannot be compressed.
+    /// Its path still names it, or compression failed.
     NotNeeded,
-    /// So many bytes are too many, or nearly all of them are holes.
+    /// It is too long or nearly all holes; contains its length.
     TooLong(u64),
-    /// It is not there any more.
     Gone,
-    /// The file, and the number of its bytes that were kept.
     File(EmbeddedFile<'static>, u64),
 }
 
 impl ImageSource {
-    /// Returns true if its path leads to it from here.
+    /// Returns true if its path still names it, as seen by this process.
     fn is_still_here(&self) -> bool {
         let Some(here) = located(&self.map.image) else {
             return false;
@@ -468,7 +449,8 @@ impl ImageSource {
             return true;
         }
         match (self.build_id, self.map.image.identity) {
-            // Another file with the same build-id is the same build. One that may not be opened is where it was, as far as is known.
+            // The same build-id means the same build. A file that cannot be opened counts as
+            // unchanged.
             (Some(build_id), _) => match here.open() {
                 Ok(file) => FileIdentity::BuildId(build_id).is(&file),
                 Err(_) => self.file.is_none(),
@@ -480,7 +462,8 @@ impl ImageSource {
         }
     }
 
-    /// Puts together what is embedded: the whole file, if it has at most `whole` bytes, else what names need of it.
+    /// Builds the embedded file: whole if it has at most `whole` bytes, else only the parts needed
+    /// for names.
     fn embed(&self, state: &State, all: bool, longest: u64, whole: u64) -> Embedded {
         let is_here = self.is_still_here();
         if is_here && !all {
@@ -535,8 +518,8 @@ impl ImageSource {
     }
 }
 
-/// Looks at the file of an image: whether it will be found by its path; if that is not to be expected, copies it. `None` if it is no
-/// ELF file.
+/// Inspects an image, and copies it unless its path is expected to last. Returns `None` for other
+/// files than ELF.
 ///
 /// # Errors
 /// The notice that its process may not read it.
@@ -548,7 +531,7 @@ fn look_at(
     let pid = u32::try_from(map.pid.0).unwrap_or(0);
     let live = FileView::of_process(pid).ok();
     let is_live = live.is_some();
-    // What it could read is not known any more; nor is its root, so that the file's identity has to be right.
+    // Its permissions and root directory are unknown now, so the file's identity must match.
     let view = live.or_else(|| FileView::of_ended_process(None).ok());
     let user = (view.as_ref().and_then(FileView::credentials)).map_or(0, Credentials::user);
     let opened = match &view {
@@ -581,7 +564,6 @@ fn look_at(
         Err(OpenError::NoSuchFile) if located(&map.image).is_none() => {
             return unopened(map, State::Gone);
         }
-        // It is where it should be, as far as may be seen.
         Err(_) => return unopened(map, State::Lasting),
     };
     if !is_elf(&file) {
@@ -609,7 +591,7 @@ fn look_at(
     }))
 }
 
-/// Looks at an image whose path does not lead to it any more, but may still be mapped.
+/// Inspects an image that its path no longer names, but that may still be mapped.
 fn look_at_gone(source: &ImageSource, wanted: Wanted, lasting: &LastingPlaces) -> State {
     let pid = u32::try_from(source.map.pid.0).unwrap_or(0);
     if FileView::of_process(pid).is_err() {
@@ -624,7 +606,7 @@ fn look_at_gone(source: &ImageSource, wanted: Wanted, lasting: &LastingPlaces) -
     }
 }
 
-/// Copies a file, if it is short enough: in one go, or as long as its process lives.
+/// Copies a file if it is short enough, for as long as its process lives.
 fn copy(file: &RegularFile, pid: Option<u32>, wanted: Wanted) -> State {
     let len = file.current_len().unwrap_or(0);
     if len > wanted.most || file.is_mostly_holes() {
@@ -640,7 +622,6 @@ fn copy(file: &RegularFile, pid: Option<u32>, wanted: Wanted) -> State {
     copy.map_or(State::Gone, |copy| State::Copied(Arc::new(copy)))
 }
 
-/// Reads the build-id of a mapping's file, which is not to be copied.
 fn identify(map: &MappedImage) -> Identification {
     match map.file().open_to_identify() {
         Ok(file) => Identification::Known(build_id_of(&FileReader::new(&file))),
@@ -655,14 +636,14 @@ fn is_file(image: &Image) -> bool {
     )
 }
 
-/// Returns the file at an image's path from here, whichever it is.
+/// Returns the file now at an image's path, as seen by this process.
 fn located(image: &Image) -> Option<LocatedFile> {
     let path = Path::new(OsStr::from_bytes(&image.path));
     let is_path = image.kind == ImageKind::File && path.is_absolute();
     is_path.then(|| LocatedFile::at(path, LastLink::Follow).ok())?
 }
 
-/// Memory that a process shares, and data that it maps executably, are none.
+/// Returns false for shared memory and executable data mappings.
 fn is_elf(file: &RegularFile) -> bool {
     let mut magic = [0; 4];
     matches!(file.read_at(&mut magic, 0), Ok(4)) && magic == *b"\x7fELF"
@@ -678,7 +659,6 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// A program that sleeps, out of a file of its own.
     struct Sleeper {
         folder: tempfile::TempDir,
         child: Child,
@@ -688,7 +668,7 @@ mod tests {
         fn new() -> Sleeper {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("sleeper");
-            // By another process: what this one has open for writing nobody can execute.
+            // Copied by another process: a file open for writing here cannot be executed.
             let copied = Command::new("cp").arg("/bin/sleep").arg(&path).status();
             assert!(copied.unwrap().success());
             let child = Command::new(&path).arg("600").spawn().unwrap();
@@ -708,7 +688,6 @@ mod tests {
             std::fs::read_to_string(maps).unwrap_or_default()
         }
 
-        /// Its program, as a record of the mapping describes it.
         fn image(&self) -> MappedImage {
             let maps = self.maps();
             let is_code = |line: &&str| line.contains(" r-xp ") && line.ends_with("/sleeper");
@@ -748,7 +727,6 @@ mod tests {
         }
     }
 
-    /// Takes the image in, and returns what is embedded once `then` was done, and what there is to say.
     fn embedded(
         embedding: Embedding,
         sleeper: &mut Sleeper,
@@ -821,7 +799,8 @@ mod tests {
         let copied = look_at_gone(&source, wanted, &lasting);
         sleeper.end();
         let gone = look_at_gone(&source, wanted, &lasting);
-        // Only root finds what is mapped by another than its name; its program anybody finds.
+        // Only root can open a mapped file other than by its name. A process's program is open to
+        // its owner.
         assert!(matches!(copied, State::Copied(_)), "{copied:?}");
         assert!(matches!(gone, State::Gone), "{gone:?}");
     }
@@ -913,7 +892,7 @@ mod tests {
             copied = add(65534, n);
         }
         assert_eq!(copied, (78, 50));
-        // Not more than half of it, though.
+        // But not more than half.
         for n in 50..200 {
             copied = add(0, n);
         }

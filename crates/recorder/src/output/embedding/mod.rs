@@ -1,4 +1,4 @@
-//! Embedding: files that a report will need, and that will be gone by then, in the recording itself.
+//! Embeds files in the recording that reports need and that may disappear.
 //!
 //! ```text
 //!   sideband --> runtimes: perf maps and jitdumps, copied as they grow
@@ -6,10 +6,10 @@
 //!                                 --> a section of the recording, which perf skips
 //! ```
 //!
-//! A file in a process's own mount namespace goes with the process, as does a file that is deleted;
-//! a perf map in `/tmp` may be that of the next process with the same number. So rprof copies them
-//! while it records. It holds none of them open: that would keep mounts in use, and the space of deleted files.
-//! Everything is bounded, and what is left out becomes a [`Notice`].
+//! A deleted file, or one in a process's own mount namespace, disappears with the process. A perf
+//! map in `/tmp` may be replaced by a later process with the same pid. So rprof copies them during
+//! the recording. It holds no file open, because that keeps mounts busy and deleted files on disk.
+//! All sizes are limited, and omissions become [`Notice`]s.
 
 mod file_embedder;
 mod images;

@@ -1,4 +1,4 @@
-//! [`keep_naming_parts`]: an image without its code.
+//! [`keep_naming_parts`]: removes code and data from an image.
 
 use object::elf::{
     FileHeader32, FileHeader64, SHF_ALLOC, SHT_FINI_ARRAY, SHT_INIT_ARRAY, SHT_NOBITS,
@@ -7,8 +7,8 @@ use object::elf::{
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, FileKind};
 
-/// Parts of the names of sections that are kept although they are loaded: unwinding information, the tables by which Go names its
-/// functions, and what names the entries of procedure linkage tables.
+/// Substrings of the names of loaded sections to keep: unwind information, Go's function tables,
+/// and PLT names.
 const KEPT: [&[u8]; 7] = [
     b"eh_frame",
     b"gopclntab",
@@ -19,11 +19,11 @@ const KEPT: [&[u8]; 7] = [
     b".rela.dyn",
 ];
 
-/// `sh_type` stands behind `sh_name`, in all classes.
+/// `sh_type` follows `sh_name`, in all ELF classes.
 const TYPE_AT: u64 = 4;
 
-/// Overwrites code and data with zeros, which take no room once they are compressed. Symbols, unwinding information, debug
-/// information and notes stay where they are. Returns the number of bytes that are left.
+/// Overwrites code and data with zeros, which compress to nothing. Keeps symbols, unwind and debug
+/// information and notes at their offsets. Returns the number of bytes kept.
 pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
     let parts = match FileKind::parse(&*bytes) {
         Ok(FileKind::Elf64) => parts_without_names::<FileHeader64<Endianness>>(bytes),
@@ -36,7 +36,7 @@ pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
             .ok()
             .zip(usize::try_from(part.len).ok());
         let range = range.and_then(|(start, len)| Some(start..start.checked_add(len)?));
-        // Sections of an honest file do not overlap. Those of another do not make this take longer.
+        // Sections of a valid file do not overlap. This bounds the time for an invalid one.
         if part.len > left {
             break;
         }
@@ -44,7 +44,7 @@ pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
             part_bytes.fill(0);
             left -= part.len;
         }
-        // Readers see that the section has no contents.
+        // Mark the section as empty for readers.
         let kind = usize::try_from(part.header + TYPE_AT).ok();
         if let Some(kind) = kind.and_then(|at| bytes.get_mut(at..at.checked_add(4)?)) {
             let no_bits = match part.endian {
@@ -57,11 +57,9 @@ pub(super) fn keep_naming_parts(bytes: &mut [u8]) -> u64 {
     left
 }
 
-/// A section that no name needs.
 struct Part {
     start: u64,
     len: u64,
-    /// Offset of its header.
     header: u64,
     endian: Endianness,
 }
@@ -127,7 +125,7 @@ mod tests {
             assert!(section(&whole, name).is_some());
             assert_eq!(section(&part, name), section(&whole, name));
         }
-        // The linker makes those that are needed.
+        // If the linker created them.
         for name in [&b".plt"[..], b".plt.got", b".rela.plt", b".rela.dyn"] {
             assert_eq!(section(&part, name), section(&whole, name));
         }
@@ -149,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Sections without end, each of which is the whole file.
+    /// Very many sections, each as large as half of the file.
     #[test]
     fn sections_that_overlap_take_no_time() {
         let mut bytes = vec![0_u8; 64 + 60_000 * 64];
@@ -160,7 +158,7 @@ mod tests {
         put(40, &64_u64.to_le_bytes());
         put(52, &[64, 0, 56, 0, 0, 0, 64, 0]);
         put(60, &60_000_u16.to_le_bytes());
-        // Names are in the first of them.
+        // Index of the section with the names.
         put(62, &1_u16.to_le_bytes());
         for number in 1..60_000 {
             let at = 64 + number * 64;

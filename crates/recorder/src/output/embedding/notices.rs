@@ -1,4 +1,4 @@
-//! Notices of files that reports will need: embedded in the recording, or not.
+//! Messages for the user about embedded files and failures to embed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,71 +6,69 @@ use std::path::PathBuf;
 
 use rprof_perfdata::EmbeddedFile;
 
-/// Most notices.
 const MOST_NOTICES: usize = 20;
 
-/// Something that the user should know of files that reports will need.
+/// Message about a file that reports need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Programs and libraries that cannot be found by their paths from here are in the recording.
+    /// Programs and libraries were embedded, because their paths do not name them from here.
     ImagesEmbedded {
-        /// Path of the first of them, as its process saw it.
+        /// Path of the first, as its process saw it.
         first: PathBuf,
-        /// Number of them.
+        /// Number of images.
         count: usize,
-        /// Bytes of all, before compression.
+        /// Total bytes before compression.
         bytes: u64,
-        /// Number of those without their code, as there are few samples for it.
+        /// Number of images without code, because they have few samples.
         without_code: usize,
     },
-    /// A program or library cannot be found by its path from here, and is too long to be embedded, or all of
-    /// them together are.
+    /// A program or library that its path does not name from here is too long to embed, alone or
+    /// with the others.
     ImageTooLong {
         /// Path as its process saw it.
         path: PathBuf,
         /// Length in bytes.
         bytes: u64,
-        /// Number of others.
+        /// Number of further images.
         others: usize,
     },
-    /// Programs or libraries are not at their paths any more, and were gone before they could be copied.
+    /// Programs or libraries disappeared before they could be copied.
     ImageGone {
-        /// Path of the first of them, as its process saw it.
+        /// Path of the first, as its process saw it.
         path: PathBuf,
-        /// Number of others.
+        /// Number of further images.
         others: usize,
     },
-    /// Samples lie in more programs and libraries than are followed: some may be missing.
+    /// Too many programs and libraries were sampled; some may be missing.
     TooManyImages {
-        /// Number that is followed.
+        /// Maximum number of images.
         known: usize,
-        /// Number of the others.
+        /// Number of images beyond it.
         left_out: usize,
     },
-    /// A file is not embedded.
+    /// A file was not embedded.
     NotEmbedded {
         /// Path as its process saw it.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         reason: NotEmbedded,
     },
-    /// Lines of a perf map are no entries, and are not embedded.
+    /// A perf map has invalid lines, which were not embedded.
     BadLines {
         /// Path as its process saw it.
         path: PathBuf,
         /// Number of lines.
         lines: u64,
     },
-    /// More processes than are followed may make code at run time: perf maps of others are not
-    /// embedded.
+    /// Too many processes may generate code; perf maps of further ones are not embedded.
     TooManyRuntimes {
-        /// Number of processes that are followed.
+        /// Maximum number of processes.
         followed: usize,
     },
 }
 
-/// File that is embedded in the recording.
+/// Name of an embedded file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EmbeddedName {
@@ -89,21 +87,20 @@ impl EmbeddedName {
     }
 }
 
-/// Why a file is not embedded.
+/// Reason why a file was not embedded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotEmbedded {
-    /// The file may not be read, or is damaged: text of the error.
+    /// The file is damaged, or reading is not allowed; contains the error text.
     Unusable(String),
-    /// There are as many bytes of such files in the recording as there may be.
+    /// The space for such files is used up.
     NoRoom,
-    /// There is no line in it as a perf map has them.
+    /// It has no valid perf map line.
     NoEntries,
-    /// Its process, or this program without its capabilities, may not read it.
+    /// Its process may not read it, or rprof may not without its capabilities.
     NotReadable,
 }
 
-/// Notices, each once, and not too many.
 #[derive(Debug, Default)]
 pub(super) struct Notices(Vec<Notice>);
 

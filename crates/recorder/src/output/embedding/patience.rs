@@ -1,11 +1,10 @@
-//! Limits of waiting for files that are to be embedded.
+//! Time limits for reading files to embed.
 
 use std::time::Duration;
 
 use rprof_image::{Patience, Rate};
 
-/// Wait for files: for one to be read, and for all of a user, so that the end of a recording is not that of
-/// everybody's patience.
+/// Time for reading one file, and for all files of a user, so that a recording ends soon.
 pub(super) const PATIENCE: Patience = Patience {
     of_one: Duration::from_secs(5),
     free: Duration::from_millis(20),
@@ -19,5 +18,4 @@ pub(super) const PATIENCE: Patience = Patience {
     },
 };
 
-/// Wait for a file to be opened.
 pub(super) const TO_OPEN: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
-//! Perf maps and jitdumps.
+//! [`Runtimes`]: copies of perf maps and jitdumps.
 //!
-//! They are copied while their processes live, again when they have grown, and once more when the process or the recording
-//! ends, if they are still there. No file is held open in between.
+//! Files are copied while their processes live, again after growth, and a last time at the end of
+//! the process or the recording. No file stays open in between.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,20 +22,19 @@ use super::notices::{NotEmbedded, Notice, Notices};
 use super::patience::TO_OPEN;
 use super::selection::Embedding;
 
-/// Most processes that are followed.
 const MOST_PROCESSES: usize = 4096;
 
-/// Rounds after which a file that was not there is looked for, at the latest.
+/// Maximum number of rounds between two checks of a file.
 const LONGEST_WAIT: u32 = 32;
 
-/// Most bytes that are embedded, compressed. They are in memory until the recording's file ends.
+/// Maximum bytes of compressed copies. They stay in memory until the output file ends.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Most bytes that these expand to: readers have to.
+/// Maximum bytes after decompression, which readers must handle.
 const MOST_EXPANDED: u64 = 512 << 20;
 
-/// Bytes that are read at once at most, and in a second on an average: of one process, which may execute
-/// itself again and again, and of all.
+/// Limits on bytes read (burst, and per second): per process, which may exec repeatedly, and in
+/// total.
 const OF_ONE: Rate = Rate {
     most: 512 << 20,
     a_second: 2 << 20,
@@ -45,27 +44,24 @@ const OF_ALL: Rate = Rate {
     a_second: 16 << 20,
 };
 
-/// A file is copied again once it has grown by this part, or is no longer than this: what has come since is lost if it is
-/// gone with its process. In sum that is some five times the work of one copy.
+/// A file is copied again after growth by this fraction (1 in 4), or at each change if it is short.
+/// Later growth may be lost with the process. The total work is some five copies.
 const GROWN: u64 = 4;
 const SHORT: u64 = 64 << 10;
 
-/// Why a file that takes no room on its disk is not embedded.
-const HOLES: &str = "it consists of holes, nearly";
+const HOLES: &str = "nearly all of it is holes";
 
-/// The processes that may make code.
+/// Processes that may generate code.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
-    /// Jitdumps keep their machine code, where there is room for it.
+    /// True if jitdumps keep their machine code, as far as space allows.
     with_code: bool,
     living: BTreeMap<i32, Runtime>,
-    /// Files of processes that have ended.
     ended: Vec<EmbeddedFile<'static>>,
     round: u32,
     reading: Reading,
 }
 
-/// Bytes that may still be read.
 #[derive(Debug)]
 struct Reading {
     left: Allowances,
@@ -82,12 +78,10 @@ impl Default for Reading {
 }
 
 impl Reading {
-    /// Returns the bytes that may be read of a process's files.
     fn left_to(&self, pid: i32) -> u64 {
         self.left.at(pid, self.now())
     }
 
-    /// Books bytes that were read.
     fn spend(&mut self, pid: i32, bytes: u64) {
         let now = self.now();
         self.left.spend(pid, bytes, now);
@@ -101,17 +95,13 @@ impl Reading {
 #[derive(Debug)]
 struct Runtime {
     since: u64,
-    /// User whose process it is.
     user: u32,
-    /// `None` once one of them did not answer.
+    /// `None` once a file of it timed out.
     files: Option<LiveFiles>,
-    /// What was copied of the files, by path.
     copies: BTreeMap<PathBuf, Copied>,
-    /// Rounds from one look to the next.
     wait: u32,
 }
 
-/// What was copied of a file.
 #[derive(Debug)]
 struct Copied {
     kind: EmbeddedKind,
@@ -129,8 +119,8 @@ impl Runtimes {
         }
     }
 
-    /// Handles an executable mapping. Returns true if it is JIT memory or a jitdump, and cannot be an
-    /// ELF image as well.
+    /// Handles an executable mapping. Returns true for JIT memory or a jitdump that cannot be an
+    /// ELF image.
     pub(super) fn handle_mapped(
         &mut self,
         map: &Mapped<'_>,
@@ -160,7 +150,6 @@ impl Runtimes {
         !mapping.may_be_image()
     }
 
-    /// Ends what is known of a process: another program runs under its number.
     pub(super) fn handle_exec(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
         if self.living.contains_key(&pid) {
             self.look(pid, Look::AtEnd, calls, notices);
@@ -170,14 +159,13 @@ impl Runtimes {
         }
     }
 
-    /// Handles the end of a process's thread.
     pub(super) fn handle_ended(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
         if has_ended(&Procfs::default(), pid) {
             self.handle_exec(pid, calls, notices);
         }
     }
 
-    /// Looks for files that were not there yet or have grown, and ends what is known of processes that have ended.
+    /// Checks for new and grown files, and finishes the runtimes of ended processes.
     pub(super) fn round(&mut self, calls: &PatientCalls, notices: &mut Notices) {
         self.round = self.round.wrapping_add(1);
         let round = self.round;
@@ -201,7 +189,6 @@ impl Runtimes {
         }
     }
 
-    /// Returns all that is to be embedded by now.
     pub(super) fn files(
         &mut self,
         calls: &PatientCalls,
@@ -218,7 +205,7 @@ impl Runtimes {
         files
     }
 
-    /// Copies the files of a process that have changed. Returns whether one has.
+    /// Copies the changed files of a process. Returns true if a file has changed.
     fn look(&mut self, pid: i32, look: Look, calls: &PatientCalls, notices: &mut Notices) -> bool {
         let mut has_changed = false;
         let files = |runtime: &Runtime| runtime.files.as_ref().map_or(0, LiveFiles::jitdumps);
@@ -237,7 +224,7 @@ impl Runtimes {
             let path = files.path(number).to_owned();
             let before = runtime.copies.get(&path);
             let before = before.map(|copied| (copied.version, copied.file_len));
-            // What is there takes its own place.
+            // A new copy replaces the old one.
             let room = match runtime.copies.get(&path) {
                 Some(copied) => room.with(&copied.packed),
                 None => room,
@@ -301,7 +288,6 @@ impl Runtimes {
         has_changed
     }
 
-    /// Returns what may be embedded besides what is kept already.
     fn room(&self) -> Room {
         let copies = self
             .living
@@ -325,21 +311,18 @@ impl Runtimes {
     }
 }
 
-/// Returns true if a process has ended, whether or not it was waited for.
+/// Returns true if a process has ended, even as a zombie.
 fn has_ended(proc: &Procfs, pid: i32) -> bool {
     let Ok(pid) = u32::try_from(pid) else {
         return true;
     };
-    // Others may go on without the first thread.
+    // Other threads may continue without the first one.
     proc.stat(pid).is_none_or(|stat| stat.has_ended) && proc.thread_ids(pid).len() <= 1
 }
 
-/// Occasion on which files are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
-    /// They may be gone at the next one.
     IfGrown,
-    /// There is none after it.
     AtEnd,
 }
 
@@ -355,7 +338,6 @@ impl Runtime {
         }
     }
 
-    /// Returns what is embedded of its files.
     fn embedded(
         &self,
         pid: i32,
@@ -387,7 +369,6 @@ impl Runtime {
     }
 }
 
-/// What may still be embedded, in bytes.
 #[derive(Clone, Copy)]
 struct Room {
     expanded: u64,
@@ -395,7 +376,7 @@ struct Room {
 }
 
 impl Room {
-    /// Returns the room with that of a copy which gives way.
+    /// Adds the space of a copy that will be replaced.
     fn with(self, packed: &Packed) -> Room {
         Room {
             expanded: self.expanded.saturating_add(packed.len),
@@ -408,25 +389,21 @@ impl Room {
     }
 }
 
-/// Embedded part of a file.
 #[derive(Debug)]
 struct Packed {
-    /// Bytes that it expands to.
+    /// Length after decompression.
     len: u64,
     compressed: Vec<u8>,
-    /// Lines of a perf map that are no entries.
     bad_lines: u64,
 }
 
-/// What was found of a file.
 enum Found {
-    /// It is not there, or empty, or as it was.
+    /// It is missing, empty or unchanged.
     Nothing,
-    /// It has grown, but not so much that it is copied again.
+    /// It has grown, but not enough for another copy.
     Changed,
-    /// It may not be used.
     Refused(NotEmbedded),
-    /// It was copied, if it could be.
+    /// It was copied, or copying failed.
     Packed {
         file_len: u64,
         version: FileVersion,
@@ -434,8 +411,8 @@ enum Found {
     },
 }
 
-/// Copies a file, if it has changed by enough since it was copied `before`, and is no longer than `most` bytes. A jitdump
-/// keeps its machine code where there is room for that.
+/// Copies a file of at most `most` bytes if it has changed enough since `before`. A jitdump keeps
+/// its machine code if there is space.
 fn look_at(
     files: &mut LiveFiles,
     number: usize,
@@ -479,8 +456,8 @@ fn look_at(
     }
 }
 
-/// Reads and compresses the records of a jitdump that are needed: for names, lines and stacks all but the machine code, which
-/// is most of it.
+/// Reads and compresses a jitdump. Keeps its machine code only if `for_code` has space: names,
+/// lines and stacks do not need it.
 fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmbedded> {
     let bytes = file.read().map_err(unusable)?;
     let pack = |bytes: &[u8]| {
@@ -498,7 +475,7 @@ fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmb
     packed.ok_or_else(|| unusable("it cannot be compressed"))
 }
 
-/// Reads and compresses the entries of a perf map, piece by piece: it may be long.
+/// Reads and compresses the entries of a perf map piecewise, because it may be long.
 fn pack_perf_map(map: &MapFile) -> Result<Packed, NotEmbedded> {
     let mut bounded = Bounded(Compressor::new().map_err(unusable)?);
     let copied = copy_entries(map, &mut bounded).map_err(|error| match error {
@@ -516,7 +493,7 @@ fn unusable(error: impl std::fmt::Display) -> NotEmbedded {
     NotEmbedded::Unusable(error.to_string())
 }
 
-/// A compression that ends where there would be more than is embedded at all.
+/// A compressor that fails beyond the total limit.
 struct Bounded(Compressor);
 
 impl Write for Bounded {
@@ -571,7 +548,7 @@ mod tests {
         file.set_len(255 << 20).unwrap();
         let long = runtimes.files(&calls, &mut notices).len();
         std::fs::remove_file(&path).unwrap();
-        // What was copied before is kept.
+        // The earlier copy is kept.
         assert_eq!((short, long), (1, 1));
         let reason = NotEmbedded::Unusable(HOLES.to_owned());
         assert_eq!(notices.into_vec(), [Notice::NotEmbedded { path, reason }]);

@@ -1,4 +1,4 @@
-//! [`SeenMappings`]: which mappings need not be looked at again.
+//! [`SeenMappings`]: skips mappings that were handled before.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -6,41 +6,39 @@ use std::hash::{BuildHasher, RandomState};
 use rprof_jit::JitMapping;
 use rprof_records::{Mapped, MmapIdentity};
 
-/// Most mappings that are remembered. Beyond that all are forgotten, and looked at again when they are met
-/// again: one process cannot use this up for others.
+/// Maximum number of mappings. At the limit all are forgotten, so that one process cannot use up
+/// the space of others.
 const MOST_SEEN: usize = 1 << 17;
 
-/// Most files of one process that are looked at. Of those that run today, none has a tenth of that.
+/// Maximum number of files per process. No known program has a tenth of that.
 const MOST_OF_A_PROCESS: u32 = 4096;
 
-/// Most processes in which a file is looked at that could not be opened in the first.
+/// Maximum number of retries, through other processes, for a file that could not be opened.
 const MOST_RETRIES: u8 = 16;
 
-/// Fingerprints of the mappings that were handled, so that a library that thousands map costs one look.
+/// Fingerprints of handled mappings, so that a library mapped by thousands is inspected once.
 #[derive(Debug, Default)]
 pub(super) struct SeenMappings {
-    /// Hashes, under keys of this program, of path and identity of files.
+    /// Keyed hashes of path and identity of files.
     files: HashSet<u64>,
-    /// Programs that may make code, by process; another program of the same process has another number.
+    /// Processes that may generate code, with a number that changes on exec.
     runtimes: HashMap<i32, u64>,
     next_runtime: u64,
-    /// Number of files by process.
     by_process: HashMap<i32, u32>,
     hasher: RandomState,
     left_out: u64,
-    /// Number of times that a file is looked at again, by fingerprint.
+    /// Number of retries, by fingerprint.
     retries: HashMap<u64, u8>,
 }
 
 impl SeenMappings {
-    /// Returns true if a mapping is to be handled.
     pub(super) fn is_new(&mut self, map: &Mapped<'_>) -> bool {
         let jit = JitMapping::of(&map.path);
-        // A library that many map is one file; what a runtime maps is its own.
+        // A library is one file for all processes; a runtime's mappings are its own.
         let runtime = match jit {
             None => 0,
             Some(_) => match self.runtimes.get(&map.pid) {
-                // Memory is memory, but a program may run out of a file in it.
+                // Anonymous memory needs no second look, but a memfd may hold a program.
                 Some(_) if jit.is_some_and(is_memory) => return false,
                 Some(number) => *number,
                 None => {
@@ -73,8 +71,8 @@ impl SeenMappings {
         self.hasher.hash_one((path, identity, runtime))
     }
 
-    /// Forgets a file that could not be opened, so that the next process that maps it is asked for it: the one before may
-    /// have ended by then.
+    /// Forgets a file that could not be opened, so that the next process that maps it gives another
+    /// chance.
     pub(super) fn retry(&mut self, path: &[u8], identity: Option<MmapIdentity>) {
         if JitMapping::of(path).is_some() {
             return;
@@ -99,17 +97,16 @@ impl SeenMappings {
         self.next_runtime
     }
 
-    /// Forgets the runtime of a process that executes another program. Returns true if there was one.
+    /// Forgets the runtime of a process on exec. Returns true if there was one.
     pub(super) fn forget(&mut self, pid: i32) -> bool {
         self.runtimes.remove(&pid).is_some()
     }
 
-    /// Returns true if a process may make code.
     pub(super) fn has_runtime(&self, pid: i32) -> bool {
         self.runtimes.contains_key(&pid)
     }
 
-    /// Returns the number of mappings that were left out, since their process has too many.
+    /// Returns the number of mappings skipped because their process has too many.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -157,7 +154,7 @@ mod tests {
         ] {
             assert_eq!(seen.is_new(&mapped(pid, path)), expected, "{pid} {path}");
         }
-        // Another program maps its own.
+        // Another program has its own mappings.
         assert!(seen.forget(1) && !seen.forget(1));
         assert!(seen.is_new(&mapped(1, "//anon")));
         assert!(seen.is_new(&mapped(1, "/tmp/jit-1.dump")));
@@ -175,7 +172,7 @@ mod tests {
         assert_eq!(looks.count(), 1 + usize::from(MOST_RETRIES));
     }
 
-    /// As one that maps one file under ever new names.
+    /// Such as a process that maps one file under ever new names.
     #[test]
     fn a_process_with_countless_files_takes_no_place_of_others() {
         let mut seen = SeenMappings::default();

@@ -1,15 +1,15 @@
-//! [`Embedding`]: which files are wanted in a recording.
+//! [`Embedding`]: selects the files to embed.
 
-/// Which files are embedded in a recording.
+/// Files to embed in a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Embedding {
-    /// None.
+    /// No files.
     Nothing,
-    /// Perf maps, jitdumps, and the programs and libraries that will not be found by their paths.
+    /// Perf maps, jitdumps, and programs and libraries that may leave their paths.
     #[default]
     Unreachable,
-    /// Programs and libraries that will be found as well, and jitdumps with their machine code, for a recording that is read on
-    /// another machine.
+    /// Also all other sampled programs and libraries, and jitdumps with machine code, for analysis
+    /// elsewhere.
     All,
 }

@@ -1,10 +1,9 @@
-//! [`EmbeddingThread`]: the files of strangers are opened and read by a thread of its own.
+//! [`EmbeddingThread`]: opens and reads files on a separate thread.
 //!
-//! All samples wait for the writer thread, and files may be long, many, or slow to answer. So the writer
-//! only says what it heard of, and asks for the files in the end, for which it waits as long as can be
-//! expected of anybody. What may never answer is read by [threads that are left
-//! behind](rprof_image::PatientCalls): one silent file does not hold up those of others. It reads their build-ids as well,
-//! which the writer takes when they are there.
+//! All samples wait for the writer thread, and files may be long, many, or slow. So the writer only
+//! sends events, and requests the files at the end of an output file with a time limit. Calls that
+//! may hang run on [abandonable threads](rprof_image::PatientCalls), so that a hanging file does
+//! not delay others. The thread also reads build-ids for the writer.
 
 use std::time::{Duration, Instant};
 
@@ -22,36 +21,34 @@ use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::MappedImage;
 
-/// Most events that wait to be looked at. Each has a path of up to 4 KiB.
+/// Maximum number of queued events. Each has a path of up to 4 KiB.
 const MOST_WAITING: usize = 1024;
 
-/// Time for which the writer waits when there are as many, in nanoseconds: when a recording of everything begins,
-/// thousands of mappings come at once.
+/// Nanoseconds for which the writer waits for a full queue: a system-wide recording starts with
+/// thousands of mappings.
 const WAITING: Rate = Rate {
     most: 1_000_000_000,
     a_second: 20_000_000,
 };
 
-/// Longest that the writer waits for one event.
 const FOR_ONE: Duration = Duration::from_millis(20);
 
-/// Longest that a file's end waits for what is to be embedded in it.
+/// Maximum wait for embedded files at the end of an output file.
 const FOR_ALL: Duration = Duration::from_secs(20);
 
-/// The thread on which a [`FileEmbedder`] works; made with the first event.
+/// The thread of a [`FileEmbedder`]; started with the first event.
 #[derive(Debug)]
 pub(crate) struct EmbeddingThread {
     embedding: Embedding,
     backlog: Backlog,
     seen: SeenMappings,
     jobs: Option<Sender<Job>>,
-    /// Build-ids that were read, made with `jobs`; the thread never waits for whoever takes them.
+    /// Build-ids from the thread. The channel is unbounded, so that the thread never blocks on it.
     identified: Option<Receiver<Identified>>,
     begin: Instant,
     waiting: Allowance,
-    /// Events that were not looked at.
     missed: u64,
-    /// Files without what was to be embedded in them.
+    /// Number of output files without embedded files because of a timeout.
     late: u64,
 }
 
@@ -79,7 +76,7 @@ impl EmbeddingThread {
         }
     }
 
-    /// Has the files looked at that an event speaks of.
+    /// Queues the files of an event for inspection.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
         if self.late > 0 {
             return;
@@ -88,7 +85,7 @@ impl EmbeddingThread {
             ProcessEvent::Mapped(m) => {
                 m.pid > 0 && m.executable && !m.kernel && self.seen.is_new(m)
             }
-            // Where there is no runtime there is nothing to end.
+            // Without a runtime there is nothing to finish.
             ProcessEvent::Executed { pid, .. } => self.seen.forget(*pid),
             ProcessEvent::Ended { pid, .. } => self.seen.has_runtime(*pid),
             _ => false,
@@ -102,14 +99,12 @@ impl EmbeddingThread {
         }
     }
 
-    /// Handles the first sample in an image: its file may be needed.
     pub(crate) fn handle_sampled(&mut self, map: MappedImage) {
         if self.late == 0 && self.embedding == Embedding::Unreachable {
             self.send(Job::Sampled(Box::new(map)));
         }
     }
 
-    /// Sends a job; counts one that there is no room for.
     fn send(&mut self, job: Job) -> bool {
         let (embedding, identified) = (self.embedding, &mut self.identified);
         let jobs = self.jobs.get_or_insert_with(|| {
@@ -125,8 +120,8 @@ impl EmbeddingThread {
         is_sent
     }
 
-    /// Takes the next build-id that was read, without waiting. A file that could not be opened is looked at again when
-    /// another process maps it.
+    /// Takes the next available build-id. Unopened files are tried again when another process maps
+    /// them.
     pub(crate) fn next_identified(&mut self) -> Option<(MmapIdentity, BuildId)> {
         while let Ok(answer) = self.identified.as_ref()?.try_recv() {
             match answer.identification {
@@ -138,7 +133,6 @@ impl EmbeddingThread {
         None
     }
 
-    /// Waits until there is room, for as long as may be.
     fn wait(&mut self, job: Job) -> bool {
         if self.backlog.is_long() {
             return false;
@@ -158,20 +152,18 @@ impl EmbeddingThread {
         )
     }
 
-    /// Looks again for files that were not there before.
     pub(crate) fn round(&mut self) {
         if let Some(jobs) = &self.jobs {
-            // Where there is that much to do, files that are still to come wait for the next round.
+            // If the queue is full, the check waits for the next round.
             let _ = jobs.try_send(Job::Round);
         }
     }
 
-    /// Returns the files that are to be embedded in the recording's file that ends now, which has so many samples.
+    /// Returns the files to embed in the current output file, which has `samples` samples.
     pub(crate) fn files(&mut self, samples: u64) -> Vec<EmbeddedFile<'static>> {
         self.ask(|answer| Job::Files(samples, answer))
     }
 
-    /// Returns what was embedded, or could not be, and the limits that were reached.
     pub(crate) fn into_notices(mut self) -> (Vec<Notice>, ReachedLimits) {
         let (notices, unanswered) = self.ask(Job::Notices);
         let mut limits = ReachedLimits::default();
@@ -190,7 +182,7 @@ impl EmbeddingThread {
         let sent = jobs.send_deadline(job(sender), until).is_ok();
         let answer = sent.then(|| answer.recv_deadline(until).ok()).flatten();
         answer.unwrap_or_else(|| {
-            // The thread is left where it hangs.
+            // Abandon the hanging thread.
             self.jobs = None;
             self.late += 1;
             T::default()
@@ -201,7 +193,7 @@ impl EmbeddingThread {
 fn start(embedding: Embedding, identified: Sender<Identified>) -> Sender<Job> {
     let (sender, receiver) = crossbeam_channel::bounded(MOST_WAITING);
     let thread = std::thread::Builder::new().name("rprof-files".into());
-    // Without a thread nothing is embedded, which is told like anything else that is missed.
+    // Without a thread no files are embedded, which counts as dropped events.
     drop(thread.spawn(move || work(embedding, &receiver, &identified)));
     sender
 }
@@ -213,13 +205,13 @@ fn work(embedding: Embedding, jobs: &Receiver<Job>, identified: &Sender<Identifi
         match job {
             Job::Event(event, time) => {
                 if let Some(answer) = embedder.handle(&event, time) {
-                    // Who takes no more build-ids has ended.
+                    // Fails only after the receiver has ended.
                     let _ = identified.send(answer);
                 }
             }
             Job::Sampled(map) => embedder.handle_sampled(*map),
             Job::Round => embedder.round(),
-            // Whoever asked may have stopped waiting.
+            // The receiver may have timed out.
             Job::Files(samples, answer) => drop(answer.send(embedder.files(samples))),
             Job::Notices(answer) => {
                 drop(answer.send(embedder.into_notices()));

@@ -1,7 +1,7 @@
-//! Records that say what was there before the recording.
+//! Synthesizes records for processes that existed before the recording.
 //!
-//! The kernel tells of processes, names and mappings as they come about. What came about before
-//! is read from /proc and put into the same records, while the processes run on:
+//! The kernel records only new processes, names and mappings. Existing ones are read from /proc
+//! into the same records, while the processes run:
 //!
 //! ```text
 //!   sideband on --> stamp, read process A --> stamp, read process B --> ... --> sampling on
@@ -10,17 +10,15 @@
 //!       | is read below   | and so goes before what was read, whichever it was that was read
 //! ```
 //!
-//! - A record gets the time at which the reading of its process began. Whatever happens later
-//!   has a later record; whatever happened before is in what is read. An exec meanwhile
-//!   discards what was read, and tells of its mappings itself.
-//! - The kernel's records are on already, sampling is not yet: no sample is without its mapping.
-//! - A process that is forked meanwhile gets its parent's mappings by a FORK record that may come
-//!   before those were read. So whoever was born since the beginning is read as well, as
-//!   long as there are new ones.
+//! - A record gets the start time of its process's reading. Later changes have later records, and
+//!   earlier ones are in the data. An exec meanwhile discards the data and records its own
+//!   mappings.
+//! - The kernel's records begin before sampling, so each sample has its mapping.
+//! - A FORK record meanwhile may precede the parent's synthesized mappings. So new processes are
+//!   read too, until there are no more.
 //!
-//! They go through the merge as if another CPU had sent them, and so into the file in
-//! their place. FORK records carry `PERF_RECORD_MISC_FORK_EXEC`, as perf's made-up ones do: the child's
-//! mappings are its own, not copies.
+//! The merge treats these records as another CPU's, so the file is sorted. FORK records have
+//! `PERF_RECORD_MISC_FORK_EXEC`, as in perf: the child has its own mappings, not copies.
 
 mod timed_maps;
 
@@ -37,33 +35,32 @@ use rprof_records::{
 use rprof_sampler::{Batch, Clock, Degradation, NO_CPU, Role, Session, Stream};
 use timed_maps::{ReadMappings, TimedMaps};
 
-/// Most looks for processes that were born meanwhile.
 const MOST_LOOKS: usize = 8;
 
-/// The records of what was there, and counts of it.
+/// Synthesized records and their counts.
 #[derive(Clone, Debug, Default)]
 pub struct Existing {
-    /// The records, one after another, in the order of time.
+    /// The records, concatenated and sorted by time.
     pub records: Vec<u8>,
-    /// Processes read.
+    /// Number of processes read.
     pub processes: usize,
-    /// Threads named.
+    /// Number of threads named.
     pub threads: usize,
-    /// Mappings told.
+    /// Number of mappings.
     pub mappings: usize,
-    /// Processes that ended while they were read.
+    /// Number of processes that ended while they were read.
     pub vanished: usize,
-    /// Processes whose mappings this user may not see.
+    /// Processes whose mappings this user may not read.
     pub refused: Vec<u32>,
-    /// Processes with a file that did not answer when the kernel read it for its build-id.
+    /// Processes read without build-ids, or not at all, because a file of theirs or of others timed
+    /// out.
     pub hanging: Vec<u32>,
-    /// Time that the reading took.
+    /// Duration of the reading.
     pub took: Duration,
 }
 
 impl Existing {
-    /// Returns the steps down that the session is to report: mappings that this user may not see, and those without
-    /// build-ids.
+    /// Returns the degradations for the session: unreadable mappings, and missing build-ids.
     pub fn degradations(&self) -> impl Iterator<Item = Degradation> {
         let refused = self.refused.first().map(|pid| Degradation::MapsRefused {
             count: self.refused.len(),
@@ -87,8 +84,8 @@ impl Existing {
     }
 }
 
-/// Reads what a session watches, and ran before it: for whole CPUs all processes, for
-/// a command nothing but its namespaces, where those are asked for. Between the making of the session and its start.
+/// Reads the existing processes of a session's target: all for whole CPUs; for a command only its
+/// namespaces, if requested. Call it between creation and start of the session.
 pub fn read(session: &Session) -> Existing {
     let of_role = |event: &&rprof_sampler::EventIds| event.role == Role::Sideband;
     let Some(sideband) = session.events().iter().find(of_role) else {
@@ -120,13 +117,10 @@ pub fn read(session: &Session) -> Existing {
     reading.run(&scope)
 }
 
-/// Choice of processes to read.
 #[derive(Clone, Debug)]
 enum Scope {
-    /// All that there are.
     All,
-    /// These and, with `inherit`, what they started since, in ticks of
-    /// the clock that /proc has.
+    /// These and, with `inherit`, their descendants created since the time `since` after boot.
     These {
         pids: Vec<u32>,
         since: Duration,
@@ -138,9 +132,7 @@ struct Reading {
     proc: Procfs,
     maps: TimedMaps<MapsReader>,
     layout: SampleLayout,
-    /// Clock of the records.
     clock: Clock,
-    /// True if each thread's namespaces are told.
     namespaces: bool,
     found: Existing,
     done: HashSet<u32>,
@@ -180,8 +172,7 @@ impl Reading {
         self.found
     }
 
-    /// Returns the processes that were started, by ones that were read, since the machine was up for
-    /// `since`.
+    /// Returns new processes whose parents were read, started at `since` after boot or later.
     fn born_since(&self, since: Duration) -> Vec<u32> {
         let is_new = |pid: &u32| {
             let stat = self.proc.stat(*pid);
@@ -192,7 +183,7 @@ impl Reading {
         pids
     }
 
-    /// Reads a process. One that ends meanwhile leaves what was read of it.
+    /// Reads a process. If it ends meanwhile, the data read so far is kept.
     fn process(&mut self, pid: u32) {
         let time = self.clock.now_ns();
         let Some(stat) = self.proc.stat(pid) else {
@@ -206,7 +197,7 @@ impl Reading {
             result,
             is_hanging,
         } = self.maps.read(match stat.has_ended {
-            // The process goes on without its first thread, perhaps.
+            // The process may continue without its first thread.
             true => self.proc.id_with_memory(pid),
             false => pid,
         });
@@ -218,7 +209,6 @@ impl Reading {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.found.refused.push(pid);
             }
-            // Gone.
             Err(_) => self.found.vanished += 1,
         }
         for mapping in &mappings {
@@ -229,7 +219,7 @@ impl Reading {
 
     fn threads(&mut self, pid: u32, stat: &TaskStat, time: u64) {
         let mut tids = self.proc.thread_ids(pid);
-        // The first thread's records come first: the others' refer to its process.
+        // The first thread comes first, because the records of others refer to its process.
         tids.sort_unstable_by_key(|tid| (*tid != pid, *tid));
         for tid in tids {
             let name = match tid == pid {
@@ -259,7 +249,6 @@ impl Reading {
         }
     }
 
-    /// Tells of a thread's namespaces, if they are wanted.
     fn namespaces_of(&mut self, pid: u32, tid: u32, time: u64) {
         let links = self.namespaces.then(|| self.proc.namespaces(tid)).flatten();
         if let Some(links) = links {
@@ -298,8 +287,8 @@ impl Reading {
         self.found.mappings += 1;
     }
 
-    /// Appends a record with the trailer that the sideband event's own have. The id is 0, that of
-    /// made-up records.
+    /// Appends a record with the sideband event's trailer. The id is 0, as in all synthesized
+    /// records.
     fn put(&mut self, record: &Record<'_>, misc: Misc, pid: u32, tid: u32, time: u64) {
         let id = SampleId {
             pid: Some(pid as i32),
@@ -307,7 +296,7 @@ impl Reading {
             time: Some(time),
             ..SampleId::default()
         };
-        // A path has 4,095 bytes at most, so all of it fits into a record.
+        // A path has at most 4,095 bytes, so it fits into a record.
         record
             .encode(misc, &self.layout, &id, &mut self.found.records)
             .ok();

@@ -1,4 +1,4 @@
-//! Tests with this machine's processes, and with a made-up /proc.
+//! Tests with this machine's processes, and with a synthetic /proc.
 
 use super::*;
 use rprof_records::{Attr, RawBytes, RawRecord, SampleType};
@@ -26,7 +26,6 @@ fn these(pids: &[u32], inherit: bool) -> Scope {
     }
 }
 
-/// The records, each with its misc and time.
 fn decoded<'a>(existing: &'a Existing, layout: &'a SampleLayout) -> Vec<(Record<'a>, Misc, u64)> {
     let mut records = Vec::new();
     let mut at = 0;
@@ -45,7 +44,7 @@ fn decoded<'a>(existing: &'a Existing, layout: &'a SampleLayout) -> Vec<(Record<
 fn a_process_is_told_with_its_threads_and_mappings() {
     let me = std::process::id();
     let before = Clock::MONOTONIC.now_ns();
-    // Threads of this process are other tests, which may end while they are read.
+    // Threads of this process are other tests, which may end meanwhile.
     let mut readings = (0..1000).map(|_| reading(Procfs::default()).run(&these(&[me], false)));
     let existing = readings.find(|existing| existing.vanished == 0);
     let existing = existing.expect("once nothing has vanished");
@@ -104,7 +103,6 @@ fn what_was_started_since_is_read_as_well() {
             |record: &Record<'_>| matches!(record, Record::Comm(comm) if &*comm.name == b"sleep");
         records.iter().any(|(record, ..)| is_it(record))
     };
-    // Until the grandchild is there.
     let patience = Instant::now() + Duration::from_secs(60);
     while !sleeps(&reading(Procfs::default()).run(&these(&[me], true))) {
         assert!(Instant::now() < patience, "the grandchild is not found");
@@ -126,7 +124,7 @@ fn what_was_started_since_is_read_as_well() {
 #[test]
 fn what_vanishes_or_is_denied_is_counted() {
     let folder = tempfile::tempdir().unwrap();
-    // A process of which there is only the beginning: it ended while it was read.
+    // A partial process: it ended while it was read.
     std::fs::create_dir_all(folder.path().join("4000000/task/4000000")).unwrap();
     let stat = "4000000 (a) S 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 5 2 3 4\n";
     std::fs::write(folder.path().join("4000000/stat"), stat).unwrap();

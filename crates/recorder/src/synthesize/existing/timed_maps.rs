@@ -1,8 +1,8 @@
-//! [`TimedMaps`]: mappings of processes, read on a thread that is not waited for without end.
+//! [`TimedMaps`]: reads mappings of processes with a time limit.
 //!
-//! The kernel reads a file to tell its build-id. Whoever serves the file, in user space (FUSE) or over a network, can
-//! let it wait for ever, and nobody but `SIGKILL` ends that. So a thread asks; where it does not come back in time
-//! it is left behind, and another one reads the process without build-ids.
+//! The kernel reads a file to get its build-id. A file server in user space (FUSE) or on the
+//! network may never respond, and only `SIGKILL` ends that wait. So a thread reads mappings. After
+//! a timeout another one reads the process without build-ids.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,26 +12,21 @@ use crossbeam_channel::{Receiver, Sender};
 use rprof_image::PatientCalls;
 use rprof_launch::procfs::{ExistingMapping, MapsReader};
 
-/// Time for one process. One with a thousand files on a cold disk takes less.
+/// Time limit per process. A process with a thousand files on a cold disk takes less.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Processes that may take so long, before no build-ids are asked for any more: of one user, and of all.
+/// Maximum number of timeouts before build-ids are skipped, per user and in total.
 const MOST_OF_USER: usize = 2;
 const MOST_HANGING: usize = 8;
 
-/// What is known of the mappings of a process.
 #[derive(Debug)]
 pub(super) struct ReadMappings {
     pub(super) mappings: Vec<ExistingMapping>,
-    /// As of [`MapsReader::read`].
     pub(super) result: io::Result<()>,
-    /// True if build-ids are missing, as a file did not answer.
     pub(super) is_hanging: bool,
 }
 
-/// Reader of mappings, for the thread.
 pub(super) trait ReadMaps: Send + 'static {
-    /// Appends the mappings of a process.
     fn read(
         &mut self,
         pid: u32,
@@ -54,13 +49,10 @@ impl ReadMaps for MapsReader {
     }
 }
 
-/// Reads mappings of one process after another.
 #[derive(Debug)]
 pub(super) struct TimedMaps<R> {
-    /// Makes the reader of a thread.
     make: fn() -> R,
     thread: Option<ReadingThread>,
-    /// Processes that took too long, by user.
     hanging: HashMap<u32, usize>,
     user_of: fn(u32) -> u32,
     limit: Duration,
@@ -87,7 +79,7 @@ impl<R: ReadMaps> TimedMaps<R> {
         }
     }
 
-    /// Reads the mappings of a process, with build-ids if they can be had in time.
+    /// Reads the mappings of a process, with build-ids unless that times out.
     pub(super) fn read(&mut self, pid: u32) -> ReadMappings {
         let asks = self.hanging.is_empty() || self.asks_for((self.user_of)(pid));
         if asks && let Some((result, mappings)) = self.try_read(pid, true) {
@@ -108,20 +100,19 @@ impl<R: ReadMaps> TimedMaps<R> {
         }
     }
 
-    /// Returns true if build-ids of a user's processes are asked for.
+    /// Returns true if build-ids of a user's processes are read.
     fn asks_for(&self, user: u32) -> bool {
         let of_user = self.hanging.get(&user).copied().unwrap_or(0);
         let of_all: usize = self.hanging.values().sum();
         of_user < MOST_OF_USER && of_all < self.most_hanging
     }
 
-    /// Takes back the vector of an answer.
     pub(super) fn reuse(&mut self, mut mappings: Vec<ExistingMapping>) {
         mappings.clear();
         self.buffer = mappings;
     }
 
-    /// `None` where there is no answer in time.
+    /// Returns `None` on a timeout.
     fn try_read(
         &mut self,
         pid: u32,
@@ -138,7 +129,7 @@ impl<R: ReadMaps> TimedMaps<R> {
             .ok()
             .and_then(|()| thread.answers.recv_deadline(until).ok());
         if answer.is_none() {
-            // Without its channels it ends as soon as it comes back.
+            // The thread ends after its call, because its channels are closed.
             self.thread = None;
             *self.hanging.entry((self.user_of)(pid)).or_default() += 1;
         }
@@ -169,7 +160,7 @@ impl ReadingThread {
 mod tests {
     use super::*;
 
-    /// Build-ids of processes below 100 are never answered.
+    /// Hangs on build-ids of processes below 100.
     struct Hanging;
 
     impl ReadMaps for Hanging {
@@ -212,11 +203,11 @@ mod tests {
         assert_eq!(read(1), (1, false, true));
         assert_eq!(read(101), (101, true, false));
         assert_eq!(read(11), (11, false, true));
-        // A user is not waited for any more, others are.
+        // Build-ids of this user are skipped, of others not.
         assert_eq!(read(101), (101, false, true));
         assert_eq!(read(102), (102, true, false));
         assert_eq!(read(2), (2, false, true));
-        // Nobody is, in the end, as that would take as long as there are processes.
+        // After enough timeouts, build-ids of all users are skipped, to bound the total time.
         assert_eq!(read(103), (103, false, true));
     }
 }

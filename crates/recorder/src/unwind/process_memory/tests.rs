@@ -4,7 +4,7 @@ fn memories() -> ProcessMemories {
     ProcessMemories::new(Backlog::default())
 }
 
-/// Bytes that are read of this process. The machine may let the thread that reads wait for long.
+/// Bytes of this process. The reading thread may be preempted for long.
 fn retried<T>(memories: &mut ProcessMemories, read: impl Fn(&ProcessMemories) -> Option<T>) -> T {
     let own = Pid(std::process::id().cast_signed());
     for _ in 0..1000 {
@@ -38,14 +38,14 @@ fn copies_what_is_there_and_nothing_else() {
     }
 }
 
-/// Pages that are out of date are read together; some of these share a place in the cache.
+/// Outdated pages are read together; some of them share a cache index.
 #[test]
 fn pages_that_are_read_together_are_not_mixed_up() {
     let here: Vec<u64> = (0..1 << 18).collect();
     let own = Pid(std::process::id().cast_signed());
     let mut memories = memories();
     for n in [0, 1 << 9, 1 << 17, 0, (1 << 17) + 1, 3 << 9, 1, 1 << 9] {
-        // Later than all that was read.
+        // Later than all reads.
         memories.at(rprof_sampler::monotonic_ns());
         let copied = retried(&mut memories, |memories| {
             let mut bytes = [0; 8];
@@ -90,7 +90,7 @@ fn stacks_are_read_up_to_a_bound() {
     for nowhere in [0, 8, at(1) + 1, u64::MAX, u64::MAX - 7] {
         assert_eq!(stack.read_u64(nowhere), None);
     }
-    // Far away from each other, and more than may be read.
+    // Distant pages, and more than the limit.
     let words = |memories: &ProcessMemories| {
         let stack = memories.stack(own)?;
         let far = || (0..1 << 19).step_by(1 << 10);

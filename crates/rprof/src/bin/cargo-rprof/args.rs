@@ -1,4 +1,5 @@
-//! Options of Cargo, told apart from those of rprof, which are passed on unread.
+//! Arguments of `cargo rprof`: parses options of Cargo, and passes the options of rprof on
+//! unparsed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,9 +14,10 @@ const RUNNING: &[&str] = &["flamegraph", "record", "stat", "html", "top", "gate"
 
 /// Builds a program of this package with debug information, and profiles it.
 ///
-/// COMMAND is any command of rprof. `flamegraph`, the default, `record` and `stat` run the program that is built; all
-/// others are passed on. Options that are not listed here are those of the command, as in `cargo rprof record -F 4999
-/// --bin server -- --port 80`: see `rprof help COMMAND`.
+/// COMMAND is any command of rprof. `flamegraph` (the default), `record`, `stat`, `html`, `top` and
+/// `gate` run the built program; other commands are passed on. Options that are not listed here are
+/// options of COMMAND, as in `cargo rprof record -F 4999 --bin server -- --port 80`: see `rprof
+/// help COMMAND`.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo-rprof",
@@ -29,7 +31,7 @@ pub(crate) struct CargoArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 
-    /// Package with the program, if not that of the working directory
+    /// Package with the program [default: by the working directory]
     #[arg(short, long, value_name = "SPEC", help_heading = "Package")]
     pub(crate) package: Option<String>,
 
@@ -52,7 +54,7 @@ pub(crate) struct CargoArgs {
     #[command(flatten)]
     pub(crate) build: BuildArgs,
 
-    /// File to write; tests and benches run in the folder of their package, and it is not written there
+    /// File to write, relative to the working directory, also for tests and benches
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }
@@ -70,11 +72,11 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) example: Option<String>,
 
-    /// Integration test to run; its filters are ARGUMENTS
+    /// Integration test to run; ARGUMENTS are its filters
     #[arg(long, value_name = "NAME")]
     pub(crate) test: Option<String>,
 
-    /// Benchmark to run, with --bench as Cargo gives it
+    /// Benchmark to run, with --bench as in Cargo
     #[arg(long, value_name = "NAME")]
     pub(crate) bench: Option<String>,
 
@@ -82,16 +84,16 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     pub(crate) unit_test: Option<Option<String>>,
 
-    /// Benchmarks to run that stand in the library or in the binary NAME
+    /// Benchmarks to run, of the library or of the binary NAME
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     pub(crate) unit_bench: Option<Option<String>>,
 }
 
-/// Options of the build, as Cargo has them.
+/// Build options, as in Cargo.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Build")]
 pub(crate) struct BuildArgs {
-    /// Build with optimization; the default
+    /// Build with optimization (the default)
     #[arg(long, conflicts_with_all = ["dev", "profile"])]
     pub(crate) release: bool,
 
@@ -99,7 +101,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, conflicts_with = "profile")]
     pub(crate) dev: bool,
 
-    /// Build with this profile of Cargo
+    /// Build with this Cargo profile
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
@@ -107,11 +109,11 @@ pub(crate) struct BuildArgs {
     #[arg(long = "target", value_name = "TRIPLE")]
     pub(crate) triple: Option<String>,
 
-    /// Folder for what is built
+    /// Folder for build output
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) target_dir: Option<PathBuf>,
 
-    /// Number of jobs that Cargo runs at once
+    /// Number of parallel jobs of Cargo
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<String>,
 
@@ -119,7 +121,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) config: Vec<String>,
 
-    /// Require that Cargo.lock stays as it is
+    /// Require an unchanged Cargo.lock
     #[arg(long)]
     pub(crate) locked: bool,
 
@@ -132,23 +134,23 @@ pub(crate) struct BuildArgs {
     pub(crate) frozen: bool,
 }
 
-/// A use of `cargo rprof`.
+/// Mode of `cargo rprof`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// A program is built, and run by a command of rprof.
+    /// Builds a program and runs it with a command of rprof.
     Run(Line),
-    /// All words are for rprof.
+    /// Passes all arguments to rprof.
     PassOn(Vec<OsString>),
     Completions(Shell),
     Manual,
 }
 
-/// Words of a command line, by whom they are for.
+/// Arguments, split by recipient.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Command of rprof.
     pub(crate) command: String,
-    /// Options for Cargo, with a program's name before them.
+    /// Options for Cargo, after a program name.
     pub(crate) cargo: Vec<OsString>,
     /// Options for rprof.
     pub(crate) rprof: Vec<OsString>,
@@ -156,15 +158,15 @@ pub(crate) struct Line {
     pub(crate) program: Vec<OsString>,
 }
 
-/// Builds the command line that help, manual page and completions describe.
+/// Builds the command line for help, manual page and completions.
 pub(crate) fn command() -> clap::Command {
     let mut command = CargoArgs::command();
-    // How many values an option takes is known from then on.
+    // Only a built command knows the number of values of its options.
     command.build();
     command
 }
 
-/// Sorts words by whom they are for.
+/// Splits arguments by recipient.
 pub(crate) fn parts(words: Vec<OsString>) -> Mode {
     let first = words.first().and_then(|word| word.to_str()).unwrap_or("-");
     let rest = || words.iter().skip(1);
@@ -211,7 +213,7 @@ fn sort(command: &str, mut words: impl Iterator<Item = OsString>) -> Line {
             continue;
         }
         match words.next() {
-            // The value of --unit-test may be left out.
+            // The value of --unit-test is optional.
             Some(next) if takes.min_values() == 0 && is_flag(&next) => held = Some(next),
             Some(next) => line.cargo.push(next),
             None => {}
@@ -224,7 +226,7 @@ fn is_flag(word: &OsStr) -> bool {
     word.as_bytes().starts_with(b"-")
 }
 
-/// Returns the option of Cargo that a word is, and whether its value is part of the word.
+/// Returns the option of Cargo in an argument, and whether the argument includes its value.
 fn known_option<'a>(known: &'a clap::Command, word: &OsStr) -> Option<(&'a Arg, bool)> {
     let word = word.to_str()?;
     let find = |is: &dyn Fn(&Arg) -> bool| known.get_arguments().find(|arg| is(arg));

@@ -1,4 +1,4 @@
-//! The run of Cargo: builds the program, and finds it among what was built.
+//! Runs Cargo to build the program, and finds it among the artifacts.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -12,19 +12,19 @@ use crate::args::CargoArgs;
 use crate::profile::Profiles;
 use crate::{choice, say};
 
-/// A program that was built, and how it is to be run.
+/// Built program, and how to run it.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Arguments before those of the user.
+    /// Arguments before the user's arguments.
     pub(crate) args: Vec<OsString>,
-    /// Variables that Cargo sets for what it runs.
+    /// Variables that Cargo sets for programs that it runs.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Folder in which it runs, if not in that of the user.
+    /// Working directory, if not the user's.
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// A use of Cargo, by its subcommand.
+/// Subcommand of Cargo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Build,
@@ -42,12 +42,12 @@ impl Kind {
     }
 }
 
-/// Builds the program that the options name.
+/// Builds the selected program.
 ///
 /// # Errors
 /// Cargo fails, or builds no such program, or several.
 pub(crate) fn build(options: &CargoArgs) -> Result<Program, Error> {
-    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let here = std::env::current_dir().context("cannot get the working directory")?;
     let metadata = metadata(options)?;
     let folder = match &options.manifest_path {
         Some(path) => here
@@ -73,8 +73,8 @@ pub(crate) fn build(options: &CargoArgs) -> Result<Program, Error> {
     }
     if let Some((_, value)) = additions.iter().find(|(name, _)| name.ends_with("_DEBUG")) {
         say(format_args!(
-            "profile `{profile}` has no debug information; `debug = {value}` below [profile.{profile}] in Cargo.toml gives \
-             lines and names of inlined calls to every build, which then need not be made twice"
+            "profile `{profile}` has no debug information; `debug = {value}` below [profile.{profile}] in Cargo.toml adds \
+             lines and inlined calls to every build, and avoids a second build"
         ));
     }
     let (artifacts, libraries) = run(&mut command)?;
@@ -82,7 +82,7 @@ pub(crate) fn build(options: &CargoArgs) -> Result<Program, Error> {
     Ok(program(kind, &artifact, path, libraries))
 }
 
-/// Cargo, as it named itself to its subcommand.
+/// Returns the command for Cargo, from the variable that Cargo sets for subcommands.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
@@ -94,7 +94,7 @@ fn metadata(options: &CargoArgs) -> Result<Metadata, Error> {
         command.manifest_path(path);
     }
     command.exec().map_err(|error| match error {
-        // Cargo says what is wrong in a line of its own.
+        // Cargo's message is complete.
         cargo_metadata::Error::CargoMetadata { stderr } => {
             let text = stderr.trim_start_matches("error: ").trim_end().to_owned();
             Error::msg(text)
@@ -103,7 +103,7 @@ fn metadata(options: &CargoArgs) -> Result<Metadata, Error> {
     })
 }
 
-/// Returns the subcommand of Cargo, and the options that name package and program.
+/// Returns the subcommand of Cargo, and its options for package and program.
 fn target(
     options: &CargoArgs,
     metadata: &Metadata,
@@ -145,7 +145,7 @@ fn target(
     Ok((kind, words))
 }
 
-/// Returns the name of the profile, and the options by which Cargo takes it.
+/// Returns the name of the profile, and its options for Cargo.
 fn profile(options: &CargoArgs, kind: Kind) -> (String, Vec<String>) {
     let build = &options.build;
     let (name, option): (&str, &[&str]) = match (&build.profile, build.dev, kind) {
@@ -162,7 +162,7 @@ fn profile(options: &CargoArgs, kind: Kind) -> (String, Vec<String>) {
     )
 }
 
-/// Returns the options that Cargo gets as they are.
+/// Returns the options to pass to Cargo unchanged.
 fn build_options(options: &CargoArgs) -> Vec<OsString> {
     let build = &options.build;
     let mut words: Vec<OsString> = Vec::new();
@@ -196,8 +196,8 @@ fn build_options(options: &CargoArgs) -> Vec<OsString> {
     words
 }
 
-/// Runs Cargo, whose diagnostics go to standard error. Returns what was built, and folders of libraries that build
-/// scripts have named.
+/// Runs Cargo, with diagnostics on standard error. Returns the artifacts, and library folders from
+/// build scripts.
 fn run(command: &mut Command) -> Result<(Vec<Artifact>, Vec<PathBuf>), Error> {
     let mut child = (command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn())
         .context("cannot run Cargo; is it in PATH?")?;
@@ -219,13 +219,13 @@ fn run(command: &mut Command) -> Result<(Vec<Artifact>, Vec<PathBuf>), Error> {
     let status = child.wait().context("cannot wait for Cargo")?;
     match status.success() {
         true => Ok((artifacts, paths)),
-        false => bail!("the build has failed"),
+        false => bail!("the build failed"),
     }
 }
 
-/// Returns the one program among what was built.
+/// Returns the only program among the artifacts.
 fn the_one(kind: Kind, artifacts: Vec<Artifact>) -> Result<(Artifact, PathBuf), Error> {
-    // Integration tests come with the binaries of their package, which are no tests.
+    // Cargo also builds the binaries of the package for integration tests.
     let is_test = kind != Kind::Build;
     let programs = artifacts.into_iter().filter_map(|artifact| {
         let path = artifact.executable.clone()?.into_std_path_buf();
@@ -243,10 +243,10 @@ fn the_one(kind: Kind, artifacts: Vec<Artifact>) -> Result<(Artifact, PathBuf), 
             names.join(", ")
         );
     }
-    programs.pop().context("Cargo has built no program")
+    programs.pop().context("Cargo built no program")
 }
 
-/// Makes the program of what was built, with the environment of `cargo run` or `cargo test`.
+/// Creates the program of an artifact, with the environment of `cargo run` or `cargo test`.
 fn program(kind: Kind, artifact: &Artifact, path: PathBuf, libraries: Vec<PathBuf>) -> Program {
     let manifest = artifact.manifest_path.as_std_path();
     let folder = manifest.parent().map(Path::to_owned);
@@ -259,7 +259,7 @@ fn program(kind: Kind, artifact: &Artifact, path: PathBuf, libraries: Vec<PathBu
             .iter()
             .map(|folder| ("CARGO_MANIFEST_DIR".into(), folder.into())),
     );
-    // Dynamic libraries of the build, before those of the user.
+    // Dynamic libraries of the build, before the user's libraries.
     let around = path
         .parent()
         .into_iter()

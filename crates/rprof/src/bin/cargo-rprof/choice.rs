@@ -1,11 +1,12 @@
-//! Choice of the program when none is named, as `cargo run` makes it.
+//! Choice of the default program, as in `cargo run`.
 
 use std::path::Path;
 
 use anyhow::{Error, bail};
 use cargo_metadata::{Metadata, Package, Target, TargetKind};
 
-/// Packages that are meant: that of the name, else that of the folder, else the workspace's default ones.
+/// Returns the packages to build: the named one, else the folder's, else the workspace's default
+/// members.
 pub(crate) fn packages<'a>(
     metadata: &'a Metadata,
     spec: Option<&str>,
@@ -13,7 +14,7 @@ pub(crate) fn packages<'a>(
 ) -> Vec<&'a Package> {
     let members = || metadata.workspace_packages().into_iter();
     if let Some(spec) = spec {
-        // A longer specification, such as path+file:///x#name@1.0, is for Cargo to understand.
+        // Cargo parses longer specifications, such as path+file:///x#name@1.0.
         return members()
             .filter(|package| package.name.as_str() == spec)
             .collect();
@@ -34,10 +35,10 @@ pub(crate) fn packages<'a>(
     }
 }
 
-/// Returns the package and the name of the binary that is meant.
+/// Returns the package and the name of the default binary.
 ///
 /// # Errors
-/// There is none, or there are several and no `default-run` names one of them.
+/// There is no binary, or there are several without `default-run`.
 pub(crate) fn binary(packages: &[&Package]) -> Result<(String, String), Error> {
     let named = |package: &Package, name: &str| (package.name.to_string(), name.to_owned());
     let of = |package: &Package| {
@@ -77,10 +78,10 @@ pub(crate) fn binary(packages: &[&Package]) -> Result<(String, String), Error> {
     }
 }
 
-/// Returns the options by which Cargo builds the unit tests of a library or binary.
+/// Returns Cargo's options to build the unit tests of a library or binary.
 ///
 /// # Errors
-/// There is no such library or binary, or no name was given and there are several binaries.
+/// There is no such library or binary, or there are several binaries and no name.
 pub(crate) fn unit(packages: &[&Package], name: Option<&str>) -> Result<Vec<String>, Error> {
     let libraries = || {
         packages

@@ -1,14 +1,15 @@
-//! `cargo rprof`: builds a program of a package with debug information, then hands it to `rprof`.
+//! `cargo rprof`: builds a program of a package with debug information, then executes `rprof` on
+//! it.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `args` | options of Cargo, told apart from those of rprof |
-//! | `build` | the run of Cargo, and the program that it makes |
-//! | `choice` | which program is meant when none is named |
-//! | `profile` | debug information of Cargo's profiles |
+//! | `args` | arguments, split between Cargo, rprof and the program |
+//! | `build` | the build with Cargo, and its program |
+//! | `choice` | choice of the program without an option for it |
+//! | `profile` | debug information settings of Cargo profiles |
 //!
-//! Recording itself is the work of the `rprof` that is installed beside this program. It is executed in place of it,
-//! so that signals and the exit status are rprof's own.
+//! The `rprof` beside this program does the recording. It replaces this process (exec), so that
+//! signals and the exit status are its own.
 
 mod args;
 mod build;
@@ -29,7 +30,7 @@ use build::Program;
 
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // Cargo names the subcommand before its arguments.
+    // Cargo passes the name of the subcommand first.
     if words.first().is_some_and(|word| word == "rprof") {
         words.remove(0);
     }
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Executes rprof, and returns only if there is nothing to execute or that fails.
+/// Executes rprof. Returns after printing completions or a page, or with an error.
 fn run(words: Vec<OsString>) -> Result<(), Error> {
     let line = match parts(words) {
         Mode::Run(line) => line,
@@ -63,15 +64,16 @@ fn run(words: Vec<OsString>) -> Result<(), Error> {
     Err(execute(&mut recorder(&line, &options, &program)?))
 }
 
-/// Makes the command that records the program.
+/// Builds the command that records the program.
 fn recorder(line: &Line, options: &CargoArgs, program: &Program) -> Result<Command, Error> {
-    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let here = std::env::current_dir().context("cannot get the working directory")?;
     let mut rprof = Command::new(rprof());
     rprof.arg(&line.command).args(&line.rprof);
     if let Some(output) = output(options, &line.command, &here) {
         rprof.arg("-o").arg(output);
     }
-    // `-- --bench`, as cargo flamegraph needs it, is not said twice, which harnesses refuse.
+    // Passes `--bench` once if the user gives it too, as for cargo flamegraph: test harnesses
+    // refuse duplicates.
     let own = program
         .args
         .iter()
@@ -84,7 +86,8 @@ fn recorder(line: &Line, options: &CargoArgs, program: &Program) -> Result<Comma
     Ok(rprof)
 }
 
-/// Returns the file to write, by its absolute name: tests and benches run in the folder of their package.
+/// Returns the absolute path of the output file, because tests and benches run in the folder of
+/// their package.
 fn output(options: &CargoArgs, command: &str, here: &Path) -> Option<PathBuf> {
     let default = match command {
         "record" => Some("perf.data"),
@@ -99,7 +102,7 @@ fn output(options: &CargoArgs, command: &str, here: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Path of the `rprof` beside this program, or its name, to be looked for in PATH.
+/// Returns the path of the `rprof` beside this program, or its name for a search in PATH.
 fn rprof() -> PathBuf {
     let own = std::env::current_exe().and_then(|path| path.canonicalize());
     let beside = own.ok().map(|path| path.with_file_name("rprof"));
@@ -108,7 +111,7 @@ fn rprof() -> PathBuf {
         .unwrap_or_else(|| "rprof".into())
 }
 
-/// Executes a command in place of this program. Returns only if that fails.
+/// Replaces this process with a command. Returns only on failure.
 fn execute(command: &mut Command) -> Error {
     let name = command.get_program().to_string_lossy().into_owned();
     Error::from(command.exec()).context(format!(

@@ -1,7 +1,8 @@
-//! Debug information of Cargo's profiles: who sets it, and what to add so that a profile has names and lines.
+//! Debug information settings of Cargo profiles, and additions that give a profile names and lines.
 //!
-//! A setting is that of the environment, else of the nearest configuration file, else of the workspace's Cargo.toml,
-//! else that of the profile from which this one inherits (<https://doc.rust-lang.org/cargo/reference/profiles.html>).
+//! A setting comes from the environment, else from the nearest configuration file, else from the
+//! workspace's Cargo.toml, else from the inherited profile
+//! (<https://doc.rust-lang.org/cargo/reference/profiles.html>).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ struct Profile {
     strip: Option<Value>,
 }
 
-/// Value of `debug` or `strip`, which may be a truth value, a number or a word.
+/// Value of `debug` or `strip`: a boolean, a number or a word.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 enum Value {
@@ -50,7 +51,7 @@ impl Value {
         }
     }
 
-    /// Returns true if `strip` takes anything out that a profiler needs.
+    /// Returns true if `strip` removes data that a profiler needs.
     fn strips(&self) -> bool {
         match self {
             Value::Is(is) => *is,
@@ -60,7 +61,7 @@ impl Value {
     }
 }
 
-/// Profiles of a workspace, with what overrides them.
+/// Profiles of a workspace, with their overrides.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     /// Configuration files, nearest first, then Cargo.toml of the workspace.
@@ -69,8 +70,9 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Reads Cargo.toml of the workspace, and configuration files of `folder`, its parents and Cargo's home. A file
-    /// that cannot be read, or is none, counts as empty: Cargo itself says what is wrong with it.
+    /// Reads Cargo.toml of the workspace, and configuration files of `folder`, its parents and
+    /// Cargo's home. Invalid and unreadable files count as empty, because Cargo itself reports
+    /// them.
     pub(crate) fn read(workspace: &Path, folder: &Path) -> Profiles {
         let below =
             |folder: &Path| [".cargo/config.toml", ".cargo/config"].map(|name| folder.join(name));
@@ -88,15 +90,16 @@ impl Profiles {
         }
     }
 
-    /// Returns the environment variables with which this profile has lines and inlined calls, and symbols are kept: none if
-    /// it has them by itself.
+    /// Returns environment variables that add lines, inlined calls and symbols to this profile;
+    /// empty if it has them.
     pub(crate) fn additions(&self, profile: &str) -> Vec<(String, &'static str)> {
         let has_lines = self.setting(profile, "DEBUG", |p| p.debug.clone());
         let strips = self.setting(profile, "STRIP", |p| p.strip.clone());
         let built_in = Value::Is(matches!(self.ancestor(profile).as_str(), "dev" | "test"));
         let mut additions = Vec::new();
         if !has_lines.unwrap_or(built_in).has_lines() {
-            // Line tables alone name inlined functions without their modules, so that functions of one name are one.
+            // Line tables name inlined functions without their modules, which would merge functions
+            // of the same name.
             additions.push((variable(profile, "DEBUG"), "1"));
         }
         if strips.is_some_and(|value| value.strips()) {
@@ -105,7 +108,8 @@ impl Profiles {
         additions
     }
 
-    /// Returns the value that a profile, or the nearest from which it inherits, has of a setting.
+    /// Returns the value of a setting from a profile, or from the nearest inherited profile that
+    /// has it.
     fn setting(
         &self,
         profile: &str,
@@ -123,7 +127,7 @@ impl Profiles {
         })
     }
 
-    /// Returns a profile and those from which it inherits, in order.
+    /// Returns a profile and its inherited profiles, in order.
     fn line_of(&self, profile: &str) -> Vec<String> {
         const MOST: usize = 16;
         let parent = |profile: &String| {

@@ -1,5 +1,6 @@
-//! Options of perf, samply, flamegraph.pl, inferno, cargo-flamegraph, py-spy, async-profiler and pprof that have another
-//! name here: taken where the meaning is the same, else answered with what to type.
+//! Options of perf, samply, flamegraph.pl, inferno, cargo-flamegraph, py-spy, async-profiler and
+//! pprof with another name in rprof. Accepted if the meaning is the same, otherwise answered with
+//! the rprof equivalent.
 
 use std::ffi::OsString;
 
@@ -12,17 +13,17 @@ use super::file_in;
 /// Answer to an option of another tool.
 #[derive(Clone, Copy)]
 enum Answer {
-    /// The option of this long name means the same, and is taken.
+    /// Accepted as an alias of the option with this long name.
     Same(&'static str),
-    /// It is done in any case: the option is taken, and changes nothing.
+    /// Accepted without effect: rprof always does this.
     Always,
-    /// What to type instead; `FILE` stands for the recording, `THEIRS` for the option.
+    /// Rejected with this answer; `FILE` stands for the recording, `THEIRS` for the option.
     Instead(&'static str),
 }
 
 use Answer::{Always, Instead, Same};
 
-/// Options with one answer: commands that have it, names of the option, answer.
+/// Options with one answer: commands, names of the options, answer.
 type Row = (&'static [&'static str], &'static [&'static str], Answer);
 
 const RECORD: &[&str] = &["record"];
@@ -33,7 +34,7 @@ const FLAMEGRAPH: &[&str] = &["flamegraph"];
 const STAT: &[&str] = &["stat"];
 const TOP: &[&str] = &["top"];
 const DIFF: &[&str] = &["diff"];
-/// Commands that draw, and record or read for it.
+/// Commands that draw a recording or record first.
 const DRAW: &[&str] = &["flamegraph", "html"];
 /// Commands that sample.
 const SAMPLE: &[&str] = &["record", "flamegraph", "html", "top"];
@@ -62,7 +63,7 @@ const FILTER: &[&str] = &[
     "html",
     "gate",
 ];
-/// Commands that print, which have no -o.
+/// Commands that print, without -o.
 const PRINT: &[&str] = &["report", "annotate", "script"];
 
 /// All options, by tool and command.
@@ -110,7 +111,7 @@ static OPTIONS: &[Row] = &[
     (
         &["report", "script"],
         &["--header", "--header-only", "-I", "--show-info"],
-        Instead("`rprof header -i FILE` shows it"),
+        Instead("`rprof header -i FILE` shows the header"),
     ),
     (
         REPORT,
@@ -120,7 +121,7 @@ static OPTIONS: &[Row] = &[
     (
         REPORT,
         &["-G", "--inverted"],
-        Instead("`-g caller` shows what functions call, `-g callee` their callers"),
+        Instead("`-g caller` shows callees of functions, `-g callee` their callers"),
     ),
     (
         REPORT,
@@ -130,7 +131,7 @@ static OPTIONS: &[Row] = &[
     (
         REPORT,
         &["--show-total-period", "--show-cpu-utilization"],
-        Instead("`--format csv` and `--format json` have weights beside shares"),
+        Instead("`--format csv` and `--format json` include weights"),
     ),
     (
         REPORT,
@@ -142,37 +143,39 @@ static OPTIONS: &[Row] = &[
     (
         REPORT,
         &["--tasks", "--mmaps"],
-        Instead("`rprof script -i FILE --show-task-events --show-mmap-events` prints them"),
+        Instead(
+            "`rprof script -i FILE --show-task-events --show-mmap-events` prints these records",
+        ),
     ),
     (
         REPORT,
         &["--stats", "--stat"],
-        Instead("`rprof header -i FILE` shows the events and their samples"),
+        Instead("`rprof header -i FILE` shows the number of samples per event"),
     ),
     (
         REPORT,
         &["--gtk"],
-        Instead("`--tui` shows it in the terminal, `rprof html -i FILE` in a browser"),
+        Instead("`--tui` opens the profile in the terminal, `rprof html -i FILE` in a browser"),
     ),
     (
         ANNOTATE,
         &["--gtk", "--tui"],
-        Instead("`rprof report --tui -i FILE` shows it in the terminal: `a` annotates a function"),
+        Instead("in `rprof report --tui -i FILE`, `a` annotates a function"),
     ),
     (
         REPORT,
         &["--hierarchy"],
-        Instead("`--sort comm,dso,symbol` makes rows of all three; `--tui` has a tree"),
+        Instead("`--sort comm,dso,symbol` combines all three; `--tui` shows trees"),
     ),
     (
         REPORT,
         &["--max-stack"],
-        Instead("`-g callee,PERCENT` leaves light branches out of trees"),
+        Instead("`-g callee,PERCENT` hides small branches of trees"),
     ),
     (
         &["report", "annotate", "script"],
         &["--no-demangle"],
-        Instead("`--demangle none` shows names as they are in the file"),
+        Instead("`--demangle none` shows mangled names"),
     ),
     (
         REPORT,
@@ -188,17 +191,17 @@ static OPTIONS: &[Row] = &[
     (
         ANNOTATE,
         &["--objdump"],
-        Instead("instructions are disassembled without objdump: leave it out"),
+        Instead("rprof disassembles without objdump: omit the option"),
     ),
     (
         ANNOTATE,
         &["--prefix", "--prefix-strip"],
-        Instead("`--source-path FROM=TO` finds sources that were moved"),
+        Instead("`--source-path FROM=TO` finds moved sources"),
     ),
     (
         REPORT,
         &["--symbol-filter"],
-        Instead("`--symbol '*NAME*'` selects functions by a part of their name"),
+        Instead("`--symbol '*NAME*'` selects functions by part of the name"),
     ),
     (
         REPORT,
@@ -211,7 +214,7 @@ static OPTIONS: &[Row] = &[
             "--percentage",
             "--ignore-callees",
         ],
-        Instead("filters are --symbol, --dso, --comm and --focus, whose patterns take `*`"),
+        Instead("the filters --symbol, --dso, --comm and --focus accept patterns with `*`"),
     ),
     (
         &["report", "script"],
@@ -226,7 +229,7 @@ static OPTIONS: &[Row] = &[
             "--insn-trace",
             "--call-trace",
         ],
-        Instead("`perf COMMAND THEIRS -i FILE` does, since rprof writes perf's format"),
+        Instead("use `perf COMMAND THEIRS -i FILE`, which reads rprof's recordings"),
     ),
     (
         SCRIPT,
@@ -239,7 +242,7 @@ static OPTIONS: &[Row] = &[
         SCRIPT,
         &["--reltime", "--deltatime"],
         Instead(
-            "`rprof script -F +time` prints the recording's clock; `--time +1s,+2s` counts from its start",
+            "`rprof script -F +time` prints absolute times; `--time +1s,+2s` selects times relative to the start",
         ),
     ),
     (
@@ -253,13 +256,13 @@ static OPTIONS: &[Row] = &[
             "--baseline-only",
         ],
         Instead(
-            "amounts, change and its interval are always shown; `-s delta|self|total|name` sorts, `--per second|total|N` divides",
+            "amounts, changes and intervals are always shown; `-s delta|self|total|name` sorts, `--per second|total|N` normalizes",
         ),
     ),
     (
         PRINT,
         &["-o", "--output"],
-        Instead("`> OUT` keeps the text; `rprof export -i FILE -o OUT` writes other formats"),
+        Instead("`> OUT` saves the text; `rprof export -i FILE -o OUT` writes other formats"),
     ),
     // perf record, perf top, perf stat.
     (
@@ -287,34 +290,34 @@ static OPTIONS: &[Row] = &[
     (
         RECORD,
         &["-B", "--no-buildid"],
-        Instead("`--keep none` keeps no file in the recording; build-ids cost nothing"),
+        Instead("`--keep none` embeds no files in the recording; build-ids cost nothing"),
     ),
     (
         RECORD,
         &["--timestamp-filename"],
-        Instead("files of --switch-output have the time in their names"),
+        Instead("--switch-output adds the time to file names"),
     ),
     (
         SAMPLE,
         &["--per-thread"],
         Instead(
-            "-p PID records all threads of a process, -t TID threads alone; `rprof report --sort comm,tid` tells them apart",
+            "-p PID records all threads of a process, -t TID single threads; `rprof report --sort comm,tid` shows rows per thread",
         ),
     ),
     (
         SAMPLE,
         &["--user-callchains"],
-        Instead("`--all-user` samples user code alone"),
+        Instead("`--all-user` samples user mode only"),
     ),
     (
         SAMPLE,
         &["--kernel-callchains"],
-        Instead("`--all-kernel` samples the kernel alone"),
+        Instead("`--all-kernel` samples kernel mode only"),
     ),
     (
         SAMPLE,
         &["--dry-run"],
-        Instead("`rprof doctor` says whether this user may record, -v what was opened"),
+        Instead("`rprof doctor` checks your permissions, -v prints the opened events"),
     ),
     (
         RECORD,
@@ -336,7 +339,7 @@ static OPTIONS: &[Row] = &[
             "--tail-synthesize",
             "--debuginfod",
         ],
-        Instead("`perf record THEIRS` does, and rprof reads its recording"),
+        Instead("use `perf record THEIRS`; rprof reads its recordings"),
     ),
     (TOP, &["--stdio"], Same("batch")),
     (TOP, &["--tui"], Always),
@@ -355,7 +358,7 @@ static OPTIONS: &[Row] = &[
             "--percent-limit",
         ],
         Instead(
-            "keys do it on the screen, `?` lists them; with --batch, --children and -E select rows",
+            "use keys on the screen (`?` lists them); with --batch, --children and -E select rows",
         ),
     ),
     (STAT, &["--runs"], Same("repeat")),
@@ -363,19 +366,19 @@ static OPTIONS: &[Row] = &[
         STAT,
         &["-d", "--detailed", "-dd", "-ddd"],
         Instead(
-            "`-e cache-references,cache-misses,branch-misses` or `-M METRIC` counts more, --topdown the processor's slots",
+            "`-e cache-references,cache-misses,branch-misses` or `-M METRIC` counts more events, --topdown counts pipeline slots",
         ),
     ),
     (
         STAT,
         &["-j", "--json-output"],
-        Instead("`--format json` does"),
+        Instead("use `--format json`"),
     ),
     (STAT, &["-B", "--big-num"], Always),
     (
         STAT,
         &["-n", "--null"],
-        Instead("wall time is always shown; `-e task-clock` counts little else"),
+        Instead("wall time is always shown; `-e task-clock` limits counting to one event"),
     ),
     (STAT, &["--pre"], Same("prepare")),
     (
@@ -398,7 +401,7 @@ static OPTIONS: &[Row] = &[
             "--for-each-cgroup",
             "--log-fd",
         ],
-        Instead("`perf stat THEIRS` does"),
+        Instead("use `perf stat THEIRS`"),
     ),
     // Runs of gate, stat and record.
     (&["gate"], &["-r", "--repeat"], Same("runs")),
@@ -415,7 +418,7 @@ static OPTIONS: &[Row] = &[
     (
         &["record", "html"],
         &["--port", "--address", "--no-server"],
-        Instead("`rprof html` writes one file that any browser opens: there is no server"),
+        Instead("`rprof html` writes one file that any browser opens, without a server"),
     ),
     (
         SAMPLE,
@@ -426,7 +429,7 @@ static OPTIONS: &[Row] = &[
         SAMPLE,
         &["--symbol-dir", "--unstable-presymbolicate"],
         Instead(
-            "reports find symbols themselves, `--symfs DIR` elsewhere, --debuginfod on servers",
+            "reports find symbols themselves; `--symfs DIR` adds a folder, --debuginfod adds servers",
         ),
     ),
     (
@@ -441,7 +444,7 @@ static OPTIONS: &[Row] = &[
     (
         RECORD,
         &["--cswitch-markers"],
-        Instead("`--off-cpu` records where threads wait, --switch-events each switch"),
+        Instead("`--off-cpu` records waits of threads, --switch-events each context switch"),
     ),
     // flamegraph.pl, inferno and cargo-flamegraph.
     (FLAMEGRAPH, &["--palette", "--color"], Same("colors")),
@@ -458,36 +461,36 @@ static OPTIONS: &[Row] = &[
         FLAMEGRAPH,
         &["--flamechart", "--flame-chart"],
         Instead(
-            "`rprof html` has a time line; `rprof export -i FILE -o profile.speedscope.json` keeps the order of time",
+            "`rprof html` has a timeline; `rprof export -i FILE -o profile.speedscope.json` keeps samples in time order",
         ),
     ),
     (
         FLAMEGRAPH,
         &["--notes"],
-        Instead("`--subtitle TEXT` is a line under the title"),
+        Instead("`--subtitle TEXT` adds a line under the title"),
     ),
     (
         SAMPLE,
         &["--root"],
         Instead(
-            "`sudo rprof …` records as root, and the output is yours; `rprof doctor` says which rights it takes without",
+            "`sudo rprof …` records as root, and you own the output; `rprof doctor` lists the permissions to record without root",
         ),
     ),
     (
         FLAMEGRAPH,
         &["--cmd"],
-        Instead("-F, -e and --call-graph say how to record"),
+        Instead("-F, -e and --call-graph control recording"),
     ),
     (
         FLAMEGRAPH,
         &["--post-process"],
-        Instead("`rprof collapse -i FILE | COMMAND | rprof flamegraph -i -` does"),
+        Instead("use `rprof collapse -i FILE | COMMAND | rprof flamegraph -i -`"),
     ),
     (
         FLAMEGRAPH,
         &["--skip-after"],
         Instead(
-            "`--focus FUNCTION` draws stacks that have it, `--callers FUNCTION` those that lead to it",
+            "`--focus FUNCTION` draws stacks with the function, `--callers FUNCTION` draws its callers",
         ),
     ),
     (
@@ -499,7 +502,7 @@ static OPTIONS: &[Row] = &[
         FLAMEGRAPH,
         &["--countname", "--factor", "--total"],
         Instead(
-            "`--weight samples` counts samples; `rprof collapse -i FILE | inferno-flamegraph THEIRS …` draws with it",
+            "`--weight samples` counts samples; use `rprof collapse -i FILE | inferno-flamegraph THEIRS …`",
         ),
     ),
     (
@@ -525,7 +528,7 @@ static OPTIONS: &[Row] = &[
             "--encoding",
             "--random",
         ],
-        Instead("`rprof collapse -i FILE | inferno-flamegraph THEIRS …` draws with it"),
+        Instead("use `rprof collapse -i FILE | inferno-flamegraph THEIRS …`"),
     ),
     (
         SAMPLE,
@@ -543,7 +546,7 @@ static OPTIONS: &[Row] = &[
             "--profile",
             "--manifest-path",
         ],
-        Instead("`cargo rprof` takes it: `cargo rprof flamegraph --bin NAME` builds and records"),
+        Instead("use `cargo rprof`: `cargo rprof flamegraph --bin NAME` builds and records"),
     ),
     (&["collapse"], &["--event-filter"], Same("event")),
     (
@@ -557,7 +560,7 @@ static OPTIONS: &[Row] = &[
             "--nthreads",
         ],
         Instead(
-            "`rprof script -i FILE | inferno-collapse-perf THEIRS` does; here kernel and JIT code have their names only",
+            "use `rprof script -i FILE | inferno-collapse-perf THEIRS`; `rprof collapse` prints only names",
         ),
     ),
     // py-spy.
@@ -566,19 +569,19 @@ static OPTIONS: &[Row] = &[
     (
         SAMPLE,
         &["--gil", "--idle"],
-        Instead("`--off-cpu` records where threads wait, and for what"),
+        Instead("`--off-cpu` records waits of threads and their reasons"),
     ),
     (
         &["record"],
         &["--format"],
         Instead(
-            "`rprof flamegraph`, `rprof html` and `rprof export -o profile.speedscope.json` make it of the recording",
+            "`rprof flamegraph`, `rprof html` and `rprof export -o profile.speedscope.json` convert the recording",
         ),
     ),
     (
         SAMPLE,
         &["--function", "--nolineno", "--full-filenames"],
-        Instead("`rprof report --sort symbol` has rows by function, `--sort srcline` by line"),
+        Instead("`rprof report --sort symbol` has a row per function, `--sort srcline` per line"),
     ),
     // async-profiler.
     (RECORD, &["--offcpu"], Same("off-cpu")),
@@ -596,13 +599,13 @@ static OPTIONS: &[Row] = &[
     (
         SAMPLE,
         &["--cstack", "--jstackdepth"],
-        Instead("`--call-graph HOW` says how stacks are recorded"),
+        Instead("`--call-graph HOW` selects how to record stacks"),
     ),
     (
         SAMPLE,
         &["--alloc", "--live", "--nativemem"],
         Instead(
-            "allocations are not sampled; `-e page-faults` samples where memory is first touched",
+            "rprof does not sample allocations; `-e page-faults` samples the first access to memory",
         ),
     ),
     (
@@ -613,17 +616,17 @@ static OPTIONS: &[Row] = &[
     (
         RECORD,
         &["--loop"],
-        Instead("`--switch-output=TIME` begins a new file every TIME"),
+        Instead("`--switch-output=TIME` starts a new file every TIME"),
     ),
     (
         RECORD,
         &["--jfr", "--jfrsync", "--collapsed"],
-        Instead("`rprof collapse` and `rprof export` write other formats of a recording"),
+        Instead("`rprof collapse` and `rprof export` convert recordings to other formats"),
     ),
     (
         SAMPLE,
         &["--include", "--exclude"],
-        Instead("filters are for reading: `rprof report --focus FUNCTION`, `--symbol` and `--dso`"),
+        Instead("filter when reading: `rprof report --focus FUNCTION`, `--symbol` and `--dso`"),
     ),
     // pprof.
     (
@@ -640,7 +643,7 @@ static OPTIONS: &[Row] = &[
         READ,
         &["-tree", "-peek"],
         Instead(
-            "`rprof report -i FILE -g` shows callers below each function, `-g caller` what it calls",
+            "`rprof report -i FILE -g` shows callers below each function, `-g caller` shows callees",
         ),
     ),
     (
@@ -651,49 +654,49 @@ static OPTIONS: &[Row] = &[
     (
         READ,
         &["-http", "-web"],
-        Instead("`rprof html -i FILE --open` shows it in a browser"),
+        Instead("`rprof html -i FILE --open` opens the profile in a browser"),
     ),
     (
         READ,
         &["-svg", "-png", "-pdf", "-gif", "-dot", "-callgrind"],
         Instead(
-            "`rprof flamegraph -i FILE` draws an SVG; `rprof export -i FILE -o profile.pb.gz` is read by pprof",
+            "`rprof flamegraph -i FILE` draws an SVG; `rprof export -i FILE -o profile.pb.gz` writes a file for pprof",
         ),
     ),
     (
         READ,
         &["-proto", "-raw", "-traces"],
         Instead(
-            "`rprof export -i FILE -o profile.pb.gz` writes pprof's format, `rprof collapse -i FILE` text",
+            "`rprof export -i FILE -o profile.pb.gz` writes pprof's format, `rprof collapse -i FILE` writes text",
         ),
     ),
     (
         READ,
         &["-focus", "-show"],
-        Instead("--focus FUNCTION shows stacks that have it"),
+        Instead("--focus FUNCTION shows stacks with the function"),
     ),
     (
         READ,
         &["-ignore", "-hide"],
         Instead(
-            "--focus, --symbol and --dso select what is shown; `rprof collapse -i FILE | grep -v NAME | rprof report -` leaves it out",
+            "--focus, --symbol and --dso select samples; `rprof collapse -i FILE | grep -v NAME | rprof report -` drops stacks",
         ),
     ),
     (
         READ,
         &["-base", "-diff_base"],
-        Instead("`rprof diff OLD NEW` compares"),
+        Instead("`rprof diff OLD NEW` compares profiles"),
     ),
     (
         READ,
         &["-sample_index"],
-        Instead("--event EVENT selects one of several"),
+        Instead("--event EVENT selects the event"),
     ),
     (
         READ,
         &["-lines", "-files", "-functions", "-addresses", "-unit"],
         Instead(
-            "`rprof report -i FILE --sort srcline` has rows by line, `--sort symbol` by function, `--sort dso` by object",
+            "`rprof report -i FILE --sort srcline` has a row per line, `--sort symbol` per function, `--sort dso` per object",
         ),
     ),
 ];
@@ -703,7 +706,7 @@ fn rows_of(command: &str) -> impl Iterator<Item = &'static Row> {
     OPTIONS.iter().filter(move |row| row.0.contains(&command))
 }
 
-/// Splits an option into its letter or its long name.
+/// Parses an option into its letter or long name.
 fn spelled(theirs: &str) -> Option<Spelled<'_>> {
     if let Some(long) = theirs.strip_prefix("--") {
         return Some(Spelled::Long(long));
@@ -711,7 +714,7 @@ fn spelled(theirs: &str) -> Option<Spelled<'_>> {
     let mut letters = theirs.strip_prefix('-')?.chars();
     match (letters.next(), letters.next()) {
         (Some(letter), None) => Some(Spelled::Short(letter)),
-        // A word with one dash, which no option here is.
+        // A long word with one dash: not an option of rprof.
         _ => None,
     }
 }
@@ -721,7 +724,7 @@ enum Spelled<'t> {
     Short(char),
 }
 
-/// Has the commands take the options of other tools whose meaning is the same. They are in no help.
+/// Adds hidden aliases for options of other tools with the same meaning.
 pub(in crate::cli) fn with_options(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|mut command| {
         let name = command.get_name().to_owned();
@@ -765,8 +768,9 @@ fn with_flags(command: clap::Command, theirs: &[&'static str]) -> clap::Command 
     })
 }
 
-/// Returns what to type in place of a word with one dash, as Go's tools have them: letters with values to the parser, which
-/// may be right ones. Commands that record are not looked at, as the word may be their COMMAND's.
+/// Returns the answer for a word with one dash, as in Go tools. clap would parse its letters as
+/// flags, possibly without an error. Skips commands that record, because the word may belong to
+/// their COMMAND.
 pub(in crate::cli) fn answer_to_word(arguments: &[OsString]) -> Option<String> {
     let command = arguments.get(1)?.to_str()?;
     let theirs = word_with_one_dash(command, &arguments[2..])?;
@@ -774,8 +778,8 @@ pub(in crate::cli) fn answer_to_word(arguments: &[OsString]) -> Option<String> {
     only_reads.then(|| instead_of(&theirs, command, arguments))?
 }
 
-/// Returns what to type in place of the option that an error is about; `None` if no other tool has it, or the error is
-/// about something else.
+/// Returns the answer for the option of a parse error; `None` if the table lacks it, or for other
+/// errors.
 pub(in crate::cli) fn answer(error: &Error, arguments: &[OsString]) -> Option<String> {
     let command = arguments.get(1)?.to_str()?;
     if let Some(theirs) = word_with_one_dash(command, &arguments[2..]) {
@@ -804,7 +808,7 @@ fn instead_of(theirs: &str, command: &str, arguments: &[OsString]) -> Option<Str
     })
 }
 
-/// Returns the first word with one dash and several letters that the tables have.
+/// Returns the first word with one dash and several letters in the table.
 fn word_with_one_dash(command: &str, arguments: &[OsString]) -> Option<String> {
     let ours = arguments.iter().take_while(|word| *word != "--");
     let mut listed = ours.filter_map(|word| {
@@ -815,7 +819,7 @@ fn word_with_one_dash(command: &str, arguments: &[OsString]) -> Option<String> {
     listed.next()
 }
 
-/// Leaves the advice out of an error to pass an unknown option as a value, which is meant for few.
+/// Removes clap's advice to pass an unknown option as a value, which is rarely useful.
 pub(in crate::cli) fn without_advice_on_values(mut error: Error) -> Error {
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested)

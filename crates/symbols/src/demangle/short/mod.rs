@@ -1,11 +1,9 @@
-//! C++ names without parameters, in one pass.
+//! Fast path for C++ names without parameters, in one pass.
 //!
-//! Most names of functions are made of few things: nested names, template arguments that are types and
-//! numbers, and references back to what was written before. For these nothing has to be built
-//! in memory: what a back reference stands for is a piece of the output. Everything else (expressions,
-//! types of functions and arrays, local names, ...) is answered with `None` and left to
-//! `cpp_demangle`, and so is whatever may be written differently there: a name that comes out
-//! here is the one that it would make, some ten times faster. Itanium C++ ABI, section 5.1.
+//! Most function names consist of nested names, template arguments that are types or numbers, and
+//! back references, which copy a range of the output. Other constructs (expressions, function and
+//! array types, local names, ...) return `None`. So do names that `cpp_demangle` may write
+//! differently. Ten times faster, with the same output. Itanium C++ ABI, section 5.1.
 
 mod pass;
 mod words;
@@ -13,8 +11,7 @@ mod words;
 use super::MAX_OUTPUT;
 use words::{OPERATORS, builtin};
 
-/// Returns the name of a function without its parameters and return type, and without what a clone has behind a dot.
-/// Returns `None` if the name needs the full demangler.
+/// Returns a function's name without parameters. `None` if it needs the full demangler.
 pub(super) fn name(mangled: &str) -> Option<String> {
     let mut short = Short {
         rest: mangled.strip_prefix("_Z")?.as_bytes(),
@@ -26,7 +23,7 @@ pub(super) fn name(mangled: &str) -> Option<String> {
         ends_with_constructor: false,
     };
     short.function()?;
-    // What follows is not shown, but if it is no list of types then this is no name of a function.
+    // The parameters are not shown, but must be valid types: otherwise this is no function name.
     short.known.clear();
     while !matches!(short.peek(), None | Some(b'.')) {
         short.pass_type()?;
@@ -34,15 +31,14 @@ pub(super) fn name(mangled: &str) -> Option<String> {
     Some(short.out)
 }
 
-/// Deepest nesting of types.
 const MAX_DEPTH: usize = 48;
 
-/// Piece of the output that later references may repeat.
+/// Range of the output that back references may repeat.
 #[derive(Clone, Copy)]
 struct Piece {
     start: usize,
     end: usize,
-    /// Range of its last component, without template arguments: the name of its constructors.
+    /// Range of the last component without template arguments: the name of its constructors.
     name: (usize, usize),
 }
 
@@ -51,9 +47,9 @@ struct Short<'a> {
     out: String,
     known: Vec<Piece>,
     depth: usize,
-    /// True if template parameters are those of a generic lambda, shown as `auto`.
+    /// True within a generic lambda, whose template parameters are shown as `auto`.
     has_auto: bool,
-    /// True if the last name that was read ends with template arguments.
+    /// True if the last name ended with template arguments.
     ends_with_arguments: bool,
     ends_with_constructor: bool,
 }
@@ -89,7 +85,6 @@ impl Short<'_> {
         self.known.push(Piece { start, end, name });
     }
 
-    /// Parses the name before the parameters.
     fn function(&mut self) -> Option<()> {
         match self.peek()? {
             b'N' => self.nested(true),
@@ -109,8 +104,8 @@ impl Short<'_> {
             return None;
         }
         self.function()?;
-        // Those of C have a name only. Functions that are templates state what they return, which is not
-        // written here, so nothing can refer to it, unless it is of a kind that is not referred to.
+        // C functions have only a name. Template functions encode a return type, which is not
+        // shown, so no back reference may point into it: accept builtin types only.
         let (is_template, is_constructor) = (self.ends_with_arguments, self.ends_with_constructor);
         let is_bare = !is_template && self.eat(b'E');
         if is_template && (is_constructor || builtin(self.next()?).is_none()) {
@@ -136,7 +131,7 @@ impl Short<'_> {
         self.eat(b'_').then_some(())
     }
 
-    /// Parses types up to `E`, and writes them in brackets.
+    /// Parses types up to `E`, and writes them in parentheses.
     fn parameters(&mut self) -> Option<()> {
         self.out.push('(');
         let start = self.out.len();
@@ -164,7 +159,7 @@ impl Short<'_> {
         let start = self.out.len();
         let mut name = (start, start);
         loop {
-            // What is complete is no prefix that is referred to.
+            // The complete name is no prefix, so it is no substitution candidate here.
             let (is_first, mut is_new) = (self.out.len() == start, true);
             match self.peek()? {
                 b'E' if !is_first => break,
@@ -174,7 +169,8 @@ impl Short<'_> {
                         self.out.push_str("std");
                     } else {
                         name = self.known_piece()?;
-                        // The one name of theirs that is not in what they stand for.
+                        // An abbreviation whose constructors have another name than its last
+                        // component.
                         if name.0 == name.1 && matches!(self.peek()?, b'C' | b'D') {
                             return None;
                         }
@@ -214,8 +210,7 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses a name of the outermost level or of `std`, or a reference to one, with template
-    /// arguments. The name of a function is no substitution candidate as a whole.
+    /// Parses a name at global scope or in `std`, or a back reference, with template arguments.
     fn unscoped(&mut self, is_function: bool) -> Option<()> {
         let start = self.out.len();
         let mut is_reference = false;
@@ -244,11 +239,10 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses an identifier or operator. Returns its range in the output.
     fn unqualified(&mut self) -> Option<(usize, usize)> {
         let start = self.out.len();
         (self.ends_with_arguments, self.ends_with_constructor) = (false, false);
-        // Of one file only.
+        // Internal linkage.
         if self.rest.get(1).is_some_and(u8::is_ascii_digit) {
             self.eat(b'L');
         }
@@ -269,7 +263,7 @@ impl Short<'_> {
         Some((start, start))
     }
 
-    /// Parses an identifier and its ABI tags. Returns the end of the identifier in the output.
+    /// Parses an identifier and its ABI tags. Returns the end of the identifier.
     fn tagged_identifier(&mut self) -> Option<usize> {
         self.identifier()?;
         let end = self.out.len();
@@ -287,16 +281,15 @@ impl Short<'_> {
         self.rest = rest;
         let text = str::from_utf8(text).ok()?;
         if text.starts_with("_GLOBAL_") {
-            // Only this way of writing it.
+            // Other spellings are left to the full demangler.
             (text == "_GLOBAL__N_1").then(|| self.out.push_str("(anonymous namespace)"))
         } else {
-            // Streams have other names to everyone else.
+            // Other demanglers abbreviate these stream names.
             (len > 0 && !text.starts_with("basic_i")).then(|| self.out.push_str(text))
         }
     }
 
-    /// Parses `S_`, `S0_`, ..., and the abbreviations of the standard library. Returns the range of
-    /// the last component.
+    /// Parses `S_`, `S0_`, ..., and `Sa`, `Ss`, `So`. Returns the range of the last component.
     fn known_piece(&mut self) -> Option<(usize, usize)> {
         self.rest = self.rest.get(1..)?;
         let start = self.out.len();
@@ -310,7 +303,7 @@ impl Short<'_> {
         if let Some(text) = abbreviated {
             self.out.push_str(text);
             let end = self.out.len();
-            // A constructor of `std::string` is called otherwise.
+            // Constructors of `std::string` and `std::ostream` have another name.
             let name = if letter == b'a' { start + 5 } else { end };
             return Some((name, end));
         }
@@ -344,7 +337,6 @@ impl Short<'_> {
         Some((start, self.out.len()))
     }
 
-    /// Parses template arguments: `I`, arguments, `E`.
     fn arguments(&mut self) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         let is_constructor = self.ends_with_constructor;
@@ -363,7 +355,6 @@ impl Short<'_> {
         })
     }
 
-    /// Parses a list of arguments up to `E`.
     fn list(&mut self) -> Option<()> {
         let start = self.out.len();
         while !self.eat(b'E') {
@@ -377,7 +368,7 @@ impl Short<'_> {
                     self.rest = &self.rest[1..];
                     self.deeper(Self::list)?;
                     if self.out.len() == before {
-                        // An empty pack leaves no trace at the end; elsewhere it is written in many ways.
+                        // An empty pack at the end is omitted. Elsewhere, demanglers differ.
                         if self.peek()? != b'E' {
                             return None;
                         }
@@ -393,7 +384,6 @@ impl Short<'_> {
         Some(())
     }
 
-    /// Parses an integer or boolean literal, from `L` to `E`.
     fn literal(&mut self) -> Option<()> {
         let kind = *self.rest.get(1)?;
         let whole = &self.rest[1..];
@@ -415,7 +405,6 @@ impl Short<'_> {
             b'x' => "ll",
             b'y' => "ull",
             b'N' | b'S' | b'0'..=b'9' => {
-                // A value of an enumeration.
                 self.rest = whole;
                 self.out.push('(');
                 self.a_type()?;
@@ -465,13 +454,13 @@ impl Short<'_> {
                 }
                 b'K' | b'P' | b'R' | b'O' => {
                     short.rest = &short.rest[1..];
-                    // Qualifiers have an order of their own.
+                    // Demanglers reorder several qualifiers.
                     if letter == b'K' && matches!(short.peek()?, b'V' | b'K') {
                         return None;
                     }
                     short.a_type()?;
                     if letter != b'P' && short.out.ends_with('&') {
-                        // A reference to a reference, or a constant one, is just one.
+                        // References to references collapse, and a reference cannot be const.
                         return None;
                     }
                     short.out.push_str(match letter {

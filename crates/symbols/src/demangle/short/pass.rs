@@ -1,10 +1,9 @@
-//! Skipping of the parts that are not shown: types of parameters and return types.
+//! Skips the parts that are not shown: parameter types and return types.
 
 use super::Short;
 use super::words::builtin;
 
 impl Short<'_> {
-    /// Skips a type.
     pub(super) fn pass_type(&mut self) -> Option<()> {
         self.deeper(|short| {
             while matches!(short.peek()?, b'K' | b'P' | b'R' | b'O' | b'V' | b'r') {

@@ -1,6 +1,5 @@
-//! Names of operators and built-in types by their code (Itanium C++ ABI, sections 5.1.3 and 5.1.5).
+//! Operators and builtin types by their code (Itanium C++ ABI, sections 5.1.3 and 5.1.5).
 
-/// Operators by their two letters.
 pub(super) const OPERATORS: [(&[u8; 2], &str); 46] = [
     (b"nw", " new"),
     (b"na", " new[]"),
@@ -50,7 +49,6 @@ pub(super) const OPERATORS: [(&[u8; 2], &str); 46] = [
     (b"ix", "[]"),
 ];
 
-/// Returns the built-in type of a letter.
 pub(super) fn builtin(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'v' => "void",
