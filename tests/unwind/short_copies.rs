@@ -2,7 +2,7 @@
 //! handler's own stack. What lies beyond is had from the process's memory, and never wrong.
 
 use super::paths::{Counts, count};
-use crate::support::{Here, Need, c_with, check, has, measured, needs, truth_seconds};
+use crate::support::{Here, Need, c_with, check, folded, has, measured, needs, truth_seconds};
 
 /// Records `fixtures/holes.c`.
 fn holes(program: &std::path::Path, options: &str, args: &str) -> Counts {

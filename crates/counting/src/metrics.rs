@@ -20,7 +20,9 @@ pub enum MetricUnit {
 pub struct Metric {
     /// Name, such as `instructions per cycle`.
     pub name: String,
+    /// The value, in `unit`.
     pub value: f64,
+    /// The unit of `value`.
     pub unit: MetricUnit,
     /// True if it is based on an extrapolated count.
     pub is_estimate: bool,

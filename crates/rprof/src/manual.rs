@@ -7,9 +7,9 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "rprof",
         &[
-            ("A first try, with a program of its own:", "rprof demo"),
+            ("A first try, with a built-in program:", "rprof demo"),
             (
-                "A command, and where it spent its time:",
+                "Record a command, and show where it spent its time:",
                 "rprof record -- ./app --its-arguments\nrprof report\nrprof flamegraph",
             ),
             ("Check what limits recording here:", "rprof doctor"),
@@ -31,7 +31,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "rprof stat -r 20 --fail-above 5% -- ./old ::: ./new",
             ),
             (
-                "Every second, for each CPU:",
+                "Counts of each CPU, every second:",
                 "rprof stat -a -I 1000 --per cpu",
             ),
             (
@@ -44,19 +44,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "top",
         &[
             (
-                "The whole system, on the screen; `?` lists the keys:",
+                "The whole system in the terminal; `?` lists the keys:",
                 "rprof top",
             ),
             (
-                "A process, with the last minute in view:",
+                "A process, over the last minute:",
                 "rprof top -p 1234 --window 60",
             ),
             (
-                "A table each five seconds, three times:",
+                "Three tables, one every five seconds:",
                 "rprof top --batch -d 5 -n 3",
             ),
             (
-                "For a script, a line of JSON each second:",
+                "For a script, one line of JSON per second:",
                 "rprof top -a -d 1 --format json",
             ),
         ],
@@ -76,7 +76,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("Many short processes:", "rprof record -F 20000 -- make"),
             ("No stacks:", "rprof record --call-graph none -- ./app"),
             (
-                "The last ten minutes, at any time:",
+                "Continuously, keeping the last ten minutes:",
                 "rprof record -p 1234 --switch-output=1m --switch-max-files 10",
             ),
             (
@@ -90,12 +90,9 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Top functions:", "rprof report"),
             ("With their callers:", "rprof report -g"),
+            ("In the terminal; `?` lists the keys:", "rprof report --tui"),
             (
-                "On the whole screen; `?` lists the keys:",
-                "rprof report --tui",
-            ),
-            (
-                "Of one thread name, with source lines, as CSV:",
+                "Functions and source lines of threads with one name, as CSV:",
                 "rprof report --comm worker -s symbol,srcline --format csv",
             ),
         ],
@@ -105,15 +102,15 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("The hottest functions:", "rprof annotate"),
             (
-                "One of them, by lines of source:",
+                "Source lines of one function:",
                 "rprof annotate --by source parse_line",
             ),
             (
-                "Sources that were compiled elsewhere:",
+                "Map the build path of sources to another folder:",
                 "rprof annotate --source-path /build/app=/home/me/app",
             ),
             (
-                "As perf shows it:",
+                "The same listing as perf:",
                 "rprof annotate --by asm --percent-type local --all parse_line",
             ),
         ],
@@ -175,7 +172,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "collapse",
         &[(
-            "Two recordings compared by inferno:",
+            "Compare two recordings with inferno:",
             "rprof collapse -i old.data -o old\nrprof collapse -i new.data -o new\ninferno-diff-folded old new | inferno-flamegraph >diff.svg",
         )],
     ),
@@ -183,11 +180,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "export",
         &[
             (
-                "For pprof, whose pages show graphs, sources and differences:",
+                "For pprof, with graphs, sources and differences in a browser:",
                 "rprof export -o profile.pb.gz\ngo tool pprof -http :8080 profile.pb.gz",
             ),
             (
-                "For speedscope.app, by threads in order of time:",
+                "For speedscope.app, each thread in order of time:",
                 "rprof export -o profile.speedscope.json",
             ),
         ],
@@ -196,7 +193,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "push",
         &[
             (
-                "Into Pyroscope, under the name of the service:",
+                "Send to Pyroscope, under a service name:",
                 "rprof push --to pyroscope http://localhost:4040 --label service_name=checkout perf.data",
             ),
             (
@@ -217,7 +214,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "rprof agent check --config /etc/rprof/agent.toml",
             ),
             (
-                "Run it in the background, and ask for its state:",
+                "Run it in the background, and show its status:",
                 "rprof agent --config /etc/rprof/agent.toml &\nrprof agent status",
             ),
         ],
@@ -225,19 +222,22 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "script",
         &[(
-            "Sample by sample, for a program that reads the text of perf script:",
+            "All samples, for a program that reads the output of perf script:",
             "rprof script | stackcollapse-perf.pl",
         )],
     ),
     (
         "header",
         &[(
-            "When, where and how it was recorded:",
+            "Time, machine and settings of the recording:",
             "rprof header -i perf.data",
         )],
     ),
     ("list", &[("Events of this machine:", "rprof list")]),
-    ("doctor", &[("May this user record?", "rprof doctor")]),
+    (
+        "doctor",
+        &[("Check whether this user may record:", "rprof doctor")],
+    ),
     (
         "demo",
         &[("Half a second for each thread:", "rprof demo --seconds 0.5")],
@@ -252,20 +252,17 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "man",
         &[(
-            "To read, and to install:",
+            "Read a page, and install it:",
             "rprof man record\nrprof man record >/usr/local/share/man/man1/rprof-record.1",
         )],
     ),
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
-    (
-        "PAGER",
-        "Program through which tables are shown on a terminal.",
-    ),
+    ("PAGER", "Pager for tables on a terminal."),
     (
         "NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM",
-        "Whether tables are coloured.",
+        "Control the colours of tables.",
     ),
     (
         "DEBUGINFOD_URLS, DEBUGINFOD_CACHE_PATH",
@@ -282,7 +279,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     (
         "perf.data",
-        "The recording, in perf's format; the previous one is kept as perf.data.old.",
+        "The recording, in perf's format. An existing file is renamed to perf.data.old.",
     ),
     ("flamegraph.svg", "The flame graph."),
     ("profile.html", "The page of `rprof html`."),

@@ -352,7 +352,7 @@ pub(crate) fn help_lines(is_live: bool, width: usize) -> Vec<String> {
 /// Returns the keys as a Markdown table: all keys of recordings, or only the additional ones of
 /// live profiles.
 pub fn markdown(is_live: bool) -> String {
-    let mut text = String::from("| keys | what they do |\n|---|---|\n");
+    let mut text = String::from("| keys | action |\n|---|---|\n");
     let of_live = |binding: &&Binding| !is_live || binding.place == Where::Live;
     for binding in bindings(is_live).filter(of_live) {
         let keys: Vec<String> = (binding.shown.split(' '))
