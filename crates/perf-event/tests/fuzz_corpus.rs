@@ -1,5 +1,4 @@
-//! The fuzz target of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Replays the inputs of this crate's fuzz target, without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../fuzz/targets/perf_event.rs"]
 mod perf_event;
