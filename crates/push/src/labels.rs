@@ -26,7 +26,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Creates a label. Removes control characters from the value, because it may contain process
+    /// Creates a label. Replaces unsafe characters in the value, because it may contain process
     /// names.
     pub fn new(name: &str, value: &str) -> Label {
         Label {
