@@ -25,7 +25,7 @@
 //! |---|---|
 //! | terms `overwrite`, `aux-output`, `aux-sample-size`, `nr` | refused, with the reason |
 //! | accesses `rx`, `wx` and `rwx` of breakpoints | refused, as by every kernel |
-//! | modifier `b`, terms `percore` and `time=0` | accepted; [`Event::ignored_when_sampled`] lists them |
+//! | modifier `b`, terms `percore` and `time=0` | ignored: see [`Event::ignored_when_sampled`] |
 //! | vendor event names built into perf (`perf list`, "pmu events") | unknown; sysfs names only |
 //! | `duration_time`, `user_time`, `system_time` | refused: perf stat counts them itself |
 //!

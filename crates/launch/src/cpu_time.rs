@@ -2,8 +2,8 @@
 //!
 //! | subject | source |
 //! |---|---|
-//! | process with all its threads, including exited ones | its CPU clock (clock_getcpuclockid(3)), in nanoseconds |
-//! | reaped children and their children | `cutime` and `cstime` of proc_pid_stat(5), in clock ticks |
+//! | process with all threads, even exited | its CPU clock (clock_getcpuclockid(3)), in ns |
+//! | reaped children and their children | `cutime`, `cstime` (proc_pid_stat(5)), in clock ticks |
 //! | single thread | `schedstat` |
 //! | exited command | wait4(2): [`Child::usage`](crate::Child::usage) |
 //! | whole CPUs | [`Procfs::busy_time`] |

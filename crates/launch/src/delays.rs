@@ -28,7 +28,7 @@ const MOST: usize = 512;
 /// Minimum share of the CPU time for which the threads read represent all threads.
 const ENOUGH_SEEN: f64 = 0.1;
 
-/// Maximum depth of nested control groups, and maximum number of process groups read.
+/// Maximum depth of nested control groups, and maximum number of distinct `cgroup` files read.
 const MOST_LEVELS: usize = 16;
 const MOST_GROUPS: usize = 64;
 

@@ -5,7 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`command`] | [`Launcher`], [`Child`]: a program held before its exec |
-//! | [`target`] | [`Target`]: selects processes or CPUs, finds their threads, and waits for their exit |
+//! | [`target`] | [`Target`]: processes or CPUs; finds their threads, waits for their exit |
 //! | [`cpu_time`] | [`CpuTimeWatcher`]: CPU time from the kernel's accounting |
 //! | [`delays`] | [`DelayWatcher`]: time that targets waited for a CPU |
 //! | [`run_delay`] | [`RunDelays`]: time that single threads waited for a CPU |

@@ -19,7 +19,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`builder`] | [`Builder`]: all fields and bits of an event, its target, and methods to open it |
+//! | [`builder`] | [`Builder`]: sets fields, bits and target of an event, and opens it |
 //! | [`event`] | event numbers: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`] |
 //! | [`clock`] | [`Clock`]: clocks of records |
 //! | [`fd`] | [`OpenOptions`], [`PerfFd`]: the system call |

@@ -5,7 +5,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`bytes`] | [`Endian`], and [`RawBytes`]: a slice that may wrap around the end of a ring buffer |
+//! | [`bytes`] | [`Endian`], and [`RawBytes`]: bytes that may wrap around a ring buffer |
 //! | [`flags`] | bit sets: sample fields, read format, attr flags |
 //! | [`build_id`] | [`BuildId`], the identity of an ELF file |
 //! | [`attr`] | [`Attr`], `struct perf_event_attr` in every version |

@@ -2,7 +2,7 @@
 
 use crate::value::{Integer, Number};
 
-/// Maximum width. Larger ones are ignored as damage.
+/// Maximum width and precision. Larger ones are clamped.
 const MAX_WIDTH: usize = 1024;
 
 /// Width or precision.

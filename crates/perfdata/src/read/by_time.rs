@@ -35,8 +35,8 @@ use crate::error::Damage;
 /// | recording | treatment |
 /// |---|---|
 /// | with rounds | holds at most two rounds in memory |
-/// | without rounds, or a folder of several files | sorts all records at once: 16 bytes for each, plus all decompressed records |
-/// | breaks the contract | returns late records after earlier ones; [`late`](Self::late) counts them |
+/// | without rounds, or several files | sorts all at once: 16 bytes a record, plus decompressed records |
+/// | breaks the contract | returns late records out of order, and [counts](Self::late) them |
 ///
 /// Records of equal time stay in file order. Records without a time keep their position in the
 /// file, before the records that wait. They are: the recorder's own records (`kind.is_user()`),

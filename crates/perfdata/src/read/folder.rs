@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::contents::Contents;
 use crate::error::Error;
 
-/// File with the header, and with the records of the main thread.
+/// File with the header, and with the records outside the per-thread files.
 pub(crate) const MAIN: &str = "data";
 
 /// Maximum number of files. perf writes at most one for each CPU.

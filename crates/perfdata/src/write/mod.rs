@@ -5,7 +5,7 @@
 //! | `mod` | [`RecordWriter`]: interface of all writers |
 //! | [`options`] | [`WriteOptions`], [`EventDescription`] |
 //! | [`mod@file`] | [`FileWriter`](file::FileWriter): a file |
-//! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file that is complete whenever its writer dies |
+//! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file complete at any time |
 //! | [`pipe`] | [`PipeWriter`](pipe::PipeWriter): a stream |
 //! | `header_block` | header, attrs and ids of a file |
 //! | `compress` | encoder of COMPRESSED records |

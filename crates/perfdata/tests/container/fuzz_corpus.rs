@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Replays the inputs of this crate's fuzz targets, without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../../fuzz/targets/feature_sections.rs"]
 mod feature_sections;
