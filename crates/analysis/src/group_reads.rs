@@ -19,7 +19,6 @@ pub(crate) struct MemberDelta {
     pub(crate) period: u64,
 }
 
-/// Deltas of all samples with group reads.
 #[derive(Debug, Default)]
 pub(crate) struct GroupReadDeltas {
     /// Record position of each sample, ascending, with the end of its range in `members`.

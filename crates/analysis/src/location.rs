@@ -53,7 +53,6 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Locates an address.
     pub(crate) fn locate(&self, address: u64, mode: CpuMode, caller: bool) -> Location {
         let lookup = if caller {
             address.wrapping_sub(1)

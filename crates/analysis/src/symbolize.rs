@@ -258,7 +258,6 @@ fn resolve(
     }
 }
 
-/// Builder of [`Symbols`].
 #[derive(Debug, Default)]
 pub(crate) struct SymbolsBuilder {
     options: SymbolOptions,
@@ -499,7 +498,6 @@ fn start_of(raw: &str) -> StackPosition {
     }
 }
 
-/// Returns the kind of the object at a region.
 pub(crate) fn object_kind(region: CodeRegion) -> ObjectKind {
     match region {
         CodeRegion::Kernel(_) | CodeRegion::GuestKernel => ObjectKind::Kernel,

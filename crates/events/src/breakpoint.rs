@@ -73,7 +73,6 @@ pub(crate) fn parse<'a>(
     Ok((event, letters))
 }
 
-/// Returns the bits of an access.
 fn access(text: &str) -> Option<u32> {
     let mut all = ACCESSES.iter();
     all.find(|(name, _)| *name == text).map(|(_, bits)| *bits)

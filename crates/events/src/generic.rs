@@ -4,17 +4,12 @@ use crate::hw_cache;
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 
-/// `PERF_COUNT_SW_CPU_CLOCK`.
 pub(crate) const SW_CPU_CLOCK: u64 = abi::PERF_COUNT_SW_CPU_CLOCK as u64;
-/// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
 pub(crate) const SW_CONTEXT_SWITCHES: u64 = abi::PERF_COUNT_SW_CONTEXT_SWITCHES as u64;
-/// `PERF_COUNT_SW_DUMMY`.
 pub(crate) const SW_DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
 
-/// `PERF_COUNT_SW_BPF_OUTPUT`.
 pub(crate) const SW_BPF_OUTPUT: u64 = abi::PERF_COUNT_SW_BPF_OUTPUT as u64;
 
-/// `PERF_COUNT_SW_TASK_CLOCK`.
 pub(crate) const SW_TASK_CLOCK: u64 = abi::PERF_COUNT_SW_TASK_CLOCK as u64;
 
 pub(crate) struct GenericEvent {

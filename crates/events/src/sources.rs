@@ -46,7 +46,6 @@ impl fmt::Debug for Sources<'_> {
 }
 
 impl Sources<'_> {
-    /// Opens tracefs.
     pub(crate) fn tracefs(&self) -> Result<Tracefs, TracefsError> {
         match &self.tracefs {
             Some(root) => Tracefs::open(root),

@@ -1,6 +1,5 @@
 //! Suggests names similar to the typed one.
 
-/// Maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 4;
 
 /// Returns at most four similar names, nearest first.

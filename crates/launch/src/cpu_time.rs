@@ -149,7 +149,6 @@ impl Accounts {
     }
 }
 
-/// Returns the parent of each process.
 fn parents(proc: &Procfs) -> HashMap<u32, u32> {
     let pids = proc.process_ids().into_iter();
     pids.filter_map(|pid| Some((pid, proc.stat(pid)?.parent)))

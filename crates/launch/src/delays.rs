@@ -55,7 +55,6 @@ pub enum Delayed {
     Threads(Vec<TargetThread>),
 }
 
-/// CPU time, and time waiting for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Times {
     cpu: Duration,

@@ -70,10 +70,8 @@ fn section(raw: &RawBytes<'_>, at: usize, endian: Endian) -> Option<(u64, u64)> 
     Some((raw.u64(at, endian)?, raw.u64(end, endian)?))
 }
 
-/// Attrs, each with its ids.
 pub(crate) type AttrsWithIds = Vec<(Attr, Vec<u64>)>;
 
-/// Header of a file in file mode.
 pub(crate) struct FileHeader {
     pub(crate) attrs: AttrsWithIds,
     /// Numbers and names of event types, which perf wrote until 3.10.

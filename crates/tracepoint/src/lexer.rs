@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-/// One token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'t> {
     Ident(&'t str),

@@ -65,7 +65,6 @@ impl<'p> Payload<'p> {
         }
     }
 
-    /// Returns the value of a field.
     pub(crate) fn field(&self, field: &Field) -> Value<'p> {
         let element = match field.kind {
             FieldKind::Scalar => match Integer::new(field.size, field.signed) {

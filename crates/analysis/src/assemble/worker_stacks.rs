@@ -32,7 +32,6 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) frames: FrameIds,
     /// True if single samples are wanted.
     pub(super) one_by_one: bool,
-    /// Number of events.
     pub(super) events: usize,
 }
 

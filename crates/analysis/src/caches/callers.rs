@@ -38,7 +38,6 @@ struct Slot {
     id: u32,
 }
 
-/// Counters of a [`CallerCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallerCacheStats {
     /// Lookups, added by [`CallerCache::count_lookups`].

@@ -30,7 +30,6 @@ struct Slot {
 /// `Slot::start` of an empty slot. No page starts at this address.
 const VACANT: u64 = 1;
 
-/// Counters of a [`CodePageCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodePageCacheStats {
     /// Lookups that returned a location.

@@ -40,7 +40,6 @@ impl Slot {
     }
 }
 
-/// Counters of a [`ThreadStateCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadStateCacheStats {
     pub(crate) hits: u64,

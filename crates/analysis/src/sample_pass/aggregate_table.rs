@@ -117,7 +117,6 @@ impl SampleGroups {
         self.values.intern(group)
     }
 
-    /// Returns the groups, by id.
     pub(crate) fn all(&self) -> &[SampleGroup] {
         self.values.as_slice()
     }

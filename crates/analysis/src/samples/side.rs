@@ -11,7 +11,6 @@ use crate::sideband_pass::Index;
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 
-/// Time and position of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SidePosition {
     pub(super) time: u64,

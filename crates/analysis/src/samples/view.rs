@@ -37,7 +37,6 @@ pub struct SampleView<'s> {
 }
 
 impl<'s> SampleView<'s> {
-    /// Returns the sample of a row.
     pub(super) fn of_row(store: &'s SampleStore<'_>, i: usize) -> SampleView<'s> {
         let (row, name) = (&store.resolved.rows[i], store.name_of[i]);
         let (pid, tid) = (row.group.pid, row.group.tid);

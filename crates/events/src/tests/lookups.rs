@@ -50,7 +50,6 @@ fn an_event_says_what_one_count_stands_for() {
     assert_eq!(scale("page-faults"), None);
 }
 
-/// Returns factor and unit.
 fn parts(scale: &crate::pmu::Scale) -> (f64, String) {
     (scale.factor(), scale.unit().to_owned())
 }

@@ -28,7 +28,6 @@ pub(super) struct ExecStrings {
     /// `/bin/sh`, a slot for the candidate, and the arguments.
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
-    /// True to redirect standard output to standard error.
     stdout_to_stderr: bool,
     /// `/dev/null`, to replace standard input, output and error.
     null: Option<OwnedFd>,

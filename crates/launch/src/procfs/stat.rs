@@ -44,7 +44,6 @@ impl TaskStat {
     }
 }
 
-/// Converts clock ticks to a duration.
 pub(super) fn ticks(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1000);
     Duration::from_millis(ticks.saturating_mul(1000 / per_second))

@@ -20,7 +20,6 @@ pub struct Procfs {
 }
 
 impl Default for Procfs {
-    /// Returns `/proc`.
     fn default() -> Procfs {
         Procfs::new("/proc")
     }

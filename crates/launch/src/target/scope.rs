@@ -17,8 +17,8 @@ pub enum Target {
     /// All processes in these control groups and their descendants. Names are relative to the mount
     /// point of the hierarchy; `/` is the whole hierarchy.
     Cgroups(Vec<String>),
-    /// All processes of this effective user except the caller and, with inherited events, their
-    /// children.
+    /// All processes of this effective user except the caller. With inherited events, also the
+    /// children that they start.
     User(u32),
 }
 

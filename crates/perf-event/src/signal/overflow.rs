@@ -38,7 +38,6 @@ pub struct OverflowSignals {
     of_this_thread: PhantomData<*const ()>,
 }
 
-/// `sigset_t`.
 #[derive(Clone, Copy)]
 struct SignalSet(libc::sigset_t);
 

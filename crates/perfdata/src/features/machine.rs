@@ -66,7 +66,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// Covers both byte orders. `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

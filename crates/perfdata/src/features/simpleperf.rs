@@ -35,7 +35,6 @@ impl FeatureSections {
 mod tests {
     use super::super::in_both_orders;
 
-    /// Covers both byte orders. `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

@@ -35,7 +35,7 @@ use crate::error::Damage;
 /// | recording | treatment |
 /// |---|---|
 /// | with rounds | holds at most two rounds in memory |
-/// | without rounds, or several files | sorts all at once: 16 bytes a record, plus decompressed records |
+/// | without rounds, or several files | sorts all: 16 bytes a record, plus decompressed records |
 /// | breaks the contract | returns late records out of order, and [counts](Self::late) them |
 ///
 /// Records of equal time stay in file order. Records without a time keep their position in the
@@ -273,7 +273,6 @@ impl<'a> RecordsByTime<'a> {
         self.complete_to = Some(self.latest);
     }
 
-    /// Releases the records up to a time.
     fn release(&mut self, up_to: u64) {
         // The sort is stable, so equal times stay in file order. It is fast, because the input
         // consists of sorted runs.
@@ -293,7 +292,6 @@ impl std::fmt::Debug for RecordsByTime<'_> {
     }
 }
 
-/// Returns the time of a record, if any.
 fn time_of(events: &Events, record: &RawRecord<'_>) -> Option<u64> {
     let time = events.layout_of(record)?.time_of(record);
     time.filter(|time| *time != 0 && *time != u64::MAX)

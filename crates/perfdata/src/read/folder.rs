@@ -12,7 +12,6 @@ pub(crate) const MAIN: &str = "data";
 /// Maximum number of files. perf writes at most one for each CPU.
 const MOST_FILES: usize = 4096;
 
-/// Files by name.
 pub(crate) type Named = Vec<(String, Contents)>;
 
 /// Opens the other files, which contain only records, in numerical order. Also returns warnings

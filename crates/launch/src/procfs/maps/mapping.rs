@@ -2,18 +2,12 @@
 
 use rprof_records::BuildId;
 
-/// `MAP_SHARED` (mmap(2)).
 pub(super) const MAP_SHARED: u32 = 1;
-/// `MAP_PRIVATE` (mmap(2)).
 pub(super) const MAP_PRIVATE: u32 = 2;
-/// `MAP_HUGETLB` (mmap(2)).
 pub(super) const MAP_HUGETLB: u32 = 0x40000;
 
-/// `PROT_READ` (mmap(2)).
 pub(super) const PROT_READ: u32 = 1;
-/// `PROT_WRITE` (mmap(2)).
 pub(super) const PROT_WRITE: u32 = 2;
-/// `PROT_EXEC` (mmap(2)).
 pub(super) const PROT_EXEC: u32 = 4;
 
 /// Executable mapping, with the fields of an MMAP2 record.
