@@ -40,7 +40,8 @@ pub struct Settings {
     ///
     /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub time: Option<bool>,
-    /// `percore`: sum of the counts of a core's hardware threads. See [`Event::ignored_when_sampled`].
+    /// `percore`: sum of the counts of a core's hardware threads. See
+    /// [`Event::ignored_when_sampled`].
     ///
     /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub percore: bool,

@@ -39,7 +39,7 @@ bitflags! {
         const STACK_USER = 1 << 13;
         /// Cost of the event (one 64-bit value).
         const WEIGHT = 1 << 14;
-        /// Source of the data: level of the memory hierarchy, snoop, TLB (`union perf_mem_data_src`).
+        /// Data source: level of the memory hierarchy, snoop, TLB (`union perf_mem_data_src`).
         const DATA_SRC = 1 << 15;
         /// Event id, always the first word of a sample and the last of a trailer.
         const IDENTIFIER = 1 << 16;

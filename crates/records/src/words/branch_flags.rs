@@ -64,7 +64,8 @@ impl BranchFlags {
         self.field(24, 2) as u8
     }
 
-    /// Returns the privilege level of the target (`PERF_BR_PRIV_*`): 0 unknown, 1 user, 2 kernel, 3 hypervisor.
+    /// Returns the privilege level of the target (`PERF_BR_PRIV_*`): 0 unknown, 1 user, 2 kernel,
+    /// 3 hypervisor.
     pub fn privilege(self) -> u8 {
         self.field(30, 3) as u8
     }
