@@ -34,7 +34,7 @@ const VACANT: u64 = 1;
 pub(crate) struct CodePageCacheStats {
     /// Lookups that returned a location.
     pub(crate) hits: u64,
-    /// Lookups outside user mode, whose pages are never stored.
+    /// Lookups outside user mode. Their pages are never stored.
     pub(crate) not_user: u64,
     /// Misses in an empty slot.
     pub(crate) vacant: u64,

@@ -25,7 +25,7 @@ use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 /// Lookups after which JIT code without a description stays unnamed.
 const TRIES: u8 = 2;
 
-/// Name of functions whose lookup is pending.
+/// Name of functions before their lookup.
 const AWAITED: &str = "[names are being read]";
 
 /// Copies of locations and stacks, as of the last profile, with their names.

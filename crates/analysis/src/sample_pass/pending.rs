@@ -31,7 +31,7 @@ impl Chain<'_> {
     }
 }
 
-/// Thread of a sample, whose mappings resolve its addresses.
+/// Thread of a sample. Its mappings resolve the addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct SampledThread {
     pub(crate) space: SpaceId,

@@ -59,7 +59,7 @@ impl WorkerOutput {
         self.counts.iter().map(|one| one.amount.samples).sum()
     }
 
-    /// Returns, by location id, the number of rows whose stack contains it.
+    /// Returns, by location id, the number of rows with the location in their stack.
     pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for row in &self.rows {
@@ -131,7 +131,7 @@ impl WorkerResults {
         all
     }
 
-    /// Returns, by global location id, the number of samples whose stack contains it.
+    /// Returns, by global location id, the number of samples with it in their stack.
     pub(crate) fn samples_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for part in &self.parts {
