@@ -1,8 +1,8 @@
-//! Reads and analyses damaged copies of a recording: cut off at every byte of a
-//! window, and with single bits turned. Tells the slowest, the one that took most
-//! memory, and every panic.
+//! Analyses damaged copies of a recording: truncated at every byte of a window, or with single bits
+//! flipped. Reports the slowest copy, the one with the highest memory use, and every panic.
 //!
-//! `cargo run --release -p rprof-analysis --example mutants -- perf.data [WINDOW-START [BIT-FLIPS]]`
+//! `cargo run --release -p rprof-analysis --example mutants -- perf.data [WINDOW-START
+//! [BIT-FLIPS]]`
 
 #![allow(
     clippy::print_stdout,
@@ -20,16 +20,16 @@ use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::PerfData;
 use rprof_symbols::Symbolizer;
 
-/// Bytes of the window that is cut at each byte.
+/// Bytes of the window for truncation.
 const WINDOW: usize = 64 << 10;
 
-/// The system's allocator, with the bytes in use counted.
+/// Wraps the system's allocator, and counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed to the system's allocator as it is.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -58,7 +58,7 @@ struct Worst {
 }
 
 impl Worst {
-    /// Reads, analyses and lists a mutant.
+    /// Reads and analyses a mutant, and lists its samples.
     fn run(&mut self, bytes: &[u8], what: impl Fn() -> String) {
         let before = IN_USE.load(Ordering::Relaxed);
         PEAK.store(before, Ordering::Relaxed);
@@ -132,7 +132,7 @@ fn main() {
 
     let mut flipped = Worst::default();
     let mut mutant = bytes.clone();
-    // Every bit of the header first, then bits spread evenly over the window.
+    // First every bit of the header, then bits spread evenly over the window.
     let bits = (end - start) * 8;
     let header = 104 * 8;
     let stride = (bits / flips.max(1)).max(1) | 1;

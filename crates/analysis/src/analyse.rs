@@ -1,4 +1,4 @@
-//! [`analyse`]: runs the passes one after the other.
+//! [`analyse`]: runs the passes in order.
 
 use rprof_perfdata::PerfData;
 use rprof_profile::Profile;
@@ -17,13 +17,13 @@ use crate::warnings::warnings;
 
 /// Analyses a recording into a profile.
 ///
-/// Damage is no error: the records before it are analysed, and
-/// [`Quality::warnings`](rprof_profile::Quality::warnings) has a sentence on it.
+/// Damage is not an error: the records before it are analysed, and
+/// [`Quality::warnings`](rprof_profile::Quality::warnings) describes it.
 pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
     analyse_with_code(data, symbolizer, options).0
 }
 
-/// Analyses a recording as [`analyse`] does, and returns where the code of the functions is as well.
+/// Analyses a recording like [`analyse`], and also returns the images with the functions' code.
 pub fn analyse_with_code<'a>(
     data: &'a PerfData,
     symbolizer: &Symbolizer,
@@ -37,13 +37,13 @@ pub fn analyse_with_code<'a>(
             .list()
             .iter()
             .any(|event| is_of_waits(&event.name));
-    // What was waited for is told by the callers in the kernel.
+    // The kernel callers tell the reason of a wait.
     options.leaves_only &= !has_waits;
     let folds_idle = options.waits.fold_idle && has_waits && !options.filter.is_by_stack();
     options.by_thread |= folds_idle;
     if options.waits.alone {
         options.filter.events = match folds_idle {
-            // What else threads did tells which of them are idle.
+            // The other events tell which threads are idle.
             true => Vec::new(),
             false => vec![WAITS.to_owned()],
         };
@@ -60,13 +60,13 @@ pub fn analyse_with_code<'a>(
         addresses: options.addresses,
     };
     let (index, parts, symbols) = std::thread::scope(|scope| {
-        // Loading the kernel's symbols takes longer than pass one, and depends on nothing.
+        // Loading kernel symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
         let bounds = may_want_bounds(data);
         let index = Index::build_with(data, &symbolizer.memory().strangers, || {
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
-                // Without a thread, the first lookup loads the symbols.
+                // If the thread cannot start, the first lookup loads the symbols.
                 let ahead = symbolizer.prefetch_kernel();
                 drop(thread.spawn_scoped(scope, move || ahead.load(bounds)));
             }

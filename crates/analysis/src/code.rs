@@ -1,4 +1,4 @@
-//! The code of the objects of a profile: which image it is in, and which files of JIT compilers have it.
+//! Code of a profile's objects: images, and files of JIT compilers.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -15,29 +15,29 @@ use crate::location::CodeRegion;
 use crate::sideband_pass::Index;
 use crate::symbolize::object_name;
 
-/// Images of a recording by the objects of its profile, from [`analyse_with_code`](crate::analyse_with_code).
+/// Images of a recording by object, from [`analyse_with_code`](crate::analyse_with_code).
 #[derive(Debug)]
 pub struct CodeImages<'a> {
     index: Index<'a>,
     origin: ImageLookup,
 }
 
-/// Place of the code of an object.
+/// Source of an object's code.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ObjectCode {
-    /// In an image that the symbolizer opens. Addresses of frames are its offsets.
+    /// An image that the symbolizer opens. Frame addresses are image offsets.
     Image(ImageKey),
-    /// In a copy of an image that the recording has. Addresses of frames are offsets in it.
+    /// An image embedded in the recording. Frame addresses are image offsets.
     Copy {
-        /// The ELF file.
+        /// Contents of the ELF file.
         bytes: Vec<u8>,
-        /// Path that it had.
+        /// Original path.
         path: PathBuf,
     },
-    /// In what a runtime wrote down of its compiler's work. Addresses of frames are AVMAs.
+    /// A runtime's description of its JIT code. Frame addresses are AVMAs.
     Jit {
-        /// Process whose code it is.
+        /// Process with the code.
         pid: i32,
     },
 }
@@ -50,10 +50,11 @@ impl<'a> CodeImages<'a> {
         }
     }
 
-    /// Returns where the code of an object is.
+    /// Returns the source of an object's code.
     ///
     /// # Errors
-    /// [`Reason`] for which nobody has it: the file changed since, the kernel is another one.
+    /// Returns the [`Reason`] why the code is unavailable, such as a changed file or another
+    /// kernel.
     pub fn of_object(&self, object: &Object) -> Result<ObjectCode, Reason> {
         let images = self.index.timeline.images();
         let kernel_start = recorded_kernel_start(&self.index.timeline);
@@ -86,7 +87,7 @@ impl<'a> CodeImages<'a> {
                 let is_module = |kind| kind == ImageKind::KernelModule;
                 match by_name(&is_module, &|id| CodeRegion::Kernel(Some(id))) {
                     Some((_, region)) => target(region),
-                    // Found by the list of symbols, in which no image is told.
+                    // Named from the symbol list, which does not tell the image.
                     None => Ok(ObjectCode::Image(ImageKey::kernel_module(&object.name))),
                 }
             }
@@ -110,18 +111,18 @@ impl<'a> CodeImages<'a> {
         }
     }
 
-    /// Returns the process of an object of JIT code.
+    /// Returns the process of a JIT object.
     fn pid_of(&self, name: &str) -> Option<i32> {
         pid_of(name).or_else(|| self.index.runtimes.process_of_dump(name))
     }
 
-    /// Returns the machine code of a function that a runtime compiled, by an address in it (AVMA), from the process's jitdump:
-    /// as the recording has it, or as it lies on this machine.
+    /// Returns the machine code of a JIT function that contains an address (AVMA), from the
+    /// process's jitdump. Uses the copy in the recording or the file on this machine.
     pub fn jit_code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
         self.index.runtimes.code(pid, function, avma)
     }
 
-    /// Returns the line at an address of JIT code (AVMA), as the runtime told it in the end.
+    /// Returns the source line of JIT code at an address (AVMA), as of the end of the recording.
     pub fn jit_line(&self, pid: i32, function: &str, avma: u64) -> Option<SourceLine> {
         let runtimes = &self.index.runtimes;
         let frames = runtimes.frames(runtimes.find(pid, u64::MAX, avma)?, avma)?;
@@ -129,14 +130,14 @@ impl<'a> CodeImages<'a> {
         frames.line().filter(|_| is_it).cloned()
     }
 
-    /// Returns how exactly an event tells where its samples were taken, as it asked for (`precise_ip`): 0 for no promise.
+    /// Returns the requested precision (`precise_ip`) of an event's sample addresses; 0 for none.
     pub fn precision(&self, event: usize) -> u8 {
         let events = self.index.data.events().list();
         events.get(event).map_or(0, |event| event.attr.precise_ip())
     }
 }
 
-/// Returns the process in the name of an object of JIT code, `/tmp/perf-PID.map`.
+/// Parses the pid from the name of a JIT object, `/tmp/perf-PID.map`.
 fn pid_of(name: &str) -> Option<i32> {
     let number = name.strip_prefix("/tmp/perf-")?.strip_suffix(".map")?;
     number.parse().ok()

@@ -1,4 +1,4 @@
-//! Names of threads.
+//! Thread names.
 
 use rprof_processes::Timeline;
 use rprof_profile::Filter;
@@ -7,8 +7,7 @@ use rprof_profile::pattern::{matches_bytes, matches_name};
 /// Name of the idle task, which has no COMM record.
 pub(crate) const IDLE: &str = "swapper";
 
-/// Returns a thread's name, with invalid UTF-8 replaced; if none was recorded, the one that perf
-/// shows.
+/// Returns a thread's name, with invalid UTF-8 replaced. Falls back to the name that perf shows.
 pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     match (recorded, tid) {
         (None, 0) => IDLE.into(),
@@ -17,8 +16,7 @@ pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     }
 }
 
-/// Iterates over the filter's thread names that no thread of the recording ever had; most likely
-/// mistyped.
+/// Iterates over the filter's thread names that match no thread, and so are probably mistyped.
 pub(crate) fn unknown_comms<'a>(
     filter: &'a Filter,
     timeline: &'a Timeline,

@@ -1,11 +1,11 @@
-//! Counts that were taken beside the samples, from a recording's private notes.
+//! Counter totals from a recording's private notes (`stat.event.*`).
 
 use rprof_profile::CountedEvent;
 
-/// Largest number of counts that are read: more than anybody asks for.
+/// Maximum number of counters read.
 const MOST: usize = 256;
 
-/// Returns the counts that a recording tells of.
+/// Parses the counter totals.
 pub(crate) fn counted(notes: &[(String, String)]) -> Vec<CountedEvent> {
     let counts = notes.iter().filter_map(|(key, value)| {
         let name = key.strip_prefix("stat.event.")?;

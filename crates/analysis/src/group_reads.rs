@@ -1,9 +1,9 @@
-//! Group reads: deltas of the counts of group members from one sample to the next.
+//! Group reads: how far each member's count advanced between samples.
 //!
-//! Only the leader of a group such as `{cycles,instructions}:S` samples; each of its samples has
-//! the counts of all members (`PERF_SAMPLE_READ`). Like perf (`deliver_sample_group` in its
-//! `util/session.c`), the analysis turns it into one sample for each member whose count has
-//! changed, with the difference as its period.
+//! Only the leader of a group such as `{cycles,instructions}:S` samples. Each of its samples holds
+//! the counts of all members (`PERF_SAMPLE_READ`). Like perf (`deliver_sample_group` in
+//! `util/session.c`), the analysis replaces it with one sample for each member whose count changed.
+//! The difference is the period.
 
 use rprof_perfdata::Events;
 use rprof_records::{AttrFlags, RawRecord, Sample, SampleType};
@@ -11,18 +11,17 @@ use rustc_hash::FxHashMap;
 
 use crate::groups::RecordPosition;
 
-/// Count of one group member since the sample before.
+/// Increase of one member's count since the previous sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberDelta {
     pub(crate) event: u32,
-    /// Difference of its count; never 0.
+    /// Never 0.
     pub(crate) period: u64,
 }
 
-/// Deltas of all samples that have group reads.
 #[derive(Debug, Default)]
 pub(crate) struct GroupReadDeltas {
-    /// Record position of each such sample, ascending, with the end of its range in `members`.
+    /// Record position of each sample, ascending, with the end of its range in `members`.
     samples: Vec<(RecordPosition, usize)>,
     members: Vec<MemberDelta>,
 }
@@ -41,13 +40,12 @@ impl GroupReadDeltas {
     }
 }
 
-/// Count of one member in one sample, as recorded.
 struct MemberCount {
     time: u64,
     position: RecordPosition,
     event: u32,
     id: u64,
-    /// Thread id, where counts are per thread.
+    /// -1 unless the event is inherited, and so counts per thread.
     tid: i32,
     value: u64,
 }
@@ -102,19 +100,19 @@ impl GroupReadCollector {
         }
     }
 
-    /// Returns the deltas, each to the sample before in time.
+    /// Returns the difference of each sample to the previous one in time.
     pub(crate) fn finish(self) -> GroupReadDeltas {
         let GroupReadCollector {
             samples,
             mut counts,
         } = self;
-        // Stable: members stay in the order of their group.
+        // The sort is stable: members keep their order in the group.
         counts.sort_by_key(|c| (c.time, c.position));
         let mut before = FxHashMap::default();
         for count in &mut counts {
             let before = before.entry((count.id, count.tid)).or_insert(0);
             let value = std::mem::replace(before, count.value);
-            // A count that went down was reset.
+            // A lower count means that the counter was reset.
             count.value = count.value.checked_sub(value).unwrap_or(count.value);
         }
         counts.retain(|c| c.value > 0);

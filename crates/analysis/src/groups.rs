@@ -4,7 +4,7 @@ use rprof_processes::CommId;
 
 use crate::stack_end::StackEnd;
 
-/// Aggregate key: samples that are equal in it are summed up.
+/// Aggregate key: samples with equal keys are added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SampleGroup {
     pub(crate) event: u32,
@@ -13,25 +13,24 @@ pub(crate) struct SampleGroup {
     pub(crate) tid: i32,
     pub(crate) stack: u32,
     pub(crate) end: StackEnd,
-    /// Waker, if samples of the event are waits.
+    /// Waker, for samples of waits.
     pub(crate) woken: WokenBy,
 }
 
-/// Waker of a wait: a [`WaitEnd`](rprof_records::WaitEnd) with names for threads, as those of one name are one frame.
+/// Waker of a wait: a [`WaitEnd`](rprof_records::WaitEnd) with a thread's name in place of its id,
+/// because threads of one name share a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum WokenBy {
-    /// No wait, or it is not known.
+    /// Not a wait, or the waker is unknown.
     #[default]
     Unknown,
-    /// A thread of this name; `None` if that is not known.
+    /// Thread of this name, if known.
     Thread(Option<CommId>),
-    /// An interrupt.
     Interrupt,
-    /// The thread was awake, and waited for a CPU.
+    /// The thread was runnable, and waited for a CPU.
     Awake,
 }
 
-/// Number of samples and their total weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weights {
     pub(crate) samples: u64,
@@ -45,15 +44,14 @@ impl Weights {
     }
 }
 
-/// Position of a record in the recording; positions ascend in the file's order.
+/// Position of a record in the recording, in file order.
 ///
-/// The index of the block stands in the upper 32 bits, and the record's offset in the block, in
-/// bytes, in the lower. Blocks are cut after about a MiB.
+/// The upper 32 bits hold the index of the block, the lower the record's byte offset in the block.
+/// Blocks are about 1 MiB long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RecordPosition(u64);
 
 impl RecordPosition {
-    /// Makes the position of a record from the index of its block, and its offset there.
     pub(crate) fn new(block: usize, offset: usize) -> RecordPosition {
         RecordPosition((block as u64) << 32 | offset as u64)
     }
@@ -63,7 +61,7 @@ impl RecordPosition {
         (self.0 >> 32) as usize
     }
 
-    /// Returns the record's offset in its block, in bytes.
+    /// Returns the record's byte offset in its block.
     pub(crate) fn offset(self) -> usize {
         (self.0 & 0xffff_ffff) as usize
     }
@@ -73,7 +71,7 @@ impl RecordPosition {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleRow {
     pub(crate) time: u64,
-    /// Position of its record: orders samples of the same time, and finds the record again.
+    /// Orders samples of equal time, and locates the record.
     pub(crate) position: RecordPosition,
     pub(crate) group: SampleGroup,
     pub(crate) cpu: Option<u32>,

@@ -1,4 +1,4 @@
-//! Image lookup: the image at a code region, and the check that a file of this machine is that
+//! Image lookup: finds the image of a code region, and checks that a file of this machine is that
 //! image.
 
 use std::os::unix::ffi::OsStringExt;
@@ -12,10 +12,10 @@ use rustc_hash::FxHashMap;
 use crate::location::CodeRegion;
 use crate::machine::RecordedMachine;
 
-/// Key of the image that symbolizes a location, or the reason for having none.
+/// Key of the image that symbolizes a location, or the reason why there is none.
 pub(crate) type Target = Result<ImageKey, Reason>;
 
-/// Returns the address of `_text` at recording time, if the recording has it.
+/// Returns the address of `_text` at recording time, if recorded.
 pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
@@ -25,19 +25,17 @@ pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     })
 }
 
-/// Returns the image of an id.
 pub(crate) fn image_of(images: &[Image], id: ImageId) -> Option<&Image> {
     images.get(id.0 as usize)
 }
 
-/// Origin of a recording, which decides whether this machine's files match it.
+/// Decides whether files of this machine match a recording's images.
 #[derive(Debug)]
 pub(crate) struct ImageLookup {
-    /// Build-ids by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     /// True if host and kernel release are this machine's.
     is_here: bool,
-    /// True if the user gave a root folder for images; its files are trusted to match.
+    /// True if the user gave a root folder for images. Its files are trusted to match.
     has_root: bool,
     /// True if this machine was booted after the recording was made.
     is_from_before_boot: bool,
@@ -57,7 +55,7 @@ impl ImageLookup {
         }
     }
 
-    /// Creates the lookup for what runs on this machine now.
+    /// Creates the lookup for processes that run on this machine now.
     pub(crate) fn of_this_machine(has_root: bool) -> ImageLookup {
         ImageLookup {
             build_ids: FxHashMap::default(),
@@ -74,7 +72,7 @@ impl ImageLookup {
         }
     }
 
-    /// Returns the build-id of the image at a region, if the recording has it.
+    /// Returns the build-id of the image at a region, if recorded.
     pub(crate) fn build_id_of(&self, region: CodeRegion, images: &[Image]) -> Option<BuildId> {
         match region {
             CodeRegion::Image(id) => self.build_id(image_of(images, id)?),
@@ -129,7 +127,7 @@ impl ImageLookup {
                 let build_id = self.build_id(image);
                 match image.kind {
                     ImageKind::File => self.file(image, build_id),
-                    // The path leads to another file now, unless the build-id matches.
+                    // The path names a different file now, unless the build-id matches.
                     ImageKind::Deleted if build_id.is_some() => self.file(image, build_id),
                     ImageKind::Deleted => Err(Reason::FileChanged),
                     ImageKind::Vdso => {
@@ -144,8 +142,8 @@ impl ImageLookup {
         }
     }
 
-    /// Returns `reason` as the error if there is no build-id and the recording is of another
-    /// machine.
+    /// Returns `reason` as the error if there is no build-id and another machine made the
+    /// recording.
     fn known_here(&self, build_id: Option<BuildId>, reason: Reason) -> Result<(), Reason> {
         match build_id.is_some() || self.is_here {
             true => Ok(()),
@@ -158,8 +156,7 @@ impl ImageLookup {
             self.known_here(build_id, Reason::Unidentified)?;
         }
         let path = image.path_without_deleted().to_vec();
-        // A relative path would be looked for in the current folder, which is not
-        // where the recording was made.
+        // A relative path would resolve in the current folder, not in the recorder's.
         if path.first() != Some(&b'/') {
             return Err(Reason::NoSuchFile);
         }

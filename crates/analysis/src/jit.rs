@@ -1,9 +1,8 @@
 //! JIT code of processes: names and unwind information from perf maps and jitdumps.
 //!
-//! A recording of rprof has these files embedded. For other recordings they are looked for where
-//! perf looks: the perf map under its usual name, the jitdump where the process mapped it. A lookup
-//! tries the files of the process first, and then those of the processes that it was forked from,
-//! whose code it has inherited.
+//! rprof embeds these files in its recordings. Otherwise they are read from where perf looks: the
+//! perf map under its usual path, the jitdump where the process mapped it. A lookup tries the files
+//! of the process, then those of its ancestors, whose code it inherits on fork.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,19 +22,18 @@ use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
-/// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
 
-/// Maximum bytes of JIT unwind information that are compiled into tables.
+/// Maximum bytes of JIT unwind information compiled into tables.
 const MOST_UNWINDING: u64 = 256 << 20;
 
-/// Updates the processes with JIT code by a process event. Events come in order of time.
+/// Updates the processes with JIT code. Events must be in time order.
 pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
     match event {
         ProcessEvent::Mapped(m) if !m.kernel && m.executable => {
             processes.handle_mapped(m.pid, &m.path);
         }
-        // A process found at the start of the recording may have executed a program since its fork.
+        // A process found at the start of the recording may have called exec since its fork.
         ProcessEvent::Forked {
             pid, parent_pid, ..
         } => processes.handle_fork(*pid, *parent_pid),
@@ -44,14 +42,13 @@ pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
     }
 }
 
-/// Id of a JIT function: the process, its file, and the function's index there.
+/// Id of a JIT function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JitCode {
-    /// Process whose files describe the function.
+    /// Process whose files describe the function. It may be an ancestor of the sampled process.
     pub(crate) pid: i32,
-    /// Index of the file among the process's jitdumps and, behind these, perf maps.
+    /// Index of the file. Jitdumps come first, then perf maps.
     pub(crate) table: u16,
-    /// Index of the function in the file.
     pub(crate) function: u32,
 }
 
@@ -62,26 +59,24 @@ pub(crate) struct Runtimes<'a> {
     processes: JitProcesses,
     by_pid: FxHashMap<i32, OnceLock<Tables>>,
     has_dumps: bool,
-    /// True if the recording's clock is `CLOCK_MONOTONIC`, as in jitdumps.
+    /// True if the recording uses `CLOCK_MONOTONIC`, as jitdumps do.
     is_monotonic: bool,
     is_here: bool,
-    /// Memory for what embedded files, and those of strangers on this machine, expand to.
+    /// Memory budget for embedded files, and for untrusted files of this machine.
     memory: MemoryBudget,
-    /// Bytes of unwind information that may still be compiled.
+    /// Bytes of unwind information left to compile.
     unwinding_budget: AtomicU64,
     warnings: Mutex<Vec<String>>,
     recording: &'a Path,
 }
 
-/// Jitdumps and perf maps of one process.
 #[derive(Debug, Default)]
 struct Tables {
     dumps: Vec<JitDump>,
-    /// Paths of the jitdumps, by index.
     dump_paths: Vec<String>,
     /// Unwind tables by jitdump and function index; empty for a jitdump without unwind information.
     unwinding: Vec<Box<[Unwound]>>,
-    /// Perf maps with the time in nanoseconds from which they hold, ascending.
+    /// Perf maps with the time in nanoseconds since which they apply, ascending.
     maps: Vec<(u64, PerfMap)>,
 }
 
@@ -89,7 +84,8 @@ struct Tables {
 type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
-    /// Makes the index of embedded files, of a recording of this machine if `is_here`. Files are read on first use.
+    /// Indexes the embedded files. `is_here` means that this machine made the recording. Files are
+    /// read on first use.
     pub(crate) fn new(
         data: &'a PerfData,
         is_here: bool,
@@ -127,7 +123,7 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// Returns the JIT function at an address (AVMA) of a process at a time.
+    /// Finds the JIT function at an address (AVMA) of a process at a time.
     pub(crate) fn find(&self, pid: i32, time: u64, avma: u64) -> Option<JitCode> {
         let time = self.time(time);
         self.lineage(pid).find_map(|(pid, tables)| {
@@ -140,7 +136,7 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// Returns the unwind table of the jitdump for the code at an address, at a time.
+    /// Returns the jitdump's unwind table for an address at a time.
     pub(crate) fn unwinding(
         &self,
         arch: Arch,
@@ -172,7 +168,7 @@ impl<'a> Runtimes<'a> {
         cell.get_or_init(make).clone()
     }
 
-    /// Returns the JIT epoch of a process at a time: while it stays the same, so does every lookup.
+    /// Returns the JIT epoch of a process at a time. Within one epoch, lookups do not change.
     pub(crate) fn epoch(&self, pid: i32, time: u64) -> u64 {
         if !self.has_dumps {
             return 0;
@@ -182,7 +178,7 @@ impl<'a> Runtimes<'a> {
         dumps.map(|dump| u64::from(dump.epoch(time))).sum()
     }
 
-    /// Returns the frames of a JIT function at `avma`, an address in it.
+    /// Returns the frames of a JIT function at the AVMA `avma`.
     pub(crate) fn frames(&self, code: JitCode, avma: u64) -> Option<Frames> {
         let tables = self.by_pid.get(&code.pid)?.get()?;
         let table = usize::from(code.table);
@@ -198,14 +194,14 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// Returns the path of the jitdump that describes a function; `None` where a perf map does.
+    /// Returns the path of the function's jitdump; `None` for perf maps.
     pub(crate) fn dump_path(&self, code: JitCode) -> Option<&str> {
         let tables = self.by_pid.get(&code.pid)?.get()?;
         let path = tables.dump_paths.get(usize::from(code.table))?;
         Some(path)
     }
 
-    /// Returns the process whose jitdump has this path.
+    /// Returns the process with the jitdump at this path.
     pub(crate) fn process_of_dump(&self, path: &str) -> Option<i32> {
         self.by_pid.iter().find_map(|(pid, tables)| {
             let paths = &tables.get()?.dump_paths;
@@ -213,8 +209,9 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// Returns the machine code of a function by name and an address in it, from the jitdump of the process or of one that it
-    /// was forked from: the embedded copy, where that was kept with its code, or the file on this machine.
+    /// Returns the machine code of a function, found by name and AVMA in a jitdump of the process
+    /// or its ancestors. Prefers the embedded copy, if it contains code, to the file on this
+    /// machine.
     pub(crate) fn code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
         self.processes.lineage(pid).find_map(|pid| {
             let embedded = self.embedded.iter();
@@ -242,7 +239,7 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// Returns the embedded copy of an image, if there is one.
+    /// Returns the embedded copy of an image.
     pub(crate) fn image(&self, image: &Image) -> Option<&EmbeddedFile<'a>> {
         let images = self
             .embedded
@@ -265,8 +262,8 @@ impl<'a> Runtimes<'a> {
         images.next()
     }
 
-    /// Returns the contents of an embedded file and the memory that they take, or `None` if it is damaged or there
-    /// is no memory left for it.
+    /// Returns the contents of an embedded file with a lease on their memory. Returns `None` if the
+    /// file is damaged or the budget is exhausted.
     pub(crate) fn contents(&self, file: &EmbeddedFile<'_>) -> Option<(Vec<u8>, MemoryLease)> {
         let path = || String::from_utf8_lossy(&file.path);
         let Some(lease) = self.memory.take(file.len) else {
@@ -285,14 +282,14 @@ impl<'a> Runtimes<'a> {
         Some((contents?, lease))
     }
 
-    /// Returns the warnings so far, in sentences.
+    /// Returns the warnings so far, as sentences.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings
             .lock()
             .map_or_else(|_| Vec::new(), |warnings| warnings.clone())
     }
 
-    /// Returns the time for a lookup in jitdumps: the end of the recording if its clock is another.
+    /// Returns the time for jitdump lookups: the end of the recording if its clock differs.
     fn time(&self, time: u64) -> u64 {
         match self.is_monotonic {
             true => time,
@@ -300,7 +297,7 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// Iterates over the files of a process, and then of those that it was forked from.
+    /// Iterates over the files of a process, then of its ancestors.
     fn lineage(&self, pid: i32) -> impl Iterator<Item = (i32, &Tables)> {
         self.processes.lineage(pid).filter_map(|pid| {
             let tables = self.by_pid.get(&pid)?.get_or_init(|| self.load(pid));
@@ -318,7 +315,7 @@ impl<'a> Runtimes<'a> {
             if let Some((bytes, lease)) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.add_dump(&path, self.dump(&path, &bytes));
-                // What was parsed takes as much.
+                // The parsed form takes as much memory.
                 lease.keep();
             }
         }
@@ -341,7 +338,7 @@ impl<'a> Runtimes<'a> {
         tables
     }
 
-    /// Looks on this machine for files that are not embedded in the recording.
+    /// Searches this machine for files that are not embedded.
     fn look(&self, pid: i32, tables: &mut Tables) {
         let recording = std::fs::metadata(self.recording).ok();
         let end = recording.as_ref().and_then(|meta| meta.modified().ok());
@@ -360,8 +357,8 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// Opens and reads the first file that exists and may be used, with its path; none that was made
-    /// after `end`, if there is one: a later process may have had the same number.
+    /// Reads the first file that exists and passes the checks, and returns its path and contents.
+    /// Skips files created after `end`, because a later process may have reused the pid.
     fn open(
         &self,
         roots: &[ProcessRoot],
@@ -387,7 +384,8 @@ impl<'a> Runtimes<'a> {
             match read {
                 Ok(None) => {}
                 Ok(Some(bytes)) => return Some((path, bytes)),
-                // What the process itself has there is refused: a file of that name elsewhere is another's.
+                // If the process's own file is refused, a file of that name elsewhere belongs to
+                // another process.
                 Err(refusal) => {
                     self.refused(&path, &refusal);
                     return None;
@@ -397,7 +395,7 @@ impl<'a> Runtimes<'a> {
         None
     }
 
-    /// Reads a file of this machine. Nothing is read of one for which there is no memory left.
+    /// Reads a file of this machine, or nothing if the memory budget is exhausted.
     fn read(&self, file: &MapFile) -> Result<Vec<u8>, Refusal> {
         match self.memory.take(file.len()?) {
             Some(lease) => lease.keep(),
@@ -467,7 +465,7 @@ impl<'a> Runtimes<'a> {
         Some(dump)
     }
 
-    /// Adds a warning, once.
+    /// Adds a warning, unless it is a duplicate.
     fn warn(&self, what: String) {
         if let Ok(mut warnings) = self.warnings.lock()
             && warnings.len() < 20
@@ -499,7 +497,7 @@ impl Tables {
     }
 }
 
-/// Returns the frame at an address in a function, and its line if known.
+/// Returns the frame at an address in a function, with its line if known.
 pub(crate) fn frames(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Frames {
     let line = line.map(|line| SourceLine {
         file: line.file.into(),

@@ -1,23 +1,23 @@
-//! Analysis of recordings: from perf.data, or from records while they come, to a profile.
+//! Analyses recordings: turns perf.data files, or live records, into profiles.
 //!
-//! | item | what it makes of a recording |
+//! | item | purpose |
 //! |---|---|
-//! | [`analyse`] | a [`Profile`](rprof_profile::Profile): samples summed up by stack |
-//! | [`analyse_with_code`] | the same, and where the code of its functions is: [`CodeImages`] |
-//! | [`LiveAnalysis`] | profiles of records while they come, without a file |
-//! | [`Samples`] | the samples one by one, in order of time |
-//! | [`Index`] | the processes with their mappings over time, and what was lost |
+//! | [`analyse`] | returns a [`Profile`](rprof_profile::Profile): samples aggregated by stack |
+//! | [`analyse_with_code`] | also returns [`CodeImages`], which find the code of functions |
+//! | [`LiveAnalysis`] | makes profiles of live records, without a file |
+//! | [`Samples`] | lists single samples in time order |
+//! | [`Index`] | holds the processes with their mappings over time, and the losses |
 //!
-//! Names come from a [`Symbolizer`](rprof_symbols::Symbolizer). A function without a name has a
-//! [`Reason`](rprof_profile::Reason) instead, and damage is no error: the records before it are
-//! analysed, and a warning says where it is.
+//! A [`Symbolizer`](rprof_symbols::Symbolizer) supplies the names. A function without a name has a
+//! [`Reason`](rprof_profile::Reason) instead. Damage is not an error: the records before it are
+//! analysed, and a warning gives its position.
 //!
-//! Work is linear in the samples and shared by all cores; memory is linear in distinct stacks. A
-//! stack seen a million times is resolved once.
+//! Time is linear in the samples and shared by all cores. Memory is linear in distinct stacks. Each
+//! distinct stack is resolved once.
 //!
 //! # Examples
 //!
-//! A recording, made up in memory, to a profile and to samples:
+//! Analyses a recording made in memory:
 //!
 //! ```
 //! use std::io::Cursor;
@@ -59,15 +59,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// The passes, for those who read on:
+// Data flow of the passes:
 //
-//   PerfData --> sideband_pass: Index --> sample_pass (all cores): distinct locations and stacks
-//                                                          |
-//                        Profile  <--  assemble  <--  symbolize (images in parallel)
+//    PerfData --> sideband_pass: Index --> sample_pass (all cores): distinct locations and stacks
+//                                                           |
+//                         Profile  <--  assemble  <--  symbolize (images in parallel)
 //
-// What several files share stands apart: location, groups, options, stack_end, comms, caches (of
-// the sample pass), group_reads, jit (names and unwind information of JIT code), unwind (stack
-// dumps, unwound on reading), image_lookup (which image is it, and is it here).
+// Shared modules: location, groups, options, stack_end, comms, caches (of the sample pass),
+// group_reads, jit (names and unwind information of JIT code), unwind (stack dumps),
+// image_lookup (finds the image of a region on this machine).
 
 mod analyse;
 mod assemble;

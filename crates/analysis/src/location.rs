@@ -1,4 +1,4 @@
-//! Locations: addresses by image and offset, alike in all processes.
+//! Locations: addresses as image and offset, equal across processes.
 
 use rprof_jit::may_hold_jit_code;
 use rprof_processes::{ImageId, ImageKind, MapView, Timeline};
@@ -6,49 +6,42 @@ use rprof_records::{ContextMarker, CpuMode};
 
 use crate::jit::{JitCode, Runtimes};
 
-/// Location of an address of a callchain: region and lookup address. Equal locations have equal
-/// symbols, in whichever process they were seen.
+/// Region and lookup address of a callchain entry. Equal locations have equal symbols, in any
+/// process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
-    /// Image or other region that the address lies in.
     pub(crate) region: CodeRegion,
-    /// The lookup address: an offset into the image's file for user images, else
-    /// the address itself. For a caller it is one less than the return address.
+    /// Lookup address: a file offset in user images, else an address. Callers have the return
+    /// address - 1.
     pub(crate) lookup: u64,
-    /// True for a return address, that is, for a caller.
+    /// True for a return address.
     pub(crate) caller: bool,
 }
 
-/// Region of code that an address lies in.
+/// Kind of code that contains an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CodeRegion {
-    /// A user image.
     Image(ImageId),
-    /// Executable memory of one process without a file: JIT code without a description.
+    /// Executable anonymous memory of one process: JIT code without a description.
     Anonymous {
-        /// The process.
         pid: i32,
-        /// The memory's name.
+        /// Image with the memory's name.
         image: ImageId,
     },
-    /// JIT code that a perf map or jitdump describes.
+    /// JIT code with a perf map or jitdump.
     Jit(JitCode),
-    /// The kernel or one of its modules, with the image that was recorded for
-    /// the address, if any.
+    /// The kernel or a module, with the recorded image of the address, if any.
     Kernel(Option<ImageId>),
-    /// The vsyscall page of x86-64, which is no mapping.
+    /// The vsyscall page of x86-64, which has no mapping.
     Vsyscall,
-    /// No mapping in this process.
+    /// Outside all mappings.
     Unmapped,
-    /// The hypervisor.
     Hypervisor,
-    /// Kernel mode of a guest.
     GuestKernel,
-    /// User mode of a guest.
     GuestUser,
 }
 
-/// Mappings of a process and the kernel at a time, by which addresses are located.
+/// Mappings of a process and the kernel at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) timeline: &'a Timeline,
@@ -60,7 +53,6 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the location of an address.
     pub(crate) fn locate(&self, address: u64, mode: CpuMode, caller: bool) -> Location {
         let lookup = if caller {
             address.wrapping_sub(1)
@@ -108,9 +100,9 @@ impl Context<'_> {
     }
 }
 
-/// Iterates over the addresses of a callchain, each with its mode and with true if it is a return
-/// address. Markers change the mode; the first address after a marker is an instruction pointer.
-/// `caller` is true if the first address of `chain` is a return address. The chain has no cookie: see
+/// Iterates over a callchain's addresses, each with its mode and true for return addresses. A
+/// marker changes the mode, and the address after it is an instruction pointer. `caller` tells
+/// whether the first entry is a return address. The chain must not contain a cookie: see
 /// `sample_pass::pending::callchain`.
 pub(crate) fn addresses(
     chain: impl Iterator<Item = u64>,
@@ -127,7 +119,7 @@ pub(crate) fn addresses(
     })
 }
 
-/// Returns the first address of a callchain, its mode, and the index of the entry behind it.
+/// Returns the first address of a callchain, its mode, and the index of the next entry.
 #[inline]
 pub(crate) fn leaf(
     chain: impl Iterator<Item = u64>,
@@ -143,11 +135,11 @@ pub(crate) fn leaf(
     None
 }
 
-/// Returns the mode that a context marker begins; `None` for an address.
+/// Returns the mode that a context marker starts; `None` for an address.
 ///
-/// In code without frame pointers, the kernel follows any value in the register, and finds values
-/// such as -1, which lie in the range of the markers and are none. They are taken for addresses
-/// without a mapping. (perf drops the whole callchain.)
+/// In code without frame pointers, the kernel follows any value in the frame pointer register. It
+/// may record values such as -1 that lie in the range of the markers. They count as unmapped
+/// addresses. (perf drops the whole callchain.)
 #[inline]
 fn mode_after(entry: u64) -> Option<CpuMode> {
     if !ContextMarker::is_marker(entry) {

@@ -1,20 +1,19 @@
-//! Comparison of a recording's machine with the one that reads it.
+//! Compares the recording machine with this one.
 
 use std::path::Path;
 
 use rprof_perfdata::{Feature, PerfData};
 
-/// Relation of a recording to the machine that reads it.
+/// Relation of a recording to this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordedMachine {
-    /// True if host and kernel release are this machine's.
+    /// True if host name and kernel release are equal.
     pub(crate) is_here: bool,
-    /// True if this machine was booted after the recording was made.
+    /// True if this machine has booted since the recording.
     pub(crate) is_from_before_boot: bool,
 }
 
 impl RecordedMachine {
-    /// Compares the machine of a recording with this one.
     pub(crate) fn of(data: &PerfData) -> RecordedMachine {
         RecordedMachine {
             is_here: is_of_this_machine(data),
@@ -23,8 +22,8 @@ impl RecordedMachine {
     }
 }
 
-/// Returns true if a file is older than this machine's boot: then the kernel, even of the same
-/// build, may lie at another address (KASLR).
+/// Returns true if a file is older than this machine's boot. The kernel, even of the same build,
+/// may have another address since (KASLR).
 fn is_from_before_boot(path: &Path) -> bool {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));
@@ -37,7 +36,7 @@ fn is_from_before_boot(path: &Path) -> bool {
     matches!((boot, written), (Some(boot), Some(written)) if written + 5 < boot)
 }
 
-/// Returns true if host and kernel release of a recording are this machine's.
+/// Returns true if host name and kernel release are equal.
 fn is_of_this_machine(data: &PerfData) -> bool {
     let same = |feature, file| {
         let here = std::fs::read_to_string(file).unwrap_or_default();

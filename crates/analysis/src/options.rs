@@ -5,44 +5,45 @@ use rprof_profile::Filter;
 /// Options of an analysis: filter, granularity, threads.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Filter that samples have to pass.
+    /// Filter on samples.
     pub filter: Filter,
-    /// Tell samples apart by process and thread, not by thread name alone.
+    /// Separate threads by process and thread id, not by name alone.
     pub by_thread: bool,
-    /// Keep the address of each frame, with its line and inline depth: see
-    /// [`Profile::frame`](rprof_profile::Profile::frame). Stacks that differ in addresses alone
-    /// are distinct then: of a large recording this takes several times the memory.
+    /// Keep each frame's address, line and inline depth: see
+    /// [`Profile::frame`](rprof_profile::Profile::frame). Stacks that differ only in addresses stay
+    /// distinct. For a large recording this takes several times the memory.
     pub addresses: bool,
-    /// Tell inlined calls from others by their
-    /// [inline depth](rprof_profile::Frame::inline_depth), without keeping addresses.
+    /// Separate inlined calls from others by their [inline
+    /// depth](rprof_profile::Frame::inline_depth), without keeping addresses.
     pub inlined: bool,
-    /// Leave out callers, which are not even read: each stack is its leaf alone. A
-    /// [focus](Filter::focus) has no effect on them then.
+    /// Skip callers: each stack is its leaf alone. A [focus](Filter::focus) then has no effect on
+    /// callers.
     pub leaves_only: bool,
-    /// Keep the samples one by one, with time and CPU: see
+    /// Keep single samples, with time and CPU: see
     /// [`Profile::samples`](rprof_profile::Profile::samples).
     pub columns: bool,
-    /// Keep the samples one by one in a tenth of the memory, to be read thread by thread: see
+    /// Keep single samples in a tenth of the memory, for reading by thread: see
     /// [`Profile::streams`](rprof_profile::Profile::streams).
     pub streams: bool,
-    /// Tell functions apart by line as well, where the symbolizer tells lines.
+    /// Separate functions by line as well, if the symbolizer supplies lines.
     pub by_line: bool,
-    /// Form of the samples of waits, where the recording has them.
+    /// Treatment of wait samples.
     pub waits: WaitOptions,
-    /// Look up inlined calls and lines in the [objects of the filter](Filter::objects) alone, where there are some: callers in other
-    /// objects have the functions of symbol tables.
+    /// Look up inlined calls and lines only in the [objects of the filter](Filter::objects), if it
+    /// has some. Callers in other objects get functions from symbol tables.
     pub details_of_filter: bool,
-    /// Threads to use; 0 for as many as there are cores.
+    /// Number of threads; 0 for one per core.
     pub threads: usize,
 }
 
-/// Form of the samples of waits.
+/// Treatment of wait samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitOptions {
-    /// Make the waits of idle threads one block: see [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). Threads are
-    /// told apart by their numbers for it. Nothing is made one where samples are chosen by their stacks.
+    /// Merge the waits of idle threads into one block: see
+    /// [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). This separates threads by id.
+    /// Filters on stacks turn it off.
     pub fold_idle: bool,
-    /// Leave out the samples of other events, whatever [`Filter::events`] says.
+    /// Omit all other events, even if [`Filter::events`] accepts them.
     pub alone: bool,
 }
 
@@ -58,35 +59,32 @@ impl Options {
 /// Granularity of functions and objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SymbolOptions {
-    /// Tells functions apart by line as well, where the symbolizer has lines.
+    /// See [`Options::by_line`].
     pub(crate) by_line: bool,
-    /// Tells objects of one name apart by build-id.
+    /// Separates objects of one name by build-id.
     pub(crate) by_build_id: bool,
-    /// Number of threads to use.
     pub(crate) threads: usize,
 }
 
-/// Granularity of the sample pass beside stacks.
+/// Granularity of the sample pass, apart from stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PassOptions {
-    /// Groups samples by process and thread, not by thread name alone.
+    /// See [`Options::by_thread`].
     pub(crate) by_thread: bool,
-    /// Reads no callers.
+    /// See [`Options::leaves_only`].
     pub(crate) leaves_only: bool,
-    /// Rows that are kept for the samples one by one.
     pub(crate) rows: SampleRows,
-    /// Keeps addresses as they are, even where all addresses of a function have one answer.
+    /// Keeps each address, even if all addresses of its function have the same symbol.
     pub(crate) addresses: bool,
 }
 
-/// Rows for samples one by one, which pass two keeps beside the sums.
+/// Rows of single samples that pass two keeps beside the totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SampleRows {
-    /// Nothing.
     #[default]
     None,
     /// Time, CPU, group and period, in a few bytes.
     Compact,
-    /// A [`SampleRow`](crate::groups::SampleRow), which finds the record again.
+    /// A [`SampleRow`](crate::groups::SampleRow), which holds the record's position.
     Whole,
 }

@@ -20,8 +20,8 @@ use crate::groups::RecordPosition;
 use crate::jit::{self, Runtimes};
 use crate::machine::RecordedMachine;
 
-/// Samples that any recording may have where they are kept one by one; beyond that there is one for each
-/// two bytes of the file at most. A sample that compresses well takes some ten.
+/// Number of single samples accepted from any recording. Beyond it, the limit is one sample for
+/// each two bytes of the file. A sample that compresses well takes about ten.
 const HONEST_SAMPLES: u64 = 2 << 20;
 
 /// Result of pass one: timeline of processes, tallies, damage.
@@ -31,62 +31,58 @@ pub struct Index<'a> {
     pub data: &'a PerfData,
     /// Processes and threads with their mappings and names over time.
     pub timeline: Timeline,
-    /// Tallies, by event in the file's order.
+    /// Tallies by event, in file order.
     pub events: Vec<EventTally>,
-    /// Samples whose event the file does not describe.
+    /// Samples of events that the file does not describe.
     pub samples_of_unknown_events: u64,
-    /// Records other than samples that could not be read.
+    /// Damaged records other than samples.
     pub unreadable: u64,
-    /// Records of types that this program does not know.
+    /// Records of unknown types.
     pub unknown: UnknownRecords,
-    /// Pieces of AUX traces, and what is missing in them.
+    /// AUX traces and their gaps.
     pub aux: AuxTally,
-    /// Damage at which reading ended early, if any.
+    /// Damage that ended reading early.
     pub damage: Option<Damage>,
-    /// Deltas of group members' counts.
     pub(crate) group_reads: GroupReadDeltas,
-    /// User parts of callchains that have records of their own.
     pub(crate) deferred: DeferredCallchains,
-    /// JIT code of all processes.
     pub(crate) runtimes: Runtimes<'a>,
-    /// Number of the block from which on there are more samples than honest recordings of this length have.
+    /// First block after which the recording exceeds the limit on samples for its length.
     pub(crate) flood_from: Option<usize>,
-    /// Relation of the recording to this machine.
     pub(crate) machine: RecordedMachine,
-    /// Time of the first record that is not a sample: nothing in the recording is older. `None` if it has none with a time.
+    /// Time of the first timed record that is not a sample. The recording is not older.
     pub(crate) began: Option<u64>,
-    /// Blocks of the recording, if they are borrowed from the file and so cost no memory, or were
-    /// asked for.
+    /// Blocks of the recording, if they are borrowed from the file and cost no memory, or were
+    /// requested.
     blocks: Option<Vec<Block<'a>>>,
 }
 
 /// Counts of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventTally {
-    /// SAMPLE records: a sample that reads the counts of a group is one.
+    /// SAMPLE records. A group read counts as one.
     pub samples: u64,
-    /// Records that were dropped because a ring was full (LOST), or samples that
-    /// the hardware dropped (LOST_SAMPLES).
+    /// Records dropped because a ring buffer was full (LOST), or samples dropped by the hardware
+    /// (LOST_SAMPLES).
     pub lost: u64,
     /// Number of times that the kernel throttled the event.
     pub throttled: u64,
-    /// Records that say how many were dropped, while there are few enough of them to be kept.
+    /// Loss records, up to [`MOST_LOSSES`].
     losses: Vec<Incident>,
-    /// Records that say when the kernel throttled the event, up to the same number.
+    /// Throttle records, up to [`MOST_LOSSES`].
     throttles: Vec<Incident>,
 }
 
-/// Records of types that no table of the kernel, of perf or of simpleperf names.
+/// Records of types unknown to the kernel, perf and simpleperf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownRecords {
     /// Number of records.
     pub count: u64,
-    /// Their types, in order; the first few that were met.
+    /// The first few types, ascending.
     types: BTreeSet<u32>,
 }
 
 impl UnknownRecords {
-    /// Most types that are named: a hostile file may have any number of them.
+    /// Maximum number of types listed. A hostile file may have any number.
     const MOST_TYPES: usize = 4;
 
     fn add(&mut self, kind: RecordType) {
@@ -98,7 +94,6 @@ impl UnknownRecords {
 }
 
 impl fmt::Display for UnknownRecords {
-    /// Writes a sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let types: Vec<String> = self.types.iter().map(u32::to_string).collect();
         write!(
@@ -111,10 +106,10 @@ impl fmt::Display for UnknownRecords {
     }
 }
 
-/// Most [`Incident`]s of a kind that are kept of an event.
+/// Maximum number of [`Incident`]s of a kind kept for an event.
 const MOST_LOSSES: usize = 100_000;
 
-/// A record that says how many records were dropped before it, or that the event was throttled.
+/// Record of a loss before it, or of throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Incident {
     cause: GapCause,
@@ -135,7 +130,7 @@ impl Incident {
         }
     }
 
-    /// Returns true if a filter wants samples of this place and time. Threads are not told by name here.
+    /// Returns true if the filter accepts its CPU, thread and time. Ignores thread names.
     fn is_within(&self, filter: &Filter) -> bool {
         filter.wants_origin(&Origin {
             pid: self.pid,
@@ -164,8 +159,8 @@ impl EventTally {
         }
     }
 
-    /// Returns the number of records dropped where and when a filter wants samples: on its CPUs, in its time, and while
-    /// its threads ran. Threads are not told by name here.
+    /// Returns the number of records dropped within the filter's CPUs, time and threads. Ignores
+    /// thread names.
     pub(crate) fn lost_within(&self, filter: &Filter) -> u64 {
         if !filter.is_by_sample() || self.losses.len() == MOST_LOSSES {
             return self.lost;
@@ -177,7 +172,8 @@ impl EventTally {
             })
     }
 
-    /// Returns the moments at which samples are missing where and when a filter wants them. One without a time is at 0.
+    /// Returns the times of missing samples that the filter would accept. A gap without a time is
+    /// at 0.
     pub(crate) fn gaps_within(&self, filter: &Filter) -> impl Iterator<Item = Gap> {
         let filter = Filter {
             comms: Vec::new(),
@@ -193,17 +189,16 @@ impl EventTally {
     }
 }
 
-/// A process event with its time.
 type Stamped<'a> = (u64, ProcessEvent<'a>);
 
 impl<'a> Index<'a> {
-    /// Reads all headers, and all of the sideband.
+    /// Reads all headers and the whole sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
         Index::build_with(data, &rprof_symbols::Memory::default().strangers, || ())
     }
 
-    /// Reads like [`build`](Self::build), and calls `on_kernel_sample` for each kernel sample. Files that
-    /// strangers may have made take `memory`.
+    /// Reads like [`build`](Self::build), and calls `on_kernel_sample` for each kernel sample.
+    /// Untrusted files count against `memory`.
     pub(crate) fn build_with(
         data: &'a PerfData,
         memory: &MemoryBudget,
@@ -258,10 +253,10 @@ impl<'a> Index<'a> {
                 flood_from = Some(block_index);
             }
         }
-        // Each CPU's records are in order, those of all CPUs are not; records with
-        // the same time stay in the order of the file.
+        // Records are in order within a CPU, but not across CPUs. The sort is stable: equal times
+        // stay in file order.
         sideband.sort_by_key(|(time, _)| *time);
-        // What lay there before is recorded at time 0.
+        // Records at time 0 describe the state before the start.
         let began = (sideband.iter())
             .map(|(time, _)| *time)
             .find(|time| *time > 0);
@@ -289,17 +284,15 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Keeps all blocks from now on, decompressed ones too: takes memory for all that
-    /// the recording expands to.
+    /// Keeps all blocks, including decompressed ones, so memory grows with the expanded size.
     pub(crate) fn keep_blocks(&mut self) {
         let data = self.data;
-        // Damage was noted when the index was built.
+        // Damage was noted at the index build.
         let most = self.flood_from.unwrap_or(usize::MAX);
         let blocks = || data.blocks().filter_map(Result::ok).take(most).collect();
         self.blocks.get_or_insert_with(blocks);
     }
 
-    /// Returns the blocks of the recording, if they are kept.
     pub(crate) fn kept_blocks(&self) -> Option<&[Block<'a>]> {
         self.blocks.as_deref()
     }
@@ -329,7 +322,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
     ) where
         'a: 'r,
     {
-        // With one event only, its samples need no parsing to be counted.
+        // If there is only one event, counting its samples needs no parsing.
         let only = match self.data.events().list() {
             [only] => !only.attr.sample_type.contains(SampleType::READ),
             _ => false,
@@ -357,7 +350,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
         }
     }
 
-    /// Counts a record, and returns its process event if it has one.
+    /// Counts a record. Returns its process event, if any.
     fn handle_record<'r>(
         &mut self,
         raw: &RawRecord<'r>,

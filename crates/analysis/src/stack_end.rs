@@ -1,16 +1,14 @@
-//! Stack ends: root or truncation.
+//! How a stack ends: at its root, or truncated.
 
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 
-/// End of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum StackEnd {
-    /// Not unwound by rprof: judged by the names of its frames.
+    /// Unwound by another recorder. The names of the frames decide.
     #[default]
     Unknown,
-    /// Root reached.
     Root,
-    /// Truncated: the copied stack bytes ended.
+    /// Truncated at the end of the copied stack bytes.
     Cut,
     /// Truncated: an image has no unwind information.
     NoUnwindInfo,
@@ -34,8 +32,8 @@ impl From<UnwindOutcome> for StackEnd {
     }
 }
 
-/// Returns true if a recording's private notes say that its recorder unwound the stacks, and
-/// marked those that end early.
+/// Returns true if the recorder unwound the stacks and marked truncated ones, according to the
+/// private notes.
 pub(crate) fn marks_truncation(notes: &[(String, String)]) -> bool {
     (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total")
 }

@@ -1,4 +1,4 @@
-//! Filters on objects and functions, which are known once samples are symbolized.
+//! Filters on objects and functions. They need symbols, so they run after symbolization.
 
 use rprof_profile::Filter;
 use rprof_profile::pattern::{matches_function, matches_name, matches_object};
@@ -6,15 +6,15 @@ use rprof_profile::waits::WAIT_OBJECT;
 
 use crate::symbolize::Symbols;
 
-/// Filter on the objects and functions of a stack, with each of these compared to the patterns once.
+/// Filter on the objects and functions of a stack. Compares each name with the patterns once.
 pub(crate) struct StackFilter<'a> {
     symbols: &'a Symbols,
     filter: &'a Filter,
-    /// By function, whether it may be the leaf; `None` if all may.
+    /// `leaves[f]`: function f may be the leaf. `None` if all may.
     leaves: Option<Vec<bool>>,
-    /// By object, whether the leaf may lie in it; `None` if it may in all.
+    /// `objects[o]`: the leaf may lie in object o. `None` if it may lie in all.
     objects: Option<Vec<bool>>,
-    /// By function, whether a stack counts in which it is; `None` if all count.
+    /// `focus[f]`: stacks with function f are accepted. `None` if all are.
     focus: Option<Vec<bool>>,
 }
 
@@ -47,8 +47,8 @@ impl<'a> StackFilter<'a> {
         }
     }
 
-    /// Returns whether the filter accepts the leaf of a stack: its object, and the function there or
-    /// a call inlined into it.
+    /// Returns whether the filter accepts a stack's leaf: its object, and its function or a call
+    /// inlined into it.
     pub(crate) fn accepts_leaf(&self, leaf: Option<u32>) -> bool {
         if self.leaves.is_none() && self.objects.is_none() {
             return true;
@@ -62,24 +62,24 @@ impl<'a> StackFilter<'a> {
             && (self.leaves.as_ref()).is_none_or(|accepted| self.has_any(leaf, accepted))
     }
 
-    /// Returns whether the filter accepts the leaf of a stack by what was waited for there.
+    /// Returns whether the filter accepts a wait by its reason.
     pub(crate) fn accepts_reason(&self, reason: &str) -> bool {
         let (symbols, objects) = (&self.filter.symbols, &self.filter.objects);
         (symbols.is_empty() || symbols.iter().any(|p| matches_name(p, reason)))
             && (objects.is_empty() || objects.iter().any(|p| matches_object(p, WAIT_OBJECT)))
     }
 
-    /// Returns whether what was waited for is enough for a stack to count.
+    /// Returns whether the reason of a wait matches the focus patterns.
     pub(crate) fn is_focused_reason(&self, reason: &str) -> bool {
         self.filter.focus.iter().any(|p| matches_name(p, reason))
     }
 
-    /// Returns whether stacks are chosen by the functions anywhere in them.
+    /// Returns whether the filter has focus patterns.
     pub(crate) fn has_focus(&self) -> bool {
         self.focus.is_some()
     }
 
-    /// Returns whether a location is enough for the stack that it is in to count.
+    /// Returns whether a location matches the focus patterns, so that its whole stack is accepted.
     pub(crate) fn is_focused(&self, location: u32) -> bool {
         (self.focus.as_ref()).is_none_or(|focused| self.has_any(location, focused))
     }

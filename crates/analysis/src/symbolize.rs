@@ -23,14 +23,12 @@ use crate::sideband_pass::Index;
 /// Frame at a location: a function, and the line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The function.
     pub(crate) function: FunctionId,
-    /// The line: that of the next inlined call, or for the innermost frame that of the
-    /// location itself.
+    /// Line of the location itself in the innermost frame; elsewhere the line of the inlined call.
     pub(crate) line: Option<Line>,
-    /// Line where the function begins; 0 where that is unknown.
+    /// First line of the function; 0 if unknown.
     pub(crate) start_line: u32,
-    /// True if it was inlined into the frame before.
+    /// True if inlined into the previous frame.
     pub(crate) inlined: bool,
 }
 
@@ -39,54 +37,53 @@ pub(crate) struct Frame {
 pub(crate) struct Symbolized {
     first: u32,
     count: u32,
-    /// Distance of the lookup address from the start of the outermost function, in bytes; 0
-    /// where that has no name.
+    /// Distance in bytes of the lookup address from the start of the outermost function; 0 if that
+    /// function has no name.
     pub(crate) offset: u64,
 }
 
 /// Functions and objects of a profile.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
-    /// Distinct functions.
     pub(crate) functions: Vec<Function>,
-    /// Distinct objects.
     pub(crate) objects: Vec<Object>,
-    /// Distinct source files, by path. May hold any character: escape it before showing it.
+    /// Paths of source files. May contain any character: escape before display.
     pub(crate) files: Vec<Box<str>>,
-    /// Objects whose inlined calls are no frames of their own, though a debug build would have them.
+    /// Objects whose inlined calls are missing from the frames, although a debug build would show
+    /// them.
     pub(crate) hides_inlined: Vec<ObjectId>,
-    /// Symbols of the locations, in the order in which these were given.
+    /// Symbols by location id.
     pub(crate) symbolized: Vec<Symbolized>,
     frames: Vec<Frame>,
 }
 
 impl Symbols {
-    /// Returns the frames at a location, outermost first: the function that lies there, and the
-    /// calls inlined into it. Never empty.
+    /// Returns the frames at a location, outermost first: the function and the calls inlined into
+    /// it. Never empty.
     pub(crate) fn frames(&self, location: u32) -> &[Frame] {
         let found = &self.symbolized[location as usize];
         &self.frames[found.first as usize..][..found.count as usize]
     }
 
-    /// Returns the index of a location's outermost frame in the table of all frames; those that
-    /// are inlined there follow.
+    /// Returns the index of a location's outermost frame in the table of all frames. Its inlined
+    /// frames follow.
     pub(crate) fn first_frame(&self, location: u32) -> u32 {
         self.symbolized[location as usize].first
     }
 
-    /// Returns the number of frames of all locations.
     pub(crate) fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// Returns the function that lies at a location, into which others may be inlined.
+    /// Returns the outermost function at a location, which may contain inlined calls.
     pub(crate) fn outermost(&self, location: u32) -> FunctionId {
         self.frames(location)[0].function
     }
 }
 
-/// Symbolizes all locations, images in parallel. `samples` returns the number of samples of each
-/// location. Inlined calls are those of objects that one of the patterns `detailed` matches, of all if there is none.
+/// Symbolizes all locations, with images in parallel. `samples` returns the number of samples of
+/// each location. Only objects that match a pattern of `detailed` get inlined calls and lines, or
+/// all if it is empty.
 pub(crate) fn symbolize(
     index: &Index<'_>,
     locations: &[Location],
@@ -108,12 +105,11 @@ pub(crate) fn symbolize(
             (region, target, list)
         })
         .collect();
-    // The largest first, so that none is left running alone at the end; regions
-    // of the same size in a fixed order, so that numbers are the same each time.
+    // Largest first, so that no long task runs alone at the end. The order of equal sizes is fixed,
+    // so that ids are reproducible.
     work.sort_by_key(|(_, _, list)| (usize::MAX - list.len(), list[0]));
     if symbolizer.has_remote() {
-        // Fetching takes longer than anything else, and its time is limited: the hottest image
-        // first.
+        // Downloads take longest and their time is limited, so the hottest image comes first.
         let samples = samples();
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
         work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
@@ -182,7 +178,7 @@ pub(crate) fn symbolize(
     }
 }
 
-/// Returns the name of the object at a region; of JIT code that a jitdump describes, the jitdump's path.
+/// Returns the name of the object at a region. JIT code from a jitdump has the jitdump's path.
 fn own_object_name(index: &Index<'_>, region: CodeRegion) -> String {
     match region {
         CodeRegion::Jit(code) => index.runtimes.dump_path(code).map(str::to_owned),
@@ -191,7 +187,7 @@ fn own_object_name(index: &Index<'_>, region: CodeRegion) -> String {
     .unwrap_or_else(|| object_name(region, index.timeline.images()))
 }
 
-/// Runtimes of processes that generated code, by what the processes have mapped.
+/// Language runtimes of processes with JIT code, detected from their mappings.
 struct ProcessRuntimes<'a> {
     timeline: &'a Timeline,
     known: FxHashMap<i32, Option<Runtime>>,
@@ -205,7 +201,7 @@ impl<'a> ProcessRuntimes<'a> {
         }
     }
 
-    /// Returns the runtime of the process whose generated code a region is; `None` for files.
+    /// Returns the runtime that generated a region's code; `None` for files.
     fn of_region(&mut self, region: CodeRegion) -> Option<Runtime> {
         let pid = match region {
             CodeRegion::Anonymous { pid, .. } => pid,
@@ -217,7 +213,7 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// Returns the runtime that a process has mapped in the end; `None` if there is none, or several.
+/// Returns the runtime that a process has mapped at the end; `None` if it has none or several.
 fn mapped_runtime(timeline: &Timeline, pid: i32) -> Option<Runtime> {
     let space = timeline.space(Pid(pid), Time::MAX)?;
     let mappings = timeline.view(space, Time::MAX).mappings();
@@ -245,7 +241,7 @@ fn resolve(
             .collect(),
         (CodeRegion::Image(id), target) => {
             let image = index.timeline.image(id);
-            // An image is embedded only where its path did not lead to it.
+            // Images are embedded only if their path did not lead to them.
             let kept = image.and_then(|image| runtimes.contents(runtimes.image(image)?));
             match (kept, image, target) {
                 (Some((bytes, _lease)), Some(image), _) => {
@@ -262,15 +258,13 @@ fn resolve(
     }
 }
 
-/// [`Symbols`] in the making.
 #[derive(Debug, Default)]
 pub(crate) struct SymbolsBuilder {
     options: SymbolOptions,
-    /// Object of the region that was looked at last.
+    /// Object of the latest region.
     last_object: Option<(CodeRegion, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
-    /// Build-ids of the objects, by id.
     build_ids: Vec<Option<BuildId>>,
     files: Values<Box<str>>,
     symbolized: Vec<Symbolized>,
@@ -278,7 +272,7 @@ pub(crate) struct SymbolsBuilder {
 }
 
 impl SymbolsBuilder {
-    /// Makes room for locations, with numbers below `count`, that are still to be looked up.
+    /// Adds empty entries for locations with ids below `count`.
     pub(crate) fn extend_to(&mut self, count: usize) {
         let nothing = Symbolized {
             first: 0,
@@ -288,7 +282,7 @@ impl SymbolsBuilder {
         self.symbolized.resize(count, nothing);
     }
 
-    /// Returns the functions at a location, outermost first; none before it was looked up.
+    /// Returns the functions at a location, outermost first; none before its lookup.
     pub(crate) fn functions_at(&self, location: u32) -> impl Iterator<Item = FunctionId> + '_ {
         let found = &self.symbolized[location as usize];
         let frames = &self.frames[found.first as usize..][..found.count as usize];
@@ -311,7 +305,7 @@ impl SymbolsBuilder {
         }
     }
 
-    /// Takes in what was found at a location; `made` is the name where no file tells it.
+    /// Adds the lookup result of a location. `made` is a name and offset that replaces the result.
     pub(crate) fn location(
         &mut self,
         location: u32,
@@ -344,7 +338,7 @@ impl SymbolsBuilder {
             }
             (Ok(frames), None) => {
                 let located = frames.symbol().located;
-                // An address of another build than the object's means another function.
+                // If the build-ids differ, the address means another function.
                 let known = self.build_ids.get(object.0 as usize).copied().flatten();
                 let is_of_other = known != whole.build_id;
                 for frame in frames.iter() {
@@ -390,14 +384,14 @@ impl SymbolsBuilder {
         ObjectId(id)
     }
 
-    /// Returns the objects, each with the first build-id that was seen of it.
+    /// Returns the objects, each with its first build-id.
     fn objects(&mut self) -> Vec<Object> {
         let mut objects = std::mem::take(&mut self.objects).into_vec();
         set_build_ids(&mut objects, &self.build_ids);
         objects
     }
 
-    /// Adds the frame of a function without a name of its own, at least with its address if `name` has that.
+    /// Adds the frame of a function without a name, or named only by its address.
     fn located_frame(&mut self, object: ObjectId, name: Result<Box<str>, Reason>, reason: Reason) {
         let located = name.is_ok().then_some(reason);
         let function = Function {
@@ -476,14 +470,14 @@ fn made_name(region: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Bo
     Some((name.into(), lookup - start))
 }
 
-/// Name and offset in a function of the vsyscall page.
+/// Returns name and offset in a function of the vsyscall page.
 pub(crate) fn vsyscall_name(region: CodeRegion, lookup: u64) -> Option<(Box<str>, u64)> {
     let (name, offset) =
         rprof_image::vsyscall(lookup).filter(|_| region == CodeRegion::Vsyscall)?;
     Some((name.into(), offset))
 }
 
-/// Returns the position of a function in the stacks of a thread, by its raw name.
+/// Returns the position of a function in a thread's stacks, from its raw name.
 fn start_of(raw: &str) -> StackPosition {
     match raw {
         "_start"
@@ -498,13 +492,12 @@ fn start_of(raw: &str) -> StackPosition {
         | "__libc_start_main_impl"
         | "__libc_start_call_main" => StackPosition::Root,
         "main" => StackPosition::Entry,
-        // Rust's standard library passes it to pthread_create.
+        // The standard library of Rust passes it to pthread_create.
         _ if raw.contains("thread_start") && raw.contains("std") => StackPosition::Entry,
         _ => StackPosition::Inner,
     }
 }
 
-/// Returns what the object at a region is.
 pub(crate) fn object_kind(region: CodeRegion) -> ObjectKind {
     match region {
         CodeRegion::Kernel(_) | CodeRegion::GuestKernel => ObjectKind::Kernel,
@@ -533,7 +526,7 @@ pub(crate) fn object_name(region: CodeRegion, images: &[Image]) -> String {
             _ => "[kernel.kallsyms]".into(),
         },
         CodeRegion::Image(image) => path(image),
-        // Path of the perf map that the runtime would have written.
+        // perf names such memory after the perf map that the runtime would have written.
         CodeRegion::Anonymous { pid, image } => match image_of(images, image).map(|i| i.kind) {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),

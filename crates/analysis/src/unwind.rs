@@ -1,8 +1,7 @@
-//! Recordings with registers and stack bytes in their samples (`perf record --call-graph
-//! dwarf`, simpleperf): unwound on reading, by all cores.
+//! Unwinds stack dumps (`perf record --call-graph dwarf`, simpleperf), on all cores.
 //!
-//! Images are opened as for symbols: only the right ones, by build-id or inode. Their tables
-//! are shared by all workers, each compiled when first used.
+//! Images are checked by build-id or inode, as for symbols. All workers share the unwind tables.
+//! Each table is compiled on first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +20,7 @@ use crate::stack_end::StackEnd;
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
-/// Maximum number of frames of a stack; as many as a record could hold.
+/// Maximum number of frames of a stack, as many as a record can hold.
 const MOST_FRAMES: usize = 8_000;
 
 /// Returns true if samples of this event have user registers and stack bytes.
@@ -40,8 +39,7 @@ pub(crate) struct Unwinding<'a> {
 }
 
 impl<'a> Unwinding<'a> {
-    /// Returns `None` if no event has stack dumps, or the recording's architecture is not
-    /// supported.
+    /// Returns `None` if no event has stack dumps, or the architecture is unsupported.
     pub(crate) fn new(index: &'a Index<'a>, symbolizer: &'a Symbolizer) -> Option<Self> {
         let events = index.data.events().list();
         if !events.iter().any(|event| has_dumps(&event.attr)) {
@@ -93,7 +91,7 @@ impl<'a> Unwinding<'a> {
     }
 }
 
-/// Makes a table. It stays to the end, so that it takes its memory for good.
+/// Compiles an unwind table. It lives until the end, so its memory is never released to the budget.
 fn parse(image: &[u8], memory: &MemoryBudget) -> Option<UnwindTable> {
     let table = UnwindTable::parse(image).ok()?;
     memory.take(table.memory() as u64)?.keep();
@@ -118,8 +116,8 @@ impl Stacks {
         }
     }
 
-    /// Returns the whole callchain of a sample, leaf first, with markers, or `None` without a stack
-    /// dump or for a 32-bit process. The mappings in `map` are those of `state`.
+    /// Returns a sample's callchain, leaf first, with markers. Returns `None` without a stack dump,
+    /// and for 32-bit processes. `map` must be the mappings of `state`.
     pub(crate) fn unwind(
         &mut self,
         shared: &Unwinding<'_>,
@@ -159,7 +157,7 @@ impl Stacks {
     }
 }
 
-/// Unwind tables of a process's mappings at one moment.
+/// Unwind tables of a process's mappings at a time.
 struct Code<'a> {
     shared: &'a Unwinding<'a>,
     map: MapView<'a>,

@@ -1,4 +1,4 @@
-//! Warnings about a recording, shared by profiles and single samples.
+//! Warnings about a recording, for profiles and for single samples.
 
 use rprof_perfdata::PerfData;
 use rprof_profile::Filter;
@@ -9,8 +9,8 @@ use crate::comms::unknown_comms;
 use crate::sample_pass::results::SampleFaults;
 use crate::sideband_pass::Index;
 
-/// Returns the warnings about a recording, in sentences: everything in it that is not shown as it was recorded. All commands
-/// that read recordings print these. Complete once the samples are symbolized.
+/// Returns warnings, as sentences, about all data that the output omits or changes. All commands
+/// that read recordings print them. Complete only after symbolization.
 pub(crate) fn warnings(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -58,7 +58,7 @@ pub(crate) fn warnings(
     warnings
 }
 
-/// Returns a warning for each event whose samples do not tell what ran.
+/// Returns a warning for each event without addresses in its samples.
 fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
     let addresses = SampleType::IP | SampleType::CALLCHAIN | SampleType::BRANCH_STACK;
     let events = index.data.events().list().iter().zip(&index.events);
@@ -77,9 +77,9 @@ fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a warning if the header has sections that no table of perf, of simpleperf or of rprof names.
+/// Returns a warning if the header has sections unknown to perf, simpleperf and rprof.
 fn unknown_sections(data: &PerfData) -> Option<String> {
-    /// Most sections that are named.
+    /// Maximum number of section numbers listed.
     const MOST: usize = 4;
     let unknown = || {
         let sections = data.features().iter().map(|(feature, _)| feature);

@@ -1,4 +1,4 @@
-//! Gets the debug file of an ELF file from the servers in `DEBUGINFOD_URLS`.
+//! Downloads the debug file of an ELF file from the servers in `DEBUGINFOD_URLS`.
 //!
 //! `cargo run -p rprof-debuginfod --example fetch -- /bin/ls`
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kind: RemoteKind::DebugInfo,
         image: &image,
     };
-    // A server is not trusted: whoever asks decides what is right.
+    // A server is not trusted, so the caller checks the file.
     let is_right = |path: &Path| {
         ImageFile::open(path).is_ok_and(|file| build_id_of(file.bytes()) == Some(build_id))
     };

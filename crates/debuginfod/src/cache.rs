@@ -1,8 +1,8 @@
 //! Cache folder shared with the client of elfutils: `CACHE/BUILDID/debuginfo` and `.../executable`.
-//! An empty file marks a file that servers did not have; control files beside the folders state how
-//! long such a mark is valid, and when unused files are removed.
+//! An empty file is a cached miss. Control files beside the folders limit the age of misses and of
+//! unused files.
 //!
-//! Source: debuginfod-client-config(7), and the folder that the client of elfutils 0.188 makes.
+//! Source: debuginfod-client-config(7), and the folder created by the client of elfutils 0.188.
 
 use rprof_image::{BuildId, RemoteKind};
 use rprof_output::Folder;
@@ -16,15 +16,14 @@ use std::time::{Duration, SystemTime};
 /// State of a file in the cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
-    /// The file is in the cache, at this path.
+    /// Path of the cached file.
     File(PathBuf),
-    /// Servers did not have the file a short time ago.
+    /// Recent miss.
     Missing,
-    /// The cache has neither the file nor a mark.
+    /// Not cached.
     Unknown,
 }
 
-/// Cache folder of the elfutils client.
 #[derive(Debug)]
 pub(crate) struct Cache {
     root: PathBuf,
@@ -55,11 +54,11 @@ impl Cache {
         }
     }
 
-    /// Creates a temporary file to download into, in the folder of its final place.
+    /// Creates a temporary file for a download, in the folder of its final path.
     pub(crate) fn begin(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<Download> {
         let folder_name = build_id.to_string();
         let folder = Folder::create(&self.root)?.create_child(OsStr::new(&folder_name))?;
-        // The name that elfutils gives such files as well, so that either cleans up after the other.
+        // elfutils uses the same pattern, so that either tool cleans up after the other.
         let (name, file) = folder.create_temporary(&format!("{}.", kind.name()))?;
         Ok(Download {
             file,
@@ -70,7 +69,7 @@ impl Cache {
         })
     }
 
-    /// Moves a complete file to its final place, atomically.
+    /// Moves a complete file to its final path, atomically.
     pub(crate) fn keep(
         &self,
         file: Download,
@@ -81,14 +80,14 @@ impl Cache {
         Ok(self.path(build_id, kind))
     }
 
-    /// Marks a file that servers do not have.
+    /// Caches a miss.
     pub(crate) fn keep_missing(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<()> {
         self.begin(build_id, kind)?.keep(kind, 0o000)
     }
 
-    /// Removes files that were not read for a week (or `max_unused_age_s`), at most once a day
-    /// (`cache_clean_interval_s`). Links are not followed out of the cache, and only folders named
-    /// like a build-id are touched. The cache of another user is left as it is.
+    /// Removes files unused for a week (or `max_unused_age_s`), at most once a day
+    /// (`cache_clean_interval_s`). Does not follow links, and touches only folders named like a
+    /// build-id. Does nothing in another user's cache.
     pub(crate) fn clean(&self) -> io::Result<()> {
         let stamp = OsStr::new("cache_clean_interval_s");
         let root = Folder::create(&self.root)?;
@@ -118,7 +117,7 @@ impl Cache {
     }
 }
 
-/// A temporary file in the cache, which is removed when it is dropped.
+/// Temporary file in the cache. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Download {
     file: File,
@@ -133,12 +132,11 @@ impl Download {
         &self.file
     }
 
-    /// Path by which the file can be read.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the file its name and mode.
+    /// Sets the mode, and moves the file to its final path.
     fn keep(mut self, kind: RemoteKind, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))?;
         self.folder.rename(&self.name, OsStr::new(kind.name()))?;
@@ -155,7 +153,7 @@ impl Drop for Download {
     }
 }
 
-/// Reads the number of seconds in a control file.
+/// Reads a control file with a number of seconds.
 fn seconds(root: &Folder, name: &str, default: u64) -> Duration {
     let text = root.read_text(OsStr::new(name)).unwrap_or_default();
     Duration::from_secs(text.trim().parse().unwrap_or(default))
@@ -178,7 +176,7 @@ fn age(metadata: &Metadata) -> Duration {
     metadata.modified().map_or(Duration::MAX, since)
 }
 
-/// Returns the time since `time`; zero for the future.
+/// Returns the time since `time`; zero if it is in the future.
 fn since(time: SystemTime) -> Duration {
     time.elapsed().unwrap_or_default()
 }

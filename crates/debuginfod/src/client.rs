@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Progress of a download.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Image that lacks the file.
+    /// Image without a local debug file.
     pub image: &'a Path,
     /// Bytes received.
     pub received: u64,
@@ -26,16 +26,16 @@ pub struct Progress<'a> {
 
 type OnProgress = Box<dyn Fn(Progress<'_>) + Send + Sync>;
 
-/// Client that requests files which this machine lacks. Shared by reference: several threads may
-/// request files at the same time.
+/// Client for files missing on this machine. Shared by reference: several threads may send requests
+/// at the same time.
 pub struct Client {
     settings: Settings,
     cache: Cache,
     cancelled: Arc<AtomicBool>,
     on_progress: OnProgress,
-    /// End of the time for downloads, set by the first request.
+    /// Deadline of all downloads, set by the first request.
     deadline: OnceLock<Instant>,
-    /// True for each server that failed in a way that will not pass soon.
+    /// True for each server with a persistent failure.
     given_up: Vec<AtomicBool>,
     outcomes: Mutex<Vec<Outcome>>,
 }
@@ -49,7 +49,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Creates a client, without any request.
+    /// Creates a client. Sends no request.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -67,40 +67,38 @@ impl Client {
         }
     }
 
-    /// Sets a flag that ends downloads, and prevents new ones, once it is true.
+    /// Sets a flag that cancels current and later downloads once it is true.
     #[must_use]
     pub fn cancelled_by(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancelled = flag;
         self
     }
 
-    /// Sets a function that is called some times a second during downloads.
+    /// Sets a function for progress, called several times per second during downloads.
     #[must_use]
     pub fn on_progress(mut self, call: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.on_progress = Box::new(call);
         self
     }
 
-    /// Returns the outcomes of the requests that ended since the last call, in the order in which
-    /// they ended.
+    /// Returns the outcomes of requests since the last call, in order of completion.
     pub fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the path of the file, if it could be had, and the outcome.
+    /// Returns the path of the file, if found, and the outcome.
     fn get(
         &self,
         wanted: &RemoteFile<'_>,
         is_right: &dyn Fn(&Path) -> bool,
     ) -> (Option<PathBuf>, FetchResult) {
         match self.cache.look(wanted.build_id, wanted.kind) {
-            // What is wrong in the cache is fetched anew, and replaced.
+            // An invalid file in the cache is downloaded again and replaced.
             Cached::File(path) if is_right(&path) => return (Some(path), FetchResult::Cached),
             Cached::Missing => return (None, FetchResult::Missing),
             Cached::File(_) | Cached::Unknown => {}
         }
-        // Whoever comes first begins the time, and looks whether the cache is to be cleaned; where
-        // that cannot be done, it is no reason to do nothing.
+        // The first request starts the time and cleans the cache. A failure to clean is harmless.
         let deadline = *self.deadline.get_or_init(|| {
             self.cache.clean().ok();
             Instant::now() + self.settings.total_time
@@ -134,7 +132,7 @@ impl Client {
         match failure {
             Some(failure) => (None, FetchResult::Failed(failure)),
             None => {
-                // Asking again next time is all that happens where this fails.
+                // After a failure, the next run only repeats the request.
                 self.cache.keep_missing(wanted.build_id, wanted.kind).ok();
                 (None, FetchResult::Missing)
             }
@@ -184,7 +182,8 @@ impl Client {
         Ok(Some((kept.map_err(cannot)?, bytes)))
     }
 
-    /// Downloads a file that is not kept in the cache, of at most so many bytes. Servers that failed before are not asked.
+    /// Downloads a file of at most `max_size` bytes, without caching it. Skips servers with
+    /// persistent failures.
     pub(crate) fn download_small(&self, path: &str, into: &File, max_size: u64) -> Option<u64> {
         let deadline = *self
             .deadline
@@ -203,7 +202,7 @@ impl Client {
                 max_size,
                 cancelled: &self.cancelled,
             };
-            // What a server sent before it failed is none of the file.
+            // Discards partial data of the previous server.
             into.set_len(0).ok()?;
             (&*into).rewind().ok()?;
             let file = into.try_clone().ok()?;
@@ -216,7 +215,7 @@ impl Client {
         None
     }
 
-    /// Returns the time left for downloads; all of it before the first.
+    /// Returns the time left for downloads; the full time before the first.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.deadline.get().map_or(self.settings.total_time, |end| {

@@ -1,21 +1,21 @@
-//! Debug files from [debuginfod](https://sourceware.org/elfutils/Debuginfod.html) servers, by build-id.
+//! Downloads debug files from [debuginfod](https://sourceware.org/elfutils/Debuginfod.html)
+//! servers, by build-id.
 //!
-//! [`Client`] is a [`RemoteFiles`](rprof_image::RemoteFiles): a
-//! symbolizer that is given one asks it for what this machine
-//! lacks. It asks the servers in `DEBUGINFOD_URLS`, and keeps what they have in the cache of the
-//! elfutils client, so that both share it.
+//! [`Client`] implements [`RemoteFiles`](rprof_image::RemoteFiles). A symbolizer uses it for files
+//! missing on this machine. It queries the servers in `DEBUGINFOD_URLS`, and shares the cache of
+//! the elfutils client.
 //!
-//! | module | idea |
+//! | module | holds |
 //! |---|---|
 //! | [`settings`] | [`Settings`]: servers, cache and limits, from the environment |
-//! | [`client`] | [`Client`]: cache first, then each server; outcomes of requests |
-//! | `cache` | the folder that is shared with elfutils |
-//! | `transfer` | one file from one server, in bounded time and size |
-//! | `sources` | source files, which are not kept |
+//! | [`client`] | [`Client`]: searches the cache, then each server; reports outcomes |
+//! | `cache` | cache folder shared with elfutils |
+//! | `transfer` | download of one file with limits on time and size |
+//! | `sources` | source files, which are not cached |
 //! | `outcome` | [`Outcome`], [`Failure`]: outcomes, with messages for the user |
 //!
-//! A server is not trusted: what it sends is bounded in size and time, is taken only if its
-//! build-id is the one that was asked for, and appears in the cache under its name only then.
+//! Servers are not trusted. Downloads have limits on time and size. A file is accepted, and moved
+//! to its cache path, only if its build-id matches the request.
 
 pub mod client;
 mod outcome;

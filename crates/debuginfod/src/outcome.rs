@@ -7,11 +7,11 @@ use std::time::Duration;
 /// Outcome of one request.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Image that lacks the file.
+    /// Image without a local debug file.
     pub image: PathBuf,
     /// Build-id of the requested file.
     pub build_id: BuildId,
-    /// Kind of the requested file.
+    /// Type of the requested file.
     pub kind: RemoteKind,
     /// Result of the request.
     pub result: FetchResult,
@@ -25,52 +25,52 @@ pub enum FetchResult {
     Fetched {
         /// Size in bytes.
         bytes: u64,
-        /// Server that had it.
+        /// URL of the server.
         from: String,
     },
     /// The file was in the cache.
     Cached,
-    /// No server has it, or none had it minutes ago.
+    /// No server has the file, according to the servers or a cached miss.
     Missing,
-    /// The request failed: it is not known whether a server has the file.
+    /// The request failed, so it is unknown whether a server has the file.
     Failed(Failure),
 }
 
-/// Cause for which a server was no help. Each has its remedy.
+/// Cause of a failed request. Each has its remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The server cannot be reached, or breaks the protocol.
+    /// The server is unreachable, or violates the protocol.
     #[error("{url}: {error}; check the address and the network")]
     Server {
-        /// The server.
+        /// URL of the server.
         url: String,
         /// Error of the connection or the protocol.
         error: String,
     },
-    /// The proxy in the environment cannot carry the request.
+    /// The configured proxy cannot carry the request.
     #[error("{url}: {error}")]
     Proxy {
-        /// The server.
+        /// URL of the server.
         url: String,
         /// Cause and remedy.
         error: rprof_proxy::ProxyError,
     },
-    /// The server answered with an error.
+    /// The server returned an error.
     #[error("{url} answered with HTTP status {status}; try again later")]
     Status {
-        /// The server.
+        /// URL of the server.
         url: String,
         /// HTTP status code.
         status: u16,
     },
-    /// The server sent the request on to another one.
+    /// The server redirected to another server.
     #[error(
         "{url} redirects to another server, {to}, which was not asked; add it to DEBUGINFOD_URLS \
          if you trust it"
     )]
     Redirect {
-        /// The server.
+        /// URL of the server.
         url: String,
         /// Scheme, host and port of the other server.
         to: String,
@@ -81,33 +81,33 @@ pub enum Failure {
         patience.as_secs_f32()
     )]
     Slow {
-        /// The server.
+        /// URL of the server.
         url: String,
-        /// Time that was waited.
+        /// Timeout in effect.
         patience: Duration,
     },
-    /// The file is larger than the limit.
+    /// The file exceeds the size limit.
     #[error("{url} sends more than {max} bytes; raise DEBUGINFOD_MAXSIZE to accept more")]
     TooLarge {
-        /// The server.
+        /// URL of the server.
         url: String,
         /// Limit in bytes.
         max: u64,
     },
-    /// The server sent another file.
+    /// The server sent a file with another build-id.
     #[error("{url} sent a file with another build-id; it was discarded")]
     WrongFile {
-        /// The server.
+        /// URL of the server.
         url: String,
     },
-    /// The time for all downloads is over.
+    /// The time for all downloads has expired.
     #[error(
         "downloads reached their time limit of {} s; run again to continue, or raise \
          DEBUGINFOD_MAXTIME",
         total.as_secs_f32()
     )]
     TimeOver {
-        /// Limit for all downloads together.
+        /// Time limit for all downloads together.
         total: Duration,
     },
     /// The user cancelled.
@@ -116,7 +116,7 @@ pub enum Failure {
     /// The cache cannot be written.
     #[error("cannot write {}: {error}; set DEBUGINFOD_CACHE_PATH to a writable folder", path.display())]
     Cache {
-        /// The file or folder.
+        /// File or folder.
         path: PathBuf,
         /// Cause.
         error: std::io::Error,
@@ -124,7 +124,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns true if further requests to the server would fail as well.
+    /// Returns true if the failure is persistent, so that further requests to the server would
+    /// fail.
     pub(crate) fn lasts(&self) -> bool {
         matches!(
             self,

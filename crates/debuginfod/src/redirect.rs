@@ -1,22 +1,22 @@
-//! Redirects: where a server may send a request on to.
+//! Redirects: only to the same server.
 
 use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 
-/// Cause for which a redirect is not followed.
+/// Reason to refuse a redirect.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It leads to no HTTP address.
+    /// The target is not an HTTP address.
     NoAddress,
-    /// It leads to another server, or from HTTPS to HTTP: `SCHEME://HOST:PORT`.
+    /// The target is another server, or downgrades HTTPS to HTTP: `SCHEME://HOST:PORT`.
     Elsewhere(String),
 }
 
-/// Returns the address that the `Location` of an answer of `from` stands for (RFC 9110, 10.2.2), if it is on the
-/// same server: of the same host and port, or of the same host by HTTPS instead of HTTP.
+/// Resolves the `Location` header of a response from `from` (RFC 9110, 10.2.2). Only accepts the
+/// same server: the same host and port, or an upgrade of the same host to HTTPS.
 ///
-/// Whoever names a server trusts that one. A server that could send requests anywhere would make them
-/// from within the network of whoever reads a recording.
+/// Naming a server means trusting that server and no other. With free redirects, a server could
+/// send requests into the internal network of the user who reads a recording.
 pub(crate) fn follow(from: &Uri, location: &str) -> Result<Uri, Refused> {
     let location = location.split('#').next().unwrap_or_default();
     let (Some(scheme), Some(authority)) = (from.scheme_str(), from.authority()) else {

@@ -4,28 +4,28 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Cause for which no server can be asked.
+/// Reason why downloads are impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// `DEBUGINFOD_URLS` is not set, or empty.
+    /// `DEBUGINFOD_URLS` is unset or empty.
     #[error(
         "DEBUGINFOD_URLS names no server; set it, for instance to https://debuginfod.elfutils.org/"
     )]
     NoServers,
-    /// An entry of `DEBUGINFOD_URLS` is no address of a server.
+    /// An entry of `DEBUGINFOD_URLS` is not an HTTP address.
     #[error("DEBUGINFOD_URLS contains {0:?}, which is not an http:// or https:// address")]
     NotHttp(String),
-    /// `DEBUGINFOD_URLS` requires signature checks, which are not implemented here.
+    /// `DEBUGINFOD_URLS` requires signature checks, which are not implemented.
     #[error(
         "DEBUGINFOD_URLS contains ima:enforcing, but rprof does not check IMA signatures; name \
          servers without it"
     )]
     Signatures,
-    /// A variable that must be a number is none.
+    /// A numeric variable has an invalid value.
     #[error("{name} is {value:?}, which is not a number")]
     NotANumber {
-        /// The variable.
+        /// Name of the variable.
         name: &'static str,
         /// Value of the variable.
         value: String,
@@ -38,22 +38,22 @@ pub enum SettingsError {
 /// Servers, cache folder, and limits on time and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Addresses of servers, without a slash at the end; asked in this order.
+    /// Server URLs without a trailing slash, in the order of requests.
     pub urls: Vec<String>,
     /// Cache folder.
     pub cache: PathBuf,
-    /// Longest time in which a server must begin to answer, and then send each 100 KiB (or the
-    /// rest). A slower server is not asked again.
+    /// Timeout for the start of a response, and for each further 100 KiB (or the rest). A slower
+    /// server is skipped afterwards.
     pub patience: Duration,
-    /// Longest time for all downloads together.
+    /// Time limit for all downloads together.
     pub total_time: Duration,
-    /// Largest file, in bytes.
+    /// Maximum size of a file in bytes.
     pub max_size: u64,
 }
 
 impl Settings {
-    /// Default of [`Settings::patience`]. elfutils waits for 90 s, but for a single file that a
-    /// user asked for.
+    /// Default of [`Settings::patience`]. elfutils waits for 90 s, but for a single file requested
+    /// by a user.
     pub const PATIENCE: Duration = Duration::from_secs(20);
     /// Default of [`Settings::total_time`].
     pub const TOTAL_TIME: Duration = Duration::from_secs(180);
@@ -66,22 +66,22 @@ impl Settings {
     /// `DEBUGINFOD_MAXSIZE`. Source: debuginfod-client-config(7).
     ///
     /// # Errors
-    /// [`SettingsError`], if no server can be asked.
+    /// Returns [`SettingsError`] if downloads are impossible.
     pub fn from_environment() -> Result<Self, SettingsError> {
         Self::from_variables(std::env::var_os)
     }
 
-    /// Reads the settings from another environment, as [`Settings::from_environment`].
+    /// Reads the settings from the given variables, like [`Settings::from_environment`].
     ///
     /// # Errors
-    /// The errors of [`Settings::from_environment`].
+    /// Returns the errors of [`Settings::from_environment`].
     pub fn from_variables(
         get: impl Fn(&'static str) -> Option<OsString>,
     ) -> Result<Self, SettingsError> {
         let set = |name| get(name).filter(|value| !value.is_empty());
         let text = |name| set(name).map(|value| value.to_string_lossy().into_owned());
         let number = |name, default: u64| match text(name) {
-            // Negative numbers and 0 mean: no limit. There is always one here.
+            // Negative numbers and 0 mean "no limit" in elfutils, but here the default.
             Some(value) => match value.trim().parse::<i64>() {
                 Ok(n) => Ok(u64::try_from(n).ok().filter(|n| *n > 0).unwrap_or(default)),
                 Err(_) => Err(SettingsError::NotANumber { name, value }),
@@ -106,7 +106,7 @@ impl Settings {
             }
             _ => return Err(SettingsError::NoCache),
         };
-        // A relative path would be a cache in whatever folder one happens to be in.
+        // A relative path would depend on the current folder.
         if !cache.is_absolute() {
             return Err(SettingsError::NoCache);
         }
@@ -123,7 +123,7 @@ impl Settings {
     }
 }
 
-/// Parses a list of servers, which may have signature policies between them.
+/// Parses a list of servers, which may contain signature policies.
 fn servers(list: &str) -> Result<Vec<String>, SettingsError> {
     let mut urls: Vec<String> = Vec::new();
     for word in list.split_whitespace() {

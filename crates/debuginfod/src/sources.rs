@@ -1,7 +1,7 @@
-//! Source files, by build-id of the program and path in its debug information.
+//! Downloads source files, by the program's build-id and the path in its debug information.
 //!
-//! Nobody can tell whether a source file is the right one, so what a server sends is taken for what it says, within the limits of
-//! size and time; and nothing of it is kept in the cache.
+//! A source file cannot be verified, so the server's version is used, within the limits on size and
+//! time. It is never cached.
 
 use crate::client::Client;
 use rprof_image::BuildId;
@@ -10,14 +10,15 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io::{Read, Seek};
 
-/// Longest source file, in bytes.
+/// Maximum size of a source file in bytes.
 const MAX_SOURCE: u64 = 8 << 20;
 
 impl Client {
-    /// Downloads a source file from the first server that has it; `None` if none has, or none can be reached in time.
+    /// Downloads a source file from the first server that has it. Returns `None` if no server has
+    /// it, or none responds in time.
     ///
-    /// `path` is absolute, as debug information has it. Servers know the path as it is written there
-    /// (debuginfod(8), "/buildid/BUILDID/source/SOURCE/FILE").
+    /// `path` is absolute, exactly as in the debug information (debuginfod(8),
+    /// "/buildid/BUILDID/source/SOURCE/FILE").
     #[must_use]
     pub fn source(&self, build_id: &BuildId, path: &str) -> Option<Vec<u8>> {
         let path = path.strip_prefix('/')?;
@@ -32,7 +33,7 @@ impl Client {
     }
 }
 
-/// Returns a path with all but plain characters as `%XX`; slashes stay.
+/// Percent-encodes a path, except for unreserved characters and slashes.
 fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

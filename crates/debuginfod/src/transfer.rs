@@ -1,7 +1,7 @@
-//! Download of one file from one server, in bounded time and size.
+//! Downloads one file from one server, with limits on time and size.
 //!
-//! The exchange runs on a thread of its own, which is left to itself when time is over: name
-//! resolution, a handshake or a read cannot be interrupted, but nobody has to wait for them.
+//! The request runs on a separate thread. After a timeout, the thread is abandoned: name
+//! resolution, handshakes and reads cannot be interrupted, but the caller need not wait for them.
 
 use crate::outcome::Failure;
 use crate::redirect::{Refused, follow};
@@ -20,39 +20,40 @@ use ureq::{Agent, Body, Timeout};
 pub(crate) struct Limits<'a> {
     /// See [`Settings::patience`](crate::Settings::patience).
     pub(crate) patience: Duration,
-    /// End of the time for all downloads.
+    /// Deadline of all downloads.
     pub(crate) deadline: Instant,
-    /// Time for all downloads, for messages.
+    /// Time limit for all downloads, for messages.
     pub(crate) total: Duration,
     pub(crate) max_size: u64,
     pub(crate) cancelled: &'a AtomicBool,
 }
 
-/// State shared by the thread and its waiters.
+/// State shared by the thread and the caller.
 #[derive(Default)]
 struct State {
     received: AtomicU64,
-    /// Size in bytes; 0 if the server does not state it.
+    /// Size in bytes; 0 if unknown.
     expected: AtomicU64,
     stop: AtomicBool,
 }
 
-/// Result of the exchange.
+/// Result of the request.
 enum End {
     Done(u64),
     NotFound,
     Failed(Failure),
 }
 
-/// Bytes that must arrive in each period of [`Limits::patience`].
+/// Minimum bytes in each period of [`Limits::patience`].
 const ENOUGH: u64 = 100 << 10;
-/// Interval at which time limits and cancellation are checked.
+/// Interval for checking time limits and cancellation.
 const TICK: Duration = Duration::from_millis(50);
-/// Most redirects: servers send one to the place of the file, and some one more from HTTP to HTTPS.
+/// Maximum number of redirects. Servers send one to the file's location, and some another one to
+/// HTTPS.
 const MAX_REDIRECTS: usize = 4;
 
 /// Downloads `url`/`path` into `file`. Returns its size in bytes, or `None` if the server does not
-/// have it. `progress` is called with bytes received and, if known, expected.
+/// have it. Calls `progress` with received and, if known, expected bytes.
 pub(crate) fn download(
     url: &str,
     path: &str,
@@ -79,7 +80,7 @@ pub(crate) fn download(
     };
     let thread = std::thread::Builder::new().name("debuginfod".into());
     let spawned = thread.spawn(move || {
-        // Nobody listens any more where this took too long.
+        // Fails if the caller has timed out.
         sender.send(job.run(file)).ok();
     });
     let server_error = |error: &str| Failure::Server {
@@ -87,7 +88,7 @@ pub(crate) fn download(
         error: error.into(),
     };
     spawned.map_err(|error| server_error(&error.to_string()))?;
-    // What was there when it was last enough, and when that was.
+    // Bytes and time at the last sufficient progress.
     let mut mark = (0, Instant::now());
     let failure = loop {
         match receiver.recv_timeout(TICK) {
@@ -139,14 +140,15 @@ impl Job {
         })
     }
 
-    /// Performs the exchange. An error of `None` means that there is no such file.
+    /// Sends the request and reads the response. An error of `None` means that the file does not
+    /// exist.
     fn try_run(&self, mut file: File) -> Result<End, Option<Failure>> {
         let agent = Agent::new_with_config(
             Agent::config_builder()
-                // Never from https to http.
+                // Never downgrades HTTPS to HTTP.
                 .https_only(self.server.to_ascii_lowercase().starts_with("https:"))
                 .http_status_as_error(false)
-                // `ask` follows them, if they lead nowhere else.
+                // `ask` follows redirects within the server.
                 .max_redirects(0)
                 .timeout_global(Some(self.left))
                 .timeout_connect(Some(self.patience))
@@ -203,7 +205,7 @@ impl Job {
         Ok(End::Done(received))
     }
 
-    /// Requests the file, and follows redirects on the same server.
+    /// Requests the file, and follows redirects within the server.
     fn ask(&self, agent: &Agent) -> Result<Response<Body>, Option<Failure>> {
         let server_error = |error: &str| {
             Some(Failure::Server {

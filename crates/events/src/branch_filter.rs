@@ -1,8 +1,8 @@
-//! Filters of branches, as `perf record -j` takes them.
+//! Branch filters, as in `perf record -j`.
 
 use rprof_records::BranchSampleType;
 
-/// Parts of a filter, by perf's names (perf-record(1), `--branch-filter`).
+/// Filter names of perf (perf-record(1), `--branch-filter`).
 const PARTS: [(&str, BranchSampleType); 18] = [
     ("any", BranchSampleType::ANY),
     ("any_call", BranchSampleType::ANY_CALL),
@@ -17,7 +17,7 @@ const PARTS: [(&str, BranchSampleType); 18] = [
     ("stack", BranchSampleType::CALL_STACK),
     ("save_type", BranchSampleType::TYPE_SAVE),
     ("priv", BranchSampleType::PRIV_SAVE),
-    // Of perf 6.8 and later.
+    // Since perf 6.8.
     ("counter", BranchSampleType::COUNTERS),
     ("hw_index", BranchSampleType::HW_INDEX),
     ("u", BranchSampleType::USER),
@@ -25,26 +25,26 @@ const PARTS: [(&str, BranchSampleType); 18] = [
     ("hv", BranchSampleType::HV),
 ];
 
-/// Modes of the processor whose branches are recorded: `PERF_SAMPLE_BRANCH_PLM_ALL`.
+/// Processor modes of recorded branches: `PERF_SAMPLE_BRANCH_PLM_ALL`.
 const MODES: BranchSampleType = BranchSampleType::USER
     .union(BranchSampleType::KERNEL)
     .union(BranchSampleType::HV);
 
-/// A part of a filter that there is not.
+/// Error for an unknown filter name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown branch filter `{part}`; valid filters: {}", branch_filter_names().join(", "))]
 pub struct BranchFilterError {
-    /// The part.
+    /// Name as typed.
     pub part: String,
 }
 
-/// Returns the names of the parts of filters.
+/// Returns all filter names.
 pub fn branch_filter_names() -> Vec<&'static str> {
     PARTS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Parses a filter such as `any_call,u`. One that names modes only is of any branch in these, and one that names
-/// none has those of its event.
+/// Parses a filter such as `any_call,u`. A filter with only modes selects any branch in them. A
+/// filter without modes uses those of its event.
 ///
 /// ```
 /// use rprof_events::parse_branch_filter;
@@ -55,7 +55,7 @@ pub fn branch_filter_names() -> Vec<&'static str> {
 /// ```
 ///
 /// # Errors
-/// The first part that there is not.
+/// Returns the first unknown name.
 pub fn parse_branch_filter(text: &str) -> Result<BranchSampleType, BranchFilterError> {
     let mut filter = BranchSampleType::empty();
     for part in text.split(',').map(str::trim) {
@@ -71,8 +71,8 @@ pub fn parse_branch_filter(text: &str) -> Result<BranchSampleType, BranchFilterE
     Ok(filter)
 }
 
-/// Parses the value of the term `branch_type`: as [`parse_branch_filter`], and `no` for no branches. A value with commas
-/// stands in quotes: `cycles/branch_type='any_call,u'/`.
+/// Parses the value of the term `branch_type`, like [`parse_branch_filter`]; `no` means no
+/// branches. A value with commas requires quotes: `cycles/branch_type='any_call,u'/`.
 pub(crate) fn parse_branch_filter_term(text: &str) -> Result<BranchSampleType, BranchFilterError> {
     match text {
         "no" => Ok(BranchSampleType::empty()),

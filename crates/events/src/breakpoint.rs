@@ -7,11 +7,11 @@ use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 use std::ffi::c_long;
 
-/// Ways to write an access; the bits of `bp_type`.
+/// Spellings of an access, with the bits of `bp_type`.
 ///
-/// perf's syntax has `rx`, `wx` and `rwx` as well, but no kernel opens them: one breakpoint watches
-/// either data or execution (perf_event_open(2), `bp_type`). Which of these a machine has is the
-/// processor's matter: x86 has no `r` alone.
+/// perf's syntax also has `rx`, `wx` and `rwx`, but every kernel refuses them: one breakpoint
+/// covers either data or execution (perf_event_open(2), `bp_type`). The processor determines which
+/// accesses a machine supports: x86 lacks `r` alone.
 const ACCESSES: [(&str, u32); 5] = [
     ("r", abi::HW_BREAKPOINT_R),
     ("w", abi::HW_BREAKPOINT_W),
@@ -22,8 +22,8 @@ const ACCESSES: [(&str, u32); 5] = [
 
 /// Parses `mem:ADDRESS[/LENGTH][:ACCESS][:MODIFIERS]`. Returns the event and the modifiers.
 ///
-/// `text` is all of it, `place` the part behind `mem:`. Without an access it is `rw`; without a length it
-/// is 4 bytes, or a long for `x`, as in perf.
+/// `text` is the whole text, `place` the part after `mem:`. The default access is `rw`. The default
+/// length is 4 bytes, or a long for `x`, as in perf.
 pub(crate) fn parse<'a>(
     text: &'a str,
     place: &'a str,
@@ -44,7 +44,7 @@ pub(crate) fn parse<'a>(
                  events, such as mem:ADDRESS:rw,mem:ADDRESS:x",
             ));
         }
-        // Without an access, modifiers may follow at once.
+        // Without an access, modifiers may follow directly.
         (letters, None, None) => (abi::HW_BREAKPOINT_RW, letters),
         (_, None, Some(_)) => {
             return Err(wrong("a breakpoint's access must be r, w, rw or x"));
@@ -73,13 +73,12 @@ pub(crate) fn parse<'a>(
     Ok((event, letters))
 }
 
-/// Returns the bits of an access.
 fn access(text: &str) -> Option<u32> {
     let mut all = ACCESSES.iter();
     all.find(|(name, _)| *name == text).map(|(_, bits)| *bits)
 }
 
-/// Returns true for an access of both kinds, such as `rwx`.
+/// Returns true for data and execution combined, such as `rwx`.
 fn is_data_and_execution(text: &str) -> bool {
     (2..=3).contains(&text.len())
         && text.contains('x')

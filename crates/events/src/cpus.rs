@@ -1,18 +1,18 @@
-//! CPUs that are online, and lists of CPUs as text.
+//! Online CPUs, and lists of CPUs as text.
 //!
-//! The list comes from sysfs, never from a count of processors: such counts
-//! honour this process's own affinity mask and cgroup, so a profiler started
-//! under `taskset -c 2,3` would watch CPUs 0 and 1 and see nothing.
+//! The list comes from sysfs, not from a processor count. Such counts depend on this process's
+//! affinity mask and cgroup, so a profiler started under `taskset -c 2,3` would profile CPUs 0 and
+//! 1, and see nothing.
 
 use std::path::Path;
 
-/// File in which the kernel lists the CPUs that are online (`Documentation/admin-guide/cputopology.rst`).
+/// File with the kernel's list of online CPUs (`Documentation/admin-guide/cputopology.rst`).
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Highest CPU number that is accepted: the kernel's `NR_CPUS` is at most 8192.
+/// Maximum CPU number accepted. The kernel's `NR_CPUS` is at most 8192.
 const MAX_CPU: u32 = 1 << 16;
 
-/// Failure to make a list of CPUs.
+/// Failure to get a list of CPUs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CpuListError {
@@ -21,29 +21,30 @@ pub enum CpuListError {
     Read {
         /// Path of the file.
         path: String,
-        /// The system's error.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// A CPU was named that is not there, or not online.
+    /// A selected CPU is missing or offline.
     #[error("CPU {cpu} cannot be watched: only {online} are online")]
     Offline {
         /// First such CPU.
         cpu: u32,
-        /// CPUs that are online, as text.
+        /// Online CPUs, as text.
         online: String,
     },
     /// The text is not a list of CPU numbers and ranges.
     #[error("`{text}` is not a list of CPU numbers such as 0-3,8")]
     Malformed {
-        /// The text, cut to 100 characters.
+        /// The text, truncated to 100 characters.
         text: String,
     },
 }
 
-/// Returns the CPUs that are online now, ascending.
+/// Returns the CPUs online now, ascending.
 ///
 /// # Errors
-/// [`CpuListError::Read`] if sysfs is missing, [`CpuListError::Malformed`] if the file holds no list.
+/// Returns [`CpuListError::Read`] if sysfs is missing, [`CpuListError::Malformed`] if the file
+/// contains no list.
 pub fn online() -> Result<Vec<u32>, CpuListError> {
     let text = std::fs::read_to_string(Path::new(ONLINE)).map_err(|source| CpuListError::Read {
         path: ONLINE.to_owned(),
@@ -52,10 +53,10 @@ pub fn online() -> Result<Vec<u32>, CpuListError> {
     parse_list(&text)
 }
 
-/// Returns the wanted CPUs, ascending and each once; all that are online if none is wanted.
+/// Returns the wanted CPUs, ascending and without duplicates; all online CPUs if `wanted` is empty.
 ///
 /// # Errors
-/// [`CpuListError::Offline`] if one of them is not online, and those of [`online`].
+/// Returns [`CpuListError::Offline`] if one is not online, and the errors of [`online`].
 pub fn select(wanted: &[u32]) -> Result<Vec<u32>, CpuListError> {
     let online = online()?;
     if wanted.is_empty() {
@@ -74,7 +75,7 @@ pub fn select(wanted: &[u32]) -> Result<Vec<u32>, CpuListError> {
     Ok(wanted)
 }
 
-/// Parses a kernel CPU list such as `0-3,8,10-11`. Returns the CPUs ascending, each once.
+/// Parses a kernel CPU list such as `0-3,8,10-11`. Returns the CPUs ascending, without duplicates.
 ///
 /// # Examples
 /// ```
@@ -83,7 +84,7 @@ pub fn select(wanted: &[u32]) -> Result<Vec<u32>, CpuListError> {
 /// ```
 ///
 /// # Errors
-/// [`CpuListError::Malformed`] for anything else, and for an empty list.
+/// Returns [`CpuListError::Malformed`] for any other text, including an empty list.
 pub fn parse_list(text: &str) -> Result<Vec<u32>, CpuListError> {
     let malformed = || CpuListError::Malformed {
         text: text.trim().chars().take(100).collect(),

@@ -8,15 +8,15 @@ use crate::tracefs::TracefsError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// No event has this name.
+    /// The event name is unknown.
     #[error("there is no event `{name}`{}", suggest::suggest_or_common(near))]
     Unknown {
-        /// Name without its modifiers.
+        /// Name without modifiers.
         name: String,
-        /// Similar names, the nearest first; may be empty.
+        /// Similar names, nearest first; may be empty.
         near: Vec<String>,
     },
-    /// A letter behind the colon is no modifier.
+    /// A letter after the colon is not a modifier.
     #[error(
         "unknown modifier `{modifier}` in `{event}`; valid modifiers: u (user), k (kernel), h \
          (hypervisor), G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the \
@@ -28,7 +28,7 @@ pub enum EventError {
         /// The letter, or an empty text.
         modifier: String,
     },
-    /// A modifier stands twice, or `p` more than three times.
+    /// A modifier is repeated, or `p` occurs more than three times.
     #[error("modifier `{modifier}` is repeated in `{event}`")]
     ModifierRepeated {
         /// Whole text of the event.
@@ -39,12 +39,12 @@ pub enum EventError {
     /// The text does not follow the syntax of events.
     #[error("`{event}`: {why}")]
     Syntax {
-        /// Part of the text that cannot be parsed.
+        /// Invalid part of the text.
         event: String,
-        /// Cause, and what to write instead.
+        /// Cause, with a suggestion.
         why: &'static str,
     },
-    /// An event of the perf tool that the kernel cannot sample.
+    /// The event belongs to the perf tool, and the kernel cannot sample it.
     #[error("`{name}` exists in perf stat only and cannot be sampled")]
     CountedOnly {
         /// Name as typed.
@@ -59,12 +59,12 @@ pub enum EventError {
     UnknownPmu {
         /// Name or pattern.
         name: String,
-        /// Similar names, the nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
         /// All PMUs of the machine.
         pmus: Vec<String>,
     },
-    /// The machine has no such tracing unit.
+    /// The machine lacks the trace unit.
     #[error(
         "this machine has no {} (PMU `{name}`): the processor lacks it, the kernel was built without its driver, or a \
          virtual machine hides it",
@@ -73,10 +73,10 @@ pub enum EventError {
     NoTraceUnit {
         /// Name of the PMU.
         name: String,
-        /// The unit.
+        /// Trace unit.
         unit: TraceUnit,
     },
-    /// The PMU, or the event, has no such term.
+    /// The PMU, or the event, does not support the term.
     #[error(
         "unknown term `{term}` of {of}{}; {}",
         suggest::suggest_near(near),
@@ -87,30 +87,30 @@ pub enum EventError {
         of: String,
         /// Term as typed.
         term: String,
-        /// Similar names, the nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
-        /// All terms that it has, named events included.
+        /// All supported terms, including named events.
         terms: Vec<String>,
     },
-    /// A term's value cannot be used.
+    /// A term's value is invalid.
     #[error("`{value}` is not valid for `{term}`: {why}")]
     TermValue {
         /// Term as typed.
         term: String,
         /// Value as typed; may be empty.
         value: String,
-        /// Cause, or the values that are possible.
+        /// Cause, or the possible values.
         why: String,
     },
-    /// No tracepoint has this name.
+    /// The tracepoint is unknown.
     #[error("there is no tracepoint `{name}`{}", suggest::suggest_near(near))]
     UnknownTracepoint {
         /// System and name, or patterns.
         name: String,
-        /// Similar names, the nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
     },
-    /// Tracepoints cannot be looked up.
+    /// The tracepoint lookup failed.
     #[error("`{event}`: {source}")]
     Tracefs {
         /// Event as typed.
@@ -118,7 +118,7 @@ pub enum EventError {
         /// Cause, with its remedy.
         source: TracefsError,
     },
-    /// The kernel has no probes of this kind.
+    /// The kernel does not support this type of probe.
     #[error(
         "`{event}`: this kernel has no {pmu}s ({option} is not set), as there is no {sources}/{pmu}",
         option = option_of(pmu)
@@ -128,7 +128,7 @@ pub enum EventError {
         event: String,
         /// `kprobe` or `uprobe`.
         pmu: &'static str,
-        /// Folder in which PMUs are listed.
+        /// Folder of PMUs.
         sources: String,
     },
     /// A probe's function was not found.
@@ -136,18 +136,18 @@ pub enum EventError {
     Probe {
         /// Event as typed.
         event: String,
-        /// Answer of the resolver.
+        /// Message of the resolver.
         why: String,
     },
-    /// The list has too many events, such as by several patterns of all tracepoints.
+    /// The list has too many events, for example because of patterns.
     #[error("too many events: the limit is {most}")]
     TooMany {
-        /// Limit on the number of events.
+        /// Maximum number of events.
         most: usize,
     },
 }
 
-/// Returns the kernel option that a PMU of probes needs.
+/// Returns the kernel option for a PMU of probes.
 fn option_of(pmu: &str) -> &'static str {
     match pmu {
         "kprobe" => "CONFIG_KPROBE_EVENTS",

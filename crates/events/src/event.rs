@@ -1,4 +1,4 @@
-//! [`Event`]: one event, in numbers and with its name.
+//! [`Event`]: one event with its numbers and its name.
 
 use crate::generic;
 use crate::modifiers::{self, Letters, Modifiers, Qualifiers};
@@ -9,10 +9,10 @@ use rprof_records::EventKind;
 use std::ffi::{CStr, CString};
 use std::fmt;
 
-/// An event as perf_event_open(2) takes it: type, config words and what its text says of sampling.
+/// Event for perf_event_open(2): type, config words, and the sampling settings in its text.
 ///
-/// Nothing here opens it. [`apply`](Self::apply) writes it into an attr, which may then be opened for
-/// sampling or for counting.
+/// [`apply`](Self::apply) writes it into an attr, for sampling or counting. This crate does not
+/// open it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub(crate) name: String,
@@ -32,7 +32,7 @@ pub struct Event {
     pub(crate) filter: Option<CString>,
 }
 
-/// Data of an event beyond its numbers, by its kind.
+/// Type-specific data of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum EventDetail {
     #[default]
@@ -43,7 +43,7 @@ pub(crate) enum EventDetail {
     },
     /// Target of `uprobe_path` or `kprobe_func`; `None` for an address in the kernel.
     Probe(Option<CString>),
-    /// Event of a unit that writes a trace.
+    /// Event of a trace unit.
     Trace(TraceUnit),
 }
 
@@ -53,18 +53,18 @@ impl Event {
         Event::numbered("cycles", EventKind::HARDWARE, 0)
     }
 
-    /// Processor time by the kernel's timer, which every machine has.
+    /// CPU time by the kernel's timer, available on every machine.
     pub fn cpu_clock() -> Event {
         Event::numbered("cpu-clock", EventKind::SOFTWARE, generic::SW_CPU_CLOCK)
     }
 
-    /// Switches from a thread to another one on the same CPU, at the moment at which the first leaves it.
+    /// Context switches, counted when a thread leaves the CPU for another thread.
     pub fn context_switches() -> Event {
         let number = generic::SW_CONTEXT_SWITCHES;
         Event::numbered("context-switches", EventKind::SOFTWARE, number)
     }
 
-    /// An event that never happens, to carry sideband records.
+    /// Event that never occurs, for sideband records.
     pub fn dummy() -> Event {
         Event::numbered("dummy", EventKind::SOFTWARE, generic::SW_DUMMY)
     }
@@ -95,8 +95,8 @@ impl Event {
 
     /// Replaces the precision (`precise_ip`), 0 to 3.
     ///
-    /// For stepping down: a PMU without that precision answers `EOPNOTSUPP` or
-    /// `EINVAL`. perf steps down by one as well where `P` is given.
+    /// For lowering it: a PMU without that precision returns `EOPNOTSUPP` or `EINVAL`. perf also
+    /// lowers it by one at a time for `P`.
     pub fn with_precise(mut self, precise: u8) -> Event {
         self.qualifiers.precise = precise.min(3);
         self.qualifiers.most_precise = false;
@@ -105,14 +105,14 @@ impl Event {
 
     /// Counts in guests as well.
     ///
-    /// For stepping down: PMUs that cannot leave anything out (`PERF_PMU_CAP_NO_EXCLUDE`, such as
-    /// `msr`) answer `EINVAL` to an event that leaves out guests, which is the default.
+    /// For a retry: PMUs without exclusion (`PERF_PMU_CAP_NO_EXCLUDE`, such as `msr`) return
+    /// `EINVAL` for an event that excludes guests, which is the default.
     pub fn including_guests(mut self) -> Event {
         self.qualifiers.exclude_guest = false;
         self
     }
 
-    /// Takes the event out of its group, for a weak group that cannot be opened as one.
+    /// Removes the event from its group, for a weak group that cannot be opened together.
     pub fn ungrouped(mut self) -> Event {
         self.group = None;
         self.is_leader = true;
@@ -120,8 +120,8 @@ impl Event {
         self
     }
 
-    /// Returns the canonical name without modifiers, `page-faults` for `faults`, or the name that the
-    /// user gave (`name=`).
+    /// Returns the canonical name without modifiers (`page-faults` for `faults`), or the user's
+    /// name (`name=`).
     pub fn name(&self) -> &str {
         match &self.settings.name {
             Some(name) => name,
@@ -139,7 +139,7 @@ impl Event {
         self.config[0]
     }
 
-    /// Returns the modes in which it counts: `u`, `k`, `h`.
+    /// Returns the processor modes: `u`, `k`, `h`.
     pub fn modifiers(&self) -> Modifiers {
         self.modifiers
     }
@@ -149,42 +149,44 @@ impl Event {
         self.qualifiers
     }
 
-    /// Returns the settings that its terms make for sampling.
+    /// Returns the sampling settings of its terms.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Returns the number of its group in the list it was parsed from; `None` outside of groups.
+    /// Returns the number of its group in the parsed list; `None` outside groups.
     ///
-    /// Events of a group follow each other, and the first is the leader.
+    /// Events of a group are consecutive, and the first is the leader.
     pub fn group(&self) -> Option<u32> {
         self.group
     }
 
-    /// Returns true for the leader of a group and for an event in none.
+    /// Returns true for the leader of a group, and for an event without a group.
     pub fn is_leader(&self) -> bool {
         self.is_leader
     }
 
-    /// Returns the CPUs to open it on, among those that are watched; `None` for all.
+    /// Returns the CPUs for opening it, among the selected ones; `None` for all.
     ///
-    /// PMUs of a package count on one CPU of each, and the PMU of one kind of cores on those.
+    /// PMUs of a package count on one CPU of each package. The PMU of one core type counts on these
+    /// cores.
     pub fn cpus(&self) -> Option<&[u32]> {
         self.cpus.as_deref()
     }
 
-    /// Returns what one count of it stands for, if its PMU says so: `energy-pkg` counts units of 2⁻³² joules.
+    /// Returns the scale of its count, if its PMU has one: `energy-pkg` counts units of 2⁻³²
+    /// joules.
     pub fn scale(&self) -> Option<&Scale> {
         self.scale.as_ref()
     }
 
-    /// Returns true if its count is a level, such as the bytes of a cache that are in use, and no sum: differences
-    /// between two readings of it mean nothing.
+    /// Returns true if its count is a level, such as the cache occupancy in bytes, and not a sum.
+    /// Differences between two readings are then meaningless.
     pub fn is_level(&self) -> bool {
         self.is_level
     }
 
-    /// Returns system and name of a tracepoint.
+    /// Returns the system and name of a tracepoint.
     pub fn tracepoint(&self) -> Option<(&str, &str)> {
         match &self.detail {
             EventDetail::Tracepoint { system, name } => Some((system, name)),
@@ -192,23 +194,22 @@ impl Event {
         }
     }
 
-    /// Sets an expression on the fields of a tracepoint, such as `prev_pid == 0`: hits for which it is false are
-    /// passed over by the kernel (Documentation/trace/events.rst, "Event filtering").
+    /// Sets a filter expression on the fields of a tracepoint, such as `prev_pid == 0`. The kernel
+    /// skips hits for which it is false (Documentation/trace/events.rst, "Event filtering").
     ///
-    /// Returns `None` for events that are no tracepoints, and where there is a zero byte in the text.
+    /// Returns `None` if the event is not a tracepoint, or the text contains a zero byte.
     pub fn with_filter(mut self, expression: &str) -> Option<Event> {
         self.filter = Some(CString::new(expression).ok()?);
         (self.kind == EventKind::TRACEPOINT).then_some(self)
     }
 
-    /// Returns the expression that hits of a tracepoint have to fulfil, for
-    /// `PERF_EVENT_IOC_SET_FILTER`.
+    /// Returns a tracepoint's filter expression, for `PERF_EVENT_IOC_SET_FILTER`.
     pub fn filter(&self) -> Option<&CStr> {
         self.filter.as_deref()
     }
 
     /// Returns the name with its modifiers, as in the event descriptions of perf.data: `cycles:u`,
-    /// `msr/tsc/u`. A name that the user gave has none.
+    /// `msr/tsc/u`. A user's name has no modifiers.
     pub fn describe(&self) -> String {
         self.to_string()
     }

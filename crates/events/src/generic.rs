@@ -1,23 +1,17 @@
-//! Generic event names of perf-list(1), with their numbers in `include/uapi/linux/perf_event.h`.
+//! Generic event names of perf-list(1), with the numbers of `include/uapi/linux/perf_event.h`.
 
 use crate::hw_cache;
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 
-/// `PERF_COUNT_SW_CPU_CLOCK`.
 pub(crate) const SW_CPU_CLOCK: u64 = abi::PERF_COUNT_SW_CPU_CLOCK as u64;
-/// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
 pub(crate) const SW_CONTEXT_SWITCHES: u64 = abi::PERF_COUNT_SW_CONTEXT_SWITCHES as u64;
-/// `PERF_COUNT_SW_DUMMY`.
 pub(crate) const SW_DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
 
-/// `PERF_COUNT_SW_BPF_OUTPUT`.
 pub(crate) const SW_BPF_OUTPUT: u64 = abi::PERF_COUNT_SW_BPF_OUTPUT as u64;
 
-/// `PERF_COUNT_SW_TASK_CLOCK`.
 pub(crate) const SW_TASK_CLOCK: u64 = abi::PERF_COUNT_SW_TASK_CLOCK as u64;
 
-/// Event with a generic name.
 pub(crate) struct GenericEvent {
     pub(crate) name: String,
     pub(crate) kind: EventKind,
@@ -72,7 +66,7 @@ const SOFTWARE: &[NamedEvent] = &[
     (&["cgroup-switches"], abi::PERF_COUNT_SW_CGROUP_SWITCHES),
 ];
 
-/// Finds the event of a name, whatever its letter case.
+/// Finds an event by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     for (rows, kind) in [
         (HARDWARE, EventKind::HARDWARE),
@@ -99,7 +93,7 @@ pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     raw(name)
 }
 
-/// Parses `r` and up to 16 hexadecimal digits: a code of the CPU's own PMU.
+/// Parses `r` and up to 16 hexadecimal digits: a raw code of the CPU's own PMU.
 fn raw(name: &str) -> Option<GenericEvent> {
     Some(GenericEvent {
         name: name.to_ascii_lowercase(),
@@ -113,7 +107,7 @@ pub(crate) fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        // It fails for no digits and for too many.
+        // Fails for no digits or too many.
         true => u64::from_str_radix(digits, 16).ok(),
         false => None,
     }
@@ -139,7 +133,7 @@ pub(crate) fn all() -> Vec<String> {
         .collect()
 }
 
-/// Returns true for names that perf stat counts by itself, in user space.
+/// Returns true for names that perf stat counts itself, in user space.
 pub(crate) fn is_counted_by_the_tool(name: &str) -> bool {
     matches!(name, "duration_time" | "user_time" | "system_time")
 }

@@ -1,9 +1,9 @@
 //! Shell patterns (glob(7)), as in `sched:sched_*`.
 
-/// Returns true if the pattern matches the whole name: `*` is any text, `?` any character,
-/// `[a-c]` one of some, `[!a]` or `[^a]` any other.
+/// Returns true if the pattern matches the whole name. `*` matches any text, `?` any character,
+/// `[a-c]` a character of the set, `[!a]` or `[^a]` any other.
 ///
-/// Takes time linear in pattern times name, whatever the pattern.
+/// The time is at most the product of both lengths.
 ///
 /// # Examples
 /// ```
@@ -16,7 +16,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // The last star in the pattern, and the place in the name up to which it matches.
+    // Index after the last star in the pattern, and the end of its match in the name.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         if pattern.get(p) == Some(&'*') {
@@ -39,12 +39,11 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// Returns true if the text is a pattern and not a plain name.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Returns the place behind the pattern's next part, if that matches this character.
+/// Returns the index after the pattern's next part, if it matches this character.
 fn match_one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     match pattern.get(at)? {
         '?' => Some(at + 1),
@@ -56,8 +55,8 @@ fn match_one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     }
 }
 
-/// Returns whether `c` is in the set that begins at `at`, and the place behind the set; `None` if it
-/// has no end, so that the bracket stands for itself.
+/// Returns whether `c` is in the set at `at`, and the index after the set. Returns `None` if the
+/// set is unterminated, so that the bracket is literal.
 fn match_set(pattern: &[char], at: usize, c: char) -> Option<(bool, usize)> {
     let mut i = at + 1;
     let negated = matches!(pattern.get(i)?, '!' | '^');

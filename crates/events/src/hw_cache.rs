@@ -1,13 +1,13 @@
 //! Generic cache events: `L1-dcache-load-misses` and its many other spellings.
 //!
-//! A name is a cache, then an operation and a result in either order, each with several
-//! spellings; what is left out is a read and an access. The spellings are those of the perf
-//! tool (`tools/perf/util/evsel.c`).
+//! A name consists of a cache, then an operation and a result in either order, each with several
+//! spellings. The defaults are read and access. The spellings are perf's
+//! (`tools/perf/util/evsel.c`).
 
 use perf_event_open_sys::bindings as abi;
 
-/// A cache: its spellings, the usual one first; its number; and for read, write and prefetch whether it
-/// has such operations.
+/// Cache: its spellings, the usual one first; its number; and whether it supports read, write and
+/// prefetch.
 type Cache = (&'static [&'static str], u32, [bool; 3]);
 
 const CACHES: &[Cache] = &[
@@ -98,7 +98,7 @@ pub(crate) fn find(name: &str) -> Option<(String, u64)> {
     })
 }
 
-/// Lists every cache event that makes sense: usual name and number.
+/// Lists every valid cache event: usual name and number.
 pub(crate) fn all() -> impl Iterator<Item = (String, u64)> {
     (0..CACHES.len()).flat_map(|cache| {
         let operations = (0..3).filter(move |operation| CACHES[cache].2[*operation]);
@@ -131,7 +131,7 @@ fn numbered(rows: &[&'static [&'static str]]) -> impl Iterator<Item = (usize, &'
     rows.flat_map(|(number, names)| names.iter().map(move |name| (number, *name)))
 }
 
-/// Finds the longest spelling that the text begins with as a whole word. Returns its number and the rest
+/// Finds the longest spelling that is the first word of the text. Returns its number and the rest
 /// of the text.
 fn longest(
     text: &str,

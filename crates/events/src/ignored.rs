@@ -1,11 +1,11 @@
-//! [`Ignored`]: parts of an event's text that perf accepts and that change nothing in a recording.
+//! [`Ignored`]: parts of an event's text that perf accepts but that do not affect a recording.
 
 use crate::event::Event;
 use std::fmt;
 
-/// Part of an event's text that has no effect when the event is sampled.
+/// Part of an event's text without effect on sampling.
 ///
-/// `Display` writes a sentence for the user: the part, and why it has no effect.
+/// `Display` writes a sentence for the user, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ignored {
@@ -34,8 +34,8 @@ impl fmt::Display for Ignored {
 }
 
 impl Event {
-    /// Returns the parts of its text that have no effect when it is sampled: `b` and `percore`, which perf
-    /// record ignores as well, and `time=0`. The caller who samples it should tell the user.
+    /// Returns the parts of its text without effect on sampling: `b` and `percore`, which perf
+    /// record ignores too, and `time=0`. Callers should warn the user.
     ///
     /// # Examples
     /// ```

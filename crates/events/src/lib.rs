@@ -1,13 +1,14 @@
-//! Events by name: the syntax of `perf record -e` to `perf_event_attr`, and the events of this machine.
+//! Parses the event syntax of `perf record -e` into `perf_event_attr`, and lists the events of this
+//! machine.
 //!
-//! The syntax is that of perf-list(1) and perf-record(1), and the attrs equal perf's. Names that only
-//! this machine knows are looked up where the kernel lists them: [`pmu`] and [`tracefs`]. The crate opens
-//! no events.
+//! The syntax is that of perf-list(1) and perf-record(1), and the attrs equal perf's.
+//! Machine-specific names are looked up in sysfs ([`pmu`]) and [`tracefs`]. The crate opens no
+//! events.
 //!
-//! | written | event |
+//! | syntax | event |
 //! |---|---|
 //! | `cycles`, `page-faults`, `L1-dcache-load-misses` | generic event |
-//! | `r1a8` | code of the CPU's own PMU |
+//! | `r1a8` | raw code of the CPU's own PMU |
 //! | `cpu/event=0xa8,umask=1/`, `msr/tsc/`, `tsc` | event of a PMU, by terms or by name |
 //! | `sched:sched_switch`, `sched:sched_*` | tracepoints |
 //! | `mem:0x601040/8:rw` | breakpoint on an address; access `r`, `w`, `rw` or `x` |
@@ -16,17 +17,17 @@
 //! | `2:314` | type and config as numbers |
 //! | `{cycles,instructions}:S` | group, counted together |
 //!
-//! Letters behind a colon, or behind the second slash, are [`Modifiers`] and [`Qualifiers`]. Terms
-//! between slashes that are no PMU's are [`Settings`], as in `cpu-clock/freq=100/`.
+//! Letters after a colon, or after the second slash, are [`Modifiers`] and [`Qualifiers`]. Terms
+//! between slashes that belong to no PMU are [`Settings`], as in `cpu-clock/freq=100/`.
 //!
 //! # Not supported
-//! | of perf's syntax | here |
+//! | part of perf's syntax | treatment |
 //! |---|---|
-//! | terms `overwrite`, `aux-output`, `aux-sample-size`, `nr` | refused, with the cause |
-//! | accesses `rx`, `wx` and `rwx` of breakpoints | refused, as every kernel refuses them |
-//! | modifier `b`, terms `percore` and `time=0` | accepted; [`Event::ignored_when_sampled`] names them |
-//! | names of vendors' events that are built into perf (`perf list`, "pmu events") | unknown; sysfs names only |
-//! | `duration_time`, `user_time`, `system_time` | refused: perf stat counts them by itself |
+//! | terms `overwrite`, `aux-output`, `aux-sample-size`, `nr` | refused, with the reason |
+//! | accesses `rx`, `wx` and `rwx` of breakpoints | refused, as by every kernel |
+//! | modifier `b`, terms `percore` and `time=0` | ignored: see [`Event::ignored_when_sampled`] |
+//! | vendor event names built into perf (`perf list`, "pmu events") | unknown; sysfs names only |
+//! | `duration_time`, `user_time`, `system_time` | refused: perf stat counts them itself |
 //!
 //! # Examples
 //! ```
@@ -45,15 +46,15 @@
 //! |---|---|
 //! | `event` | [`Event`] |
 //! | `parse` | [`EventParser`]: the syntax |
-//! | `sources` | [`Resolver`], and folders in which names are looked up |
+//! | `sources` | [`Resolver`], and folders for lookups |
 //! | [`list`] | [`Catalog`](list::Catalog): the events of this machine |
 //! | [`pmu`], [`tracefs`], [`cpus`] | PMUs, tracepoints and CPUs of this machine |
 //! | `generic`, `hw_cache` | generic names and their numbers |
 //! | `modifiers`, `settings`, `rate` | letters, and terms of any event |
-//! | `ignored` | [`Ignored`]: what has no effect on sampling |
+//! | `ignored` | [`Ignored`]: parts without effect on sampling |
 //! | `probe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
 //! | `trace_unit` | [`TraceUnit`]: PMUs that write a trace |
-//! | `to_attr` | [`Event::apply`]: into `perf_event_attr` |
+//! | `to_attr` | [`Event::apply`]: conversion to `perf_event_attr` |
 //! | [`glob`] | shell patterns |
 //! | `suggest` | "did you mean" |
 

@@ -1,12 +1,12 @@
-//! [`Modifiers`] and [`Qualifiers`]: letters behind the name of an event (perf-list(1), "EVENT
+//! [`Modifiers`] and [`Qualifiers`]: letters after the name of an event (perf-list(1), "EVENT
 //! MODIFIERS").
 
 use rprof_records::AttrFlags;
 use std::fmt;
 
-/// Processor modes in which an event counts.
+/// Processor modes of an event.
 ///
-/// Naming some leaves out the others; naming none counts in all of them.
+/// Selecting some excludes the others; selecting none includes all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Modifiers {
     /// `u`: user mode.
@@ -21,7 +21,7 @@ pub struct Modifiers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Qualifiers {
-    /// `G`: in guests. Naming `G` or `H` leaves out the one not named.
+    /// `G`: in guests. Selecting `G` or `H` alone excludes the other.
     pub guest: bool,
     /// `H`: in the host.
     pub host: bool,
@@ -29,23 +29,25 @@ pub struct Qualifiers {
     pub not_idle: bool,
     /// Number of `p`, 0 to 3: limit on the skid of sampled addresses (`precise_ip`).
     pub precise: u8,
-    /// `P`: the highest precision that the machine has.
+    /// `P`: the machine's highest precision.
     pub most_precise: bool,
-    /// `S`: samples of the leader hold the counts of its group, whose other events take no samples.
+    /// `S`: samples of the leader contain the counts of its group, whose other events take no
+    /// samples.
     pub sample_read: bool,
-    /// `D`: the event has its counter at all times.
+    /// `D`: the event always has a counter.
     pub pinned: bool,
-    /// `e`: the event, or its group, shares the PMU with no other.
+    /// `e`: the event, or its group, has exclusive use of the PMU.
     pub exclusive: bool,
-    /// `W`: the group may be split if it cannot be opened as one.
+    /// `W`: the group may be split if it cannot be opened together.
     pub weak: bool,
     /// `b`: counting by a BPF program. See [`Event::ignored_when_sampled`].
     ///
     /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub bpf: bool,
-    /// True if guests are left out: without any letter, or with `u`, `p` or `H` and no `G`, as in perf.
+    /// True if guests are excluded: without any letter, or with `u`, `p` or `H` and without `G`, as
+    /// in perf.
     pub exclude_guest: bool,
-    /// True if the host is left out: with `G` and no `H`.
+    /// True if the host is excluded: with `G` and without `H`.
     pub exclude_host: bool,
 }
 
@@ -61,14 +63,14 @@ pub(crate) struct Letters {
 pub(crate) enum LetterError {
     /// The text is empty.
     Empty,
-    /// The letter is no modifier.
+    /// The letter is not a modifier.
     Unknown(char),
-    /// The letter stands twice, or `p` four times.
+    /// The letter is repeated, or `p` occurs four times.
     Repeated(char),
 }
 
 impl Default for Letters {
-    /// No letters: everything but guests, as perf has it.
+    /// Returns no letters: excludes only guests, as in perf.
     fn default() -> Self {
         Letters {
             modifiers: Modifiers::default(),
@@ -83,7 +85,7 @@ impl Default for Letters {
 impl Letters {
     /// Parses the letters of one event.
     ///
-    /// Any letter but `u`, `p` and `H` includes guests again, as in perf.
+    /// Any letter except `u`, `p` and `H` includes guests again, as in perf.
     pub(crate) fn parse(letters: &str) -> Result<Letters, LetterError> {
         let mut parsed = Letters::default();
         parsed.qualifiers.exclude_guest = false;
@@ -148,7 +150,7 @@ impl Modifiers {
         hypervisor: false,
     };
 
-    /// Returns true if no mode is named.
+    /// Returns true if no mode is selected.
     pub fn is_empty(self) -> bool {
         self == Modifiers::default()
     }
@@ -174,7 +176,7 @@ impl Modifiers {
 }
 
 impl fmt::Display for Modifiers {
-    /// Writes a colon and the letters, as `:uk`; nothing if there are none.
+    /// Writes a colon and the letters, such as `:uk`; nothing without letters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.letters() {
             letters if letters.is_empty() => Ok(()),
@@ -192,8 +194,8 @@ impl Qualifiers {
         }
     }
 
-    /// Returns the flags of the attr, `precise_ip` among them, but without pinned and exclusive, which
-    /// are for the leader of a group alone.
+    /// Returns the flags of the attr, including `precise_ip`, but without pinned and exclusive,
+    /// which only a group's leader may have.
     pub(crate) fn flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         flags.set(AttrFlags::EXCLUDE_GUEST, self.exclude_guest);
@@ -222,7 +224,7 @@ impl Qualifiers {
     }
 }
 
-/// Returns all letters, the modes first.
+/// Returns all letters, modes first.
 pub(crate) fn all_letters(modifiers: Modifiers, qualifiers: Qualifiers) -> String {
     modifiers.letters() + &qualifiers.letters()
 }

@@ -5,6 +5,6 @@
 pub enum Rate {
     /// Samples per second on each busy CPU; the kernel adapts the period.
     Frequency(u64),
-    /// Occurrences of the event from one sample to the next; nanoseconds for clocks.
+    /// Number of events between samples; nanoseconds for clocks.
     Period(u64),
 }

@@ -1,11 +1,11 @@
-//! [`Settings`]: terms that any event can have, such as `/freq=100,call-graph=no/`.
+//! [`Settings`]: terms of any event, such as `/freq=100,call-graph=no/`.
 
 use crate::branch_filter::parse_branch_filter_term;
 use crate::error::EventError;
 use crate::rate::Rate;
 use rprof_records::BranchSampleType;
 
-/// Recording of an event's stacks, by its own term.
+/// Stack recording of an event, from its `call-graph` term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventStacks {
@@ -19,32 +19,33 @@ pub enum EventStacks {
     Lbr,
 }
 
-/// Settings of one event, by its terms. They go before those of the whole recording (perf-record(1),
+/// Settings of one event, from its terms. They override the recording's settings (perf-record(1),
 /// `-e`, "a symbolically formed event").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
     /// `name=`: name of the event in the file.
     pub name: Option<String>,
-    /// `freq=` or `period=`, the later one.
+    /// `freq=` or `period=`; the last one wins.
     pub rate: Option<Rate>,
-    /// `call-graph=`: recording of stacks.
+    /// `call-graph=`: stack recording.
     pub stacks: Option<EventStacks>,
     /// `stack-size=`: bytes of user stack in a sample, for unwinding.
     pub stack_size: Option<u32>,
-    /// `max-stack=`: most addresses of a callchain.
+    /// `max-stack=`: maximum number of addresses in a callchain.
     pub max_stack: Option<u16>,
     /// `inherit` or `no-inherit`: whether children and threads inherit the event.
     pub inherit: Option<bool>,
-    /// `time=`: whether samples are to have their time. See [`Event::ignored_when_sampled`].
+    /// `time=`: whether samples contain their time. See [`Event::ignored_when_sampled`].
     ///
     /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub time: Option<bool>,
-    /// `percore`: sum of the counts of a core's hardware threads. See [`Event::ignored_when_sampled`].
+    /// `percore`: sum of the counts of a core's hardware threads. See
+    /// [`Event::ignored_when_sampled`].
     ///
     /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub percore: bool,
-    /// `branch_type=`: branches before each sample of the event; an empty set for none of them.
+    /// `branch_type=`: branches before each sample; an empty set for none.
     pub branches: Option<BranchSampleType>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) const TERMS: [&str; 16] = [
     "branch_type",
 ];
 
-/// Term as it was typed, `name` or `name=value`.
+/// Term as typed, `name` or `name=value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term<'a> {
     pub(crate) name: &'a str,
@@ -76,7 +77,7 @@ pub(crate) struct Term<'a> {
 }
 
 impl Term<'_> {
-    /// Returns the error that the value cannot be used.
+    /// Returns an error about the value.
     pub(crate) fn bad(&self, why: impl Into<String>) -> EventError {
         EventError::TermValue {
             term: self.name.to_owned(),
@@ -85,7 +86,7 @@ impl Term<'_> {
         }
     }
 
-    /// Parses the value as a number, decimal or hexadecimal after `0x`; 1 if there is none.
+    /// Parses the value as a number, decimal or hexadecimal after `0x`. The default is 1.
     pub(crate) fn number(&self) -> Result<u64, EventError> {
         match self.value {
             None => Ok(1),
@@ -95,7 +96,7 @@ impl Term<'_> {
         }
     }
 
-    /// Parses the value as 0 or 1; 1 if there is none.
+    /// Parses the value as 0 or 1. The default is 1.
     fn switch(&self) -> Result<bool, EventError> {
         match self.number()? {
             0 => Ok(false),
@@ -125,11 +126,10 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 }
 
 impl Settings {
-    /// Applies a term. Returns false if it is none of these.
+    /// Applies a term. Returns false for other terms.
     ///
     /// # Errors
-    /// [`EventError::TermValue`] for a value that cannot be used, and for terms of perf that are not
-    /// supported.
+    /// Returns [`EventError::TermValue`] for invalid values, and for unsupported terms of perf.
     pub(crate) fn apply_term(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
         match term.name {
             "name" => match term.value {

@@ -1,4 +1,4 @@
-//! [`Sources`]: folders and the resolver by which names of this machine are looked up.
+//! [`Sources`]: folders and resolver for the lookup of machine-specific names.
 
 use crate::pmu::EVENT_SOURCES;
 use crate::tracefs::{Tracefs, TracefsError};
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 /// Finds functions in programs, for `uprobe:/path:function`.
 pub trait Resolver {
-    /// Returns the offset in bytes in the file `program` at which the code of `function` begins.
+    /// Returns the file offset in bytes of `function` in `program`.
     ///
     /// # Errors
-    /// The cause, as a sentence for the user.
+    /// Returns the cause, as a sentence for the user.
     fn file_offset(&self, program: &Path, function: &str) -> Result<u64, String>;
 }
 
-/// Folders and the resolver by which names are looked up.
+/// Folders and resolver for lookups.
 #[derive(Clone)]
 pub(crate) struct Sources<'a> {
-    /// Folder of PMUs, as [`EVENT_SOURCES`].
+    /// Folder of PMUs, such as [`EVENT_SOURCES`].
     pub(crate) pmus: PathBuf,
     /// Mount point of tracefs; `None` to find it.
     pub(crate) tracefs: Option<PathBuf>,
-    /// `None`: functions of programs cannot be named.
+    /// `None` disables functions of programs.
     pub(crate) resolver: Option<&'a dyn Resolver>,
 }
 
@@ -46,7 +46,6 @@ impl fmt::Debug for Sources<'_> {
 }
 
 impl Sources<'_> {
-    /// Opens tracefs.
     pub(crate) fn tracefs(&self) -> Result<Tracefs, TracefsError> {
         match &self.tracefs {
             Some(root) => Tracefs::open(root),

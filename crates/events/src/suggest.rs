@@ -1,9 +1,8 @@
-//! Suggestions: names near the one that was typed.
+//! Suggests names similar to the typed one.
 
-/// Most names that are suggested.
 const MAX_SUGGESTIONS: usize = 4;
 
-/// Returns the names that a user may have meant, the nearest first: four at most.
+/// Returns at most four similar names, nearest first.
 pub fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
     let typed: String = typed.to_ascii_lowercase().chars().take(64).collect();
     if typed.is_empty() {
@@ -43,7 +42,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Returns the part of an error message that suggests names; empty if none is near.
+/// Returns the suggestions in an error message; may be empty.
 pub(crate) fn suggest_near(near: &[String]) -> String {
     match near {
         [] => String::new(),
@@ -51,7 +50,7 @@ pub(crate) fn suggest_near(near: &[String]) -> String {
     }
 }
 
-/// Returns the part of an error message that suggests names; common ones if none is near.
+/// Returns the suggestions in an error message; common names if none is similar.
 pub(crate) fn suggest_or_common(near: &[String]) -> String {
     match near {
         [] => "; common ones: `cycles`, `cpu-clock`, `page-faults`".to_owned(),

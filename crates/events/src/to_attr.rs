@@ -1,11 +1,11 @@
-//! [`Event::apply`]: an event into `perf_event_attr`.
+//! [`Event::apply`]: writes an event into `perf_event_attr`.
 
 use crate::event::{Event, EventDetail};
 use crate::rate::Rate;
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
 use std::ffi::CStr;
 
-/// Flags that the event alone decides.
+/// Flags that only the event determines.
 const OWN_FLAGS: AttrFlags = AttrFlags::EXCLUDE_GUEST
     .union(AttrFlags::EXCLUDE_HOST)
     .union(AttrFlags::EXCLUDE_IDLE)
@@ -15,19 +15,19 @@ const OWN_FLAGS: AttrFlags = AttrFlags::EXCLUDE_GUEST
     .union(AttrFlags::EXCLUSIVE);
 
 impl Event {
-    /// Writes the event into an attr that has everything else already, the rate included.
+    /// Writes the event into an attr that already has all other fields, including the rate.
     ///
-    /// - Set: type, config words (for breakpoints address and length), breakpoint type, `precise_ip`,
-    ///   guests, host and idle, pinned and exclusive.
-    /// - Added: `exclude_user`, `exclude_kernel` and `exclude_hv`; sample fields without which samples
-    ///   of this event say nothing ([`needs_raw`](Self::needs_raw), `READ` for `S`).
-    /// - For `S`: the group's counts are read with each sample of the leader
-    ///   (`PERF_FORMAT_GROUP`), without `inherit`, which Linux refused with it until
-    ///   6.12; the other events have neither frequency nor period.
-    /// - `inherit` by the event's own setting, if it has one; never for a probe by path
+    /// - Set: type, config words (for breakpoints address and length), breakpoint type,
+    ///   `precise_ip`, guests, host and idle, pinned and exclusive.
+    /// - Added: `exclude_user`, `exclude_kernel` and `exclude_hv`; sample fields that the event
+    ///   requires ([`needs_raw`](Self::needs_raw), `READ` for `S`).
+    /// - For `S`: each sample of the leader reads the group's counts (`PERF_FORMAT_GROUP`), without
+    ///   `inherit`, which Linux refused with it until 6.12. The other events have neither frequency
+    ///   nor period.
+    /// - `inherit` according to the event's own setting, if any; never for a probe by path
     ///   ([`is_inherited`](Self::is_inherited)).
     ///
-    /// The pointer to a probe's path is not set: see [`probe_path`](Self::probe_path).
+    /// Does not set the pointer to a probe's path: see [`probe_path`](Self::probe_path).
     ///
     /// # Examples
     /// ```
@@ -78,13 +78,13 @@ impl Event {
         }
     }
 
-    /// Returns its own rate, by `/freq=…/` or `/period=…/`, which goes before that of the recording.
+    /// Returns its own rate (`/freq=…/` or `/period=…/`), which overrides the recording's.
     pub fn rate(&self) -> Option<Rate> {
         self.settings.rate
     }
 
-    /// Returns the period if neither the event nor the recording has a rate: 1 for tracepoints,
-    /// breakpoints, probes and BPF output, as in perf.
+    /// Returns the default period without any configured rate: 1 for tracepoints, breakpoints,
+    /// probes and BPF output, as in perf.
     pub fn default_period(&self) -> Option<u64> {
         let each = self.needs_raw()
             || self.kind == EventKind::BREAKPOINT
@@ -92,33 +92,33 @@ impl Event {
         each.then_some(1)
     }
 
-    /// Returns true if its samples say nothing without their payload (`PERF_SAMPLE_RAW`): tracepoints and
-    /// BPF output.
+    /// Returns true if its samples are useless without their payload (`PERF_SAMPLE_RAW`):
+    /// tracepoints and BPF output.
     pub fn needs_raw(&self) -> bool {
-        // As in perf, not for a number whose tracepoint is not known.
+        // As in perf, not for the number of an unknown tracepoint.
         matches!(self.detail, EventDetail::Tracepoint { .. }) || self.is_bpf_output()
     }
 
-    /// Returns true if it takes samples. In a group with `S` only the leader does.
+    /// Returns true if it takes samples. In a group with `S`, only the leader does.
     pub fn takes_samples(&self) -> bool {
         self.is_leader || !self.qualifiers.sample_read
     }
 
-    /// Returns `precise_ip` as it is wanted, 0 to 3.
+    /// Returns the requested `precise_ip`, 0 to 3.
     pub fn precise(&self) -> u8 {
         self.qualifiers.precise_ip()
     }
 
-    /// Returns true if a lower precision than wanted will do (`P`).
+    /// Returns true if a lower precision is acceptable (`P`).
     pub fn any_precise(&self) -> bool {
         self.qualifiers.most_precise
     }
 
-    /// Returns the text that `attr.config1` must point to while the event is being opened, and only then:
-    /// a uprobe's path or a kprobe's function (`uprobe_path`, `kprobe_func`).
+    /// Returns the text that `attr.config1` must point to while the event is being opened: a
+    /// uprobe's path or a kprobe's function (`uprobe_path`, `kprobe_func`).
     ///
-    /// A pointer means nothing in a file, so the attr that is kept has 0 there. The kernel copies
-    /// the text during perf_event_open(2); the event must outlive that call and no more.
+    /// A pointer is meaningless in a file, so the stored attr has 0 there. The kernel copies the
+    /// text during perf_event_open(2), so the event must outlive only that call.
     pub fn probe_path(&self) -> Option<&CStr> {
         match &self.detail {
             EventDetail::Probe(text) => text.as_deref(),
@@ -126,16 +126,16 @@ impl Event {
         }
     }
 
-    /// Returns true if threads and processes that a watched one starts can inherit it.
+    /// Returns true if new threads and child processes of a target can inherit it.
     ///
-    /// A probe that is named by a path cannot: to inherit it the kernel reads the path once more, in the memory of the
-    /// watched process, where it is not; and clone(2) fails in that process with `EFAULT` (`perf_uprobe_init`, seen
-    /// with Linux 6.18).
+    /// A probe by path cannot be inherited. The kernel then reads the path again, from the memory
+    /// of the target process, where it does not exist. As a result, clone(2) fails in that process
+    /// with `EFAULT` (`perf_uprobe_init`, seen with Linux 6.18).
     pub fn is_inherited(&self) -> bool {
         self.probe_path().is_none()
     }
 
-    /// Returns true if it counts time that passes, also where a CPU has nothing to do: the kernel's clocks.
+    /// Returns true if it counts elapsed time even on an idle CPU: the kernel's clocks.
     pub fn ticks_when_idle(&self) -> bool {
         let clocks = [crate::generic::SW_CPU_CLOCK, crate::generic::SW_TASK_CLOCK];
         self.kind == EventKind::SOFTWARE && clocks.contains(&self.config[0])

@@ -1,10 +1,11 @@
-//! [`TraceUnit`]: PMUs that write a trace into an AUX area, in place of samples.
+//! [`TraceUnit`]: PMUs that write a trace into an AUX area, instead of samples.
 
 use crate::event::{Event, EventDetail};
 use crate::pmu::Pmu;
 
-/// Tracing unit of a processor, known by the name of its PMU. Its event counts nothing and takes no samples: it writes
-/// a trace into the AUX area of its ring (perf_event_open(2), `aux_offset`).
+/// Trace unit of a processor, identified by the name of its PMU. Its event neither counts nor
+/// samples. It writes a trace into the AUX area of its ring buffer (perf_event_open(2),
+/// `aux_offset`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceUnit {
@@ -20,7 +21,7 @@ pub enum TraceUnit {
     HisiPtt,
 }
 
-/// Units with the beginnings of their PMUs' names.
+/// Units with the prefixes of their PMU names.
 const NAMES: [(&str, TraceUnit); 5] = [
     ("intel_pt", TraceUnit::IntelPt),
     ("intel_bts", TraceUnit::IntelBts),
@@ -29,12 +30,12 @@ const NAMES: [(&str, TraceUnit); 5] = [
     ("hisi_ptt", TraceUnit::HisiPtt),
 ];
 
-/// Terms of an Intel PT event that names none, as perf has them but for cycle-accurate times: without `branch` the
-/// trace has no control flow.
+/// Default terms of an Intel PT event, as in perf but without cycle-accurate times. Without
+/// `branch`, the trace has no control flow.
 const INTEL_PT_DEFAULT: [&str; 3] = ["tsc", "pt", "branch"];
 
 impl TraceUnit {
-    /// Returns the unit whose PMU has this name; `None` for other PMUs.
+    /// Returns the unit of a PMU name; `None` for other PMUs.
     pub fn of_pmu(name: &str) -> Option<TraceUnit> {
         let known = NAMES.iter().find(|(begin, _)| {
             let rest = name.strip_prefix(begin);
@@ -43,7 +44,7 @@ impl TraceUnit {
         known.map(|(_, unit)| *unit)
     }
 
-    /// Returns the name for people.
+    /// Returns the display name.
     pub fn title(self) -> &'static str {
         match self {
             TraceUnit::IntelPt => "Intel Processor Trace",
@@ -54,7 +55,8 @@ impl TraceUnit {
         }
     }
 
-    /// Returns the kind by which perf.data names the unit (`enum auxtrace_type` of `tools/perf/util/auxtrace.h`).
+    /// Returns the unit's number in perf.data (`enum auxtrace_type` of
+    /// `tools/perf/util/auxtrace.h`).
     pub fn auxtrace_kind(self) -> u32 {
         match self {
             TraceUnit::IntelPt => 1,
@@ -65,7 +67,7 @@ impl TraceUnit {
         }
     }
 
-    /// Returns the config of an event that names no terms.
+    /// Returns the config of an event without terms.
     pub(crate) fn default_config(self, pmu: &Pmu) -> u64 {
         match self {
             TraceUnit::IntelPt => (INTEL_PT_DEFAULT.iter())
@@ -77,7 +79,7 @@ impl TraceUnit {
 }
 
 impl Event {
-    /// Returns the tracing unit whose event it is; `None` for events that are sampled and counted.
+    /// Returns the event's trace unit; `None` for events that sample or count.
     ///
     /// # Examples
     /// ```

@@ -1,8 +1,8 @@
-//! Tracepoints, as tracefs lists them.
+//! Tracepoints in tracefs.
 //!
-//! `/sys/kernel/tracing/events/SYSTEM/NAME/` has a tracepoint's number (`id`), which
-//! perf_event_open(2) takes, and the format of its payload (`format`). Nothing is mounted here:
-//! where tracefs is missing, [`TracefsError`] says how to mount it.
+//! `/sys/kernel/tracing/events/SYSTEM/NAME/` contains a tracepoint's number (`id`) for
+//! perf_event_open(2), and the format of its payload (`format`). This crate mounts nothing: if
+//! tracefs is missing, [`TracefsError`] suggests how to mount it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use crate::glob::{is_pattern, matches};
 
-/// Usual mount point: that of systemd, perf and the kernel's documentation.
+/// Usual mount point, of systemd, perf and the kernel's documentation.
 const USUAL: &str = "/sys/kernel/tracing";
 
 /// Mount point before Linux 4.1, within debugfs.
 const OLD: &str = "/sys/kernel/debug/tracing";
 
-/// Failure to look tracepoints up.
+/// Failure to look up tracepoints.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TracefsError {
@@ -26,14 +26,14 @@ pub enum TracefsError {
          {USUAL}"
     )]
     NotMounted,
-    /// This user may not read it.
+    /// This user may not read tracefs.
     #[error(
         "no permission to read {}, which lists tracepoints; run as root, or give a group access \
          (as root: mount -o remount,gid=GROUP,mode=750 {})",
         path.display(), root.display()
     )]
     Denied {
-        /// File or folder that was refused.
+        /// Refused file or folder.
         path: PathBuf,
         /// Mount point of tracefs.
         root: PathBuf,
@@ -43,12 +43,12 @@ pub enum TracefsError {
     Read {
         /// File or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: String,
     },
 }
 
-/// tracefs, where it is mounted.
+/// A mounted tracefs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracefs {
     root: PathBuf,
@@ -58,7 +58,7 @@ impl Tracefs {
     /// Finds the mount point and opens it.
     ///
     /// # Errors
-    /// [`TracefsError::NotMounted`] and [`TracefsError::Denied`].
+    /// Returns [`TracefsError::NotMounted`] or [`TracefsError::Denied`].
     pub fn find() -> Result<Tracefs, TracefsError> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let candidates = [PathBuf::from(USUAL), PathBuf::from(OLD)]
@@ -72,8 +72,8 @@ impl Tracefs {
                 Err(error) => denied = denied.or(Some(error)),
             }
         }
-        // debugfs is closed to users as a whole: tracefs may be in there, but is named only if it is
-        // mounted somewhere.
+        // debugfs is closed to users as a whole, so tracefs may be inside. It is reported only if
+        // it is mounted.
         match denied {
             Some(error) if mounted(&mounts).next().is_some() => Err(error),
             _ => Err(TracefsError::NotMounted),
@@ -83,7 +83,7 @@ impl Tracefs {
     /// Opens tracefs at this mount point.
     ///
     /// # Errors
-    /// Errors of [`find`](Self::find).
+    /// Returns the errors of [`find`](Self::find).
     pub fn open(root: &Path) -> Result<Tracefs, TracefsError> {
         let events = root.join("events");
         match fs::read_dir(&events) {
@@ -99,10 +99,10 @@ impl Tracefs {
         &self.root
     }
 
-    /// Reads a tracepoint's number; `None` if there is none of this name.
+    /// Reads a tracepoint's number; `None` for an unknown name.
     ///
     /// # Errors
-    /// [`TracefsError::Denied`] and [`TracefsError::Read`].
+    /// Returns [`TracefsError::Denied`] or [`TracefsError::Read`].
     pub fn id(&self, system: &str, name: &str) -> Result<Option<u64>, TracefsError> {
         match self.file(system, name, "id")? {
             None => Ok(None),
@@ -116,10 +116,10 @@ impl Tracefs {
         }
     }
 
-    /// Reads the format of a tracepoint's payload; `None` if there is no tracepoint of this name.
+    /// Reads the format of a tracepoint's payload; `None` for an unknown name.
     ///
     /// # Errors
-    /// [`TracefsError::Denied`] and [`TracefsError::Read`].
+    /// Returns [`TracefsError::Denied`] or [`TracefsError::Read`].
     pub fn format(&self, system: &str, name: &str) -> Result<Option<Vec<u8>>, TracefsError> {
         self.file(system, name, "format")
     }
@@ -127,18 +127,18 @@ impl Tracefs {
     /// Reads a file by its path below the mount point, such as `events/header_page`.
     ///
     /// # Errors
-    /// [`TracefsError::Denied`] and [`TracefsError::Read`].
+    /// Returns [`TracefsError::Denied`] or [`TracefsError::Read`].
     pub fn read(&self, path: &str) -> Result<Vec<u8>, TracefsError> {
         let path = self.root.join(path);
         read(&path).map_err(|e| failure(&self.root, &path, &e))
     }
 
-    /// Lists the systems that have tracepoints, by name.
+    /// Lists the systems with tracepoints, by name.
     pub fn systems(&self) -> Vec<String> {
         folders(&self.root.join("events"))
     }
 
-    /// Lists a system's tracepoints, by name; ftrace's own, which have no number, are among them.
+    /// Lists a system's tracepoints by name, including ftrace's own without a number.
     pub fn events(&self, system: &str) -> Vec<String> {
         match is_name(system) {
             true => folders(&self.root.join("events").join(system)),
@@ -164,7 +164,7 @@ impl Tracefs {
         found
     }
 
-    /// Finds the tracepoint with a number. Reads `id` files until it is found.
+    /// Finds the tracepoint with a number, by reading `id` files.
     pub fn by_id(&self, id: u64) -> Option<(String, String)> {
         self.systems().into_iter().find_map(|system| {
             let mut events = self.events(&system).into_iter();
@@ -190,15 +190,15 @@ impl Tracefs {
     }
 }
 
-/// Returns false for text that would lead out of tracefs.
+/// Returns false for text that leads outside tracefs.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && !text.contains('/') && !text.contains('\0')
 }
 
-/// Reads a file in large pieces, up to 16 MiB.
+/// Reads a file with a large buffer, up to 16 MiB.
 ///
-/// Files here have a size of 0, and some (`header_page`) give their text to the first call of
-/// read(2) only, for which the standard library uses a small buffer.
+/// Files in tracefs have size 0. Some (`header_page`) return their text only to the first read(2),
+/// for which the standard library uses a small buffer.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     const PIECE: usize = 8 << 10;
     const MOST: usize = 16 << 20;

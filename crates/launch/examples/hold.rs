@@ -1,4 +1,4 @@
-//! Holds a command at its exec, shows that the process is there, and releases it.
+//! Holds a command before its exec, shows that the process exists, and releases it.
 //!
 //! ```sh
 //! cargo run -p rprof-launch --example hold -- sh -c 'echo hello; exit 7'
@@ -15,14 +15,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut child = Launcher::new(program).args(words).spawn()?;
     let pid = u32::try_from(child.pid())?;
 
-    // Events for the pid would be opened here: nothing of the program has run yet.
+    // Here a caller would open events for the pid. The program has not run yet.
     let proc = Procfs::default();
     let parent = proc.stat(pid).map(|stat| stat.parent);
     println!("process {pid} of parent {parent:?} is held");
 
     child.release()?;
     let mut mappings = Vec::new();
-    // It may have ended by now.
+    // The program may have exited by now.
     if MapsReader::new().read(pid, &mut mappings).is_ok() {
         println!("{} executable mappings", mappings.len());
     }

@@ -1,11 +1,11 @@
-//! CPU time of processes, by the kernel's accounts.
+//! CPU time of processes, from the kernel's accounting.
 //!
-//! | of what | account |
+//! | subject | source |
 //! |---|---|
-//! | a process with all its threads, those that have ended included | its CPU clock (clock_getcpuclockid(3)), in nanoseconds |
-//! | children that it has waited for, and theirs | `cutime` and `cstime` of proc_pid_stat(5), in clock ticks |
-//! | a single thread | `schedstat` |
-//! | a command that has ended | wait4(2): [`Child::usage`](crate::Child::usage) |
+//! | process with all threads, even exited | its CPU clock (clock_getcpuclockid(3)), in ns |
+//! | reaped children and their children | `cutime`, `cstime` (proc_pid_stat(5)), in clock ticks |
+//! | single thread | `schedstat` |
+//! | exited command | wait4(2): [`Child::usage`](crate::Child::usage) |
 //! | whole CPUs | [`Procfs::busy_time`] |
 
 use std::collections::HashMap;
@@ -17,22 +17,24 @@ use std::time::Duration;
 use crate::procfs::Procfs;
 use crate::target::{Selection, TargetThread};
 
-/// Interval at which what is attached to is looked at: what it used after the last look before its end is not known.
+/// Interval for reading the attached targets. CPU time between the last reading and the exit is
+/// lost.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Number of processes or threads beyond which they are looked at in the beginning and in the end only.
+/// Maximum number of targets for periodic readings. Larger sets are read only at the start and the
+/// end.
 const MOST_LOOKED_AT: usize = 16;
 
-/// Returns the CPU time of a process, without its children; `None` if it has ended.
+/// Returns the CPU time of a process without its children; `None` if it has exited.
 pub fn process_cpu_time(pid: u32) -> Option<Duration> {
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0)?;
     let mut clock = 0;
-    // SAFETY: the call writes an integer to where the pointer leads, and keeps nothing.
+    // SAFETY: the call writes an integer to the pointer's target, and does not store the pointer.
     if unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } != 0 {
         return None;
     }
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the call writes a timespec to where the pointer leads, if it succeeds.
+    // SAFETY: the call writes a timespec to the pointer's target if it succeeds.
     if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
         return None;
     }
@@ -44,17 +46,17 @@ pub fn process_cpu_time(pid: u32) -> Option<Duration> {
     ))
 }
 
-/// Returns the CPU time of a process and of the children that it has waited for; `None` if it has ended.
+/// Returns the CPU time of a process and its reaped children; `None` if it has exited.
 pub fn family_cpu_time(pid: u32) -> Option<Duration> {
     let children = Procfs::default().stat(pid)?.waited_for;
     Some(process_cpu_time(pid)? + children)
 }
 
-/// Account of one process or thread.
+/// CPU time of one process or thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     own: Duration,
-    /// CPU time of children that were waited for.
+    /// CPU time of reaped children.
     children: Duration,
 }
 
@@ -63,7 +65,8 @@ struct Watched {
     target: TargetThread,
     first: Account,
     last: Account,
-    /// False once a child that was there before has ended: what it used before would be counted.
+    /// False once a child from before the start has exited, because its earlier CPU time would
+    /// count.
     counts_children: bool,
 }
 
@@ -72,7 +75,7 @@ struct Accounts {
     proc: Procfs,
     by_thread: bool,
     watched: Vec<Watched>,
-    /// Processes that were there before, with the parent of each.
+    /// Parent of each process that existed at the start.
     before: HashMap<u32, u32>,
 }
 
@@ -98,14 +101,15 @@ impl Accounts {
         }
         let proc = &self.proc;
         let mut ended = self.before.iter().filter(|(pid, _)| !proc.exists(**pid));
-        // Of grandchildren the account reaches the process only through its parent, which must have ended as well.
+        // A grandchild's time reaches the process only through its parent, which must have exited
+        // as well.
         let parents: Vec<u32> = ended.by_ref().map(|(_, parent)| *parent).collect();
         for watched in &mut self.watched {
             watched.counts_children &= !parents.contains(&watched.target.pid);
         }
     }
 
-    /// Returns the CPU time used since the first look, by what was watched and what it has started since.
+    /// Returns the CPU time of targets since the first reading, including children started since.
     fn used(&self, follows_children: bool) -> Duration {
         let mut used = Duration::ZERO;
         for watched in &self.watched {
@@ -120,12 +124,12 @@ impl Accounts {
         used
     }
 
-    /// Returns the CPU time of processes that were started since the first look, and that still run.
+    /// Returns the CPU time of running processes started since the first reading.
     fn used_by_descendants(&self) -> Duration {
         let parents = parents(&self.proc);
         let is_born = |pid: &u32| {
             let mut pid = *pid;
-            // No deeper than anybody starts processes; parents may change while they are read.
+            // Limits the depth, because parents may change during the reading.
             for _ in 0..parents.len() {
                 if self.before.contains_key(&pid) {
                     return false;
@@ -145,23 +149,23 @@ impl Accounts {
     }
 }
 
-/// Returns the parent of each process.
 fn parents(proc: &Procfs) -> HashMap<u32, u32> {
     let pids = proc.process_ids().into_iter();
     pids.filter_map(|pid| Some((pid, proc.stat(pid)?.parent)))
         .collect()
 }
 
-/// Watches the CPU time of what was attached to, from when it is made.
+/// Measures the CPU time of attached targets since its creation.
 #[derive(Debug)]
 pub struct CpuTimeWatcher {
     accounts: Arc<Mutex<Accounts>>,
-    /// Ends the thread when it is dropped.
+    /// Dropping it ends the thread.
     _stop: Option<Sender<()>>,
 }
 
 impl CpuTimeWatcher {
-    /// Begins to watch: the processes of these threads, or the threads themselves where `selection` names threads.
+    /// Starts measuring the processes of these threads, or only the threads if `selection` names
+    /// threads.
     pub fn new(selection: &Selection, attached: &[TargetThread]) -> CpuTimeWatcher {
         let by_thread = matches!(selection, Selection::Threads(_));
         let mut targets: Vec<TargetThread> = attached.to_vec();
@@ -191,7 +195,7 @@ impl CpuTimeWatcher {
             }
         }
         let is_few = accounts.watched.len() <= MOST_LOOKED_AT;
-        // Of the others only children matter, and whole processes.
+        // Otherwise, only targets and their children matter.
         let pids: Vec<u32> = accounts.watched.iter().map(|w| w.target.pid).collect();
         (accounts.before).retain(|pid, parent| pids.contains(parent) || pids.contains(pid));
         let accounts = Arc::new(Mutex::new(accounts));
@@ -201,8 +205,8 @@ impl CpuTimeWatcher {
         }
     }
 
-    /// Returns the CPU time used since the watcher was made, and that of what was started since, if it `follows_children`.
-    /// Less than was used where something has ended.
+    /// Returns the CPU time since the creation. With `follows_children`, includes children started
+    /// since. A lower bound if targets have exited.
     pub fn used(&self, follows_children: bool) -> Duration {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         accounts.look();
@@ -210,7 +214,8 @@ impl CpuTimeWatcher {
     }
 }
 
-/// Looks again and again, on a thread that ends when the sender is dropped; `None` where there can be no thread.
+/// Starts a thread for periodic readings, which ends when the sender is dropped. Returns `None` if
+/// the thread cannot start.
 fn keep_looking(accounts: &Arc<Mutex<Accounts>>) -> Option<Sender<()>> {
     let (stop, stopped) = channel::<()>();
     let accounts = Arc::downgrade(accounts);
@@ -235,7 +240,7 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
 
-    /// A shell that works, says so, and waits for its input to end.
+    /// A shell that works, reports, and waits for the end of its input.
     fn shell(script: &str) -> Child {
         let mut child = (Command::new("sh").arg("-c"))
             .arg(format!("read x; {script}; echo done; read x"))
@@ -247,7 +252,7 @@ mod tests {
         child
     }
 
-    /// Lets it work, and returns when it has.
+    /// Lets it work, and returns afterwards.
     fn work(child: &mut Child) {
         use std::io::Write;
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -283,7 +288,7 @@ mod tests {
 
     #[test]
     fn children_count_once_they_are_waited_for_and_while_they_run() {
-        // A child that was waited for, and one that still runs.
+        // One reaped child, and one that still runs.
         let mut child = shell(&format!(
             "({LOOP}); ({LOOP}; echo made; exec sleep 100) & sleeper=$!; read y; kill $sleeper"
         ));
@@ -301,7 +306,7 @@ mod tests {
         let own = process_cpu_time(pid).unwrap();
         let (with, without) = (watcher.used(true), watcher.used(false));
         assert!(without <= own, "{without:?} of {own:?}");
-        // Two loops, one of them in ticks.
+        // Two loops, one measured in ticks.
         assert!(
             with > without + Duration::from_millis(20),
             "{with:?} {without:?}"

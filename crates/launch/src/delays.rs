@@ -1,8 +1,9 @@
-//! [`DelayWatcher`]: for how long what is recorded could run and had no CPU, beside what it used.
+//! [`DelayWatcher`]: time that targets waited for a CPU.
 //!
-//! A thread that is off its CPU sleeps or waits for one. The scheduler counts the second (`schedstat`, see
-//! [`run_delay`](crate::run_delay)), for each thread, and nobody has the sum once a thread has ended. So threads are looked at
-//! while they run. What ends between two looks is taken to have waited as the others did, for its CPU time.
+//! A thread off its CPU either sleeps or waits for a CPU. The scheduler counts the waiting time for
+//! each thread (`schedstat`, see [`run_delay`](crate::run_delay)), but keeps no sum after a thread
+//! has exited. So threads are read periodically. Threads that exit between two readings are assumed
+//! to have waited like the others, in proportion to their CPU time.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,47 +15,46 @@ use std::time::{Duration, Instant};
 use crate::procfs::{Mount, Procfs};
 use crate::target::TargetThread;
 
-/// Time to the second look, and the longest from one to the next.
+/// Time to the second reading, and maximum time between readings.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Least pause between two looks, as a multiple of the time that a look takes: many threads take milliseconds. At most so long:
-/// a look may itself have waited for a CPU.
+/// Minimum pause between readings, as a multiple of one reading's duration, because many threads
+/// take milliseconds. It has a maximum, because a reading may itself wait for a CPU.
 const LEAST_PAUSE: (u32, Duration) = (100, Duration::from_secs(2));
 
-/// Most threads that are looked at, at some 10 us each.
+/// Maximum number of threads read, at about 10 us each.
 const MOST: usize = 512;
 
-/// Share of the CPU time from which on the threads that were seen stand for all.
+/// Minimum share of the CPU time for which the threads read represent all threads.
 const ENOUGH_SEEN: f64 = 0.1;
 
-/// Most control groups above each other, and most groups of processes that are looked at.
+/// Maximum depth of nested control groups, and maximum number of distinct `cgroup` files read.
 const MOST_LEVELS: usize = 16;
 const MOST_GROUPS: usize = 64;
 
-/// Most processes whose control groups are looked for at a time.
+/// Maximum number of processes whose control groups are read at a time.
 const MOST_IN_GROUPS: usize = 16;
 
-/// Time off the CPU of what was watched.
+/// Time that targets waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
-    /// Time for which threads could run and had no CPU, all of them together.
+    /// Time that threads were runnable without a CPU, summed over threads.
     pub waiting: Duration,
-    /// Part of it for which a control group had used up its quota of CPU time, of the one for which that was longest.
+    /// Part of it in which a control group had exhausted its CPU quota: the maximum over groups.
     pub throttled: Duration,
 }
 
-/// What is watched.
+/// Targets of a [`DelayWatcher`].
 #[derive(Clone, Debug)]
 pub enum Delayed {
-    /// A process that has just been started, and all that it starts.
+    /// New process and all its descendants.
     Command(u32),
-    /// Processes, and what they start from now on.
+    /// Processes and the children that they start from now on.
     Processes(Vec<u32>),
-    /// These threads alone.
+    /// Single threads, without children.
     Threads(Vec<TargetThread>),
 }
 
-/// CPU time of threads, and the time for which they waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Times {
     cpu: Duration,
@@ -65,36 +65,37 @@ struct Times {
 struct Delays {
     proc: Procfs,
     watched: Delayed,
-    /// Processes that there were before, of which no child is watched.
+    /// Processes at the start, which are not followed as children.
     before: HashSet<u32>,
-    /// By thread: what it had when it was first seen, and last.
+    /// First and last reading by thread.
     threads: HashMap<u32, (Times, Times)>,
-    /// Of threads that have ended, or were not seen again.
+    /// Sum of threads that have exited or disappeared.
     ended: Times,
     looks: u32,
-    /// True once there were too many threads to look at all of them.
+    /// True once there were too many threads to read all.
     left_out: bool,
-    /// True once nobody looks any more.
+    /// True after the last reading.
     is_stopped: bool,
-    /// Of all that runs on this machine, in the beginning.
+    /// Times of the whole machine at the start.
     machine: Option<Times>,
     mounts: Vec<Mount>,
-    /// Control groups that processes were seen in, as /proc describes them.
+    /// Control groups of processes, as text from /proc.
     groups: HashSet<String>,
-    /// Files that tell of throttling, each with what it said first and last: a group may be removed before the end.
+    /// Files with throttled times, each with its first and last reading. A group may be removed
+    /// before the end.
     throttled: Vec<(PathBuf, Duration, Duration)>,
 }
 
-/// Watches, from when it is made, for how long threads wait for a CPU.
+/// Measures how long threads wait for a CPU, since its creation.
 #[derive(Debug)]
 pub struct DelayWatcher {
     delays: Arc<Mutex<Delays>>,
-    /// Ends the thread when it is dropped.
+    /// Dropping it ends the thread.
     _stop: Option<Sender<()>>,
 }
 
 impl DelayWatcher {
-    /// Begins to watch.
+    /// Starts measuring.
     pub fn begin(watched: Delayed) -> DelayWatcher {
         let mut delays = Delays::new(Procfs::default(), watched);
         delays.look();
@@ -105,15 +106,15 @@ impl DelayWatcher {
         }
     }
 
-    /// Looks for the last time: what happens from now on does not count.
+    /// Takes the last reading. Later times do not count.
     pub fn stop(&self) {
         let mut delays = lock(&self.delays);
         delays.look();
         delays.is_stopped = true;
     }
 
-    /// Returns the time so far, of what `used` so much CPU time since the beginning; `None` where the kernel does not count
-    /// it. `whole` is what the first process of a command that has ended waited in all.
+    /// Returns the time so far, for targets that `used` this CPU time; `None` if the kernel does
+    /// not count it. `whole` is the total waiting time of an exited command's first process.
     pub fn so_far(&self, used: Duration, whole: Option<Duration>) -> Option<Delay> {
         let mut delays = lock(&self.delays);
         delays.look();
@@ -131,7 +132,8 @@ fn lock(delays: &Mutex<Delays>) -> MutexGuard<'_, Delays> {
     delays.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks again and again, on a thread that ends when the sender is dropped; `None` where there can be no thread.
+/// Starts a thread for periodic readings, which ends when the sender is dropped. Returns `None` if
+/// the thread cannot start.
 fn keep_looking(delays: &Arc<Mutex<Delays>>) -> Option<Sender<()>> {
     let (stop, stopped) = channel::<()>();
     let delays = Arc::downgrade(delays);
@@ -174,7 +176,7 @@ impl Delays {
         }
     }
 
-    /// Begins to watch the control groups of a process.
+    /// Starts reading the control groups of a process.
     fn look_at_groups(&mut self, pid: u32) {
         let text = fs::read_to_string(self.proc.folder(pid).join("cgroup")).unwrap_or_default();
         if self.groups.contains(&text) || self.groups.len() >= MOST_GROUPS {
@@ -189,14 +191,14 @@ impl Delays {
         self.groups.insert(text);
     }
 
-    /// Reads again for how long each control group was throttled, where it still is there.
+    /// Reads the throttled time of each existing control group.
     fn read_throttled(&mut self) {
         for (path, _, last) in &mut self.throttled {
             *last = throttled(path).unwrap_or(*last);
         }
     }
 
-    /// Looks at all threads that are watched by now.
+    /// Reads all current threads of the targets.
     fn look(&mut self) {
         if self.is_stopped {
             return;
@@ -237,14 +239,14 @@ impl Delays {
             let Some(now) = (self.proc.thread_times(thread.pid, thread.tid)).map(Times::of) else {
                 continue;
             };
-            // What there was before counts from now on; what was born since, from its birth.
+            // Earlier threads count from now on, new ones from their start.
             let born = match self.looks == 0 || self.left_out {
                 true => now,
                 false => Times::default(),
             };
             let (first, last) = self.threads.entry(thread.tid).or_insert((born, born));
             if now.cpu < last.cpu || now.waiting < last.waiting {
-                // Another thread of this number.
+                // The id was reused by another thread.
                 self.ended = self.ended.plus(last.since(*first));
                 *first = Times::default();
             }
@@ -253,8 +255,8 @@ impl Delays {
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// Sums up the threads that were not seen this time and are gone: lists of children may miss one. The first of a command stays:
-    /// its times may come later.
+    /// Adds up threads that are neither in `seen` nor running, because lists of children may be
+    /// incomplete. Keeps the first thread of a command, whose times may come later.
     fn forget_all_but(&mut self, seen: &[TargetThread]) {
         let seen: HashSet<u32> = seen.iter().map(|thread| thread.tid).collect();
         let first = match self.watched {
@@ -278,7 +280,7 @@ impl Delays {
         });
         let unseen = used.saturating_sub(seen.cpu);
         let is_enough = seen.cpu.as_secs_f64() >= ENOUGH_SEEN * used.as_secs_f64();
-        // Where hardly anything was seen, threads are taken to have waited as all on this machine did.
+        // If too little was read, threads are assumed to have waited like the machine's average.
         let others = match is_enough {
             true => Some(seen),
             false => {
@@ -297,7 +299,7 @@ impl Delays {
         let waiting = seen.waiting + guessed.unwrap_or_default();
         Some(Delay {
             waiting,
-            // The kernel adds up CPUs, and others of the group.
+            // The kernel's value is a sum over CPUs, and includes other processes of the group.
             throttled: throttled.max().unwrap_or_default().min(waiting),
         })
     }
@@ -323,8 +325,8 @@ impl Times {
     }
 }
 
-/// Returns the `cpu.stat` of the control groups that a process is in, as proc_pid_cgroup(5) lists them, from its own up, where CPU time is
-/// limited by groups.
+/// Returns the `cpu.stat` files of a process's control groups (proc_pid_cgroup(5)) and their
+/// ancestors, in the hierarchies that limit CPU time.
 fn throttle_files(groups: &str, mounts: &[Mount]) -> Vec<PathBuf> {
     let has_cpu = |list: &str| list.split(',').any(|controller| controller == "cpu");
     let mut files = Vec::new();
@@ -355,7 +357,8 @@ fn throttle_files(groups: &str, mounts: &[Mount]) -> Vec<PathBuf> {
     files
 }
 
-/// Reads for how long a control group was throttled: `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1.
+/// Reads the throttled time of a control group: `throttled_usec` of version 2, `throttled_time` in
+/// nanoseconds of version 1.
 fn throttled(path: &Path) -> Option<Duration> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| match line.split_once(' ')? {
@@ -378,7 +381,7 @@ mod tests {
             Machine(tempfile::tempdir().unwrap())
         }
 
-        /// Writes CPU time and time of waiting of a thread, in ms.
+        /// Writes a thread's CPU and waiting time, in ms.
         fn thread(&self, pid: u32, tid: u32, cpu: u64, waiting: u64) {
             let folder = self.0.path().join(format!("{pid}/task/{tid}"));
             fs::create_dir_all(&folder).unwrap();
@@ -423,11 +426,12 @@ mod tests {
         machine.children(10, "12 ");
         delays.look();
         assert_eq!(waiting(&delays, 400), Some(MS * 100));
-        // Another thread has the number by now; what was seen of the one before counts.
+        // Another thread reuses the id. The previous one's times stay.
         machine.thread(12, 12, 10, 5);
         delays.look();
         assert_eq!(waiting(&delays, 410), Some(MS * 105));
-        // Threads that nobody saw have waited as the others did: for a quarter of their CPU time.
+        // Unseen threads are assumed to have waited like the others: for a quarter of their CPU
+        // time.
         assert_eq!(waiting(&delays, 2 * 410), Some(MS * 210));
     }
 

@@ -1,19 +1,19 @@
-//! The command that is watched, targets among what runs already, and the one reader of /proc.
+//! Starts commands, finds running targets, and reads processes from /proc.
 //!
-//! The crate starts and finds processes; it does not know how they are watched.
+//! The crate starts and finds processes. It does not profile them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`command`] | [`Launcher`], [`Child`]: a program that is held at its exec until it is released |
-//! | [`target`] | [`Target`]: what is watched, its threads, and when all of them have ended |
-//! | [`cpu_time`] | [`CpuTimeWatcher`]: what was used, by the kernel's accounts |
-//! | [`delays`] | [`DelayWatcher`]: time without a CPU, of all that is recorded |
-//! | [`run_delay`] | [`RunDelays`]: time for which threads waited for a CPU |
+//! | [`command`] | [`Launcher`], [`Child`]: a program held before its exec |
+//! | [`target`] | [`Target`]: processes or CPUs; finds their threads, waits for their exit |
+//! | [`cpu_time`] | [`CpuTimeWatcher`]: CPU time from the kernel's accounting |
+//! | [`delays`] | [`DelayWatcher`]: time that targets waited for a CPU |
+//! | [`run_delay`] | [`RunDelays`]: time that single threads waited for a CPU |
 //! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
-//! | `standard_output` | [`standard_output_was_closed`]: before the program began |
+//! | `standard_output` | [`standard_output_was_closed`]: detects a closed standard output |
 //!
 //! # Examples
-//! A command is there, with its pid, before anything of it has run:
+//! A held command has a pid before its program runs:
 //!
 //! ```
 //! use rprof_launch::procfs::Procfs;
@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The threads of processes that run already:
+//! Threads of running processes:
 //!
 //! ```
 //! use rprof_launch::{Selection, Target};

@@ -1,41 +1,42 @@
-//! [`RunDelays`]: time for which threads could run and had no CPU, as the scheduler counts it.
+//! [`RunDelays`]: time that threads were runnable without a CPU, as counted by the scheduler.
 //!
-//! The second field of `/proc/PID/task/TID/schedstat`, which everybody may read, has the nanoseconds between being woken, or taken from a
-//! CPU, and running again (kernel/sched/stats.h, `sched_info_arrive`), where the kernel is built with `CONFIG_SCHED_INFO`. What is
-//! told of switches has the part behind a preemption alone: that between being woken and running belongs to the wait before it.
+//! The second field of `/proc/PID/task/TID/schedstat`, which any user may read, counts nanoseconds
+//! from a wakeup or preemption to the next run (kernel/sched/stats.h, `sched_info_arrive`). It
+//! requires `CONFIG_SCHED_INFO`. Switch records show only the part after a preemption. The part
+//! after a wakeup belongs to the preceding wait.
 
 use std::time::Duration;
 
 use crate::procfs::Procfs;
 use crate::target::TargetThread;
 
-/// Most threads that are read, at some 10 us each.
+/// Maximum number of threads read, at about 10 us each.
 const MOST: usize = 20_000;
 
-/// Time for which threads waited for a CPU.
+/// Time that threads waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunDelay {
-    /// Threads that are counted.
+    /// Number of counted threads.
     pub threads: u64,
     /// Sum of their times.
     pub time: Duration,
 }
 
-/// Threads whose time without a CPU is counted from one moment on.
+/// Threads with their waiting times since a start.
 #[derive(Debug)]
 pub struct RunDelays {
     proc: Procfs,
-    /// With the time of each in the beginning.
+    /// Each with its time at the start.
     threads: Vec<(TargetThread, Duration)>,
 }
 
 impl RunDelays {
-    /// Begins with these threads; those that have ended, and whatever is beyond 20,000, are left out.
+    /// Starts with these threads, without exited ones, and at most 20,000.
     pub fn begin(threads: impl IntoIterator<Item = TargetThread>) -> RunDelays {
         RunDelays::begin_in(Procfs::default(), threads)
     }
 
-    /// Begins with all threads that there are.
+    /// Starts with all threads of the machine.
     pub fn begin_with_all() -> RunDelays {
         let proc = Procfs::default();
         let pids = proc.process_ids().into_iter();
@@ -52,11 +53,11 @@ impl RunDelays {
         RunDelays { proc, threads }
     }
 
-    /// Returns the time since the beginning of those threads that still live.
+    /// Returns the time since the start, of threads that still run.
     pub fn so_far(&self) -> RunDelay {
         let mut sum = RunDelay::default();
         for (thread, before) in &self.threads {
-            // A number that is another thread's by now began anew.
+            // A reused id starts again from 0.
             let now = self.proc.run_delay(thread.pid, thread.tid);
             if let Some(time) = now.and_then(|now| now.checked_sub(*before)) {
                 sum.threads += 1;
@@ -88,7 +89,7 @@ mod tests {
         let threads = [1, 2, 3, 4, 5].map(|tid| TargetThread { pid: 1, tid });
         let delays = RunDelays::begin_in(Procfs::new(root.path()), threads);
         write(1, "2000 1700 9\n");
-        // Another thread of this number.
+        // Another thread reuses the id.
         write(2, "10 20 1\n");
         fs::remove_dir_all(root.path().join("1/task/3")).unwrap();
         let found = delays.so_far();

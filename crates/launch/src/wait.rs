@@ -1,15 +1,15 @@
-//! Blocking on descriptors.
+//! Blocking waits on descriptors.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Waits until one of `fds` is readable or hung up, at most for `timeout` (`None`: without a bound);
-/// returns for each whether it is. An interruption by a signal counts as none.
+/// Waits until one of `fds` is readable or hung up, at most for `timeout` (`None`: no timeout).
+/// Returns for each whether it is. An interrupting signal returns false for all.
 ///
 /// # Errors
-/// The error number of ppoll(2).
+/// Returns the error number of ppoll(2).
 pub(crate) fn readable(
     fds: &[BorrowedFd<'_>],
     timeout: Option<Duration>,
@@ -17,7 +17,7 @@ pub(crate) fn readable(
     let mut polled: Vec<PollFd<'_>> = (fds.iter())
         .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
         .collect();
-    // A time that does not fit is longer than anybody waits.
+    // A timeout that does not fit is effectively infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(&mut polled, timeout.as_ref()) {
         Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
@@ -26,10 +26,10 @@ pub(crate) fn readable(
     }
 }
 
-/// Reads into `out` until it is full or the other end is closed; returns the number of bytes read.
+/// Reads into `out` until it is full or the other end closes. Returns the number of bytes read.
 ///
 /// # Errors
-/// The error number of read(2).
+/// Returns the error number of read(2).
 pub(crate) fn read_full(fd: BorrowedFd<'_>, out: &mut [u8]) -> Result<usize, Errno> {
     let mut got = 0;
     while got < out.len() {

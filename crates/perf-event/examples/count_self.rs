@@ -1,4 +1,4 @@
-//! Counts what this very thread does, and prints the scaled values.
+//! Counts events of its own thread, and prints the scaled values.
 //!
 //! `cargo run -p rprof-perf-event --example count_self`
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]

@@ -1,4 +1,4 @@
-//! Samples this very thread by the CPU clock, and drains the ring of that one event.
+//! Samples its own thread by the CPU clock, and drains the event's ring buffer.
 //!
 //! `cargo run -p rprof-perf-event --example drain_ring`
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
@@ -9,7 +9,7 @@ use rprof_records::{
 };
 use std::os::fd::AsFd;
 
-/// Bytes of ring data: a power of two of pages.
+/// Size of the ring buffer's data: a power of two of pages.
 const RING: usize = 64 << 10;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

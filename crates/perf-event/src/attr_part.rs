@@ -1,48 +1,48 @@
-//! Parts of an attr beyond the event itself, and which of them the kernel's refusal is about.
+//! Optional parts of an attr, and the part that caused the kernel's refusal.
 //!
-//! One error number has many causes. Where an attr asks for something that only some kernels, processors
-//! or users have, that is named, so that a user knows what to leave out.
+//! One error number has many causes. If an attr uses a part that only some kernels, processors or
+//! users have, the error names it, so that the user can omit it.
 
 use crate::errno::{self, Errno};
 use crate::limits::{Limits, paranoid_text};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, EventKind, GENERAL_REGISTERS, SampleType};
 use std::fmt;
 
-/// Part of an attr that says what to record, not what to count.
+/// Optional part of an attr, which selects data to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AttrPart {
-    /// Callchains out of the processor's record of branches (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+    /// Callchains from branch records of the processor (`PERF_SAMPLE_BRANCH_CALL_STACK`).
     BranchCallStacks,
     /// Branches before each sample (`PERF_SAMPLE_BRANCH_STACK`).
     Branches,
     /// Physical addresses (`PERF_SAMPLE_PHYS_ADDR`).
     PhysicalAddresses,
-    /// Registers at the moment of the sample (`PERF_SAMPLE_REGS_INTR`).
+    /// Registers at the sample (`PERF_SAMPLE_REGS_INTR`).
     InterruptRegisters,
     /// Registers of user mode (`PERF_SAMPLE_REGS_USER`).
     UserRegisters,
     /// Weights as three values (`PERF_SAMPLE_WEIGHT_STRUCT`).
     SplitWeights,
-    /// Page sizes behind the data's address (`PERF_SAMPLE_DATA_PAGE_SIZE`).
+    /// Page sizes at the data address (`PERF_SAMPLE_DATA_PAGE_SIZE`).
     DataPageSizes,
-    /// Page sizes behind the code's address (`PERF_SAMPLE_CODE_PAGE_SIZE`).
+    /// Page sizes at the code address (`PERF_SAMPLE_CODE_PAGE_SIZE`).
     CodePageSizes,
-    /// Control groups of samples, or records of them (`PERF_SAMPLE_CGROUP`, `cgroup`).
+    /// Control groups of samples, or their records (`PERF_SAMPLE_CGROUP`, `cgroup`).
     Cgroups,
     /// Records of namespaces (`namespaces`).
     Namespaces,
     /// Records of context switches (`context_switch`).
     ContextSwitches,
-    /// Clock of the times (`clockid`).
+    /// Clock of the records (`clockid`).
     Clock,
     /// Payloads of tracepoints (`PERF_SAMPLE_RAW`).
     Payloads,
     /// Branches of the kernel (`PERF_SAMPLE_BRANCH_KERNEL`).
     KernelBranches,
-    /// Inheritance by threads alone (`inherit_thread`).
+    /// Inheritance only by threads (`inherit_thread`).
     InheritThread,
-    /// End of the event at an exec (`remove_on_exec`).
+    /// Removal of the event on exec (`remove_on_exec`).
     RemoveOnExec,
     /// Signal at each overflow (`sigtrap`).
     Sigtrap,
@@ -52,37 +52,38 @@ pub enum AttrPart {
     TextPokes,
     /// Records of kernel symbols and BPF programs (`ksymbol`, `bpf_event`).
     KernelSymbols,
-    /// Records into the AUX area of the group's leader (`aux_output`).
+    /// Output to the AUX area of the group's leader (`aux_output`).
     AuxOutput,
-    /// Pieces of a trace in samples (`aux_sample_size`).
+    /// Pieces of an AUX trace in samples (`aux_sample_size`).
     AuxSamples,
-    /// Ring that is written backward (`write_backward`).
+    /// Ring buffer written backward (`write_backward`).
     WriteBackward,
-    /// Further words of the event (`config3`, `config4`).
+    /// Further words of the event number (`config3`, `config4`).
     MoreConfig,
 }
 
-/// Reason for which a part cannot be had.
+/// Reason why a part is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PartObstacle {
-    /// The processor has no such thing, or hides it.
+    /// The processor lacks it or hides it.
     NoHardware,
-    /// It takes more rights than this user has.
+    /// The user lacks the right.
     Rights {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
     /// The running kernel is older than this version.
     Since(u16, u16),
-    /// The kernel does not know these registers.
+    /// The kernel does not support these registers.
     UnknownRegisters,
-    /// The kernel takes it with software events only.
+    /// The kernel supports it for software events only.
     SoftwareOnly,
 }
 
 impl AttrPart {
-    /// Finds the part that explains why the kernel refused this attr with `errno`, and why; `None` if none does.
+    /// Finds the part that explains the kernel's refusal with `errno`, and the reason. Returns
+    /// `None` if no part explains it.
     pub fn blamed(attr: &Attr, errno: Errno, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
         match errno {
             Errno::OPNOTSUPP => no_hardware(attr).map(|part| (part, PartObstacle::NoHardware)),
@@ -93,7 +94,7 @@ impl AttrPart {
     }
 }
 
-/// Returns the mask of the registers that the kernel gives; all where they are not known here.
+/// Returns the mask of the registers that the kernel supports; all if unknown.
 fn known_registers() -> u64 {
     match GENERAL_REGISTERS {
         0 => u64::MAX,
@@ -110,19 +111,20 @@ fn no_hardware(attr: &Attr) -> Option<AttrPart> {
             Some(AttrPart::BranchCallStacks)
         }
         true => Some(AttrPart::Branches),
-        // The registers of vectors, which few PMUs give.
+        // Vector registers, which few PMUs support.
         false => extended.then_some(AttrPart::InterruptRegisters),
     }
 }
 
-/// Returns the part that takes more rights than the event itself (`perf_event_open` in kernel/events/core.c).
+/// Returns the part that requires more rights than the event itself (`perf_event_open` in
+/// kernel/events/core.c).
 fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     let paranoid = limits.paranoid;
     let because = PartObstacle::Rights { paranoid };
     if limits.privileged {
         return None;
     }
-    // CAP_PERFMON, whatever the setting.
+    // Requires CAP_PERFMON, regardless of the setting.
     if attr.flags.contains(AttrFlags::NAMESPACES) {
         return Some((AttrPart::Namespaces, because));
     }
@@ -131,7 +133,7 @@ fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     if has(SampleType::PHYS_ADDR) && is_restricted {
         return Some((AttrPart::PhysicalAddresses, because));
     }
-    // perf_copy_attr: branches of the kernel take what its samples do.
+    // perf_copy_attr: branches in the kernel require the same rights as its samples.
     let branches = BranchSampleType::KERNEL | BranchSampleType::HV;
     if has(SampleType::BRANCH_STACK)
         && attr.branch_sample_type.intersects(branches)
@@ -139,20 +141,22 @@ fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     {
         return Some((AttrPart::KernelBranches, because));
     }
-    // perf_trace_event_perm: payloads show other users' data, but for one's own system calls.
+    // perf_trace_event_perm: payloads contain other users' data, except for a process's own system
+    // calls.
     let is_traced = attr.kind == EventKind::TRACEPOINT && has(SampleType::RAW);
     let is_raw_restricted = paranoid.is_none_or(|level| level > -1);
     (is_traced && is_raw_restricted).then_some((AttrPart::Payloads, because))
 }
 
-/// Returns the part that the kernel does not know, or not for this event (`EINVAL`, `E2BIG`).
+/// Returns the part that the kernel does not support, in general or for this event (`EINVAL`,
+/// `E2BIG`).
 fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     const SOFTWARE: [EventKind; 3] = [
         EventKind::SOFTWARE,
         EventKind::TRACEPOINT,
         EventKind::BREAKPOINT,
     ];
-    // CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW can be read in an NMI.
+    // Only CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW can be read in an NMI.
     let is_safe = [1, 4].contains(&attr.clockid);
     let has_clock = attr.flags.contains(AttrFlags::USE_CLOCKID);
     if has_clock && !is_safe && !SOFTWARE.contains(&attr.kind) {
@@ -192,7 +196,7 @@ fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     ];
     let fields = (fields.into_iter()).filter(|(field, ..)| attr.sample_type.contains(*field));
     let flags = (flags.into_iter()).filter(|(flag, ..)| attr.flags.contains(*flag));
-    // Words at the end of the attr, which an older kernel takes only if they are zero.
+    // Last words of the attr. Older kernels require zeroes.
     let words = [
         (attr.config4 != 0, AttrPart::MoreConfig, (6, 18)),
         (attr.config3 != 0, AttrPart::MoreConfig, (6, 3)),

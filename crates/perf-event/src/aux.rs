@@ -1,4 +1,4 @@
-//! [`AuxRing`]: the AUX area of an event, into which hardware writes its trace.
+//! [`AuxRing`]: the AUX area of an event, for hardware traces.
 
 use crate::errno::Errno;
 use crate::fd::PerfFd;
@@ -8,10 +8,10 @@ use crate::ring::Ring;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// Reader's end of an AUX area (Linux 4.1): bytes of a hardware trace such as Intel PT, of which
-/// AUX records in the event's ring tell.
+/// Reader's end of an AUX area (Linux 4.1). It contains the bytes of a hardware trace such as Intel
+/// PT. AUX records in the event's ring buffer describe them.
 ///
-/// A trace that came faster than it was read has gaps: the AUX record of what follows a gap has the flag
+/// If the reader is too slow, the trace has gaps. The AUX record after a gap has the flag
 /// `PERF_AUX_FLAG_TRUNCATED`.
 #[derive(Debug)]
 pub struct AuxRing {
@@ -21,27 +21,28 @@ pub struct AuxRing {
 }
 
 impl AuxRing {
-    /// Maps an AUX area of `bytes`, a power of two of pages, for the event whose ring is `ring`. The trace
-    /// stops where the area is full, until it is read.
+    /// Maps an AUX area of `bytes`, a power of two of pages. `ring` must be the event's ring
+    /// buffer. The trace stops while the area is full.
     ///
     /// # Errors
-    /// The kernel's: `EOPNOTSUPP` for an event without such an area, `EINVAL` for another size, `EPERM` past the
-    /// allowance `perf_event_mlock_kb`.
+    /// Returns the kernel's error: `EOPNOTSUPP` if the event has no AUX area, `EINVAL` for an
+    /// invalid size, `EPERM` above the limit `perf_event_mlock_kb`.
     pub fn map(event: &PerfFd, ring: &Ring, bytes: usize) -> Result<AuxRing, Errno> {
         AuxRing::map_as(event, ring, bytes, true)
     }
 
-    /// Maps an AUX area that the hardware overwrites, for [`latest`](Self::latest): the trace never stops.
+    /// Maps an AUX area that the hardware overwrites, for [`latest`](Self::latest). The trace never
+    /// stops.
     ///
     /// # Errors
-    /// The errors of [`map`](Self::map).
+    /// Returns the errors of [`map`](Self::map).
     pub fn map_overwriting(event: &PerfFd, ring: &Ring, bytes: usize) -> Result<AuxRing, Errno> {
         AuxRing::map_as(event, ring, bytes, false)
     }
 
     fn map_as(event: &PerfFd, ring: &Ring, bytes: usize, consume: bool) -> Result<AuxRing, Errno> {
         let control = ring.memory().control();
-        // Behind the data of the ring.
+        // The area follows the ring's data.
         let offset = control.len() as u64;
         for (number, value) in [(word::AUX_OFFSET, offset), (word::AUX_SIZE, bytes as u64)] {
             let word = control.word(number).ok_or(Errno::INVAL)?;
@@ -66,26 +67,26 @@ impl AuxRing {
         self.memory.size()
     }
 
-    /// Returns the position of the first unread byte in the whole trace.
+    /// Returns the position in the trace of the first unread byte.
     pub fn position(&self) -> u64 {
         self.tail
     }
 
-    /// Returns the number of bytes that are there and were not read, at most the area's size.
+    /// Returns the number of unread bytes, at most the area's size.
     pub fn unread(&self) -> usize {
         let unread = self.memory.head().wrapping_sub(self.tail);
         usize::try_from(unread).map_or(self.size(), |unread| unread.min(self.size()))
     }
 
-    /// Appends up to `limit` unread bytes to `out`, and gives their room back to the hardware. Returns how
-    /// many there were; none from an area that is overwritten.
+    /// Moves up to `limit` unread bytes to `out`, which makes room for the hardware. Returns their
+    /// number; 0 for an overwritten area.
     pub fn read_into(&mut self, out: &mut Vec<u8>, limit: usize) -> usize {
         if self.overwritten {
             return 0;
         }
         let head = self.memory.head();
         if head.wrapping_sub(self.tail) > self.size() as u64 {
-            // No kernel does that; nobody can tell what is where.
+            // No kernel should do this. Skip everything, because the positions are unreliable.
             self.tail = head;
             self.memory.set_tail(head);
             return 0;
@@ -97,12 +98,12 @@ impl AuxRing {
         take
     }
 
-    /// Copies the latest bytes of the area, oldest first, at most its size. The event must be disabled, so that
-    /// nothing is written meanwhile.
+    /// Copies the latest bytes of the area, oldest first. Disable the event before, so that the
+    /// area does not change.
     pub fn latest(&self) -> Vec<u8> {
         let head = self.memory.head();
         let size = self.size() as u64;
-        // Whole words; the head need not be at one.
+        // Copies whole words. The head may be within a word.
         let end = head.next_multiple_of(8);
         let mut bytes = Vec::with_capacity(self.size());
         match head < size && !self.wrapped(head) {
@@ -117,8 +118,8 @@ impl AuxRing {
         bytes
     }
 
-    /// Returns true if the area was written to its end: hardware that overwrites may keep its head below
-    /// the area's size.
+    /// Returns true if the area was filled once. Overwriting hardware may keep its head below the
+    /// area's size.
     fn wrapped(&self, head: u64) -> bool {
         let mut rest = Vec::new();
         let end = head.next_multiple_of(8);
@@ -132,7 +133,7 @@ impl AuxRing {
 mod tests {
     use super::*;
 
-    /// An area of 64 bytes, of which the hardware has written so many: their numbers, modulo 251.
+    /// An area of 64 bytes after `written` bytes: their positions, modulo 251.
     fn area(written: u64, overwritten: bool) -> AuxRing {
         let control = Mapping::of_words([written, written.saturating_sub(64)]);
         let bytes = Mapping::of_words([0; 8]);

@@ -1,9 +1,9 @@
-//! Clocks of the times in records.
+//! Clocks of records.
 
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 use std::str::FromStr;
 
-/// Clock of the times of records: `perf_event_attr.clockid`, by its number in clock_gettime(2).
+/// Clock of records: `perf_event_attr.clockid`, a clock number of clock_gettime(2).
 ///
 /// ```
 /// use rprof_perf_event::Clock;
@@ -15,18 +15,18 @@ use std::str::FromStr;
 pub struct Clock(pub i32);
 
 impl Clock {
-    /// Time of day (`CLOCK_REALTIME`), which may be set. Software events only.
+    /// Wall clock, which may be set (`CLOCK_REALTIME`). Software events only.
     pub const REALTIME: Clock = Clock(libc::CLOCK_REALTIME);
-    /// Time since the start of the machine without sleep (`CLOCK_MONOTONIC`).
+    /// Time since boot, without suspend (`CLOCK_MONOTONIC`).
     pub const MONOTONIC: Clock = Clock(libc::CLOCK_MONOTONIC);
-    /// Time since the start of the machine, without sleep and never adjusted (`CLOCK_MONOTONIC_RAW`).
+    /// Time since boot, without suspend and never adjusted (`CLOCK_MONOTONIC_RAW`).
     pub const MONOTONIC_RAW: Clock = Clock(libc::CLOCK_MONOTONIC_RAW);
-    /// Time since the start of the machine with sleep (`CLOCK_BOOTTIME`). Software events only.
+    /// Time since boot, with suspend (`CLOCK_BOOTTIME`). Software events only.
     pub const BOOTTIME: Clock = Clock(libc::CLOCK_BOOTTIME);
     /// International atomic time (`CLOCK_TAI`). Software events only.
     pub const TAI: Clock = Clock(libc::CLOCK_TAI);
 
-    /// Names of all clocks, as perf has them: `perf record -k`.
+    /// Names of all clocks, as in `perf record -k`.
     pub const NAMES: [(&str, Clock); 9] = [
         ("monotonic", Clock::MONOTONIC),
         ("mono", Clock::MONOTONIC),
@@ -39,19 +39,19 @@ impl Clock {
         ("tai", Clock::TAI),
     ];
 
-    /// Returns the number of the clock: `CLOCK_*` of clock_gettime(2).
+    /// Returns the clock number: `CLOCK_*` of clock_gettime(2).
     pub fn number(self) -> i32 {
         self.0
     }
 
-    /// Returns the first of its [`NAMES`](Self::NAMES).
+    /// Returns the first name in [`NAMES`](Self::NAMES).
     pub fn name(self) -> &'static str {
         let named = Clock::NAMES.iter().find(|(_, clock)| *clock == self);
         named.map_or("unknown", |(name, _)| name)
     }
 
-    /// Returns true if handlers of hardware events, which may interrupt anything, can read the clock. The kernel
-    /// takes the others for software events only (`perf_event_set_clock`).
+    /// Returns true if handlers of hardware events, which may interrupt any code, can read the
+    /// clock. The kernel accepts other clocks only for software events (`perf_event_set_clock`).
     pub fn is_safe_for_hardware(self) -> bool {
         matches!(self, Clock::MONOTONIC | Clock::MONOTONIC_RAW)
     }
@@ -90,7 +90,7 @@ impl Default for Clock {
     }
 }
 
-/// A text that names no clock.
+/// Error for an unknown clock name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("valid clocks: monotonic, monotonic_raw, realtime, boottime, tai")]
 pub struct UnknownClock;
@@ -98,7 +98,7 @@ pub struct UnknownClock;
 impl FromStr for Clock {
     type Err = UnknownClock;
 
-    /// Parses one of [`Clock::NAMES`] in any case, with or without `CLOCK_`, or the number of a clock.
+    /// Parses a name in [`Clock::NAMES`] in any case, with or without `CLOCK_`, or a clock number.
     fn from_str(text: &str) -> Result<Clock, UnknownClock> {
         let text = text.to_ascii_lowercase();
         let name = text.strip_prefix("clock_").unwrap_or(&text);
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn atomic_time_is_not_the_time_of_the_day_before() {
         let (tai, day) = (Clock::TAI.now_ns(), Clock::REALTIME.now_ns());
-        // Some 37 s ahead, where the machine was told; never more than a minute off.
+        // About 37 s ahead, if the machine knows the offset; never more than a minute.
         assert!(tai.abs_diff(day) < 60_000_000_000);
     }
 }

@@ -7,23 +7,23 @@ use rprof_records::Attr;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Programs that [`PerfFd::bpf_programs`] can list at most (`BPF_TRACE_MAX_PROGS`).
+/// Maximum number of programs that [`PerfFd::bpf_programs`] can list (`BPF_TRACE_MAX_PROGS`).
 const MAX_BPF_PROGRAMS: usize = 64;
 
-/// Ids of the BPF programs attached to a tracepoint.
+/// BPF programs attached to a tracepoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BpfPrograms {
-    /// Ids of programs, at most as many as were asked for.
+    /// Ids of the listed programs.
     pub ids: Vec<u32>,
-    /// Number of programs that are attached.
+    /// Number of attached programs.
     pub attached: u32,
 }
 
 impl PerfFd {
-    /// Returns the id that samples of this event carry (`PERF_EVENT_IOC_ID`, Linux 3.12).
+    /// Returns the id in samples of this event (`PERF_EVENT_IOC_ID`, Linux 3.12).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn id(&self) -> Result<u64, Errno> {
         let mut id = 0_u64;
         // SAFETY: the kernel writes 64 bits to `id`.
@@ -31,154 +31,153 @@ impl PerfFd {
         Ok(id)
     }
 
-    /// Starts the event, also in all children that inherited it (`PERF_EVENT_IOC_ENABLE`).
+    /// Enables the event, including inherited instances in children (`PERF_EVENT_IOC_ENABLE`).
     ///
-    /// Takes a pinned event out of its error state. Members of a group that are enabled themselves
-    /// begin with their leader.
+    /// Resets the error state of a pinned event. Enabled members of a group start with their
+    /// leader.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn enable(&self) -> Result<(), Errno> {
         self.control_number(abi::ENABLE, 0)
     }
 
-    /// Stops the event, also in all children that inherited it (`PERF_EVENT_IOC_DISABLE`).
+    /// Disables the event, including inherited instances in children (`PERF_EVENT_IOC_DISABLE`).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn disable(&self) -> Result<(), Errno> {
         self.control_number(abi::DISABLE, 0)
     }
 
-    /// Sets the count to zero (`PERF_EVENT_IOC_RESET`). The times stay, and so does what children
-    /// counted that have ended.
+    /// Resets the count to zero (`PERF_EVENT_IOC_RESET`). Does not reset the times, or the counts
+    /// of exited children.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn reset(&self) -> Result<(), Errno> {
         self.control_number(abi::RESET, 0)
     }
 
-    /// Starts all events of the group, whichever of them this is (`PERF_IOC_FLAG_GROUP`).
+    /// Enables all events of the group; this may be any member (`PERF_IOC_FLAG_GROUP`).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn enable_group(&self) -> Result<(), Errno> {
         self.control_number(abi::ENABLE, abi::PERF_IOC_FLAG_GROUP)
     }
 
-    /// Stops all events of the group, whichever of them this is (`PERF_IOC_FLAG_GROUP`).
+    /// Disables all events of the group; this may be any member (`PERF_IOC_FLAG_GROUP`).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn disable_group(&self) -> Result<(), Errno> {
         self.control_number(abi::DISABLE, abi::PERF_IOC_FLAG_GROUP)
     }
 
-    /// Sets the counts of the whole group to zero, with the limits of [`reset`](Self::reset)
+    /// Resets the counts of the whole group to zero, with the limits of [`reset`](Self::reset)
     /// (`PERF_IOC_FLAG_GROUP`).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn reset_group(&self) -> Result<(), Errno> {
         self.control_number(abi::RESET, abi::PERF_IOC_FLAG_GROUP)
     }
 
-    /// Enables the event for this many overflows more, after which it is disabled
-    /// (`PERF_EVENT_IOC_REFRESH`). The last of them is notified as
+    /// Enables the event for this many more overflows, after which it is disabled
+    /// (`PERF_EVENT_IOC_REFRESH`). The last overflow has the code
     /// [`OverflowCode::HUP`](crate::OverflowCode::HUP).
     ///
     /// # Errors
-    /// `EINVAL` for an event that does not sample, or that is inherited.
+    /// Returns `EINVAL` for an event that does not sample or is inherited.
     pub fn refresh(&self, overflows: u32) -> Result<(), Errno> {
         self.control_number(abi::REFRESH, overflows)
     }
 
     /// Changes the sampling period, or the frequency of an event with
-    /// [`AttrFlags::FREQ`](rprof_records::AttrFlags::FREQ) (`PERF_EVENT_IOC_PERIOD`). It holds at
-    /// once since Linux 3.14.
+    /// [`AttrFlags::FREQ`](rprof_records::AttrFlags::FREQ) (`PERF_EVENT_IOC_PERIOD`). Takes effect
+    /// immediately since Linux 3.14.
     ///
     /// # Errors
-    /// `EINVAL` for 0, for a period of 2^63 or more, for a frequency above
+    /// Returns `EINVAL` for 0, for a period of 2^63 or more, for a frequency above
     /// `perf_event_max_sample_rate`, and for an event that does not sample.
     pub fn set_period(&self, period: u64) -> Result<(), Errno> {
         let mut period = period;
-        // The kernel wants a pointer, though headers and bindings declare a number.
+        // The kernel expects a pointer, although headers and bindings declare a number.
         // SAFETY: the kernel reads 64 bits from `period`.
         unsafe { self.control(abi::PERIOD, (&raw mut period).cast()) }
     }
 
-    /// Sends this event's records to the ring of `other` (`PERF_EVENT_IOC_SET_OUTPUT`).
+    /// Redirects this event's records to the ring buffer of `other` (`PERF_EVENT_IOC_SET_OUTPUT`).
     ///
-    /// The kernel (`perf_event_set_output`) asks that
-    /// - `other` is another event, and its ring is mapped already;
-    /// - this event has no ring of its own;
-    /// - both are of the same CPU; events of any CPU must be of the same thread;
+    /// The kernel (`perf_event_set_output`) requires that
+    /// - `other` is another event whose ring buffer is mapped;
+    /// - this event has no ring buffer of its own;
+    /// - both are for the same CPU, or for the same thread on any CPU;
     /// - both have the same clock (`use_clockid`, `clockid`) and the same `write_backward`.
     ///
-    /// A reader tells the events' records apart by id, so both should have
+    /// Readers separate the events' records by id, so both should have
     /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER).
     ///
     /// # Errors
-    /// `EINVAL` when one of these does not hold.
+    /// Returns `EINVAL` if a requirement is not met.
     pub fn redirect_to(&self, other: &PerfFd) -> Result<(), Errno> {
         let other = other.as_fd().as_raw_fd();
-        // SAFETY: the argument is a number to the kernel, which looks the descriptor up.
+        // SAFETY: the kernel treats the argument as a number, and looks up the descriptor.
         unsafe { self.control(abi::SET_OUTPUT, other as usize as *mut _) }
     }
 
-    /// Ends the redirection of this event's records: they are written to no ring any more
+    /// Ends the redirection. This event's records then go to no ring buffer
     /// (`PERF_EVENT_IOC_SET_OUTPUT` with -1).
     ///
     /// # Errors
-    /// `EINVAL` if this event's own ring is mapped.
+    /// Returns `EINVAL` if this event has its own ring buffer.
     pub fn end_redirection(&self) -> Result<(), Errno> {
-        // As wide as a pointer: the kernel compares a long with -1.
-        // SAFETY: the argument is a number to the kernel.
+        // As wide as a pointer, because the kernel compares a long with -1.
+        // SAFETY: the kernel treats the argument as a number.
         unsafe { self.control(abi::SET_OUTPUT, usize::MAX as *mut _) }
     }
 
     /// Sets the filter of a tracepoint, or the address ranges of a hardware trace
     /// (`PERF_EVENT_IOC_SET_FILTER`), in the syntax of perf-record(1), `--filter`.
     ///
-    /// A tracepoint takes one filter for its life: while it has one, a second is refused.
+    /// A tracepoint refuses a second filter.
     ///
     /// # Errors
-    /// `EINVAL` for a filter that cannot be parsed, or an event that takes none; `EEXIST` for a second
-    /// filter.
+    /// Returns `EINVAL` for an invalid filter or an unsuitable event; `EEXIST` for a second filter.
     pub fn set_filter(&self, filter: &CStr) -> Result<(), Errno> {
         let filter = filter.as_ptr().cast_mut().cast();
         // SAFETY: the kernel reads the string up to its NUL, and writes nothing.
         unsafe { self.control(abi::SET_FILTER, filter) }
     }
 
-    /// Pauses or resumes the writing of records into this event's ring
-    /// (`PERF_EVENT_IOC_PAUSE_OUTPUT`, Linux 4.7). Records of the pause are counted as lost.
+    /// Pauses or resumes output to this event's ring buffer (`PERF_EVENT_IOC_PAUSE_OUTPUT`, Linux
+    /// 4.7). Records during a pause count as lost.
     ///
     /// # Errors
-    /// `EINVAL` without a ring of its own.
+    /// Returns `EINVAL` if the event has no ring buffer of its own.
     pub fn pause_output(&self, pause: bool) -> Result<(), Errno> {
         self.control_number(abi::PAUSE_OUTPUT, pause.into())
     }
 
-    /// Attaches a BPF program to a tracepoint, kprobe or uprobe, or makes it the overflow handler of
-    /// another event (`PERF_EVENT_IOC_SET_BPF`, Linux 4.1; other events 4.9).
+    /// Attaches a BPF program to a tracepoint, kprobe or uprobe, or makes it the overflow handler
+    /// of another event (`PERF_EVENT_IOC_SET_BPF`, Linux 4.1; other events 4.9).
     ///
     /// # Errors
-    /// `EINVAL` for a program of the wrong type; `EEXIST` where there is one already.
+    /// Returns `EINVAL` for a program of the wrong type; `EEXIST` if there is one already.
     pub fn set_bpf(&self, program: BorrowedFd<'_>) -> Result<(), Errno> {
         let program = program.as_raw_fd();
-        // SAFETY: the argument is a number to the kernel, which looks the descriptor up.
+        // SAFETY: the kernel treats the argument as a number, and looks up the descriptor.
         unsafe { self.control(abi::SET_BPF, program as usize as *mut _) }
     }
 
-    /// Lists the BPF programs that are attached to this event's tracepoint, by this event or another
+    /// Lists the BPF programs attached to this event's tracepoint, by any event
     /// (`PERF_EVENT_IOC_QUERY_BPF`, Linux 4.16).
     ///
     /// # Errors
-    /// `EINVAL` for an event that is no tracepoint; `EPERM` without CAP_PERFMON.
+    /// Returns `EINVAL` if the event is not a tracepoint; `EPERM` without CAP_PERFMON.
     pub fn bpf_programs(&self) -> Result<BpfPrograms, Errno> {
-        /// `struct perf_event_query_bpf` with room behind it.
+        /// `struct perf_event_query_bpf` with space for ids.
         #[repr(C)]
         struct Query {
             ids_len: u32,
@@ -190,10 +189,10 @@ impl PerfFd {
             prog_cnt: 0,
             ids: [0; MAX_BPF_PROGRAMS],
         };
-        // SAFETY: the kernel writes the count, and at most `ids_len` ids behind it.
+        // SAFETY: the kernel writes the count, and at most `ids_len` ids after it.
         let listed = unsafe { self.control(abi::QUERY_BPF, (&raw mut query).cast()) };
         match listed {
-            // More are attached than there is room for: those that fit are there.
+            // More programs than fit are attached. The list has the first ones.
             Ok(()) | Err(Errno::NOSPC) => {}
             Err(errno) => return Err(errno),
         }
@@ -204,32 +203,32 @@ impl PerfFd {
         })
     }
 
-    /// Changes what the event watches (`PERF_EVENT_IOC_MODIFY_ATTRIBUTES`, Linux 4.17). The kernel
-    /// knows it for breakpoints: their address, length, access and `disabled` can change.
+    /// Changes the target of the event (`PERF_EVENT_IOC_MODIFY_ATTRIBUTES`, Linux 4.17). Supported
+    /// for the address, length, access and `disabled` of breakpoints.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for other events; `EINVAL` if anything else of the attr differs.
+    /// Returns `EOPNOTSUPP` for other events; `EINVAL` if any other part of the attr differs.
     pub fn modify(&self, attr: &Attr) -> Result<(), Errno> {
         let mut words = attr_words(attr)?;
         let attr = words.as_mut_ptr().cast();
-        // SAFETY: `words` holds as many bytes as its size field says, at which the kernel stops.
+        // SAFETY: `words` holds as many bytes as its size field says. The kernel stops there.
         unsafe { self.control(abi::MODIFY_ATTRIBUTES, attr) }
     }
 
-    /// Calls an ioctl whose argument is a number of 32 bits.
+    /// Calls an ioctl with a 32-bit number as the argument.
     fn control_number(&self, request: u32, argument: u32) -> Result<(), Errno> {
-        // SAFETY: to these ioctls the argument is a number, which leads to no memory.
+        // SAFETY: these ioctls treat the argument as a number, not as a pointer.
         unsafe { self.control(request, argument as usize as *mut _) }
     }
 
-    /// Calls an ioctl, with an argument as wide as a pointer whatever it is.
+    /// Calls an ioctl. The argument is as wide as a pointer.
     ///
     /// # Safety
-    /// The argument must lead to what the kernel reads or writes there, if the request takes it for a
-    /// pointer.
+    /// If the request takes a pointer, the argument must point to memory that the kernel may read
+    /// or write as the request requires.
     unsafe fn control(&self, request: u32, argument: *mut libc::c_void) -> Result<(), Errno> {
         let fd = self.as_fd().as_raw_fd();
-        // SAFETY: the descriptor is open; the caller vouches for the argument.
+        // SAFETY: the descriptor is open; the caller guarantees the argument.
         match unsafe { libc::ioctl(fd, request as _, argument) } {
             result if result < 0 => Err(errno::last()),
             _ => Ok(()),
@@ -237,21 +236,20 @@ impl PerfFd {
     }
 }
 
-/// Enables all events that this thread has opened and not given away, whatever they count
-/// (prctl(2), `PR_TASK_PERF_EVENTS_ENABLE`). Events that others opened to watch this thread stay as
-/// they are.
+/// Enables all events that this thread opened and still owns, for any target (prctl(2),
+/// `PR_TASK_PERF_EVENTS_ENABLE`). Does not affect events that other threads opened for this thread.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub fn enable_all_opened_here() -> Result<(), Errno> {
     prctl(libc::PR_TASK_PERF_EVENTS_ENABLE)
 }
 
-/// Disables all events that this thread has opened, as [`enable_all_opened_here`] enables them
-/// (prctl(2), `PR_TASK_PERF_EVENTS_DISABLE`).
+/// Disables all events that this thread opened, as in [`enable_all_opened_here`] (prctl(2),
+/// `PR_TASK_PERF_EVENTS_DISABLE`).
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub fn disable_all_opened_here() -> Result<(), Errno> {
     prctl(libc::PR_TASK_PERF_EVENTS_DISABLE)
 }

@@ -1,32 +1,32 @@
-//! [`Counter`]: one open event that is counted.
+//! [`Counter`]: an open counting event.
 
 use crate::errno::Errno;
 use crate::fd::PerfFd;
 use crate::reading::{ReadError, Reading};
 use crate::scaled::Scaled;
 
-/// Open event that is counted. Dropping it closes the event.
+/// Open counting event. Dropping it closes the event.
 ///
-/// It has the event's [`PerfFd`], whose methods control it further: period, filters, BPF programs.
+/// Its [`PerfFd`] offers further control: period, filters, BPF programs.
 #[derive(Debug)]
 pub struct Counter {
     fd: PerfFd,
 }
 
-/// Failure to count: an ioctl that was refused, or a reading.
+/// Failure to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountError {
-    /// The event could not be enabled or disabled.
+    /// Enabling or disabling the event failed.
     #[error("cannot start or stop the event: {}", crate::ErrnoText(*_0))]
     Control(Errno),
-    /// The event could not be read.
+    /// Reading the event failed.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
 impl Counter {
-    /// Takes over an event that is open.
+    /// Wraps an open event.
     pub fn new(fd: PerfFd) -> Counter {
         Counter { fd }
     }
@@ -36,15 +36,15 @@ impl Counter {
         &self.fd
     }
 
-    /// Gives the event's descriptor back.
+    /// Returns the event's descriptor, and drops the counter around it.
     pub fn into_fd(self) -> PerfFd {
         self.fd
     }
 
-    /// Starts counting, where the count stands.
+    /// Starts counting, from the current count.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn enable(&self) -> Result<(), Errno> {
         self.fd.enable()
     }
@@ -52,40 +52,41 @@ impl Counter {
     /// Stops counting.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn disable(&self) -> Result<(), Errno> {
         self.fd.disable()
     }
 
-    /// Sets the count to zero, with the limits of [`PerfFd::reset`].
+    /// Resets the count to zero, with the limits of [`PerfFd::reset`].
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn reset(&self) -> Result<(), Errno> {
         self.fd.reset()
     }
 
-    /// Reads the count, at any time.
+    /// Reads the count, even while counting.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a state that the event can be in.
+    /// Returns [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a normal state of a pinned
+    /// event.
     pub fn read(&self) -> Result<Reading, ReadError> {
         self.fd.reading()
     }
 
-    /// Reads the count, extrapolated to the whole time for which the event was enabled. `None` if it
-    /// was enabled and never ran.
+    /// Reads the count, extrapolated to the enabled time. `None` if the event was enabled but never
+    /// ran.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     pub fn scaled(&self) -> Result<Option<Scaled>, ReadError> {
         Ok(self.read()?.scaled())
     }
 
-    /// Counts what `work` does, times included. What was counted before is not in it.
+    /// Counts the events and times during `work`. Earlier counts are excluded.
     ///
     /// # Errors
-    /// [`CountError`]; `work` may have run by then, and what it returned is lost.
+    /// Returns [`CountError`]. If `work` has run by then, its result is lost.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Reading), CountError> {
         let before = self.read()?;
         self.enable().map_err(CountError::Control)?;

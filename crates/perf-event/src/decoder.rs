@@ -1,43 +1,43 @@
-//! [`RecordDecoder`]: bytes of a ring to typed records, whichever of several events they are of.
+//! [`RecordDecoder`]: decodes records of a ring buffer, which may belong to several events.
 
 use rprof_records::{
     Attr, DecodeError, Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleId,
     SampleLayout,
 };
 
-/// Layouts of the events that share a ring.
+/// Layouts of the events that share a ring buffer.
 #[derive(Clone, Debug)]
 pub struct RecordDecoder {
-    /// Ids and layouts; an id of `None` is that of an event alone.
+    /// Ids and layouts. A single event has no id.
     events: Vec<(Option<u64>, SampleLayout)>,
 }
 
-/// Record of a ring.
+/// Record of a ring buffer.
 #[derive(Clone, Debug)]
 pub struct RingRecord<'a> {
-    /// Number of its event, in the order in which the events were added.
+    /// Index of its event, in the order of addition.
     pub event: usize,
     /// Bits of its header.
     pub misc: Misc,
-    /// Trailer of a record that is no sample; empty without
+    /// Trailer of a record other than a sample; empty without
     /// [`sample_id_all`](crate::Builder::sample_id_all).
     pub id: SampleId,
-    /// Record itself.
+    /// Decoded record.
     pub record: Record<'a>,
 }
 
 impl RecordDecoder {
-    /// Begins with the one event that a ring is of.
+    /// Creates a decoder for the ring buffer's own event.
     pub fn new(attr: &Attr) -> RecordDecoder {
         RecordDecoder {
             events: vec![(None, SampleLayout::new(attr, Endian::NATIVE))],
         }
     }
 
-    /// Adds an event whose records are [redirected](crate::PerfFd::redirect_to) to the ring, by the id that
-    /// [`PerfFd::id`](crate::PerfFd::id) gives. All must have
-    /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER) then; records that say no
-    /// id of an event that was added are taken for the first one's.
+    /// Adds an event whose records are [redirected](crate::PerfFd::redirect_to) to the ring buffer,
+    /// by its id ([`PerfFd::id`](crate::PerfFd::id)). All events then require
+    /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER). Records with an unknown
+    /// id belong to the first event.
     pub fn add(&mut self, id: u64, attr: &Attr) {
         let layout = SampleLayout::new(attr, Endian::NATIVE);
         self.events.push((Some(id), layout));
@@ -46,7 +46,7 @@ impl RecordDecoder {
     /// Decodes a record.
     ///
     /// # Errors
-    /// [`DecodeError`] where a field does not fit.
+    /// Returns [`DecodeError`] if a field is invalid.
     pub fn decode<'a>(&'a self, raw: &RawRecord<'a>) -> Result<RingRecord<'a>, DecodeError> {
         let event = self.event_of(raw);
         let layout = &self.events[event].1;
@@ -62,7 +62,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Decodes records that stand one behind the other, up to the first that is cut off.
+    /// Decodes consecutive records, up to the first truncated one.
     pub fn records<'a>(
         &'a self,
         bytes: &'a [u8],
@@ -75,7 +75,8 @@ impl RecordDecoder {
         })
     }
 
-    /// Finds the event of a record: IDENTIFIER is the first word of a sample and the last of a trailer.
+    /// Finds the event of a record. IDENTIFIER is the first word of a sample and the last word of a
+    /// trailer.
     fn event_of(&self, raw: &RawRecord<'_>) -> usize {
         if self.events.len() == 1 {
             return 0;

@@ -1,11 +1,11 @@
-//! Error numbers by what they mean of an event. Their text is [`rprof_errno`]'s.
+//! Classes of error numbers for events. [`rprof_errno`] has their text.
 
 pub use rprof_errno::{Errno, ErrnoName, ErrnoText, last};
 
-/// Returns whether the kernel says that this machine has no such event.
+/// Returns whether the error means that this machine lacks the event.
 ///
-/// `ENOENT`: no PMU takes the event (virtual machines without a PMU); `ENODEV` and `ENXIO`: the
-/// PMU is not there; `EOPNOTSUPP`: it cannot raise interrupts.
+/// `ENOENT`: no PMU supports the event (virtual machines without a PMU). `ENODEV` and `ENXIO`: the
+/// PMU is missing. `EOPNOTSUPP`: it cannot raise interrupts.
 pub fn is_missing_event(errno: Errno) -> bool {
     matches!(
         errno,
@@ -13,7 +13,7 @@ pub fn is_missing_event(errno: Errno) -> bool {
     )
 }
 
-/// Returns whether the kernel refuses for want of rights.
+/// Returns whether the error means missing rights.
 pub fn is_refusal(errno: Errno) -> bool {
     matches!(errno, Errno::ACCESS | Errno::PERM)
 }

@@ -1,4 +1,4 @@
-//! Errors of opening events and mapping rings, each with its remedy.
+//! Errors of opening events and mapping ring buffers, each with a remedy.
 
 use crate::attr_part::AttrPart;
 use crate::errno::{self, Errno, ErrnoText};
@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::remedy::Remedy;
 use rprof_records::Attr;
 
-/// Refusal of an event by the kernel.
+/// Failure to open an event.
 ///
 /// ```no_run
 /// use rprof_perf_event::OpenOptions;
@@ -25,19 +25,19 @@ use rprof_records::Attr;
 #[non_exhaustive]
 #[error("{}. {remedy}", self.what_failed())]
 pub struct OpenEventError {
-    /// The event, as the caller calls it.
+    /// Name of the event in messages.
     pub event: String,
-    /// The CPU it was for; `None` for any.
+    /// CPU of the event; `None` for any.
     pub cpu: Option<u32>,
-    /// The kernel's answer.
+    /// Error of the kernel.
     pub errno: Errno,
-    /// Remedy, as a value.
+    /// Suggested remedy.
     pub remedy: Remedy,
 }
 
 impl OpenEventError {
-    /// Explains why an event was refused. `by_cpu`: it was to count everything on a CPU (or all
-    /// of a control group there), in place of one thread.
+    /// Explains why the kernel refused an event. `by_cpu` means that the event was for a whole CPU,
+    /// or a control group on it, and not for one thread.
     pub fn new(
         event: &str,
         attr: &Attr,
@@ -54,7 +54,7 @@ impl OpenEventError {
         }
     }
 
-    /// Returns the message without its remedy, for programs that word remedies themselves.
+    /// Returns the message without its remedy, for programs with their own wording.
     pub fn what_failed(&self) -> String {
         let cpu = on_cpu(self.cpu, "on");
         let errno = ErrnoText(self.errno);
@@ -72,18 +72,18 @@ impl OpenEventError {
     ErrnoText(*errno)
 )]
 pub struct MapRingError {
-    /// The CPU whose event it was; `None` for any.
+    /// CPU of the event; `None` for any.
     pub cpu: Option<u32>,
     /// Size of the data in bytes.
     pub bytes: usize,
-    /// The kernel's answer.
+    /// Error of the kernel.
     pub errno: Errno,
-    /// Remedy, as a value.
+    /// Suggested remedy.
     pub remedy: Remedy,
 }
 
 impl MapRingError {
-    /// Explains why a ring could not be mapped.
+    /// Explains why a ring buffer could not be mapped.
     pub fn new(cpu: Option<u32>, bytes: usize, errno: Errno, limits: &Limits) -> MapRingError {
         MapRingError {
             cpu,
@@ -101,7 +101,7 @@ fn on_cpu(cpu: Option<u32>, preposition: &str) -> String {
 impl Remedy {
     /// Chooses the remedy for an event that the kernel refused with `errno`.
     ///
-    /// `by_cpu`: the event was to count everything on a CPU, or all of a control group there.
+    /// `by_cpu` means that the event was for a whole CPU, or a control group on it.
     pub fn for_event(
         event: &str,
         attr: &Attr,
@@ -112,7 +112,7 @@ impl Remedy {
         let event = || event.to_owned();
         let refused = errno::is_refusal(errno) || errno == Errno::NOSYS;
         match errno {
-            // The setting's own answer is EACCES, never ENOSYS.
+            // The paranoid setting itself causes EACCES, never ENOSYS.
             _ if refused
                 && limits.seccomp
                 && (errno == Errno::NOSYS || !limits.explains(attr, by_cpu)) =>
@@ -145,7 +145,7 @@ impl Remedy {
         }
     }
 
-    /// Chooses the remedy for a ring that could not be mapped.
+    /// Chooses the remedy for a ring buffer that could not be mapped.
     pub fn for_ring(errno: Errno, limits: &Limits) -> Remedy {
         match errno {
             Errno::PERM => Remedy::LockedMemory {
@@ -156,8 +156,8 @@ impl Remedy {
         }
     }
 
-    /// Returns the remedy for a process that may not be watched, though this user may watch his
-    /// own.
+    /// Returns the remedy for a process that this user may not profile, although other processes of
+    /// the user are allowed.
     pub fn for_process(limits: &Limits) -> Remedy {
         Remedy::ForeignProcess {
             seccomp: limits.seccomp,
@@ -209,8 +209,8 @@ mod tests {
             assert!(said(-1, true, true, errno).contains("--cap-add PERFMON"));
         }
         assert!(said(4, true, false, Errno::NOSYS).contains("seccomp filter"));
-        // The setting is enough of an explanation, whatever filter there is: at 2 for an event that
-        // includes the kernel's side.
+        // The setting explains the refusal, with or without a filter. Level 2 does so for events
+        // that include the kernel.
         for level in [2, 4] {
             let found = said(level, true, false, Errno::ACCESS);
             assert!(

@@ -1,6 +1,6 @@
-//! Events that perf_event_open(2) has names for: hardware, software, caches, breakpoints.
+//! Named events of perf_event_open(2): hardware, software, caches, breakpoints.
 //!
-//! Names as perf(1) has them, PMUs and tracepoints are looked up by `rprof-events`.
+//! `rprof-events` looks up names of perf(1), PMUs and tracepoints.
 
 use perf_event_open_sys::bindings as abi;
 use rprof_records::{Attr, EventKind};
@@ -20,50 +20,50 @@ pub struct Hardware(pub u64);
 numbers! { Hardware:
     /// Cycles of the processor.
     CPU_CYCLES = abi::PERF_COUNT_HW_CPU_CYCLES;
-    /// Instructions that were completed.
+    /// Retired instructions.
     INSTRUCTIONS = abi::PERF_COUNT_HW_INSTRUCTIONS;
     /// Accesses to the last-level cache.
     CACHE_REFERENCES = abi::PERF_COUNT_HW_CACHE_REFERENCES;
     /// Misses of the last-level cache.
     CACHE_MISSES = abi::PERF_COUNT_HW_CACHE_MISSES;
-    /// Branch instructions that were completed.
+    /// Retired branch instructions.
     BRANCH_INSTRUCTIONS = abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
-    /// Branches that were mispredicted.
+    /// Mispredicted branches.
     BRANCH_MISSES = abi::PERF_COUNT_HW_BRANCH_MISSES;
     /// Cycles of the bus.
     BUS_CYCLES = abi::PERF_COUNT_HW_BUS_CYCLES;
     /// Cycles in which the front end delivered nothing.
     STALLED_CYCLES_FRONTEND = abi::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND;
-    /// Cycles in which the back end completed nothing.
+    /// Cycles in which the back end retired nothing.
     STALLED_CYCLES_BACKEND = abi::PERF_COUNT_HW_STALLED_CYCLES_BACKEND;
     /// Cycles at the processor's nominal frequency.
     REF_CPU_CYCLES = abi::PERF_COUNT_HW_REF_CPU_CYCLES;
 }
 
-/// Event that the kernel counts by itself (`PERF_COUNT_SW_*`); every machine has them.
+/// Software event counted by the kernel (`PERF_COUNT_SW_*`), available on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Software(pub u64);
 
 numbers! { Software:
-    /// Nanoseconds of a CPU's clock, by a timer.
+    /// Nanoseconds of a CPU's clock, from a timer.
     CPU_CLOCK = abi::PERF_COUNT_SW_CPU_CLOCK;
-    /// Nanoseconds for which the task ran.
+    /// Nanoseconds of running time of the task.
     TASK_CLOCK = abi::PERF_COUNT_SW_TASK_CLOCK;
     /// Page faults of both kinds.
     PAGE_FAULTS = abi::PERF_COUNT_SW_PAGE_FAULTS;
-    /// Context switches, which the kernel counts on its own side: none with `exclude_kernel`.
+    /// Context switches. They count as kernel events: none with `exclude_kernel`.
     CONTEXT_SWITCHES = abi::PERF_COUNT_SW_CONTEXT_SWITCHES;
-    /// Moves to another CPU, counted on the kernel's side.
+    /// Migrations to another CPU. They count as kernel events.
     CPU_MIGRATIONS = abi::PERF_COUNT_SW_CPU_MIGRATIONS;
-    /// Page faults that needed no disk.
+    /// Page faults without disk I/O.
     PAGE_FAULTS_MIN = abi::PERF_COUNT_SW_PAGE_FAULTS_MIN;
-    /// Page faults that waited for a disk.
+    /// Page faults with disk I/O.
     PAGE_FAULTS_MAJ = abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ;
-    /// Accesses that the kernel had to align.
+    /// Misaligned accesses fixed up by the kernel.
     ALIGNMENT_FAULTS = abi::PERF_COUNT_SW_ALIGNMENT_FAULTS;
-    /// Instructions that the kernel emulated.
+    /// Instructions emulated by the kernel.
     EMULATION_FAULTS = abi::PERF_COUNT_SW_EMULATION_FAULTS;
-    /// Nothing: carries records of processes.
+    /// Never counts. Carries records of processes.
     DUMMY = abi::PERF_COUNT_SW_DUMMY;
     /// Output of BPF programs.
     BPF_OUTPUT = abi::PERF_COUNT_SW_BPF_OUTPUT;
@@ -82,9 +82,9 @@ numbers! { Cache:
     L1I = abi::PERF_COUNT_HW_CACHE_L1I;
     /// Last-level cache.
     LL = abi::PERF_COUNT_HW_CACHE_LL;
-    /// Translations of data addresses.
+    /// TLB of data addresses.
     DTLB = abi::PERF_COUNT_HW_CACHE_DTLB;
-    /// Translations of instruction addresses.
+    /// TLB of instruction addresses.
     ITLB = abi::PERF_COUNT_HW_CACHE_ITLB;
     /// Branch prediction unit.
     BPU = abi::PERF_COUNT_HW_CACHE_BPU;
@@ -105,26 +105,26 @@ numbers! { CacheOp:
     PREFETCH = abi::PERF_COUNT_HW_CACHE_OP_PREFETCH;
 }
 
-/// Outcome that a generic cache event counts (`PERF_COUNT_HW_CACHE_RESULT_*`).
+/// Result counted by a generic cache event (`PERF_COUNT_HW_CACHE_RESULT_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheResult(pub u64);
 
 numbers! { CacheResult:
     /// All accesses.
     ACCESS = abi::PERF_COUNT_HW_CACHE_RESULT_ACCESS;
-    /// Accesses that missed.
+    /// Misses.
     MISS = abi::PERF_COUNT_HW_CACHE_RESULT_MISS;
 }
 
-/// Accesses at which a breakpoint hits (`HW_BREAKPOINT_*` of linux/hw_breakpoint.h). No kernel takes
-/// execution together with an access of data.
+/// Accesses that trigger a breakpoint (`HW_BREAKPOINT_*` of linux/hw_breakpoint.h). No kernel
+/// combines execution with data accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BreakpointAccess(pub u32);
 
 impl BreakpointAccess {
-    /// No access. Kernels of x86 refuse it.
+    /// No access. Refused on x86.
     pub const EMPTY: BreakpointAccess = BreakpointAccess(0);
-    /// Reads. Processors that cannot tell them from writes (x86) refuse this.
+    /// Reads. Refused by processors that cannot separate them from writes (x86).
     pub const READ: BreakpointAccess = BreakpointAccess(1);
     /// Writes.
     pub const WRITE: BreakpointAccess = BreakpointAccess(2);
@@ -139,15 +139,14 @@ impl BreakpointAccess {
 pub struct Breakpoint {
     /// Address of the first byte.
     pub address: u64,
-    /// Bytes that are watched: 1, 2, 4 or 8, and for execution `size_of::<c_long>()`.
+    /// Length in bytes: 1, 2, 4 or 8; for execution `size_of::<c_long>()`.
     pub length: u64,
-    /// Accesses at which it hits.
+    /// Accesses that trigger it.
     pub access: BreakpointAccess,
 }
 
 impl Breakpoint {
-    /// Watches writes of the value that `place` refers to. It keeps no borrow: the caller sees to it
-    /// that the value stays where it is.
+    /// Watches writes to `place`. Does not borrow it, so the caller must not move the value.
     pub fn writes_to<T>(place: &T) -> Breakpoint {
         Breakpoint {
             address: std::ptr::from_ref(place) as u64,
@@ -156,7 +155,7 @@ impl Breakpoint {
         }
     }
 
-    /// Puts the breakpoint into an attr.
+    /// Sets the breakpoint in an attr.
     pub fn apply(&self, attr: &mut Attr) {
         attr.kind = EventKind::BREAKPOINT;
         attr.config = 0;

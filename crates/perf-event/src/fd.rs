@@ -9,19 +9,19 @@ use rprof_records::{Attr, Endian, ReadFormat};
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Threads that an event is for.
+/// Threads that an event counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// One thread, by its id; 0 is the calling thread.
+    /// One thread by its id; 0 is the calling thread.
     Thread(i32),
-    /// Everything that runs on a CPU.
+    /// All tasks on a CPU.
     All,
-    /// Processes of a control group (and of those below it) on a CPU: a descriptor of its
-    /// directory in the `perf_event` hierarchy or in that of cgroup v2.
+    /// Processes of a control group and its descendants on a CPU. Holds a descriptor of its
+    /// directory in the `perf_event` or cgroup v2 hierarchy.
     Cgroup(BorrowedFd<'a>),
 }
 
-/// Arguments of perf_event_open(2): an attr, and where to count it.
+/// Arguments of perf_event_open(2): an attr and its target.
 ///
 /// ```no_run
 /// use rprof_perf_event::{OpenOptions, Subject};
@@ -44,7 +44,7 @@ pub struct OpenOptions<'a> {
 }
 
 impl<'a> OpenOptions<'a> {
-    /// Begins with the calling thread on any CPU, outside of any group.
+    /// Creates options for the calling thread on any CPU, without a group.
     pub fn new(attr: &'a Attr) -> OpenOptions<'a> {
         OpenOptions {
             attr,
@@ -61,7 +61,7 @@ impl<'a> OpenOptions<'a> {
         OpenOptions { subject, ..self }
     }
 
-    /// Counts on this CPU only. [`Subject::All`] and [`Subject::Cgroup`] need one.
+    /// Counts only on this CPU. [`Subject::All`] and [`Subject::Cgroup`] require one.
     pub fn cpu(self, cpu: u32) -> Self {
         OpenOptions {
             cpu: Some(cpu),
@@ -69,7 +69,7 @@ impl<'a> OpenOptions<'a> {
         }
     }
 
-    /// Makes the event a member of the group that `leader` leads.
+    /// Makes the event a member of `leader`'s group.
     pub fn leader(self, leader: &'a PerfFd) -> Self {
         OpenOptions {
             leader: Some(leader),
@@ -77,8 +77,8 @@ impl<'a> OpenOptions<'a> {
         }
     }
 
-    /// Sets the path or function name that `config1` of a uprobe or kprobe points to while the
-    /// event is opened (perf_event_open(2), `uprobe_path`, `kprobe_func`).
+    /// Sets the path or function name that `config1` of a uprobe or kprobe points to
+    /// (perf_event_open(2), `uprobe_path`, `kprobe_func`).
     pub fn probe_path(self, path: &'a CStr) -> Self {
         OpenOptions {
             probe_path: Some(path),
@@ -86,15 +86,15 @@ impl<'a> OpenOptions<'a> {
         }
     }
 
-    /// Sets the flags of the call, in place of [`OpenFlags::CLOEXEC`] alone.
+    /// Sets the flags of the call. The default is [`OpenFlags::CLOEXEC`] alone.
     pub fn flags(self, flags: OpenFlags) -> Self {
         OpenOptions { flags, ..self }
     }
 
-    /// Opens the event. The descriptor is closed on exec, unless [`flags`](Self::flags) says otherwise.
+    /// Opens the event. The descriptor is closed on exec, unless [`flags`](Self::flags) omits that.
     ///
     /// # Errors
-    /// The kernel's number as it is; [`open_named`](Self::open_named) explains it.
+    /// Returns the kernel's error number. [`open_named`](Self::open_named) explains it.
     pub fn open(&self) -> Result<PerfFd, Errno> {
         let mut words = match self.probe_path {
             Some(path) => attr_words(&Attr {
@@ -117,10 +117,10 @@ impl<'a> OpenOptions<'a> {
                 folder.as_raw_fd()
             }
         };
-        // SAFETY: `words` is aligned for the struct and holds as many bytes as its size field
-        // says, at which the kernel stops; it may write the size field. The events that an attr
-        // describes write to no memory of this process. The descriptors are borrowed, so open,
-        // and so is the text that a probe's config1 leads to.
+        // SAFETY: `words` is aligned for the struct and holds as many bytes as its size field says.
+        // The kernel stops there, and may write the size field. The events that an attr describes
+        // write to no memory of this process. The descriptors are borrowed, so they are open. The
+        // text for a probe's config1 is borrowed too.
         let fd = unsafe {
             let flags = flags.bits() as libc::c_ulong;
             abi::perf_event_open(words.as_mut_ptr().cast(), pid, cpu, leader, flags)
@@ -128,7 +128,7 @@ impl<'a> OpenOptions<'a> {
         if fd < 0 {
             return Err(errno::last());
         }
-        // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, so it has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(PerfFd {
             fd,
@@ -136,16 +136,16 @@ impl<'a> OpenOptions<'a> {
         })
     }
 
-    /// Opens the event, and explains a refusal. `name` is how messages call the event.
+    /// Opens the event, and explains a refusal. `name` is the event's name in messages.
     ///
     /// # Errors
-    /// [`OpenEventError`], with the remedy that the settings of this system suggest.
+    /// Returns [`OpenEventError`], with a remedy based on this system's settings.
     pub fn open_named(&self, name: &str) -> Result<PerfFd, OpenEventError> {
         self.open()
             .map_err(|errno| self.explain(name, errno, &Limits::read()))
     }
 
-    /// Makes an error of the number with which the kernel refused these options.
+    /// Explains the error number with which the kernel refused these options.
     pub fn explain(&self, name: &str, errno: Errno, limits: &Limits) -> OpenEventError {
         let by_cpu = !matches!(self.subject, Subject::Thread(_));
         OpenEventError::new(name, self.attr, by_cpu, self.cpu, errno, limits)
@@ -163,7 +163,7 @@ impl PerfFd {
     /// Opens an event for a thread (0: the caller; -1: all threads) on one CPU or (`None`) any.
     ///
     /// # Errors
-    /// The errors of [`OpenOptions::open`].
+    /// Returns the errors of [`OpenOptions::open`].
     pub fn open(attr: &Attr, pid: i32, cpu: Option<u32>) -> Result<PerfFd, Errno> {
         let subject = match pid {
             -1 => Subject::All,
@@ -173,18 +173,17 @@ impl PerfFd {
         cpu.map_or(options, |cpu| options.cpu(cpu)).open()
     }
 
-    /// Takes over the descriptor of an event that was opened elsewhere, with the read format of
-    /// its attr.
+    /// Wraps the descriptor of an open event. `read_format` must be its attr's.
     pub fn from_fd(fd: OwnedFd, read_format: ReadFormat) -> PerfFd {
         PerfFd { fd, read_format }
     }
 
-    /// Format of what [`read`](Self::read) returns, as in the attr.
+    /// Returns the format of [`read`](Self::read), as in the attr.
     pub fn read_format(&self) -> ReadFormat {
         self.read_format
     }
 
-    /// One read(2) into `out`, repeated only when a signal interrupts it.
+    /// Calls read(2) once, and repeats it only after an interrupting signal.
     pub(crate) fn read_bytes(&self, out: &mut [u8]) -> Result<usize, Errno> {
         rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *out))
     }
@@ -196,10 +195,10 @@ impl AsFd for PerfFd {
     }
 }
 
-/// Encodes an attr as the kernel reads it, in memory aligned for it.
+/// Encodes an attr for the kernel, in memory with the required alignment.
 ///
-/// Written at the smallest size that holds what is set: the kernel takes missing fields for zero,
-/// and an older kernel has no newer fields to stumble over (`E2BIG`).
+/// Uses the smallest size that holds all set fields. The kernel takes missing fields for zero, and
+/// older kernels see no unknown fields (`E2BIG`).
 pub(crate) fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
     let bytes = attr
         .encode(Endian::NATIVE, attr.needed_size())

@@ -1,4 +1,4 @@
-//! [`Group`]: events that are on the PMU together, so that their counts can be compared.
+//! [`Group`]: events scheduled on the PMU together, with comparable counts.
 
 use crate::builder::Builder;
 use crate::counter::CountError;
@@ -9,8 +9,8 @@ use crate::reading::{ReadError, Reading};
 use crate::scaled::Scaled;
 use rprof_records::{AttrFlags, ReadFormat};
 
-/// Events that the kernel puts on the PMU all or none. Their counts are of the same time, so that
-/// they may be divided by one another.
+/// Events that the kernel schedules on the PMU together or not at all. Their counts cover the same
+/// time, so ratios are valid.
 ///
 /// ```no_run
 /// use rprof_perf_event::{Builder, Group, Software};
@@ -31,19 +31,19 @@ pub struct Group {
     format: ReadFormat,
 }
 
-/// Event of a [`Group`], by its place in it.
+/// Event of a [`Group`], by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Member(usize);
 
 impl Group {
     /// Opens the leader of a group.
     ///
-    /// [`ReadFormat::GROUP`] is added to its read format, so that all members are read at once,
-    /// unless the leader is inherited: kernels before 6.12 do not read inherited groups so, and
-    /// the members are read one after the other.
+    /// Adds [`ReadFormat::GROUP`] to its read format, so that one call reads all members. An
+    /// inherited leader is the exception, because kernels before 6.12 cannot read inherited groups.
+    /// Its members are read one after another.
     ///
     /// # Errors
-    /// [`OpenEventError`].
+    /// Returns [`OpenEventError`].
     pub fn open(leader: &Builder) -> Result<Group, OpenEventError> {
         let mut leader = leader.clone();
         let attr = leader.attr_mut();
@@ -53,10 +53,10 @@ impl Group {
         Group::open_as_is(&leader)
     }
 
-    /// Opens the leader of a group with the read format that it has.
+    /// Opens the leader of a group with its read format unchanged.
     ///
     /// # Errors
-    /// [`OpenEventError`].
+    /// Returns [`OpenEventError`].
     pub fn open_as_is(leader: &Builder) -> Result<Group, OpenEventError> {
         Ok(Group {
             members: vec![leader.open_fd(None)?],
@@ -64,15 +64,15 @@ impl Group {
         })
     }
 
-    /// Returns the member that was opened first.
+    /// Returns the leader.
     pub fn leader(&self) -> Member {
         Member(0)
     }
 
-    /// Adds an event. It gets the leader's read format, and starts and stops with the leader.
+    /// Adds an event with the leader's read format. It starts and stops with the leader.
     ///
     /// # Errors
-    /// [`OpenEventError`]; `EINVAL` as well where the group no longer fits on the PMU.
+    /// Returns [`OpenEventError`]; `EINVAL` also if the group no longer fits on the PMU.
     pub fn add(&mut self, event: &Builder) -> Result<Member, OpenEventError> {
         let mut event = event.clone();
         let attr = event.attr_mut();
@@ -83,49 +83,51 @@ impl Group {
         Ok(Member(self.members.len() - 1))
     }
 
-    /// Returns the number of members, the leader included.
+    /// Returns the number of members, including the leader.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Returns false: a group has its leader at least.
+    /// Returns false, because a group has at least its leader.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Returns a member's descriptor; `None` for a member of another, longer group.
+    /// Returns a member's descriptor; `None` if the index is too high.
     pub fn fd(&self, member: Member) -> Option<&PerfFd> {
         self.members.get(member.0)
     }
 
-    /// Starts all members.
+    /// Enables all members.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn enable(&self) -> Result<(), Errno> {
         self.members[0].enable_group()
     }
 
-    /// Stops all members.
+    /// Disables all members.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn disable(&self) -> Result<(), Errno> {
         self.members[0].disable_group()
     }
 
-    /// Sets the counts of all members to zero, with the limits of [`PerfFd::reset`].
+    /// Resets the counts of all members to zero, with the limits of [`PerfFd::reset`].
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn reset(&self) -> Result<(), Errno> {
         self.members[0].reset_group()
     }
 
-    /// Reads all members, at any time: in one call where the read format has [`ReadFormat::GROUP`].
+    /// Reads all members, even while counting. Uses one call if the read format has
+    /// [`ReadFormat::GROUP`].
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a state that a pinned leader can be in.
+    /// Returns [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a normal state of a pinned
+    /// leader.
     pub fn read(&self) -> Result<GroupReading, ReadError> {
         if !self.format.contains(ReadFormat::GROUP) {
             let readings: Result<Vec<_>, _> = self.members.iter().map(PerfFd::reading).collect();
@@ -133,7 +135,7 @@ impl Group {
                 readings: readings?,
             });
         }
-        // Members stand in the order in which they were opened.
+        // Values are in the order of opening.
         let values = self.members[0].read()?;
         let readings = values.values.iter().map(|value| Reading {
             value: value.value,
@@ -146,10 +148,10 @@ impl Group {
         })
     }
 
-    /// Counts what `work` does, times included. What was counted before is not in it.
+    /// Counts the events and times during `work`. Earlier counts are excluded.
     ///
     /// # Errors
-    /// [`CountError`]; `work` may have run by then, and what it returned is lost.
+    /// Returns [`CountError`]. If `work` has run by then, its result is lost.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, GroupReading), CountError> {
         let before = self.read()?;
         self.enable().map_err(CountError::Control)?;
@@ -166,29 +168,29 @@ pub struct GroupReading {
 }
 
 impl GroupReading {
-    /// Returns a member's reading; `None` for a member that was added later.
+    /// Returns a member's reading; `None` for a member added later.
     pub fn get(&self, member: Member) -> Option<Reading> {
         self.readings.get(member.0).copied()
     }
 
-    /// Returns a member's count, extrapolated; `None` if it never ran.
+    /// Returns a member's extrapolated count; `None` if it never ran.
     pub fn scaled(&self, member: Member) -> Option<Scaled> {
         self.get(member)?.scaled()
     }
 
-    /// Returns how many events of `a` came for each of `b`: exact even where both are scaled, since the
-    /// members ran for the same time. `None` without any of `b`.
+    /// Returns the number of `a` events for each `b` event. Exact even if both are scaled, because
+    /// the members ran for the same time. `None` without `b` events.
     pub fn ratio(&self, a: Member, b: Member) -> Option<f64> {
         let (a, b) = (self.get(a)?.value, self.get(b)?.value);
         (b != 0).then(|| a as f64 / b as f64)
     }
 
-    /// Returns all readings, in the order in which the members were added.
+    /// Returns all readings, in member order.
     pub fn all(&self) -> &[Reading] {
         &self.readings
     }
 
-    /// Returns what was counted since an earlier reading of the same group.
+    /// Returns the difference to an earlier reading of the same group.
     #[must_use]
     pub fn since(&self, earlier: &GroupReading) -> GroupReading {
         let none = Reading {

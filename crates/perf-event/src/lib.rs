@@ -1,4 +1,4 @@
-//! perf_event_open(2) made safe: events, counters and ring buffers of this kernel.
+//! Safe interface to perf_event_open(2): events, counters and ring buffers of this kernel.
 //!
 //! ```text
 //!   Builder ---open----> Counter --read--> Reading { value, enabled, running } --> Scaled { value, share }
@@ -12,35 +12,36 @@
 //!      +---Sampler::open--> Sampler, ProcessSampler, SignalSampler --next(timeout)--> typed records
 //! ```
 //!
-//! One event, one group, one counter or one ring: there are no sessions and no files
-//! here, and no thread but that of a `SignalSampler`. `rprof-records` has [`Attr`](rprof_records::Attr) and decodes records, `rprof-sampler`
-//! watches many CPUs and threads at once. Nearly all of the project's `unsafe` is in this crate.
+//! The crate handles single events, groups, counters and ring buffers. It has no sessions and no
+//! files, and starts no threads except for `SignalSampler`. `rprof-records` has
+//! [`Attr`](rprof_records::Attr) and decodes records. `rprof-sampler` profiles many CPUs and
+//! threads at once. Most of the project's `unsafe` code is in this crate.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`builder`] | [`Builder`]: every field and bit of an event, its target, and how to open it |
-//! | [`event`] | numbers of events: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`] |
-//! | [`clock`] | [`Clock`]: clocks of the times in records |
+//! | [`builder`] | [`Builder`]: sets fields, bits and target of an event, and opens it |
+//! | [`event`] | event numbers: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`] |
+//! | [`clock`] | [`Clock`]: clocks of records |
 //! | [`fd`] | [`OpenOptions`], [`PerfFd`]: the system call |
 //! | [`open_flags`] | [`OpenFlags`] of the system call |
 //! | [`control`] | ioctls of [`PerfFd`]; prctl |
-//! | [`counter`] | [`Counter`]: one event that is counted |
-//! | [`group`] | [`Group`]: events that are counted together |
+//! | [`counter`] | [`Counter`]: one counting event |
+//! | [`group`] | [`Group`]: events counted together |
 //! | [`process`] | [`ProcessCounter`]: all threads of a process |
 //! | [`reading`] | [`Reading`], [`ReadError`]: counter values |
-//! | [`scaled`] | [`Scaled`]: values that say for which share of the time they were counted |
+//! | [`scaled`] | [`Scaled`]: extrapolated counts with their share of measured time |
 //! | [`ring`] | [`Ring`]: one ring buffer |
-//! | [`sampler`] | [`Sampler`]: records of one ring, one by one, with a time-out |
+//! | [`sampler`] | [`Sampler`]: single records of one ring buffer, with a timeout |
 //! | [`process_sampler`] | [`ProcessSampler`]: the same for all threads of a process |
-//! | [`decoder`] | [`RecordDecoder`]: bytes of a ring to typed records |
-//! | [`overwrite`] | [`OverwriteRing`], [`BackwardRing`]: rings that the kernel overwrites |
-//! | [`aux`] | [`AuxRing`]: traces of hardware |
+//! | [`decoder`] | [`RecordDecoder`]: decodes records of a ring buffer |
+//! | [`overwrite`] | [`OverwriteRing`], [`BackwardRing`]: ring buffers that the kernel overwrites |
+//! | [`aux`] | [`AuxRing`]: hardware traces |
 //! | [`page`] | [`ControlPage`]: counts, times and clocks without a system call |
 //! | [`signal`] | [`OverflowSignals`], [`SignalSampler`], [`Traps`]: overflows as signals |
-//! | [`error`] | [`OpenEventError`], [`MapRingError`]: what was refused, and why |
-//! | [`remedy`] | [`Remedy`]: what to do about it |
-//! | [`attr_part`] | [`AttrPart`]: which part of an attr a refusal is about |
-//! | [`limits`] | [`Limits`]: what the administrator allows |
+//! | [`error`] | [`OpenEventError`], [`MapRingError`]: refusals with causes |
+//! | [`remedy`] | [`Remedy`]: suggestions after a refusal |
+//! | [`attr_part`] | [`AttrPart`]: the part of an attr that caused a refusal |
+//! | [`limits`] | [`Limits`]: system settings |
 //! | [`errno`] | [`Errno`]: error numbers and their text |
 //!
 //! # Example

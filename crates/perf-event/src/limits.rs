@@ -1,11 +1,11 @@
-//! Settings of the system that limit perf events: `/proc/sys/kernel/perf_event_*`, capabilities,
-//! seccomp and the limit on open files.
+//! System limits on perf events: `/proc/sys/kernel/perf_event_*`, capabilities, seccomp and the
+//! limit on open files.
 
 use rprof_records::{Attr, AttrFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
-/// Returns the clause that names the setting `perf_event_paranoid`.
+/// Returns a clause with the value of `perf_event_paranoid`.
 pub fn paranoid_text(paranoid: Option<i32>) -> String {
     match paranoid {
         Some(level) => format!("kernel.perf_event_paranoid is {level}"),
@@ -14,28 +14,30 @@ pub fn paranoid_text(paranoid: Option<i32>) -> String {
 }
 
 /// Settings for perf events (perf_event_open(2), "perf_event related configuration files"), and
-/// rights of this process. `None` where a file is missing: the kernel was built without perf
-/// events, or /proc is not mounted.
+/// rights of this process. `None` if a file is missing: the kernel lacks perf events, or /proc is
+/// not mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// `perf_event_paranoid`: what users without CAP_PERFMON may do. From -1 (all)
-    /// over 1 (own processes), 2 (own processes, user side) to distributions' 3 or 4 (nothing).
+    /// `perf_event_paranoid`: rights of users without CAP_PERFMON. It ranges from -1 (all) over 1
+    /// (own processes) and 2 (own processes in user mode) to 3 or 4 of some distributions (none).
     pub paranoid: Option<i32>,
-    /// `perf_event_max_sample_rate`: samples a second and CPU that an event may ask for. It binds root
-    /// as well, and the kernel lowers it by itself when sampling takes too much time.
+    /// `perf_event_max_sample_rate`: maximum samples per second and CPU of an event. It also limits
+    /// root. The kernel lowers it if sampling takes too much time.
     pub max_sample_rate: Option<u64>,
-    /// `perf_event_mlock_kb`: KiB of ring buffer for each CPU and user.
+    /// `perf_event_mlock_kb`: KiB of ring buffers for each CPU and user.
     pub mlock_kib: Option<u64>,
-    /// `perf_event_max_stack`: most addresses in a callchain.
+    /// `perf_event_max_stack`: maximum number of addresses in a callchain.
     pub max_stack: Option<u16>,
-    /// True if a seccomp filter is in force for this process (`Seccomp: 2` in proc_pid_status(5)),
-    /// as it is in most containers.
+    /// True if a seccomp filter applies to this process (`Seccomp: 2` in proc_pid_status(5)), as in
+    /// most containers.
     pub seccomp: bool,
-    /// True if the settings do not bind this process, as it has CAP_PERFMON or CAP_SYS_ADMIN.
+    /// True if this process is exempt from the settings, because it has CAP_PERFMON or
+    /// CAP_SYS_ADMIN.
     pub privileged: bool,
-    /// Descriptors that this process may have open (the soft RLIMIT_NOFILE); `None` for no limit.
+    /// Maximum number of open descriptors of this process (soft RLIMIT_NOFILE); `None` for no
+    /// limit.
     pub open_files: Option<u64>,
-    /// Version of the running kernel, as (6, 1); `None` if it does not say (`osrelease`).
+    /// Version of the running kernel, such as (6, 1); `None` if unknown (`osrelease`).
     pub kernel: Option<(u16, u16)>,
 }
 
@@ -44,7 +46,7 @@ const CAP_PERFMON: u64 = 1 << 38;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
 impl Limits {
-    /// Reads the settings as they are now.
+    /// Reads the current settings.
     pub fn read() -> Limits {
         let status = std::fs::read("/proc/self/status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
@@ -56,9 +58,9 @@ impl Limits {
         }
     }
 
-    /// Returns whether `perf_event_paranoid` alone may be why this event for one's own processes (or,
-    /// `by_cpu`, for whole CPUs) is refused: `perf_allow_cpu`, `perf_allow_kernel` in the kernel's
-    /// linux/perf_event.h, and 3 as Debian and others have it.
+    /// Returns whether `perf_event_paranoid` alone explains the refusal of this event, for the
+    /// user's own processes or, with `by_cpu`, for whole CPUs. Sources: `perf_allow_cpu` and
+    /// `perf_allow_kernel` in the kernel's linux/perf_event.h, and level 3 of Debian and others.
     pub fn explains(&self, attr: &Attr, by_cpu: bool) -> bool {
         let most = match attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
             _ if by_cpu => 0,
@@ -87,18 +89,18 @@ impl Limits {
     }
 }
 
-/// Reads the version in a release such as `6.1.0-18-amd64`.
+/// Parses the version in a release such as `6.1.0-18-amd64`.
 fn version(release: &str) -> Option<(u16, u16)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Returns whether /proc/PID/status tells of a seccomp filter.
+/// Returns whether /proc/PID/status reports a seccomp filter.
 fn has_filter(status: &str) -> bool {
     field(status, "Seccomp:") == Some("2")
 }
 
-/// Returns whether /proc/PID/status tells of capabilities that lift the limits.
+/// Returns whether /proc/PID/status reports capabilities that lift the limits.
 fn is_privileged(status: &str) -> bool {
     let bits = field(status, "CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
     bits.is_some_and(|bits| bits & (CAP_PERFMON | CAP_SYS_ADMIN) != 0)
@@ -109,9 +111,9 @@ pub fn open_file_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Raises the soft limit on open files to the hard limit; returns whether that gained any.
+/// Raises the soft limit on open files to the hard limit. Returns whether it changed.
 ///
-/// The limit is this process's own: a command that was forked before keeps its own.
+/// Only affects this process. A command forked before keeps its own limit.
 pub fn raise_open_file_limit() -> bool {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_lower = match (current, maximum) {
@@ -167,7 +169,7 @@ mod tests {
         };
         let both = Attr::default();
         for (level, explained) in [
-            // (the user's side, the kernel's as well, whole CPUs)
+            // (user mode, with the kernel, whole CPUs)
             (0, (false, false, false)),
             (1, (false, false, true)),
             (2, (false, true, true)),

@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel, or made up for tests.
+//! Memory shared with the kernel, or allocated by tests.
 
 use crate::errno::Errno;
 use rprof_records::RawBytes;
@@ -8,11 +8,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of whole words, which both sides take for atomic where they share them.
+/// Memory of whole words, which both sides access atomically if they share them.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<AtomicU64>,
-    /// Bytes: a multiple of 8.
+    /// Length in bytes, a multiple of 8.
     length: usize,
     owner: Owner,
 }
@@ -24,8 +24,8 @@ enum Owner {
     MadeUp(#[expect(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
 }
 
-// SAFETY: the memory belongs to the mapping alone and stays where it is. Words are reached as atomics;
-// whoever takes bytes keeps to the contract of `bytes`.
+// SAFETY: the mapping owns the memory, which does not move. Words are accessed as atomics; access
+// as bytes requires the contract of `bytes`.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send.
 unsafe impl Sync for Mapping {}
@@ -41,8 +41,8 @@ impl Drop for Mapping {
 }
 
 impl Mapping {
-    /// Maps memory of an event. A writable control page tells the kernel that `data_tail` is kept up to
-    /// date: it then drops new records when the ring is full, in place of overwriting old ones.
+    /// Maps memory of an event. If the control page is writable, the kernel relies on `data_tail`:
+    /// it drops new records when the ring buffer is full, instead of overwriting old ones.
     pub(crate) fn of_fd(
         fd: BorrowedFd<'_>,
         length: usize,
@@ -63,7 +63,7 @@ impl Mapping {
         }))
     }
 
-    /// Makes memory up.
+    /// Allocates memory for tests.
     pub(crate) fn of_words(words: impl IntoIterator<Item = u64>) -> Arc<Mapping> {
         let mut words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
         Arc::new(Mapping {
@@ -73,7 +73,7 @@ impl Mapping {
         })
     }
 
-    /// Returns true if the kernel is on the other side.
+    /// Returns true if the kernel shares the memory.
     pub(crate) fn is_kernels(&self) -> bool {
         matches!(self.owner, Owner::Kernel { .. })
     }
@@ -88,13 +88,12 @@ impl Mapping {
         self.length
     }
 
-    /// Returns a word by its number; `None` beyond the end. It may be stored to only where the mapping
-    /// is writable.
+    /// Returns a word by its index; `None` beyond the end. Stores require a writable mapping.
     pub(crate) fn word(&self, number: usize) -> Option<&AtomicU64> {
         if number >= self.length / 8 {
             return None;
         }
-        // SAFETY: within the memory, which `self` keeps, and aligned: mappings begin at a page.
+        // SAFETY: within the memory, which `self` owns, and aligned: mappings start at a page.
         Some(unsafe { self.base.add(number).as_ref() })
     }
 
@@ -103,36 +102,36 @@ impl Mapping {
         self.word(number).map_or(0, |word| word.load(order))
     }
 
-    /// Returns `length` bytes from `start` on.
+    /// Returns `length` bytes from `start`.
     ///
     /// # Safety
-    /// Nobody writes them while they are borrowed.
+    /// The bytes must not be written while they are borrowed.
     pub(crate) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
         let end = start.checked_add(length);
         assert!(end.is_some_and(|end| end <= self.length), "beyond the end");
         // SAFETY: within the memory, which is initialised (by the kernel, with zeroes at first) and
-        // stays mapped as long as `self`. The caller vouches for writers.
+        // stays mapped as long as `self`. The caller guarantees that no one writes.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<u8>().add(start), length) }
     }
 }
 
-/// Two counters of a control page, and the area between them: a ring's data, or an AUX area.
+/// Head and tail counters of a control page, and their area: a ring buffer's data, or an AUX area.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     control: Arc<Mapping>,
-    /// Numbers of the words that hold the counters.
+    /// Word indexes of the counters.
     head: usize,
     tail: usize,
     area: Arc<Mapping>,
-    /// Place of the area in its mapping, in bytes.
+    /// Byte offset of the area in its mapping.
     start: usize,
-    /// Bytes of the area: a power of two.
+    /// Size of the area in bytes: a power of two.
     size: usize,
 }
 
 impl Memory {
-    /// Puts counters and area together; `None` if something lies outside of its mapping, or the size is
-    /// no power of two.
+    /// Combines counters and area. Returns `None` if a part exceeds its mapping, or the size is not
+    /// a power of two.
     pub(crate) fn new(
         (control, head, tail): (Arc<Mapping>, usize, usize),
         (area, start, size): (Arc<Mapping>, usize, usize),
@@ -161,8 +160,8 @@ impl Memory {
         self.size
     }
 
-    /// Returns how far the other side has written. Acquire: pairs with the kernel's barrier before it
-    /// moves the head, so that all bytes before the head can be seen.
+    /// Returns the head counter. Acquire: pairs with the kernel's barrier before it moves the head,
+    /// so that all bytes before the head are visible.
     pub(crate) fn head(&self) -> u64 {
         self.control.load(self.head, Ordering::Acquire)
     }
@@ -171,8 +170,8 @@ impl Memory {
         self.control.load(self.tail, Ordering::Relaxed)
     }
 
-    /// Gives bytes back. Release: the copy out of the area is done before the kernel may write there.
-    /// Nothing happens where the control page is not writable.
+    /// Moves the tail. Release: copies from the area end before the kernel may overwrite it. Does
+    /// nothing if the control page is not writable.
     pub(crate) fn set_tail(&self, tail: u64) {
         if self.control.is_writable()
             && let Some(word) = self.control.word(self.tail)
@@ -181,16 +180,16 @@ impl Memory {
         }
     }
 
-    /// Returns `length` bytes (at most the area's size) from counter value `position` on, in two
-    /// pieces where they wrap around the end.
+    /// Returns `length` bytes (at most the area's size) from counter value `position`, in two
+    /// pieces if they wrap around.
     ///
-    /// The caller has seen the head beyond them, so the kernel leaves them alone until the tail
-    /// passes them; and the caller does not move the tail while it holds the returned bytes.
+    /// The caller must have seen a head beyond them, and must not move the tail while it holds
+    /// them. The kernel does not write there until the tail passes them.
     pub(crate) fn bytes(&self, position: u64, length: usize) -> RawBytes<'_> {
         assert!(length <= self.size, "more bytes than the ring holds");
         let begin = (position & (self.size as u64 - 1)) as usize;
         let first = length.min(self.size - begin);
-        // SAFETY: nobody writes between tail and head.
+        // SAFETY: the kernel does not write between tail and head.
         unsafe {
             RawBytes::split(
                 self.area.bytes(self.start + begin, first),
@@ -199,15 +198,15 @@ impl Memory {
         }
     }
 
-    /// Copies `length` bytes from counter value `position` on, both multiples of 8, word by word: the
-    /// other side may write them at the same time, and the caller finds out afterwards.
+    /// Copies `length` bytes from counter value `position`, both multiples of 8, word by word. The
+    /// other side may overwrite them meanwhile, so the caller must check afterwards.
     pub(crate) fn copy_unsure(&self, position: u64, length: usize, out: &mut Vec<u8>) {
         for at in (0..length.min(self.size) as u64).step_by(8) {
             let offset = (position.wrapping_add(at) & (self.size as u64 - 1)) as usize;
             let word = self.area.load((self.start + offset) / 8, Ordering::Relaxed);
             out.extend_from_slice(&word.to_ne_bytes());
         }
-        // What was read is read before anything that tells whether it was overwritten.
+        // Orders the reads before the check for overwriting.
         std::sync::atomic::fence(Ordering::Acquire);
     }
 

@@ -1,4 +1,5 @@
-//! Rings that the kernel overwrites: the latest records, at no cost until they are asked for.
+//! Ring buffers that the kernel overwrites. They hold the latest records, and cost nothing until
+//! they are read.
 
 use crate::errno::Errno;
 use crate::fd::PerfFd;
@@ -7,13 +8,12 @@ use crate::ring::{MAX_RECORD, first_record, map, record_size, whole_records};
 use rprof_records::{Endian, RawBytes, RawRecord};
 use std::os::fd::BorrowedFd;
 
-/// Ring of an event that is mapped for reading only: the kernel writes on when it is full, over the
-/// oldest records.
+/// Ring buffer mapped read-only. When it is full, the kernel overwrites the oldest records.
 ///
-/// The reader [follows](Self::follow). Where it falls behind by more than the ring keeps for sure (half of
-/// it, or all but 64 KiB), it
-/// goes on with what comes next, since nobody can tell where the oldest record begins: for the latest records
-/// at any time there is [`BackwardRing`].
+/// The reader [follows](Self::follow) the kernel. It may fall behind by half of the ring buffer, or
+/// by all but 64 KiB if that is more. Beyond that, it skips to the next new record, because the
+/// start of the oldest record is unknown. Use [`BackwardRing`] to get the latest records at any
+/// time.
 #[derive(Debug)]
 pub struct OverwriteRing {
     memory: Memory,
@@ -23,17 +23,17 @@ pub struct OverwriteRing {
 /// Result of [`OverwriteRing::follow`], in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Bytes copied out.
+    /// Bytes copied.
     pub copied: usize,
-    /// Bytes that were overwritten before they were read, or made no sense.
+    /// Bytes overwritten before they were read, or invalid.
     pub missed: u64,
 }
 
 impl OverwriteRing {
-    /// Maps the ring of an event, `data_bytes` of data: a power of two of pages.
+    /// Maps the ring buffer of an event with `data_bytes` of data, a power of two of pages.
     ///
     /// # Errors
-    /// The errors of [`Ring::map`](crate::Ring::map).
+    /// Returns the errors of [`Ring::map`](crate::Ring::map).
     pub fn map(fd: BorrowedFd<'_>, data_bytes: usize) -> Result<OverwriteRing, Errno> {
         let memory = map(fd, data_bytes, false)?;
         let position = memory.head();
@@ -50,7 +50,8 @@ impl OverwriteRing {
             self.memory.copy_unsure(self.position, behind as usize, out);
         }
         let written = self.memory.head().wrapping_sub(self.position);
-        // Records are written before the head moves past them, over what may have been copied here.
+        // The kernel writes records before it moves the head, so it may have overwritten copied
+        // bytes.
         let safe = size.saturating_sub(MAX_RECORD as u64).max(size / 2);
         if written > safe {
             out.truncate(before);
@@ -68,8 +69,9 @@ impl OverwriteRing {
     }
 }
 
-/// Ring of an event with [`write_backward`](crate::Builder::write_backward), mapped for reading only: the
-/// kernel writes each record before the last one, over the oldest, and the latest can be found at any time.
+/// Ring buffer of an event with [`write_backward`](crate::Builder::write_backward), mapped
+/// read-only. The kernel writes each record before the previous one, over the oldest. So the latest
+/// records can be found at any time.
 ///
 /// ```text
 ///   written first                                    0 ... | oldest
@@ -80,25 +82,25 @@ impl OverwriteRing {
 #[derive(Debug)]
 pub struct BackwardRing {
     memory: Memory,
-    /// Head of the records that were taken last.
+    /// Head at the last call of `take`.
     taken: u64,
 }
 
-/// Records of a [`BackwardRing`] at one moment.
+/// Copy of the records of a [`BackwardRing`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Records as they stood: newest first.
+    /// Records in memory order: newest first.
     bytes: Vec<u8>,
-    /// Places of records in them: oldest first.
+    /// Record offsets, oldest first.
     starts: Vec<usize>,
 }
 
 impl BackwardRing {
-    /// Maps the ring of an event, which must not be mapped in another way, `data_bytes` of data: a power of two
-    /// of pages.
+    /// Maps the ring buffer of an event with `data_bytes` of data, a power of two of pages. The
+    /// event must not have another mapping.
     ///
     /// # Errors
-    /// The errors of [`Ring::map`](crate::Ring::map).
+    /// Returns the errors of [`Ring::map`](crate::Ring::map).
     pub fn map(fd: BorrowedFd<'_>, data_bytes: usize) -> Result<BackwardRing, Errno> {
         let memory = map(fd, data_bytes, false)?;
         Ok(BackwardRing { memory, taken: 0 })
@@ -109,25 +111,24 @@ impl BackwardRing {
         self.memory.size()
     }
 
-    /// Copies all records that are there, taken or not. The event writes nothing meanwhile
-    /// ([`PerfFd::pause_output`]).
+    /// Copies all records, even those returned by [`take`](Self::take). Pauses the event's output
+    /// meanwhile ([`PerfFd::pause_output`]).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn snapshot(&self, event: &PerfFd) -> Result<Snapshot, Errno> {
         event.pause_output(true)?;
-        // The head counts down from zero: so many bytes were ever written.
+        // The head counts down from zero, so its negation is the number of bytes written.
         let head = self.memory.head();
         let snapshot = self.records(head, head.wrapping_neg());
         event.pause_output(false)?;
         Ok(snapshot)
     }
 
-    /// Passes the records that came since the last call, and that are still there, to `put`, the oldest
-    /// first.
+    /// Passes the records since the last call to `put`, oldest first, as far as they still exist.
     ///
-    /// The kernel had better write nothing meanwhile ([`PerfFd::pause_output`]); what it overwrites all
-    /// the same is left out.
+    /// The caller should pause the output meanwhile ([`PerfFd::pause_output`]). Overwritten records
+    /// are skipped.
     pub fn take(&mut self, put: impl FnMut(RawBytes<'_>)) {
         let head = self.memory.head();
         let snapshot = self.records(head, self.taken.wrapping_sub(head));
@@ -135,13 +136,13 @@ impl BackwardRing {
         snapshot.each_bytes().for_each(put);
     }
 
-    /// Copies the newest records, of so many bytes at most.
+    /// Copies at most `bytes` bytes of the newest records.
     fn records(&self, head: u64, bytes: u64) -> Snapshot {
         let size = self.size() as u64;
         let there = bytes.min(size);
         let mut copy = Vec::with_capacity(there as usize);
         self.memory.copy_unsure(head, there as usize, &mut copy);
-        // What was written while this was copied took the place of the oldest.
+        // Writes during the copy have replaced the oldest records.
         let moved = head.wrapping_sub(self.memory.head());
         copy.truncate(size.saturating_sub(moved).min(there) as usize);
         Snapshot::of(copy)
@@ -149,7 +150,7 @@ impl BackwardRing {
 }
 
 impl Snapshot {
-    /// Takes records that stand newest first; the last may be cut off.
+    /// Indexes records in newest-first order. The last may be truncated.
     fn of(mut bytes: Vec<u8>) -> Snapshot {
         let mut starts = Vec::new();
         let mut at = 0;
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
     use crate::ring::tests::{made_up, record};
 
-    /// Writes a record where `position` says, over the end.
+    /// Writes a record at `position`, wrapping at the end.
     fn write(memory: &Memory, position: u64, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             memory.poke((position as usize).wrapping_add(i) % memory.size(), *byte);
@@ -233,7 +234,7 @@ mod tests {
         ring.memory.set_head(10_048);
         assert_eq!(ring.follow(&mut out).copied, 48);
         assert_eq!(out[1..], bytes);
-        // A size that cannot be is not followed.
+        // Stops at an invalid size.
         write(&ring.memory, 10_048, &[0xff; 16]);
         ring.memory.set_head(10_064);
         assert_eq!(ring.follow(&mut out).missed, 16);
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(all(&ring), [0, 1, 2, 3]);
         assert_eq!(since(&mut ring), [3]);
         put(&ring, 4..200);
-        // 39 of 104 bytes fit into 4,096; the oldest is cut off.
+        // 39 records of 104 bytes fit into 4,096. The oldest is truncated.
         let latest: Vec<u8> = (161..200).collect();
         assert_eq!(all(&ring), latest);
         assert_eq!(since(&mut ring), latest);

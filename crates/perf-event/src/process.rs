@@ -1,4 +1,4 @@
-//! [`ProcessCounter`]: all threads of a process that runs already.
+//! [`ProcessCounter`]: all threads of a running process.
 
 use crate::builder::Builder;
 use crate::errno::Errno;
@@ -7,40 +7,39 @@ use crate::fd::PerfFd;
 use crate::reading::{ReadError, Reading};
 use rprof_launch::procfs::Procfs;
 
-/// Rounds in which the threads of a process may change while they are opened.
+/// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 50;
 
-/// One event for each thread of a process, and for all threads and processes that they start later.
+/// One event for each thread of a process, inherited by later threads and child processes.
 #[derive(Debug)]
 pub struct ProcessCounter {
     threads: Vec<PerfFd>,
     settled: bool,
 }
 
-/// Failure to watch a process.
+/// Failure to open a process's events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// There is no such process, or it has ended.
+    /// The process does not exist, or has exited.
     #[error("process {pid} does not exist or has ended")]
     NoSuchProcess {
         /// Id of the process.
         pid: u32,
     },
-    /// The event was refused for a thread.
+    /// The kernel refused the event for a thread.
     #[error(transparent)]
     Open(#[from] OpenEventError),
 }
 
 impl ProcessCounter {
-    /// Opens `event` for each thread of the process, with
-    /// [`inherit`](Builder::inherit).
+    /// Opens `event` for each thread of the process, with [`inherit`](Builder::inherit).
     ///
-    /// Threads are listed before and after they are opened, and all are opened anew if one was born
-    /// meanwhile, since nobody can tell whether such a thread inherited the event.
+    /// Lists threads before and after opening them. If a thread started meanwhile, all are opened
+    /// again, because it may or may not have inherited the event.
     ///
     /// # Errors
-    /// [`ProcessError`].
+    /// Returns [`ProcessError`].
     pub fn open(pid: u32, event: &Builder) -> Result<ProcessCounter, ProcessError> {
         let mut round = 0;
         loop {
@@ -54,36 +53,36 @@ impl ProcessCounter {
         }
     }
 
-    /// Returns false if threads kept being born while they were opened, so that some may be missing.
+    /// Returns false if threads kept starting during opening, so that some may be missing.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Returns the number of threads that were opened.
+    /// Returns the number of opened threads.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Starts counting in all threads.
+    /// Enables all threads' events.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn enable(&self) -> Result<(), Errno> {
         self.threads.iter().try_for_each(PerfFd::enable)
     }
 
-    /// Stops counting in all threads.
+    /// Disables all threads' events.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn disable(&self) -> Result<(), Errno> {
         self.threads.iter().try_for_each(PerfFd::disable)
     }
 
-    /// Reads the sum of all threads, of those that have ended as well.
+    /// Reads the sum over all threads, including exited ones.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Returns [`ReadError`].
     pub fn read(&self) -> Result<Reading, ReadError> {
         let mut readings = self.threads.iter().map(PerfFd::reading);
         let mut sum = readings.next().unwrap_or(Ok(Reading::default()))?;
@@ -94,8 +93,8 @@ impl ProcessCounter {
     }
 }
 
-/// Opens something for each thread of a process. Returns false with it if there are threads
-/// now that were not there before.
+/// Calls `open` for each thread of a process. The second value is false if threads have started
+/// since.
 pub(crate) fn open_threads<T>(
     pid: u32,
     mut open: impl FnMut(i32) -> Result<T, OpenEventError>,
@@ -106,7 +105,7 @@ pub(crate) fn open_threads<T>(
     for tid in &before {
         match i32::try_from(*tid).map(&mut open) {
             Ok(Ok(thread)) => opened.push(thread),
-            // It ended in the meantime.
+            // The thread has exited.
             Err(_) => {}
             Ok(Err(error)) if error.errno == Errno::SRCH => {}
             Ok(Err(error)) => return Err(error.into()),

@@ -14,33 +14,33 @@ use rprof_records::{Endian, RawBytes, RawRecord, SampleType};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Rounds in which the threads of a process may change while they are opened.
+/// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 20;
 
-/// Longest wait at once: threads of a process end without anybody being woken.
+/// Maximum time of one wait, because the end of the threads causes no wake-up.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Samples of a process: of each thread that it has, and of all threads and processes that they start.
+/// Samples all threads of a process, and all threads and child processes that they start.
 ///
-/// There is a ring for each CPU, as the kernel wants it of events that are inherited. Records of one CPU
-/// come in their order, those of several as they are found.
+/// Each CPU has its own ring buffer, as the kernel requires for inherited events. Records are in
+/// order within a CPU, but not across CPUs.
 #[derive(Debug)]
 pub struct ProcessSampler {
     rings: Vec<Ring>,
-    /// Events of each thread, one for each CPU.
+    /// Events by thread and CPU.
     threads: Vec<Vec<PerfFd>>,
     decoder: RecordDecoder,
     taken: Vec<u8>,
-    /// Ring that is looked at next.
+    /// Ring buffer read last.
     turn: usize,
 }
 
 impl ProcessSampler {
-    /// Opens `event` for each thread of a process on each CPU, with [`inherit`](Builder::inherit), and
-    /// maps a ring of `ring_bytes` for each CPU: a power of two of pages.
+    /// Opens `event` for each thread of a process on each CPU, with [`inherit`](Builder::inherit).
+    /// Maps a ring buffer of `ring_bytes` for each CPU, a power of two of pages.
     ///
     /// # Errors
-    /// [`SampleError`]; [`ProcessError::NoSuchProcess`] as an `ESRCH` of
+    /// Returns [`SampleError`]; [`ProcessError::NoSuchProcess`] becomes `ESRCH` in
     /// [`SampleError::Control`].
     pub fn open(pid: u32, event: &Builder, ring_bytes: usize) -> Result<Self, SampleError> {
         let control = |what, errno| SampleError::Control { what, errno };
@@ -87,7 +87,7 @@ impl ProcessSampler {
         })
     }
 
-    /// Returns the number of threads that were opened.
+    /// Returns the number of opened threads.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
@@ -95,24 +95,25 @@ impl ProcessSampler {
     /// Starts sampling.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn enable(&self) -> Result<(), Errno> {
         self.threads.iter().flatten().try_for_each(PerfFd::enable)
     }
 
-    /// Stops sampling. What was sampled before can be read.
+    /// Stops sampling. Earlier samples can still be read.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn disable(&self) -> Result<(), Errno> {
         self.threads.iter().flatten().try_for_each(PerfFd::disable)
     }
 
-    /// Returns the next record; [`RingRecord::event`](crate::RingRecord::event) says nothing. Blocks until
-    /// there is one, for `timeout` at most; without a timeout until the process has ended.
+    /// Returns the next record; its [`RingRecord::event`](crate::RingRecord::event) is meaningless.
+    /// Blocks until there is one, at most for `timeout`. Without a timeout, blocks until the
+    /// process has exited.
     ///
     /// # Errors
-    /// [`SampleError`], as [`Sampler::next`](crate::Sampler::next) has them.
+    /// Returns [`SampleError`], like [`Sampler::next`](crate::Sampler::next).
     #[allow(
         clippy::should_implement_trait,
         reason = "it lends, which no iterator can"
@@ -132,7 +133,7 @@ impl ProcessSampler {
             })?;
             match woken {
                 Woken::Readable => {}
-                // Records may have come without a wake-up.
+                // Records may arrive without a wake-up.
                 _ if self.take()? => break,
                 Woken::TimedOut if deadline.is_none_or(|deadline| Instant::now() < deadline) => {}
                 Woken::TimedOut => return Ok(Next::TimedOut),
@@ -147,7 +148,7 @@ impl ProcessSampler {
         Ok(Next::Record(self.decoder.decode(&raw)?))
     }
 
-    /// Takes a record out of the next ring that has one.
+    /// Reads a record from the next ring buffer that has one.
     fn take(&mut self) -> Result<bool, SampleError> {
         for _ in 0..self.rings.len() {
             self.turn = (self.turn + 1) % self.rings.len();

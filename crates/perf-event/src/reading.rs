@@ -1,33 +1,33 @@
-//! Counter readings: values, and the share of the time for which they were counted.
+//! Counter readings: values, and enabled and running times.
 
 use crate::errno::{Errno, ErrnoText};
 use crate::fd::PerfFd;
 use crate::scaled::Scaled;
 use rprof_records::{Endian, RawBytes, ReadFormat, ReadValues};
 
-/// Reading of one event's counter, children that inherited the event included.
+/// Reading of one event's counter, including children that inherited the event.
 ///
-/// When more events want hardware counters than there are, the kernel lets them take turns: the
-/// event is enabled for longer than it runs, and `value` covers only the time for which it ran.
-/// [`scaled`](Self::scaled) extrapolates as perf(1) does, and says by how much.
+/// If there are more events than hardware counters, the kernel multiplexes them. The event is then
+/// enabled for longer than it runs, and `value` covers only the running time.
+/// [`scaled`](Self::scaled) extrapolates like perf(1), and returns the share of measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Number of events, or nanoseconds for the clock events.
+    /// Count, or nanoseconds for clock events.
     pub value: u64,
-    /// Nanoseconds for which the event was enabled; `None` unless the read format has
+    /// Enabled time in nanoseconds; `None` unless the read format has
     /// [`ReadFormat::TOTAL_TIME_ENABLED`].
     pub enabled: Option<u64>,
-    /// Nanoseconds for which the event was on a counter; `None` unless the read format has
+    /// Running time in nanoseconds; `None` unless the read format has
     /// [`ReadFormat::TOTAL_TIME_RUNNING`].
     pub running: Option<u64>,
-    /// Samples dropped because the ring was full, those that no LOST record tells of included;
+    /// Samples dropped because the ring buffer was full, including those without a LOST record;
     /// `None` unless the read format has [`ReadFormat::LOST`] (Linux 6.0).
     pub lost: Option<u64>,
 }
 
 impl Reading {
-    /// Takes the reading of one event out of what [`PerfFd::read`] returned: the one with this
-    /// id, or without an id the first one (an event alone, or a group's leader).
+    /// Extracts one event's reading from the result of [`PerfFd::read`]: by id, or without an id
+    /// the first (a single event, or a group's leader).
     pub fn of(values: &ReadValues, id: Option<u64>) -> Option<Reading> {
         let value = match id {
             Some(id) => values.values.iter().find(|value| value.id == Some(id)),
@@ -41,8 +41,8 @@ impl Reading {
         })
     }
 
-    /// Returns the share of its enabled time for which the event was counted, 0 to 1; `None` if
-    /// the times were not asked for, or the event was never enabled.
+    /// Returns the running share of the enabled time, 0 to 1. `None` without the times, or if the
+    /// event was never enabled.
     pub fn share(&self) -> Option<f64> {
         match (self.enabled?, self.running?) {
             (0, _) => None,
@@ -50,11 +50,10 @@ impl Reading {
         }
     }
 
-    /// Returns the value extrapolated to the whole time for which the event was enabled, with the share
-    /// of it for which it was counted.
+    /// Returns the value extrapolated to the enabled time, with the running share.
     ///
-    /// Without times in the read format it is the value itself. `None` if the event was enabled
-    /// and never ran: nothing was counted, which is not a count of zero.
+    /// Without times in the read format, returns the value itself. `None` if the event was enabled
+    /// but never ran: no measurement, not a count of zero.
     pub fn scaled(&self) -> Option<Scaled> {
         match (self.enabled, self.running) {
             (Some(enabled), Some(running)) => Scaled::new(self.value, enabled, running),
@@ -65,10 +64,10 @@ impl Reading {
         }
     }
 
-    /// Returns what was counted since an earlier reading of the same event. A field that one of the
-    /// two lacks is missing in the difference.
+    /// Returns the difference to an earlier reading of the same event. A field missing in either is
+    /// missing in the result.
     ///
-    /// Differences are taken where a counter runs on: `PERF_EVENT_IOC_RESET` sets no times to zero.
+    /// Use this instead of `PERF_EVENT_IOC_RESET`, which does not reset the times.
     #[must_use]
     pub fn since(&self, earlier: &Reading) -> Reading {
         let less = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_sub(b?));
@@ -80,8 +79,8 @@ impl Reading {
         }
     }
 
-    /// Adds a reading of the same event for another thread or CPU. A field that one of the two
-    /// lacks is missing in the sum.
+    /// Adds a reading of the same event for another thread or CPU. A field missing in either is
+    /// missing in the sum.
     pub fn add(&mut self, other: Reading) {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         self.value = self.value.wrapping_add(other.value);
@@ -98,17 +97,17 @@ pub enum ReadError {
     /// The kernel refused the read.
     #[error("cannot read the counter: {}", ErrnoText(*_0))]
     Refused(Errno),
-    /// The event is pinned and the kernel could not keep it on a counter: read(2) returned end of
+    /// The event is pinned, but the kernel could not keep it on a counter: read(2) returned end of
     /// file (perf_event_open(2), `pinned`). It stays in this state until it is enabled again.
     #[error("the event is pinned, and the kernel could not keep it on a counter")]
     PinnedWithoutCounter,
-    /// The answer is shorter than the read format says.
+    /// The result is shorter than the read format requires.
     #[error("the kernel returned {got} bytes, fewer than the read format requires")]
     Truncated {
-        /// Bytes that came.
+        /// Bytes read.
         got: usize,
     },
-    /// The event's id is not among the members of the group that was read.
+    /// The group's result does not contain the event's id.
     #[error("event id {id} is not in the group that was read")]
     NotInGroup {
         /// Id of the event.
@@ -116,23 +115,23 @@ pub enum ReadError {
     },
 }
 
-/// Bytes of the first attempt at reading a group: about forty members with all fields.
+/// Initial buffer size for a group: about forty members with all fields.
 const GROUP_BYTES: usize = 1024;
 
-/// Bytes of the last attempt. The kernel takes no group whose values are longer than 16 KiB
-/// (`perf_event_validate_size`).
+/// Maximum buffer size. The kernel limits a group's values to 16 KiB (`perf_event_validate_size`).
 const MAX_GROUP_BYTES: usize = 64 << 10;
 
 impl PerfFd {
-    /// Reads the counter; for a group's leader with [`ReadFormat::GROUP`], those of all members in
-    /// the order in which they were opened.
+    /// Reads the counter. A group's leader with [`ReadFormat::GROUP`] reads all members, in the
+    /// order of opening.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a state that the event can be in.
+    /// Returns [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a normal state of a pinned
+    /// event.
     pub fn read(&self) -> Result<ReadValues, ReadError> {
         let format = self.read_format();
         if !format.contains(ReadFormat::GROUP) {
-            // One word for the value, and one for each bit of the format.
+            // One word for the value, and at most one for each bit of the format.
             let mut answer = [0; 8 * (1 + u64::BITS as usize)];
             let length = 8 * (1 + format.bits().count_ones() as usize);
             let answer = &mut answer[..length];
@@ -143,7 +142,7 @@ impl PerfFd {
         loop {
             match self.read_bytes(&mut answer) {
                 Ok(got) => return decode(&answer[..got], format),
-                // The answer needs more room than there is.
+                // The buffer is too small.
                 Err(Errno::NOSPC) if answer.len() < MAX_GROUP_BYTES => {
                     answer = vec![0; answer.len() * 2];
                 }
@@ -152,13 +151,13 @@ impl PerfFd {
         }
     }
 
-    /// Reads the counter of this event alone, also where the read format gives its whole group.
+    /// Reads this event's counter alone, even if the read format covers its whole group.
     ///
-    /// Without [`ReadFormat::ID`] in the format of a group, nothing says which value is whose: this
-    /// event is then taken for the leader, whose value comes first.
+    /// Without [`ReadFormat::ID`], values cannot be matched to members. The event then counts as
+    /// the leader, whose value comes first.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read), and [`ReadError::NotInGroup`].
+    /// Returns the errors of [`read`](Self::read), and [`ReadError::NotInGroup`].
     pub fn reading(&self) -> Result<Reading, ReadError> {
         let values = self.read()?;
         let format = self.read_format();
@@ -173,10 +172,10 @@ impl PerfFd {
     }
 }
 
-/// Decodes the answer of read(2) on an event of this read format, whatever the bytes are.
+/// Decodes the result of read(2) on an event of this read format. Accepts arbitrary bytes.
 ///
 /// # Errors
-/// [`ReadError::PinnedWithoutCounter`] for an empty answer, which is end of file;
+/// Returns [`ReadError::PinnedWithoutCounter`] for an empty result, which is end of file;
 /// [`ReadError::Truncated`].
 pub fn decode(answer: &[u8], format: ReadFormat) -> Result<ReadValues, ReadError> {
     if answer.is_empty() {
@@ -271,9 +270,9 @@ mod tests {
         assert_eq!(scaled(100, 10, 4), (250, 0.4));
         assert_eq!(reading(100, 10, 4).share(), Some(0.4));
         assert_eq!(scaled(u64::MAX, 10, 1), (u64::MAX, 0.1));
-        // Never enabled: it counted nothing, and that is exact.
+        // Never enabled: the count of 0 is exact.
         assert_eq!(scaled(0, 0, 0), (0, 1.0));
-        // Enabled, and never on a counter: that is no count of zero.
+        // Enabled, but never on a counter: not a count of zero.
         assert_eq!(reading(0, 10, 0).scaled(), None);
         assert_eq!(reading(0, 0, 0).share(), None);
         let untimed = Reading {

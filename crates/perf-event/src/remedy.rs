@@ -1,57 +1,58 @@
-//! Remedies, as values: a program may word them with its own flags, `Display` does without any.
+//! Remedies as values. `Display` words them in general terms. A program may use its own flags
+//! instead.
 
 use crate::attr_part::{AttrPart, PartObstacle};
 pub use crate::limits::paranoid_text;
 use std::fmt;
 
-/// Obstacle to an event or a ring, which decides what to do about it.
+/// Obstacle to an event or a ring buffer, with a remedy.
 ///
-/// `Display` gives sentences that name settings of the system and the usual tools. Programs
-/// match on the value where they have a flag of their own to offer.
+/// `Display` writes sentences about system settings and the usual tools. Programs match on the
+/// value to suggest flags of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// A seccomp filter forbids the call, which no other setting does.
+    /// A seccomp filter forbids the call, and no setting can allow it.
     SeccompFilter,
-    /// Watching whole CPUs takes more rights than this user has.
+    /// Profiling whole CPUs requires more rights.
     WholeCpus {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
-    /// Watching one's own processes takes more rights than this user has.
+    /// Profiling the user's own processes requires more rights.
     Permission {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
     /// The process belongs to another user, or has raised its privileges.
     ForeignProcess {
-        /// True if a seccomp filter is in force as well.
+        /// True if there is also a seccomp filter.
         seccomp: bool,
     },
     /// The machine lacks the event.
     NoSuchEvent {
-        /// The event, as the caller calls it.
+        /// Name of the event in messages.
         event: String,
     },
-    /// Something that was asked for beyond the event itself cannot be had.
+    /// An optional part of the attr is unavailable.
     Part {
-        /// Part of the attr that was asked for.
+        /// The optional part.
         part: AttrPart,
-        /// Why it cannot be had.
+        /// Reason why it is unavailable.
         obstacle: PartObstacle,
     },
     /// Too many descriptors are open.
     OpenFiles {
-        /// Soft limit on them, if known.
+        /// Soft limit, if known.
         limit: Option<u64>,
     },
-    /// Somebody else holds the hardware counters exclusively.
+    /// Another process holds the hardware counters exclusively.
     CountersHeld,
-    /// No hardware counter of that kind is left.
+    /// No hardware counter of this type is free.
     CountersTaken,
-    /// The kernel does not take these settings for the event.
+    /// The kernel rejects these settings for the event.
     Settings {
-        /// The event, as the caller calls it.
+        /// Name of the event in messages.
         event: String,
     },
     /// The kernel lacks a field of the attr.
@@ -62,20 +63,20 @@ pub enum Remedy {
     NoPerfEvents,
     /// The thread has ended.
     TargetEnded,
-    /// The descriptor is that of no control group which can be watched.
+    /// The descriptor is not a control group that supports events.
     NotACgroup,
     /// The kernel is out of memory.
     KernelMemory,
-    /// The allowance for locked memory is used up.
+    /// The limit on locked memory is exhausted.
     LockedMemory {
         /// `perf_event_mlock_kb`, if known.
         mlock_kib: Option<u64>,
     },
-    /// Memory for a ring is short.
+    /// There is not enough memory for a ring buffer.
     Memory,
-    /// No cause is known: perf_event_open(2), section ERRORS.
+    /// Unknown cause: see perf_event_open(2), section ERRORS.
     ManualErrors,
-    /// No cause is known: perf_event_open(2), section "MMAP layout".
+    /// Unknown cause: see perf_event_open(2), section "MMAP layout".
     ManualMmap,
 }
 

@@ -1,4 +1,4 @@
-//! One ring buffer that the kernel writes and one thread reads.
+//! One ring buffer, written by the kernel and read by one thread.
 //!
 //! ```text
 //!   fd --mmap--> [ control page | data, 2^n pages                       ]
@@ -9,8 +9,8 @@
 //!   0 ==== head .............. tail ====== size      each position modulo size
 //! ```
 //!
-//! Both counters only grow. Reading `data_head` with acquire order makes every byte before
-//! it visible; storing `data_tail` with release order gives the bytes back only after they
+//! Both counters only grow. Reading `data_head` with acquire order makes every byte before it
+//! visible. Storing `data_tail` with release order returns the bytes to the kernel only after they
 //! were copied (perf_event_open(2), "MMAP layout"). This module copies bytes and checks sizes;
 //! `rprof-records` decodes records.
 
@@ -22,41 +22,41 @@ use rustix::param::page_size;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-/// Upper bound for the length of a record in bytes: `header.size` has 16 bits.
+/// Exclusive maximum of a record's length in bytes: `header.size` has 16 bits.
 pub const MAX_RECORD: usize = u16::MAX as usize + 1;
 
-/// Bytes of a record header.
+/// Size of a record header in bytes.
 const HEADER: usize = 8;
 
-/// Reader's end of a ring buffer. It may move between threads; one thread reads at a time.
+/// Reader's end of a ring buffer. It may move between threads, but one thread reads at a time.
 #[derive(Debug)]
 pub struct Ring {
     memory: Memory,
-    /// Copy of `data_tail`, which nobody else writes.
+    /// Copy of `data_tail`, which only this reader writes.
     tail: u64,
 }
 
 /// Result of [`Ring::drain_into`] and [`Ring::drain_with`], in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Bytes copied out.
+    /// Bytes copied.
     pub copied: usize,
-    /// Unread bytes that were there, but did not fit under the limit.
+    /// Unread bytes beyond the limit.
     pub left: usize,
-    /// Bytes thrown away because a record's size was impossible. What follows such
-    /// a record cannot be told apart, so everything up to the head goes.
+    /// Bytes dropped because a record's size was invalid. Records after it cannot be located, so
+    /// everything up to the head is dropped.
     pub damaged: usize,
 }
 
 impl Ring {
-    /// Maps the ring of an event: a control page and `data_bytes` of data.
+    /// Maps the ring buffer of an event: a control page and `data_bytes` of data.
     ///
     /// `data_bytes` is a power of two of pages (perf_event_open(2)).
     ///
     /// # Errors
-    /// The kernel's: `EPERM` past the allowance `perf_event_mlock_kb`, `ENOMEM` without memory,
-    /// `EINVAL` for a size that is no power of two. [`MapRingError`](crate::MapRingError)
-    /// explains them.
+    /// Returns the kernel's error: `EPERM` above the limit `perf_event_mlock_kb`, `ENOMEM` without
+    /// memory, `EINVAL` for a size that is not a power of two.
+    /// [`MapRingError`](crate::MapRingError) explains them.
     pub fn map(fd: BorrowedFd<'_>, data_bytes: usize) -> Result<Ring, Errno> {
         let memory = map(fd, data_bytes, true)?;
         let tail = memory.tail();
@@ -72,12 +72,12 @@ impl Ring {
         &self.memory
     }
 
-    /// Size of the ring's data in bytes.
+    /// Returns the size of the data in bytes.
     pub fn size(&self) -> usize {
         self.memory.size()
     }
 
-    /// Number of bytes that the kernel wrote and that are not yet drained.
+    /// Returns the number of bytes written but not yet drained.
     pub fn unread(&self) -> usize {
         let unread = self.head().wrapping_sub(self.tail);
         usize::try_from(unread).unwrap_or(usize::MAX)
@@ -92,10 +92,10 @@ impl Ring {
         self.memory.set_tail(tail);
     }
 
-    /// Appends whole records to `out`, and gives their room back to the kernel.
+    /// Moves whole records to `out`, which makes room for the kernel.
     ///
-    /// At most `limit` bytes are copied, or 64 KiB if that is more: a record never exceeds that.
-    /// A record that wraps comes out in one piece.
+    /// Copies at most `limit` bytes, or 64 KiB if that is more, because a record never exceeds
+    /// that. A record that wraps around comes out in one piece.
     pub fn drain_into(&mut self, out: &mut Vec<u8>, limit: usize) -> Drained {
         let unread = match self.readable() {
             Ok(0) => return Drained::default(),
@@ -109,13 +109,13 @@ impl Ring {
             .get(0..whole)
             .iter()
             .for_each(|whole| whole.append_to(out));
-        // A record cut off by the limit is read next time; one cut off by the head
-        // claims bytes that were never written.
+        // The next call reads a record cut by the limit. A record cut by the head claims bytes that
+        // were never written.
         self.done(unread, whole, damage || (take == unread && whole < take))
     }
 
-    /// Passes whole records, one after another, to `put`, and gives the room of those that it took
-    /// back to the kernel. Stops at the first for which `put` returns false. Allocates nothing.
+    /// Passes whole records, one after another, to `put`, and frees the room of those accepted.
+    /// Stops at the first record for which `put` returns false. Does not allocate.
     pub fn drain_with(&mut self, mut put: impl FnMut(RawBytes<'_>) -> bool) -> Drained {
         let unread = match self.readable() {
             Ok(unread) => unread,
@@ -137,7 +137,7 @@ impl Ring {
         self.done(unread, taken, damage)
     }
 
-    /// Returns how many bytes may be read. Where the head is impossible, gives all of them up.
+    /// Returns the number of readable bytes. If the head is invalid, drops all of them.
     fn readable(&mut self) -> Result<usize, Drained> {
         let head = self.head();
         let unread = head.wrapping_sub(self.tail);
@@ -151,7 +151,7 @@ impl Ring {
         Ok(unread as usize)
     }
 
-    /// Gives back `copied` of `unread` bytes, and with `damage` the rest as well.
+    /// Frees `copied` of `unread` bytes, and with `damage` also the rest.
     fn done(&mut self, unread: usize, copied: usize, damage: bool) -> Drained {
         let left = unread - copied;
         let gone = if damage { unread } else { copied };
@@ -163,7 +163,7 @@ impl Ring {
         }
     }
 
-    /// Returns the oldest unread record, if there is one.
+    /// Returns the oldest unread record.
     pub fn peek(&self) -> Option<RawBytes<'_>> {
         let unread = self.unread();
         if unread > self.size() {
@@ -173,14 +173,14 @@ impl Ring {
     }
 }
 
-/// Maps a control page and `data_bytes` of data behind it.
+/// Maps a control page and `data_bytes` of data after it.
 pub(crate) fn map(fd: BorrowedFd<'_>, data_bytes: usize, writable: bool) -> Result<Memory, Errno> {
     let page = page_size();
     if !data_bytes.is_power_of_two() || data_bytes < page {
         return Err(Errno::INVAL);
     }
     let mapping = Mapping::of_fd(fd, page + data_bytes, writable, 0)?;
-    // Kernels before 4.1 do not say where the data begins: behind the first page.
+    // Kernels before 4.1 do not state the data offset, which is after the first page.
     let said = |number| mapping.load(number, Ordering::Relaxed) as usize;
     let (start, size) = match (said(word::DATA_OFFSET), said(word::DATA_SIZE)) {
         (_, 0) => (page, data_bytes),
@@ -190,19 +190,19 @@ pub(crate) fn map(fd: BorrowedFd<'_>, data_bytes: usize, writable: bool) -> Resu
     Memory::new(control, (mapping, start, size)).ok_or(Errno::INVAL)
 }
 
-/// Returns the size in a record's header; `None` without a header, or if it is impossible.
+/// Returns the size in a record's header; `None` without a header, or if it is invalid.
 pub(crate) fn record_size(bytes: &RawBytes<'_>) -> Option<usize> {
     let size = usize::from(bytes.get(0..HEADER)?.u16(6, Endian::NATIVE)?);
     (size >= HEADER && size.is_multiple_of(8)).then_some(size)
 }
 
-/// Returns the record that `bytes` begin with, if it is whole.
+/// Returns the first record of `bytes`, if it is complete.
 pub(crate) fn first_record<'a>(bytes: &RawBytes<'a>) -> Option<RawBytes<'a>> {
     bytes.get(0..record_size(bytes)?)
 }
 
-/// Returns how many bytes at the start of `bytes` are whole records, and whether a record with an
-/// impossible size follows them.
+/// Returns the number of bytes in whole records at the start of `bytes`, and whether a record of
+/// invalid size follows.
 pub(crate) fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
     let mut at = 0;
     while let Some(rest) = bytes.get_from(at).filter(|rest| rest.len() >= HEADER) {

@@ -1,4 +1,4 @@
-//! [`Sampler`]: one ring, whose records come one by one.
+//! [`Sampler`]: returns the records of one ring buffer, one by one.
 
 use crate::builder::Builder;
 use crate::decoder::{RecordDecoder, RingRecord};
@@ -12,7 +12,7 @@ use rprof_records::{DecodeError, Endian, RawBytes, RawRecord, SampleType};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Reader of the records of one ring, in the order in which the kernel wrote them.
+/// Reader of the records of one ring buffer, in the order of writing.
 ///
 /// ```no_run
 /// use rprof_perf_event::{Builder, Next, Sampler, Software};
@@ -36,26 +36,26 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Sampler {
     ring: Ring,
-    /// Events of the ring; the first is that which it was mapped for.
+    /// Events of the ring buffer. The first one owns it.
     events: Vec<PerfFd>,
     decoder: RecordDecoder,
-    /// Record that was taken last.
+    /// Latest record.
     taken: Vec<u8>,
     identified: bool,
 }
 
-/// Answer of [`Sampler::next`].
+/// Result of [`Sampler::next`].
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "it is the usual one, and lives for a moment"
 )]
 pub enum Next<'a> {
-    /// The oldest record that was not read yet.
+    /// The oldest unread record.
     Record(RingRecord<'a>),
-    /// None came in time.
+    /// The timeout expired.
     TimedOut,
-    /// None will come any more: what was watched has ended.
+    /// There will be no more records, because the target has exited.
     Ended,
 }
 
@@ -63,57 +63,57 @@ pub enum Next<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// The event was refused.
+    /// The kernel refused the event.
     #[error(transparent)]
     Open(#[from] OpenEventError),
-    /// The ring was refused.
+    /// The kernel refused the ring buffer.
     #[error(transparent)]
     Map(#[from] MapRingError),
-    /// An ioctl or a wait was refused.
+    /// An ioctl or a wait failed.
     #[error("cannot {what}: {}", ErrnoText(*errno))]
     Control {
-        /// Attempt, as in "cannot …".
+        /// Attempted action, as in "cannot …".
         what: &'static str,
-        /// The kernel's answer.
+        /// Error of the kernel.
         errno: Errno,
     },
-    /// Several events share the ring, and this one's records cannot be told from others.
+    /// Several events share the ring buffer, but this one's records have no id.
     #[error(
         "event `{event}` lacks IDENTIFIER in its samples; events that share a ring buffer need it"
     )]
     NotIdentified {
-        /// The event, as the caller calls it.
+        /// Name of the event in messages.
         event: String,
     },
-    /// The event is pinned and could not be kept on a counter: it takes no samples until it is enabled
-    /// again. Linux tells since 6.15.
+    /// The event is pinned but has no counter. It takes no samples until it is enabled again. Linux
+    /// reports this since 6.15.
     #[error("the event is pinned, and the kernel could not keep it on a counter")]
     PinnedWithoutCounter,
-    /// The ring held what is no record; so many bytes were thrown away.
+    /// The ring buffer contained invalid data, which was dropped.
     #[error("the ring buffer held {bytes} bytes that are not records")]
     Damaged {
-        /// Bytes that were thrown away.
+        /// Dropped bytes.
         bytes: usize,
     },
-    /// A record does not fit its event's layout.
+    /// A record contradicts its event's layout.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
 impl Sampler {
-    /// Opens an event, and maps a ring of `ring_bytes` for it: a power of two of pages.
+    /// Opens an event, and maps a ring buffer of `ring_bytes` for it, a power of two of pages.
     ///
     /// # Errors
-    /// [`SampleError`].
+    /// Returns [`SampleError`].
     pub fn open(event: &Builder, ring_bytes: usize) -> Result<Sampler, SampleError> {
         let fd = event.open_fd(None)?;
         Sampler::of_fd(fd, event, ring_bytes)
     }
 
-    /// Maps a ring for an event that is open, as `event` says.
+    /// Maps a ring buffer for an open event, which `event` must describe.
     ///
     /// # Errors
-    /// [`SampleError`].
+    /// Returns [`SampleError`].
     pub fn of_fd(fd: PerfFd, event: &Builder, ring_bytes: usize) -> Result<Sampler, SampleError> {
         let ring = map_ring(&fd, ring_bytes)?;
         Ok(Sampler {
@@ -125,11 +125,11 @@ impl Sampler {
         })
     }
 
-    /// Opens another event whose records go to the same ring: of the same thread, or of the same CPU. Returns
-    /// its number, which its records bear.
+    /// Opens another event with output to the same ring buffer, for the same thread or CPU. Returns
+    /// its number, which is in its records.
     ///
     /// # Errors
-    /// [`SampleError`].
+    /// Returns [`SampleError`].
     pub fn add(&mut self, event: &Builder) -> Result<usize, SampleError> {
         if !self.identified || !is_identified(event) {
             let event = event.event_name().to_owned();
@@ -150,7 +150,7 @@ impl Sampler {
         &self.events[0]
     }
 
-    /// Returns the descriptors of all events, in the order of their numbers.
+    /// Returns the descriptors of all events, by number.
     pub fn fds(&self) -> &[PerfFd] {
         &self.events
     }
@@ -160,17 +160,17 @@ impl Sampler {
         &self.ring
     }
 
-    /// Returns the next record. Blocks until there is one, for `timeout` at most; without a
-    /// timeout for ever.
+    /// Returns the next record. Blocks until there is one, at most for `timeout`; without a
+    /// timeout, forever.
     ///
-    /// The kernel wakes a reader after [as many samples](Builder::wake_after_samples) or
-    /// [bytes](Builder::wake_after_bytes) as the event says; what came without a wake-up is found at the
-    /// latest when the time is over.
+    /// The kernel wakes a reader after a number of [samples](Builder::wake_after_samples) or
+    /// [bytes](Builder::wake_after_bytes). Records without a wake-up are found when the timeout
+    /// expires.
     ///
     /// # Errors
-    /// [`SampleError`]; after [`SampleError::Damaged`] and [`SampleError::Decode`] the next call goes on
-    /// behind what was wrong.
-    // No iterator: a record borrows from the sampler.
+    /// Returns [`SampleError`]. After [`SampleError::Damaged`] and [`SampleError::Decode`], the
+    /// next call continues after the invalid data.
+    // Not an iterator, because a record borrows from the sampler.
     #[allow(
         clippy::should_implement_trait,
         reason = "it lends, which no iterator can"
@@ -188,7 +188,7 @@ impl Sampler {
             })?;
             match woken {
                 Woken::Readable => {}
-                // Records may have come without a wake-up.
+                // Records may arrive without a wake-up.
                 _ if self.take()? => break,
                 Woken::TimedOut => return Ok(Next::TimedOut),
                 Woken::HungUp => return Ok(Next::Ended),
@@ -202,13 +202,13 @@ impl Sampler {
         Ok(Next::Record(self.decoder.decode(&raw)?))
     }
 
-    /// Takes the oldest record out of the ring. Returns false if there is none.
+    /// Reads the oldest record. Returns false if there is none.
     fn take(&mut self) -> Result<bool, SampleError> {
         take_record(&mut self.ring, &mut self.taken)
     }
 }
 
-/// Takes the oldest record out of a ring, into `taken`. Returns false if there is none.
+/// Reads the oldest record of a ring buffer into `taken`. Returns false if there is none.
 pub(crate) fn take_record(ring: &mut Ring, taken: &mut Vec<u8>) -> Result<bool, SampleError> {
     taken.clear();
     let drained = ring.drain_with(|record| {
@@ -224,7 +224,7 @@ pub(crate) fn take_record(ring: &mut Ring, taken: &mut Vec<u8>) -> Result<bool, 
     }
 }
 
-/// Maps a ring, with errors that explain themselves.
+/// Maps a ring buffer, with explained errors.
 pub(crate) fn map_ring(fd: &PerfFd, bytes: usize) -> Result<Ring, MapRingError> {
     Ring::map(fd.as_fd(), bytes)
         .map_err(|errno| MapRingError::new(None, bytes, errno, &Limits::read()))

@@ -1,12 +1,11 @@
-//! Counts extrapolated to the whole time for which an event was enabled.
+//! Counts extrapolated to the enabled time.
 
 use std::fmt;
 
-/// Count that says for which share of its time it was really counted.
+/// Count with the share of time for which it was measured.
 ///
-/// When more events want hardware counters than there are, the kernel lets them take turns. A value
-/// with a share below 1 is an estimate: it supposes that the rest of the time was like the
-/// share that was counted.
+/// If there are more events than hardware counters, the kernel multiplexes them. A value with a
+/// share below 1 is an estimate. It assumes that the unmeasured time was similar.
 ///
 /// ```
 /// use rprof_perf_event::Reading;
@@ -18,16 +17,16 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaled {
-    /// Number of events, or nanoseconds for the clock events.
+    /// Count, or nanoseconds for clock events.
     pub value: u64,
-    /// Share of the enabled time for which the event was counted: above 0, and 1 for an exact count.
-    /// It is 1 as well where the read format lacks the times.
+    /// Running share of the enabled time: above 0, and 1 for an exact count. Also 1 if the read
+    /// format lacks the times.
     pub share: f64,
 }
 
 impl Scaled {
-    /// Extrapolates `value` from the nanoseconds for which the event ran to those for which it was
-    /// enabled; `None` if it was enabled and never ran.
+    /// Extrapolates `value` from the running to the enabled time, in nanoseconds. `None` if the
+    /// event was enabled but never ran.
     pub(crate) fn new(value: u64, enabled: u64, running: u64) -> Option<Scaled> {
         if running >= enabled {
             return Some(Scaled { value, share: 1.0 });
@@ -42,7 +41,8 @@ impl Scaled {
         })
     }
 
-    /// Returns true if the event was not counted all the time, so that the value is an estimate.
+    /// Returns true if the event was measured for only part of the time, so that the value is an
+    /// estimate.
     pub fn is_estimate(&self) -> bool {
         self.share < 1.0
     }

@@ -1,4 +1,4 @@
-//! Waiting for rings: poll(2).
+//! Waits for ring buffers with poll(2).
 
 use crate::errno::Errno;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,17 +8,17 @@ use std::time::Instant;
 /// Outcome of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// One has something to read.
+    /// A descriptor is readable.
     Readable,
-    /// The time is over.
+    /// The deadline has passed.
     TimedOut,
-    /// All have been hung up: what they watched has ended.
+    /// All descriptors are hung up: their targets have exited.
     HungUp,
-    /// One is in the error state of pinned events.
+    /// A descriptor is in the error state of pinned events.
     InError,
 }
 
-/// Waits until one of the descriptors has something to read, until the deadline if there is one.
+/// Waits until a descriptor is readable, or until the deadline.
 pub(crate) fn wait<'a>(
     fds: impl IntoIterator<Item = BorrowedFd<'a>>,
     deadline: Option<Instant>,
@@ -36,7 +36,7 @@ pub(crate) fn wait<'a>(
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => return Ok(Woken::TimedOut),
             Ok(_) => {}
-            // The time that is left is computed anew.
+            // Computes the remaining time again.
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         }

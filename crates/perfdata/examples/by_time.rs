@@ -1,4 +1,4 @@
-//! Prints time and type of each record of a perf.data file in order of time:
+//! Prints time and type of each record of a perf.data file in time order:
 //! `cargo run -p rprof-perfdata --example by_time -- perf.data`
 
 use std::io::{self, BufWriter, Write};

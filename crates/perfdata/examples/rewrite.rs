@@ -1,4 +1,4 @@
-//! Writes a recording anew, in file mode, or with `--pipe` in pipe mode, `-z` compressed:
+//! Copies a recording into a new file, or with `--pipe` into a stream; `-z` compresses it:
 //! `cargo run -p rprof-perfdata --example rewrite -- [--pipe] [-z] FROM TO`
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! [`AuxTally`]: what the records of a file say of its AUX traces.
+//! [`AuxTally`]: totals and gaps of AUX traces.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use rprof_records::{AuxFlags, RawRecord, Record, RecordType};
 
 use crate::PerfData;
 
-/// Counts of AUX records: pieces of traces (Intel PT, Arm SPE and others), and what is missing in them.
+/// Counts of AUX records, which describe pieces of hardware traces (Intel PT, Arm SPE and others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxTally {
-    /// Pieces.
+    /// AUX records, one for each piece.
     pub pieces: u64,
     /// Bytes of all pieces.
     pub bytes: u64,
-    /// Pieces that end early, as the buffer was full.
+    /// Pieces cut short because the buffer was full.
     pub truncated: u64,
     /// Pieces with gaps.
     pub partial: u64,
-    /// Pieces in which the unit dropped samples.
+    /// Pieces in which the trace unit dropped samples.
     pub collided: u64,
 }
 
 impl AuxTally {
-    /// Counts the records of a recording; reads all of it, if it has a trace.
+    /// Counts the AUX records of a recording. Reads all records if it has a trace.
     pub fn of(data: &PerfData) -> AuxTally {
         let mut tally = AuxTally::default();
         for block in data.blocks().filter_map(Result::ok) {
@@ -33,7 +33,7 @@ impl AuxTally {
         tally
     }
 
-    /// Counts a record, if it is of an AUX trace.
+    /// Counts a record if it is an AUX record.
     pub fn handle(&mut self, record: &RawRecord<'_>) {
         if record.kind != RecordType::AUX {
             return;
@@ -49,7 +49,7 @@ impl AuxTally {
         self.collided += u64::from(flags.has(AuxFlags::COLLISION));
     }
 
-    /// Adds the counts of another recording, or of a later file of this one.
+    /// Adds the counts of another recording, or of this one's next file.
     pub fn add(&mut self, other: &AuxTally) {
         self.pieces += other.pieces;
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -58,14 +58,14 @@ impl AuxTally {
         self.collided += other.collided;
     }
 
-    /// Returns true if something is missing.
+    /// Returns true if data is missing.
     pub fn has_gaps(&self) -> bool {
         self.truncated + self.partial + self.collided > 0
     }
 }
 
 impl fmt::Display for AuxTally {
-    /// Writes what is missing, as `3 of 10 pieces of the AUX trace end early: its buffer was full`.
+    /// Describes the gaps, as `3 of 10 pieces of the AUX trace end early, as its buffer was full`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = [
             (self.truncated, "end early: its buffer was full"),

@@ -1,4 +1,4 @@
-//! The bytes of an input: a mapped file, or what a pipe gave.
+//! Bytes of an input: a mapped file, or a pipe's data.
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// A stream up to this length is kept in memory; a longer one goes to a file.
+/// Maximum length of a stream kept in memory. Longer ones go to a temporary file.
 const IN_MEMORY: usize = 16 << 20;
 
-/// Bytes that stay where they are.
+/// Immutable bytes of an input.
 #[derive(Debug)]
 pub(crate) enum Contents {
     Mapped(memmap2::Mmap),
@@ -29,12 +29,12 @@ impl Deref for Contents {
 }
 
 impl Contents {
-    /// Opens a regular file without blocking on anything else that may stand there.
+    /// Opens a regular file. Does not block if the path is a pipe or device.
     pub(crate) fn open(path: &Path) -> Result<Contents, Error> {
         Contents::open_with(path, 0)
     }
 
-    /// Opens a file; unlike [`open`](Self::open), refuses a symbolic link.
+    /// Opens a file like [`open`](Self::open), but refuses a symbolic link.
     pub(crate) fn open_no_link(path: &Path) -> Result<Contents, Error> {
         Contents::open_with(path, libc::O_NOFOLLOW).map_err(|error| match error {
             Error::Read { path, source } if source.raw_os_error() == Some(libc::ELOOP) => {
@@ -69,8 +69,8 @@ impl Contents {
         map(&file).map_err(read)
     }
 
-    /// Reads a stream to its end. A long one is spooled to a file that has no name
-    /// any more, so that memory stays bounded.
+    /// Reads a stream to its end. Spools a long one to an unlinked file, so that memory stays
+    /// bounded.
     pub(crate) fn read(mut from: impl Read, name: &Path) -> Result<Contents, Error> {
         let read = |source| Error::Read {
             path: name.to_owned(),
@@ -97,7 +97,7 @@ impl Contents {
             .map_err(spool)?;
         file.write_all(&bytes).map_err(spool)?;
         drop(bytes);
-        // Which of the two failed is told apart, for the user does different things.
+        // Read and write errors stay distinct, because users must react differently.
         let mut buffer = vec![0; 1 << 20];
         loop {
             match from.read(&mut buffer) {
@@ -113,15 +113,14 @@ impl Contents {
 }
 
 fn map(file: &File) -> std::io::Result<Contents> {
-    // SAFETY: the map is read-only and private to this process. Another process
-    // that shortens the file while it is read can end this one with SIGBUS, as
-    // it can with every program that maps its input (perf does the same); it
-    // cannot make a read go out of bounds.
+    // SAFETY: the map is read-only and private to this process. Another process that truncates the
+    // file while it is read can end this one with SIGBUS, as with every program that maps its input
+    // (perf does the same). It cannot make a read go out of bounds.
     let map = unsafe { memmap2::Mmap::map(file) }?;
     Ok(Contents::Mapped(map))
 }
 
-/// Returns the type of a file that is not a regular one.
+/// Returns the type of a file other than a regular one.
 fn other_than_file(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     match () {

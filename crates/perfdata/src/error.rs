@@ -1,73 +1,73 @@
-//! Errors: recordings that cannot be opened, and damage within them.
+//! Errors: unreadable recordings, and damage within readable ones.
 
 use std::path::PathBuf;
 
-/// Reason for which a recording cannot be opened at all.
+/// Reason why a recording cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The file is no regular file, and no pipe was meant.
+    /// The path is neither a regular file nor a pipe.
     #[error("{} is a {kind}, not a recording", path.display())]
     NotAFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Type of the file.
         kind: &'static str,
     },
-    /// A stream is too long for memory, and no file could take it.
+    /// A stream exceeds the memory limit, and it could not be spooled to a file.
     #[error("cannot copy {} to a temporary file: {source}; set TMPDIR to a folder with enough room", path.display())]
     Spool {
         /// Name of the stream.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("{} is empty: the recording was stopped before anything was written", path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The first bytes are not perf's.
+    /// The file does not start with a magic of perf.
     #[error("{} is not a perf.data file: it begins with \"{found}\" instead of \"PERFILE2\"", path.display())]
     NotPerfData {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// First bytes, unprintable ones escaped.
+        /// First bytes, with unprintable ones escaped.
         found: String,
     },
     /// The header contradicts itself or the file's length.
     #[error("{}: damaged header at byte {offset}: {what}; was it copied completely?", path.display())]
     BadHeader {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Offset in bytes from the file's start.
+        /// Byte offset in the file.
         offset: u64,
-        /// Description of what is wrong.
+        /// Description of the error.
         what: String,
     },
-    /// No event is described, so no sample can be read.
+    /// The file describes no event, so samples cannot be decoded.
     #[error("{} describes no event, so its samples cannot be read; is its beginning missing?", path.display())]
     NoEvents {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
-/// A place from which on a recording cannot be read. What stood before is good.
+/// Position of damage in a recording. Data before it is intact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("damaged at byte {offset}: {what}")]
 pub struct Damage {
-    /// Offset in bytes from the file's start.
+    /// Byte offset in the file.
     pub offset: u64,
-    /// Description of what is wrong there.
+    /// Description of the damage.
     pub what: String,
 }

@@ -1,4 +1,4 @@
-//! The first bytes of a perf.data file.
+//! Header of a perf.data file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,48 +12,47 @@ use crate::features::rprof_notes::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
-/// The magic of perf up to 2.6.3x, in this order of letters on every machine.
+/// Magic of perf up to 2.6.3x, in this letter order on every machine.
 const MAGIC_1: [u8; 8] = *b"PERFFILE";
-/// Offset of the data's length in a file header.
+/// Offset of the data length in a file header.
 pub(crate) const DATA_LEN_AT: u64 = 48;
-/// Bytes of a file header.
 pub(crate) const HEADER_SIZE: usize = 104;
-/// Bytes of the oldest header, which had no features.
+/// Size of the oldest header, without features.
 const HEADER_SIZE_WITHOUT_FEATURES: u64 = 72;
-/// Bytes of a pipe-mode header: the magic and its own size.
+/// Size of a pipe-mode header: the magic and its own size.
 pub(crate) const PIPE_HEADER_SIZE: usize = 16;
-/// Event number of the HEADER_EVENT_TYPE record that holds rprof's own section in a stream.
-/// Every perf since 3.10 reads such records and does nothing with them. (perf 6.1 refuses records
-/// with unknown numbers, and HEADER_FEATURE records with unknown features.)
+/// Event number of the HEADER_EVENT_TYPE record that holds rprof's private section in a stream.
+/// Every perf since 3.10 skips such records. (perf 6.1 refuses records with unknown numbers, and
+/// HEADER_FEATURE records with unknown features.)
 pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
 
-/// Event number of the HEADER_EVENT_TYPE records that hold the section of embedded files, in
-/// pieces, since it is too long for one record.
+/// Event number of the HEADER_EVENT_TYPE records that hold the embedded files, in pieces, because
+/// one record is too short.
 pub(crate) const EMBEDDED_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
-/// Longest attr with where its ids stand. The longest that a stream can hold is
-/// below that, so whatever was read can be written.
+/// Maximum length of an attr with the position of its ids. Attrs in streams are shorter, so every
+/// attr read can be written.
 const LONGEST_STRIDE: usize = (1 << 16) + 16;
-/// Bytes of an entry of the event types: a number, and 64 of name.
+/// Bytes of an event type entry: a number, and a name of 64 bytes.
 const EVENT_TYPE: usize = 72;
 
-/// Returns the magic in a byte order: it is one number, whose letters a little-endian machine
-/// writes in order and a big-endian one in reverse.
+/// Returns the magic in a byte order. It is one number: a little-endian machine writes its letters
+/// in order, a big-endian one in reverse.
 pub(crate) fn magic(endian: Endian) -> Vec<u8> {
     endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
 }
 
-/// Returns whether bytes begin with a magic of perf's.
+/// Returns whether bytes start with a magic of perf.
 pub(crate) fn is_magic(bytes: &[u8]) -> bool {
     let magic = bytes.first_chunk::<8>();
     magic.is_some_and(|magic| [MAGIC, *b"2ELIFREP", MAGIC_1].contains(magic))
 }
 
-/// Returns the byte order by the magic; `None` if these are not perf's bytes.
+/// Detects the byte order from the magic; `None` if perf did not write the bytes.
 pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     match bytes.first_chunk::<8>()? {
         b"PERFILE2" => Some(Endian::Little),
         b"2ELIFREP" => Some(Endian::Big),
-        // Does not tell; the size of the header, which comes next, does.
+        // Only the header's size, which follows, shows the byte order.
         magic if *magic == MAGIC_1 => {
             let size = bytes.get(8..16)?.try_into().ok()?;
             match Endian::Big.u64(size) < Endian::Little.u64(size) {
@@ -65,19 +64,17 @@ pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     }
 }
 
-/// Reads offset and length of a part of the file.
+/// Decodes offset and length of a file section.
 fn section(raw: &RawBytes<'_>, at: usize, endian: Endian) -> Option<(u64, u64)> {
     let end = at.checked_add(8)?;
     Some((raw.u64(at, endian)?, raw.u64(end, endian)?))
 }
 
-/// Attrs, each with its ids.
 pub(crate) type AttrsWithIds = Vec<(Attr, Vec<u64>)>;
 
-/// Header of a file in file mode.
 pub(crate) struct FileHeader {
     pub(crate) attrs: AttrsWithIds,
-    /// Numbers and names out of the event types, which perf wrote until 3.10.
+    /// Numbers and names of event types, which perf wrote until 3.10.
     pub(crate) event_types: Vec<(u64, String)>,
     pub(crate) data: Range<usize>,
     pub(crate) features: FeatureSections,
@@ -114,12 +111,10 @@ impl FileHeader {
                 format!("the data begins at byte {data_at}, past the end of the file"),
             ));
         };
-        // 0 is what a recorder leaves that was killed before it could say how much;
-        // but there may have been nothing to record.
+        // A length of 0 means that the recorder was killed, or that there was nothing to record.
         let no_features = header_size == HEADER_SIZE_WITHOUT_FEATURES;
         let killed = data_len == 0 && (no_features || !sections_follow(&raw, endian, data_start));
-        // A header that is brought up to date while recording knows how much data there
-        // was then, and of no section yet.
+        // A header updated during the recording has the data length at that time, and no sections.
         let unfinished = killed || (!no_features && bitmap_is_empty(&raw, endian));
         let data_end = match killed {
             true => file_len,
@@ -149,7 +144,7 @@ impl FileHeader {
                 &mut warnings,
             ),
         };
-        // rprof's own files say so themselves.
+        // Unfinished files of rprof contain a note.
         if (features.rprof_notes().unwrap_or_default().iter()).any(|(key, _)| key == UNFINISHED) {
             warnings.push(
                 "the recorder did not finish this file: final data such as build-ids is missing, \
@@ -167,14 +162,14 @@ impl FileHeader {
     }
 }
 
-/// Returns the part of the file from `at`, as much of `len` bytes as there is.
+/// Returns the file range from `at`, cut at the end of the file.
 fn clip(bytes: &[u8], at: u64, len: u64) -> Range<usize> {
     let start = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let end = usize::try_from(at.saturating_add(len)).unwrap_or(usize::MAX);
     start..end.clamp(start, bytes.len())
 }
 
-/// Reads the attrs, and the ids that each points to. An error has the offset of what is wrong.
+/// Decodes the attrs with their ids. An error contains the offset of the damage.
 fn read_attrs(
     bytes: &[u8],
     endian: Endian,
@@ -183,7 +178,7 @@ fn read_attrs(
     let raw = RawBytes::from(bytes);
     let attr_size = raw.u64(16, endian).unwrap_or(0);
     let (attrs_at, attrs_len) = section(&raw, 24, endian).unwrap_or_default();
-    // Each attr is followed by where its ids stand: 16 bytes.
+    // Each attr is followed by the position of its ids: 16 bytes.
     let stride = usize::try_from(attr_size)
         .ok()
         .filter(|s| (80..=LONGEST_STRIDE).contains(s))
@@ -194,7 +189,7 @@ fn read_attrs(
         return Err((24, what.into()));
     }
     let mut attrs = Vec::new();
-    // Attrs may point to the same ids; together they get no more than there can be.
+    // Attrs may share ids. Their total cannot exceed the file's words.
     let mut ids_left = bytes.len() / 8;
     for (i, one) in bytes[attrs_range.clone()].chunks_exact(stride).enumerate() {
         let at = attrs_range.start + i * stride;
@@ -214,12 +209,12 @@ fn read_attrs(
         ids_left -= ids.len() / 8;
         attrs.push((attr, words(ids, endian)));
     }
-    // One for each of many events says no more than the first few.
+    // The first few warnings suffice.
     warnings.truncate(4);
     Ok(attrs)
 }
 
-/// Returns true if the header names no feature at all, as only an unfinished one does.
+/// Returns true if the header has no feature bits. This marks an unfinished file.
 fn bitmap_is_empty(raw: &RawBytes<'_>, endian: Endian) -> bool {
     (0..4).all(|word| raw.u64(72 + 8 * word, endian) == Some(0))
 }
@@ -238,7 +233,7 @@ fn read_event_types(bytes: &[u8], endian: Endian) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// Parses an entry of the event types, or the body of a HEADER_EVENT_TYPE record.
+/// Decodes an event type entry, or the body of a HEADER_EVENT_TYPE record.
 pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, String)> {
     let name = entry.get(8..entry.len().min(EVENT_TYPE))?.to_cow();
     let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
@@ -246,11 +241,11 @@ pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, S
     Some((entry.u64(0, endian)?, name))
 }
 
-/// Reads the bits of the features.
+/// Decodes the feature bits.
 ///
-/// The bitmap is an array of the recorder's `unsigned long`. On a 32-bit
-/// big-endian machine the halves of what is read as 64 bits are the wrong way
-/// round: as perf does, HOSTNAME, which every recorder writes, decides.
+/// The bitmap is an array of the recorder's `unsigned long`. On a 32-bit big-endian machine, the
+/// halves of each 64-bit word are swapped. As in perf, HOSTNAME decides, because every recorder
+/// writes it.
 fn feature_bits(raw: &RawBytes<'_>, endian: Endian) -> impl Fn(u32) -> bool + use<> {
     let word = |at| raw.u64(72 + 8 * at, endian).unwrap_or(0);
     let mut bitmap = [0usize, 1, 2, 3].map(word);
@@ -263,8 +258,7 @@ fn feature_bits(raw: &RawBytes<'_>, endian: Endian) -> impl Fn(u32) -> bool + us
     move |bit| has(&bitmap, bit)
 }
 
-/// Returns true if the feature sections stand at `table`, one right behind the other. Of
-/// records this is not so.
+/// Returns true if consecutive feature sections start at `table`. Records do not look like that.
 fn sections_follow(raw: &RawBytes<'_>, endian: Endian, table: usize) -> bool {
     let has = feature_bits(raw, endian);
     let count = (0..Feature::MAX).filter(|bit| has(*bit)).count();
@@ -278,8 +272,7 @@ fn sections_follow(raw: &RawBytes<'_>, endian: Endian, table: usize) -> bool {
     count > 0 && end <= raw.len() as u64
 }
 
-/// Reads the sections, which stand behind the data: first offset and length of each, then they
-/// themselves.
+/// Reads the sections after the data: first all offsets and lengths, then the contents.
 fn read_features(
     contents: &Arc<Contents>,
     endian: Endian,

@@ -1,20 +1,19 @@
 //! The perf.data container: reading and writing.
 //!
-//! This crate knows where things stand in a file and in a pipe-mode stream. It
-//! does not know what a sample means.
+//! This crate handles the layout of files and pipe-mode streams. It does not interpret samples.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`read`] | [`PerfData`]: an opened recording, its records and events |
 //! | [`mod@write`] | [`RecordWriter`]; [`FileWriter`], [`GrowingWriter`], [`PipeWriter`] |
-//! | [`user_records`] | [`UserRecord`]: what recorders write themselves, typed |
+//! | [`user_records`] | [`UserRecord`]: records written by recorders, typed |
 //! | [`features`] | [`Feature`] and the sections that rprof interprets |
-//! | [`mod@rewrite`] | [`rewrite()`]: a recording written anew |
+//! | [`mod@rewrite`] | [`rewrite()`]: copies a recording into a new container |
 //!
 //! # Examples
 //!
-//! From a buffer to samples. A plain loop over blocks meets damage where it is; for the order of
-//! time see [`RecordsByTime`].
+//! Writes samples to a buffer, and reads them back. A loop over blocks meets damage at its
+//! position. For time order see [`RecordsByTime`].
 //!
 //! ```
 //! use std::io::Cursor;
@@ -56,8 +55,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the
-//! kernel's source tree.
+//! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the kernel's source
+//! tree.
 
 mod aux_tally;
 mod contents;

@@ -1,4 +1,4 @@
-//! A recording written anew: read -> write.
+//! Copies a recording into a new container.
 
 use std::io::{self, Seek, Write};
 
@@ -13,31 +13,31 @@ use crate::write::file::FileWriter;
 use crate::write::pipe::PipeWriter;
 use crate::write::{EventDescription, RecordWriter, WriteOptions};
 
-/// Result of writing a recording anew.
+/// Result of a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten {
     /// Bytes written.
     pub len: u64,
-    /// Records written, those of the header not counted.
+    /// Records written, except for header records.
     pub records: u64,
-    /// First damage of the input. The records before it were written.
+    /// First damage of the input. All records before it were written.
     pub damage: Option<Damage>,
     /// Features that pipe mode cannot hold.
     pub left_out: Vec<Feature>,
 }
 
-/// Writes a recording in file mode: the same events, features and records, byte by
-/// byte, whether it was a file, a stream or a folder, and however it was
-/// compressed. Its byte order is kept.
+/// Writes a recording in file mode, with the same events, features and record bytes. The input may
+/// be a file, stream or folder, with any compression. The byte order stays.
 ///
-/// Changes: records that are a stream's header become the file's; COMPRESSED
-/// and DIR_FORMAT say how the file is written, so they follow it; offsets in the
-/// index of AUXTRACE records are those of the new file; EVENT_DESC is added where
-/// the input has none; a folder's FINISHED_ROUND records are left out, as each is about one of its
-/// files.
+/// Changes:
+/// - Header records of a stream become the file's header.
+/// - COMPRESSED and DIR_FORMAT describe the new file.
+/// - The AUXTRACE index has offsets of the new file.
+/// - EVENT_DESC is added if missing.
+/// - A folder's FINISHED_ROUND records are dropped, because each applies to only one file.
 ///
 /// # Errors
-/// Fails if the writer does. Damage of the input is no error.
+/// Fails if the writer does. Damage of the input is not an error.
 pub fn rewrite<W: Write + Seek>(
     data: &PerfData,
     out: W,
@@ -71,10 +71,10 @@ pub fn rewrite<W: Write + Seek>(
     })
 }
 
-/// Writes a recording in pipe mode; otherwise as [`rewrite`].
+/// Writes a recording in pipe mode, otherwise like [`rewrite`].
 ///
 /// # Errors
-/// Fails as [`rewrite`] does.
+/// Fails like [`rewrite`].
 pub fn rewrite_pipe<W: Write>(
     data: &PerfData,
     out: W,
@@ -120,13 +120,13 @@ fn features(data: &PerfData) -> FeatureSections {
     features
 }
 
-/// perf compresses nothing but what comes out of the rings.
+/// perf compresses only records from ring buffers.
 fn is_kept_plain(kind: RecordType) -> bool {
     kind.is_user()
 }
 
-/// Hands on the records that mean the same in another recording: those of a stream's header do not, and
-/// neither do the ends of rounds where several files become one.
+/// Passes on the records that keep their meaning in another recording. Skips header records of a
+/// stream, and the ends of rounds if several files become one.
 fn each_record(
     data: &PerfData,
     mut write: impl FnMut(&RecordAt<'_>) -> io::Result<()>,

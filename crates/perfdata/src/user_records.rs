@@ -1,8 +1,7 @@
-//! Records that recorders write themselves, typed.
+//! Records written by recorders, typed.
 //!
-//! Their numbers begin at 64. They have no `sample_id` trailer. The reference is
-//! `tools/lib/perf/include/perf/event.h` in the kernel's source tree. Numbers not
-//! known here stay bytes.
+//! Their numbers start at 64. They have no `sample_id` trailer. The reference is
+//! `tools/lib/perf/include/perf/event.h` in the kernel's source tree. Unknown numbers stay bytes.
 
 mod auxtrace;
 mod cpus;
@@ -22,11 +21,11 @@ use fields::Fields;
 use crate::features::{BuildIdEntry, Feature, build_id_entry};
 use crate::header::event_type;
 
-/// A record that is not the kernel's.
+/// Record of a recorder, not of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum UserRecord<'a> {
-    /// An attr and its ids (pipe mode); [`Events`](crate::Events) has them.
+    /// Attr and its ids (pipe mode); available in [`Events`](crate::Events).
     Attr,
     /// Name of an event by `config` (pipe mode of perf until 3.10).
     EventType {
@@ -35,42 +34,42 @@ pub enum UserRecord<'a> {
         /// Name.
         name: String,
     },
-    /// Tracepoint formats: this many bytes follow the record.
+    /// Tracepoint formats, which follow the record.
     TracingData {
-        /// Bytes, without padding.
+        /// Length in bytes, without padding.
         len: u32,
     },
     /// A build-id (pipe mode).
     BuildId(BuildIdEntry),
-    /// All rings were read once: what comes later is not older than the newest record of the
-    /// round before this one.
+    /// End of a round: all rings were read once. Later records are not older than the newest record
+    /// of the previous round.
     FinishedRound,
     /// End of the records that the recorder synthesized at the start.
     FinishedInit,
-    /// To which CPU and thread each id belongs.
+    /// CPU and thread of each id.
     IdIndex(Vec<IdIndexEntry>),
-    /// Kind of AUX trace, and its settings.
+    /// Type of AUX trace, and its settings.
     AuxtraceInfo(AuxtraceInfo),
-    /// AUX data, which follows the record.
+    /// AUX data, which follow the record.
     Auxtrace(Auxtrace),
-    /// An error in an AUX trace.
+    /// Error in an AUX trace.
     AuxtraceError(AuxtraceError),
-    /// Threads that were watched.
+    /// Recorded threads.
     ThreadMap(Vec<WatchedThread>),
-    /// CPUs that were watched.
+    /// Recorded CPUs.
     CpuMap(CpuSet),
     /// Settings of perf stat.
     StatConfig(StatConfig),
-    /// A count.
+    /// Count of an event.
     Stat(Stat),
-    /// A round of counts.
+    /// Round of counts.
     StatRound {
-        /// 0 for an interval, 1 for the last.
+        /// 0 for an interval, 1 for the last one.
         kind: u64,
         /// Nanoseconds.
         time: u64,
     },
-    /// More about an event.
+    /// Additional data of an event.
     EventUpdate {
         /// An id of the event.
         id: u64,
@@ -86,7 +85,7 @@ pub enum UserRecord<'a> {
         /// Bytes of the section.
         bytes: RawBytes<'a>,
     },
-    /// A piece of a zstd stream. [`Blocks`](crate::Blocks) have it decompressed.
+    /// Piece of a zstd stream, which [`Blocks`](crate::Blocks) decompress.
     Compressed,
     /// Variables of a BPF program.
     BpfMetadata {
@@ -95,41 +94,41 @@ pub enum UserRecord<'a> {
         /// Names and values.
         entries: Vec<(String, String)>,
     },
-    /// A number that is not known here.
+    /// Record of an unknown type.
     Unknown {
-        /// The number.
+        /// Type of the record.
         kind: RecordType,
-        /// All bytes behind the header.
+        /// All bytes after the header.
         bytes: RawBytes<'a>,
     },
 }
 
-/// Conversion of TSC readings to times: `time = zero + (tsc * mult >> shift)`.
+/// Conversion of TSC values to times: `time = zero + (tsc * mult >> shift)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeConv {
-    /// Bits to shift by.
+    /// Shift in bits.
     pub shift: u64,
     /// Factor.
     pub mult: u64,
-    /// Time when the counter was 0.
+    /// Time at TSC 0.
     pub zero: u64,
-    /// Cycles at the last update, where the counter is shorter than 64 bits.
+    /// TSC at the last update, if the counter is shorter than 64 bits.
     pub cycles: Option<u64>,
-    /// Mask of the bits that the counter has, where it is shorter than 64 bits.
+    /// Mask of the counter's bits, if it is shorter than 64 bits.
     pub mask: Option<u64>,
 }
 
-/// Damage of a user record.
+/// Failure to decode a user record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UserRecordError {
-    /// It is a record of the kernel.
+    /// The kernel wrote the record.
     #[error("a {kind} record comes from the kernel, not from the recorder")]
     OfTheKernel {
         /// Type of the record.
         kind: RecordType,
     },
-    /// It ends before its fields do, or counts more than it holds.
+    /// The record is too short for its fields or counts.
     #[error("a {kind} record of {size} bytes is too short for its contents")]
     TooShort {
         /// Type of the record.
@@ -140,10 +139,10 @@ pub enum UserRecordError {
 }
 
 impl<'a> UserRecord<'a> {
-    /// Reads a record.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// [`UserRecordError`], when it is the kernel's, or too short.
+    /// Returns [`UserRecordError`] for kernel records and truncated ones.
     pub fn decode(record: &RawRecord<'a>) -> Result<UserRecord<'a>, UserRecordError> {
         let kind = record.kind;
         if !kind.is_user() {
@@ -190,7 +189,7 @@ impl<'a> UserRecord<'a> {
                 shift: body.u64(0, e)?,
                 mult: body.u64(8, e)?,
                 zero: body.u64(16, e)?,
-                // From perf 5.10 on.
+                // Since perf 5.10.
                 cycles: body.u64(24, e),
                 mask: body.u64(32, e),
             }),
@@ -205,8 +204,7 @@ impl<'a> UserRecord<'a> {
     }
 }
 
-/// Bytes of a BPF program's name (KSYM_NAME_LEN), of a variable's name, and of
-/// its value.
+/// Bytes of a BPF program's name (KSYM_NAME_LEN), of a variable's name, and of its value.
 const BPF_NAME: usize = 512;
 const BPF_KEY: usize = 64;
 const BPF_VALUE: usize = 256;

@@ -1,4 +1,4 @@
-//! [`Answer`]: what a server says to a request.
+//! [`Answer`]: interpretation of a server's response.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use serde_json::Value;
 
 use crate::target::Target;
 
-/// Answer to a request, or what came in place of one.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The server took it.
+    /// The server accepted it.
     Taken {
-        /// Number of profiles in it that were not taken all the same.
+        /// Number of profiles in it that the server rejected.
         rejected: u64,
-        /// Words of the server; mostly none.
+        /// Message of the server; usually empty.
         message: String,
     },
-    /// It may be taken later: the server has too much to do, or did not answer.
+    /// Retry later: the server is overloaded or did not respond.
     Later {
-        /// Why.
+        /// Cause.
         why: String,
-        /// Time that the server wants to be left alone.
+        /// Delay requested by the server.
         after: Option<Duration>,
     },
-    /// It is too large, and parts of it may be taken.
+    /// Too large. Smaller parts may be accepted.
     TooLarge {
-        /// Why.
+        /// Cause.
         why: String,
     },
-    /// It is refused, now and later.
+    /// Rejected permanently.
     Refused {
-        /// Why.
+        /// Cause.
         why: String,
     },
-    /// Whatever is sent is refused: the address or the credentials are wrong.
+    /// All requests fail, because the address or the credentials are wrong.
     Misconfigured {
-        /// Why.
+        /// Cause.
         why: String,
     },
 }
 
 impl Answer {
-    /// Judges the answer of a server by its status and body.
+    /// Interprets a response by its status and body.
     pub(crate) fn of(target: Target, status: u16, after: Option<Duration>, body: &[u8]) -> Answer {
         if (200..300).contains(&status) {
             let (rejected, message) = match target {
@@ -61,22 +61,22 @@ impl Answer {
             true => format!("status {status}"),
             false => format!("status {status}: {message}"),
         };
-        // What gRPC says behind a gateway, which answers with 429 then.
+        // gRPC's message for a size error. A gateway maps it to status 429.
         if status == 413 || message.contains("message larger than max") {
             return Answer::TooLarge { why };
         }
         match status {
             301..=308 | 401 | 403 | 404 | 405 | 407 | 415 | 501 => Answer::Misconfigured { why },
             429 | 502 | 503 | 504 => Answer::Later { why, after },
-            // OTLP calls all others final (its specification, "Retryable Response Codes").
+            // OTLP declares all others final (its specification, "Retryable Response Codes").
             408 | 500.. if target != Target::Otlp => Answer::Later { why, after },
             _ => Answer::Refused { why },
         }
     }
 }
 
-/// Returns the words of an error: of JSON, as Connect and gRPC's gateway have it, of OTLP's `google.rpc.Status`, or a line of
-/// text.
+/// Extracts an error message: from JSON of Connect and gRPC gateways, from OTLP's
+/// `google.rpc.Status`, or from a line of text.
 fn message_of(target: Target, body: &[u8]) -> String {
     if let Ok(json) = serde_json::from_slice::<Value>(body) {
         let words = json.get("message").or_else(|| json.get("error"));
@@ -107,7 +107,8 @@ fn rpc_status(mut body: &[u8]) -> Option<String> {
     message
 }
 
-/// `ExportProfilesServiceResponse`: field 1 is a message with the number of rejected profiles (1) and words (2).
+/// `ExportProfilesServiceResponse`: field 1 is a message with the number of rejected profiles (1)
+/// and a text (2).
 fn partial_success(mut body: &[u8]) -> Option<(u64, String)> {
     let mut inside = Vec::new();
     while body.has_remaining() {
@@ -198,7 +199,7 @@ mod tests {
                 message: "too \u{fffd}old".to_owned()
             }
         );
-        // A body that is none is no reason to send it again.
+        // An invalid body is no reason to send the profile again.
         for body in [&b""[..], b"{}", b"\xff\xff\xff"] {
             assert_eq!(
                 of(Target::Otlp, 200, body),

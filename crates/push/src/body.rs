@@ -1,9 +1,10 @@
-//! Bodies of requests, as the published protos have them.
+//! Request bodies, according to the published protos.
 //!
-//! - Pyroscope: `api/push/v1/push.proto` and `api/types/v1/types.proto` of <https://github.com/grafana/pyroscope>.
-//! - Parca: `proto/parca/profilestore/v1alpha1/profilestore.proto` of <https://github.com/parca-dev/parca>, as JSON, by the
-//!   names of fields that protobuf's JSON mapping gives them.
-//! - OTLP: the encoder's own message is the whole body.
+//! - Pyroscope: `api/push/v1/push.proto` and `api/types/v1/types.proto` of
+//!   <https://github.com/grafana/pyroscope>.
+//! - Parca: `proto/parca/profilestore/v1alpha1/profilestore.proto` of
+//!   <https://github.com/parca-dev/parca>, as JSON with the field names of protobuf's JSON mapping.
+//! - OTLP: the encoder's message is the whole body.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +14,7 @@ use serde_json::json;
 use crate::labels::Label;
 use crate::target::Target;
 
-/// Returns the body that carries an encoded profile, which is compressed with gzip.
+/// Returns the body for an encoded profile, which must be gzip-compressed.
 pub(crate) fn body(target: Target, labels: &[Label], tenant: &str, profile: Vec<u8>) -> Vec<u8> {
     match target {
         Target::Pyroscope => push_request(labels, &profile),
@@ -55,7 +56,7 @@ fn push_request(labels: &[Label], profile: &[u8]) -> Vec<u8> {
     request
 }
 
-/// `parca.profilestore.v1alpha1.WriteRawRequest`. Addresses are offsets into files, which is what normalized means there.
+/// `parca.profilestore.v1alpha1.WriteRawRequest`. Addresses are file offsets, so it is normalized.
 fn write_raw_request(labels: &[Label], tenant: &str, profile: &[u8]) -> Vec<u8> {
     let pair = |label: &Label| json!({"name": label.name, "value": label.value});
     let labels: Vec<serde_json::Value> = labels.iter().map(pair).collect();

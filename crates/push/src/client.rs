@@ -1,4 +1,4 @@
-//! [`Client`]: one request and its [`Answer`].
+//! [`Client`]: sends one request, and returns its [`Answer`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,25 +18,25 @@ use crate::labels::Label;
 use crate::policy::retry_after;
 use crate::target::Target;
 
-/// Most bytes of an answer that are read.
+/// Maximum bytes read of a response.
 const MOST_ANSWER: u64 = 64 << 10;
 
-/// Server, and how it is spoken to.
+/// Server and connection options.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// Kind of the server.
+    /// Type of the server.
     pub target: Target,
     /// Address of the server: see [`Target::address`].
     pub server: String,
-    /// Headers out of files.
+    /// Credentials read from files.
     pub credentials: Credentials,
-    /// True if credentials may go to other machines without encryption.
+    /// True to allow sending credentials to other machines without encryption.
     pub plain_http: bool,
-    /// File of certificates (PEM) that are believed in place of the usual ones.
+    /// File of trusted certificates (PEM), instead of the system's.
     pub authorities: Option<PathBuf>,
-    /// Name of the tenant, where a server has several; empty for none.
+    /// Tenant on a multi-tenant server; may be empty.
     pub tenant: String,
-    /// Longest time for a request and its answer.
+    /// Timeout for a request and its response.
     pub patience: Duration,
 }
 
@@ -48,10 +48,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client, without any request.
+    /// Creates a client. Sends no request.
     ///
     /// # Errors
-    /// [`PushError`], if address, credentials or certificates are not what they are to be.
+    /// Returns [`PushError`] if the address, credentials or certificates are invalid.
     pub fn new(options: ClientOptions) -> Result<Client, PushError> {
         let address = options.target.address(&options.server)?;
         if !options.plain_http {
@@ -70,17 +70,17 @@ impl Client {
         })
     }
 
-    /// Returns the address of requests.
+    /// Returns the URL of requests.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Returns the kind of the server.
+    /// Returns the type of the server.
     pub fn target(&self) -> Target {
         self.options.target
     }
 
-    /// Returns the headers of requests as they may be shown: credentials by the file that they come from.
+    /// Returns the headers of requests for display. Credentials show only their file.
     pub fn shown_headers(&self) -> Vec<String> {
         let own = headers(self.options.target).iter();
         let own = own.map(|(name, value)| format!("{name}: {value}"));
@@ -92,19 +92,20 @@ impl Client {
         own.chain(tenant).chain(secret).collect()
     }
 
-    /// Pyroscope, and what stands before collectors, tell tenants by a header; Parca by a field of the request.
+    /// Pyroscope, and gateways of collectors, take the tenant from a header; Parca from a field of
+    /// the request.
     fn tenant_header(&self) -> Option<&str> {
         let options = &self.options;
         let is_header = options.target != Target::Parca && !options.tenant.is_empty();
         is_header.then_some(&*options.tenant)
     }
 
-    /// Returns the body of the request that carries an encoded profile.
+    /// Returns the request body for an encoded profile.
     pub fn body(&self, labels: &[Label], profile: Vec<u8>) -> Vec<u8> {
         body(self.options.target, labels, &self.options.tenant, profile)
     }
 
-    /// Sends a body once.
+    /// Sends a body, without retries.
     pub fn send(&self, body: &[u8]) -> Answer {
         let mut request = self.agent.post(&self.address);
         for (name, value) in headers(self.options.target) {
@@ -122,11 +123,11 @@ impl Client {
         }
     }
 
-    /// Asks for the address of requests without sending any data, and returns the status of the answer: whichever it is, a server is
-    /// there. No credentials are sent.
+    /// Sends a HEAD request without credentials, and returns the status of the response. Any status
+    /// proves that a server responds.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Returns the reason if there is no response.
     pub fn probe(&self) -> Result<u16, String> {
         match self.agent.head(&self.address).call() {
             Ok(response) => Ok(response.status().as_u16()),
@@ -141,7 +142,8 @@ impl Client {
         let body = response.body_mut().with_config().limit(MOST_ANSWER);
         match body.read_to_vec() {
             Ok(body) => Answer::of(self.options.target, status, after, &body),
-            // The status came, and says enough, but for a server that broke off while it said what it took.
+            // An error status suffices. A success without its body may have reported rejected
+            // profiles.
             Err(_) if status >= 300 => Answer::of(self.options.target, status, after, b""),
             Err(error) => self.without_answer(&error),
         }
@@ -168,7 +170,7 @@ impl Client {
             | ureq::Error::RequireHttpsOnly(_) => Answer::Misconfigured {
                 why: error.to_string(),
             },
-            // Answers beyond any measure, which will not be shorter later.
+            // Oversized responses, which a retry cannot fix.
             ureq::Error::BodyExceedsLimit(_) | ureq::Error::LargeResponseHeader(..) => {
                 Answer::Misconfigured {
                     why: "unexpected answer; is this the right kind of server?".to_owned(),
@@ -179,12 +181,14 @@ impl Client {
     }
 }
 
-/// Returns an HTTP client for the requests to one server. It follows no redirects, which would take credentials to another server.
-/// It connects directly or through the proxy that the environment names for `address` ([`proxy_for`]). `patience` limits a request
-/// and its answer. `authorities` is a file of certificates (PEM) that replace the usual ones.
+/// Creates an HTTP client for one server. It follows no redirects, which could leak credentials to
+/// another server. It connects directly, or through the proxy configured for `address`
+/// ([`proxy_for`]). `patience` is the timeout for a request and its response. `authorities` is a
+/// file of trusted certificates (PEM), instead of the system's.
 ///
 /// # Errors
-/// [`PushError::NotHttp`], [`PushError::Proxy`], [`PushError::Read`], [`PushError::BadFile`].
+/// Returns [`PushError::NotHttp`], [`PushError::Proxy`], [`PushError::Read`],
+/// [`PushError::BadFile`].
 pub fn http_agent(
     address: &str,
     has_credentials: bool,
@@ -221,7 +225,7 @@ pub fn http_agent(
     Ok(Agent::new_with_config(config.build()))
 }
 
-/// Returns true for the errors that TLS hands on as errors of the connection: certificates that are not believed.
+/// Returns true for connection errors caused by untrusted TLS certificates.
 fn is_certificate(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
@@ -235,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    /// Passes on the head of the request on each connection, and closes it.
+    /// Reports the head of each connection's request, and closes the connection.
     fn listen(address: &str) -> (String, mpsc::Receiver<String>) {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -280,7 +284,8 @@ mod tests {
             ("NO_PROXY", "direct.example"),
         ];
         if !rprof_testing::in_environment(module_path!(), name, &variables) {
-            // The proxy saw two requests of the other process: both name their host, and none a secret.
+            // The proxy saw two requests of the other process. Both contain the host, and neither
+            // contains a secret.
             let seen: Vec<String> = seen.try_iter().collect();
             assert_eq!(seen.len(), 2, "{seen:?}");
             assert!(seen[0].starts_with("connect a.example:443 "), "{seen:?}");
@@ -288,7 +293,7 @@ mod tests {
             assert!(!seen.concat().contains("authorization"), "{seen:?}");
             return;
         }
-        // This machine: directly, with credentials.
+        // This machine: direct, with credentials.
         let (server, requests) = listen("127.0.0.1");
         for host in [&*server, &server.replace("127.0.0.1", "localhost")] {
             let answer = client(&format!("http://{host}"), true).unwrap().send(b"x");

@@ -1,4 +1,4 @@
-//! [`Credentials`]: headers out of files, and certificates.
+//! [`Credentials`]: headers read from files, and certificates.
 
 use std::fmt;
 use std::fs::File;
@@ -14,10 +14,10 @@ use ureq::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::error::PushError;
 
-/// Most bytes of a file with credentials or certificates.
+/// Maximum size in bytes of a file with credentials or certificates.
 const MOST: u64 = 1 << 20;
 
-/// A header that was read from a file. Its value is never shown.
+/// Header read from a file. Its value is never displayed.
 #[derive(Clone)]
 struct SecretHeader {
     name: HeaderName,
@@ -25,11 +25,12 @@ struct SecretHeader {
     from: PathBuf,
 }
 
-/// Headers by which a server knows who sends. They come out of files, since arguments and environment can be seen by others.
+/// Headers that identify the sender. They come from files, because other users can see arguments
+/// and environment variables.
 #[derive(Clone, Default)]
 pub struct Credentials {
     headers: Vec<SecretHeader>,
-    /// Files that other users can read.
+    /// Files whose mode grants rights to other users.
     open: Vec<PathBuf>,
 }
 
@@ -40,19 +41,19 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Adds a bearer token (RFC 6750): the text of a file.
+    /// Adds a bearer token (RFC 6750) from a file.
     ///
     /// # Errors
-    /// [`PushError::Read`], [`PushError::BadFile`].
+    /// Returns [`PushError::Read`], [`PushError::BadFile`].
     pub fn add_token(&mut self, path: &Path) -> Result<(), PushError> {
         let token = self.text(path)?;
         self.add(AUTHORIZATION, &format!("Bearer {}", token.trim()), path)
     }
 
-    /// Adds a user name and a password (RFC 7617): a file with `USER:PASSWORD`.
+    /// Adds a user name and password (RFC 7617) from a file with `USER:PASSWORD`.
     ///
     /// # Errors
-    /// [`PushError::Read`], [`PushError::BadFile`].
+    /// Returns [`PushError::Read`], [`PushError::BadFile`].
     pub fn add_password(&mut self, path: &Path) -> Result<(), PushError> {
         let text = self.text(path)?;
         let line = text.trim_end_matches(['\r', '\n']);
@@ -63,10 +64,10 @@ impl Credentials {
         self.add(AUTHORIZATION, &format!("Basic {encoded}"), path)
     }
 
-    /// Adds headers: the lines of a file, `NAME: VALUE` each.
+    /// Adds headers from a file with lines `NAME: VALUE`.
     ///
     /// # Errors
-    /// [`PushError::Read`], [`PushError::BadFile`].
+    /// Returns [`PushError::Read`], [`PushError::BadFile`].
     pub fn add_headers(&mut self, path: &Path) -> Result<(), PushError> {
         let text = self.text(path)?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -103,17 +104,17 @@ impl Credentials {
         String::from_utf8(bytes).map_err(|_| bad(path, "it is not text"))
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.headers.is_empty()
     }
 
-    /// Returns the files that other users can read.
+    /// Returns the files whose mode grants rights to other users.
     pub fn open_files(&self) -> &[PathBuf] {
         &self.open
     }
 
-    /// Returns the headers as they may be shown: name, and where the value comes from.
+    /// Iterates over the headers for display: name, and source file of the value.
     pub fn shown(&self) -> impl Iterator<Item = (&str, &Path)> {
         let headers = self.headers.iter();
         headers.map(|header| (header.name.as_str(), &*header.from))
@@ -122,7 +123,7 @@ impl Credentials {
     /// Refuses to send credentials to another machine without encryption.
     ///
     /// # Errors
-    /// [`PushError::Plain`].
+    /// Returns [`PushError::Plain`].
     pub fn check(&self, address: &str) -> Result<(), PushError> {
         let uri: Uri = address
             .parse()
@@ -149,7 +150,7 @@ fn bad(path: &Path, what: &'static str) -> PushError {
     }
 }
 
-/// Returns the bytes and the mode of a small file.
+/// Returns the contents and the mode of a small file.
 pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, u32), PushError> {
     let cannot = |source| PushError::Read {
         path: path.to_owned(),
@@ -196,7 +197,7 @@ mod tests {
             headers,
             [
                 ("authorization", "Bearer s3cret"),
-                // As RFC 7617 has it: base64 of me:pass word.
+                // As in RFC 7617: base64 of me:pass word.
                 ("authorization", "Basic bWU6cGFzcyB3b3Jk"),
                 ("x-scope-orgid", "team"),
                 ("x-other", "a:b"),

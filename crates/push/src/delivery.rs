@@ -1,4 +1,4 @@
-//! [`Delivery`]: all requests of one profile, and the [`Report`] of what became of them.
+//! [`Delivery`]: sends all requests of one profile, and counts the results in a [`Report`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,65 +10,67 @@ use crate::labels::Label;
 use crate::parts::{Part, Parts};
 use crate::policy::Policy;
 
-/// Interval at which it is looked whether to stop, while nothing is done.
+/// Interval for checking the stop flag during a wait.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Outcome of sending a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Requests that the server took.
+    /// Requests accepted by the server.
     pub requests: u64,
-    /// Samples in them.
+    /// Samples in accepted requests.
     pub samples: u64,
-    /// Bytes of their bodies.
+    /// Bytes of accepted bodies.
     pub bytes: u64,
-    /// Tries beyond the first of each request.
+    /// Retries of all requests.
     pub retries: u64,
-    /// Samples that are lost: refused, or larger than the server takes.
+    /// Lost samples: rejected, or too large for the server.
     pub lost: u64,
-    /// Reasons for which samples are lost, with their number.
+    /// Causes of lost samples, with their numbers.
     pub losses: Vec<(String, u64)>,
-    /// Samples that were not taken yet, and why: the server did not answer for too long, or refuses everything.
+    /// Remaining samples, with the reason: the server did not respond in time, or rejects all
+    /// requests.
     pub unsent: Option<Unsent>,
-    /// Stacks that were sent without their outer frames.
+    /// Stacks sent without their outermost frames.
     pub cut: u64,
-    /// Words of the server with what it took.
+    /// Messages of the server in accepted requests.
     pub remarks: Vec<String>,
 }
 
-/// Samples that were not taken yet.
+/// Samples not yet accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsent {
     /// Number of samples.
     pub samples: u64,
-    /// Why.
+    /// Cause.
     pub why: String,
-    /// True if another try is in vain until something is set right: address, credentials, certificates.
+    /// True if a retry is useless until the address, credentials or certificates are corrected.
     pub is_misconfigured: bool,
-    /// Time that the server wants to be left alone.
+    /// Delay requested by the server.
     pub after: Option<Duration>,
 }
 
-/// State of a delivery, for a line of progress.
+/// Progress of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// So many requests were taken.
+    /// Number of accepted requests.
     Sent(u64),
-    /// The next try is after this time.
+    /// Cause of a failure, and delay before the retry.
     Waiting(&'a str, Duration),
 }
 
-/// Delivery of a profile that is under way. What was taken is not sent again by another [`run`](Delivery::run).
+/// Delivery of a profile in progress. Another [`run`](Delivery::run) does not resend accepted
+/// parts.
 pub struct Delivery<'e> {
     parts: Parts<'e>,
     labels: Vec<Label>,
-    /// Part that was not taken yet.
+    /// Part not yet accepted.
     pending: Option<Part>,
     report: Report,
 }
 
 impl<'e> Delivery<'e> {
-    /// Begins to deliver parts of a profile.
+    /// Creates a delivery of parts.
     pub fn new(parts: Parts<'e>, labels: Vec<Label>) -> Delivery<'e> {
         Delivery {
             parts,
@@ -78,11 +80,11 @@ impl<'e> Delivery<'e> {
         }
     }
 
-    /// Sends what was not taken yet, until all is, or the policy gives a request up, or `stop` is true. Returns what became of
-    /// it since the beginning.
+    /// Sends the remaining parts, until all are accepted, a request exhausts its retries, or `stop`
+    /// is true. Returns the report since the creation.
     ///
     /// # Errors
-    /// [`PushError::Encode`].
+    /// Returns [`PushError::Encode`].
     pub fn run(
         &mut self,
         client: &Client,
@@ -116,7 +118,7 @@ impl<'e> Delivery<'e> {
         Ok(&self.report)
     }
 
-    /// Sends a part until it is taken or refused. Returns what is unsent if neither comes about.
+    /// Sends a part until it is accepted or rejected. Otherwise, returns the unsent samples.
     fn deliver(
         &mut self,
         part: Part,
@@ -174,7 +176,6 @@ impl<'e> Delivery<'e> {
         }
     }
 
-    /// Counts the samples of a part as lost.
     fn lose(&mut self, part: &Part, why: String) {
         let report = &mut self.report;
         report.lost = report.lost.saturating_add(part.samples);
@@ -203,7 +204,7 @@ impl<'e> Delivery<'e> {
     }
 }
 
-/// Sleeps. Returns false once it is to stop.
+/// Sleeps. Returns false if `stop` becomes true.
 fn sleep(time: Duration, stop: &AtomicBool) -> bool {
     let begin = Instant::now();
     loop {

@@ -1,52 +1,52 @@
-//! [`PushError`]: reasons for which nothing can be sent.
+//! [`PushError`]: reasons why sending is impossible.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Reason for which nothing can be sent.
+/// Reason why sending is impossible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The address is none of a server.
+    /// The address is not an HTTP URL.
     #[error("{0:?} is not an http:// or https:// address")]
     NotHttp(String),
-    /// The address holds a user name or a password.
+    /// The address contains a user name or a password.
     #[error(
         "the address contains credentials, which other users can see in the process list; put them \
          into a file"
     )]
     CredentialsInAddress,
-    /// Credentials would go over the network as they are.
+    /// Credentials would be sent without encryption.
     #[error("credentials would go unencrypted to {0}; give an https:// address, or --plain-http")]
     Plain(String),
-    /// The proxy in the environment cannot carry the requests.
+    /// The configured proxy cannot carry the requests.
     #[error(transparent)]
     Proxy(#[from] rprof_proxy::ProxyError),
     /// A file with credentials or certificates could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A file does not hold what it is to hold.
+    /// A file has invalid contents.
     #[error("{}: {what}", path.display())]
     BadFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The part that it lacks.
+        /// Description of the error.
         what: &'static str,
     },
-    /// A label has no form that servers take.
+    /// A label is invalid for the server.
     #[error("{label:?} is not a label: {what}")]
     BadLabel {
-        /// The label as it was given.
+        /// Label as given.
         label: String,
-        /// The part that it lacks.
+        /// Description of the error.
         what: &'static str,
     },
-    /// The HTTP client could not be made.
+    /// The HTTP client could not be created.
     #[error("cannot make requests: {0}")]
     Client(String),
     /// The encoder of the profile failed.

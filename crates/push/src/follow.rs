@@ -1,7 +1,8 @@
-//! Finished files of `rprof record --switch-output`, and the name of the last one that was sent.
+//! Finished files of `rprof record --switch-output`, and a journal of sent ones.
 //!
-//! A recorder writes `FILE`, and gives it the name `FILE.YYYYMMDDHHMMSSCC` once it is finished, so names sort by time.
-//! [`Journal`] holds the name up to which all was sent or refused: a program that begins again goes on from there.
+//! A recorder writes `FILE`, and renames it to `FILE.YYYYMMDDHHMMSSCC` when it is finished, so
+//! names sort by time. [`Journal`] stores the name up to which all files were sent or rejected. A
+//! restarted program continues from there.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use rprof_output::{Choice, Destination, OutputError};
 
-/// Digits of a stamp, as perf and rprof write it.
+/// Digits of a timestamp, as in perf and rprof.
 const STAMP: usize = 16;
 
-/// Returns the names of the finished files of a recording, the oldest first.
+/// Returns the names of a recording's finished files, oldest first.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Fails if the folder cannot be read.
 pub fn finished(recording: &Path) -> io::Result<Vec<OsString>> {
     let Some(base) = recording.file_name() else {
         return Ok(Vec::new());
@@ -36,7 +37,7 @@ pub fn finished(recording: &Path) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Returns the folder that a recording and its finished files are in.
+/// Returns the folder of a recording and its finished files.
 pub fn folder_of(recording: &Path) -> &Path {
     match recording.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -44,7 +45,7 @@ pub fn folder_of(recording: &Path) -> &Path {
     }
 }
 
-/// Name of the last file that was sent to a server, in a file of two lines: address and name.
+/// Name of the last file sent to a server. The journal file has two lines: address and name.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -52,47 +53,47 @@ pub struct Journal {
     last: Option<OsString>,
 }
 
-/// Reason for which a journal cannot be used.
+/// Failure of a journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It could not be read.
+    /// The journal cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It could not be written.
+    /// The journal cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: OutputError,
     },
-    /// It is that of another server.
+    /// The journal belongs to another server.
     #[error("{} lists files sent to {address}; name another file for this server with --state", path.display())]
     OtherServer {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
         /// Address of the other server.
         address: String,
     },
-    /// It is no journal.
+    /// The file is not a journal.
     #[error("{} is not a list of sent files; name another file with --state", path.display())]
     NoJournal {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
 impl Journal {
-    /// Reads the journal of a server, or begins one.
+    /// Reads the journal of a server. A missing file is an empty journal.
     ///
     /// # Errors
-    /// [`JournalError`], but for a file that is not there.
+    /// Returns [`JournalError`].
     pub fn open(path: &Path, address: &str) -> Result<Journal, JournalError> {
         let mut journal = Journal {
             path: path.to_owned(),
@@ -125,21 +126,21 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns whether a file of this name was sent.
+    /// Returns whether the file of this name, or a later one, was sent.
     pub fn has(&self, name: &OsString) -> bool {
         self.last.as_ref().is_some_and(|last| name <= last)
     }
 
-    /// Notes that all files up to this name were sent.
+    /// Records that all files up to this name were sent.
     ///
     /// # Errors
-    /// [`JournalError::Write`].
+    /// Returns [`JournalError::Write`].
     pub fn set(&mut self, name: &OsString) -> Result<(), JournalError> {
         self.last = Some(name.clone());
         let text = [self.address.as_bytes(), b"\n", name.as_bytes(), b"\n"].concat();
         let write = || -> Result<(), OutputError> {
             let mut file = Destination::of(&self.path, Choice::Typed)?.begin()?;
-            // What cannot be written now, `finish` tells.
+            // `finish` reports a write error.
             file.write_all(&text).ok();
             file.finish()
         };

@@ -1,4 +1,4 @@
-//! [`Label`]: names and values of what is sent.
+//! [`Label`]: name-value pairs sent with profiles.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use rprof_export::clean::clean;
 use crate::error::PushError;
 use crate::target::{Limits, Target};
 
-/// Name of the label that says what kind of profile it is (Prometheus's data model).
+/// Name of the label with the profile type (Prometheus's data model).
 const KIND: &str = "__name__";
 
-/// Name of the label of the service.
+/// Name of the service label.
 const SERVICE: &str = "service_name";
 
-/// Name of the service by OpenTelemetry's semantic conventions.
+/// Name of the service in OpenTelemetry's semantic conventions.
 const SERVICE_ATTRIBUTE: &str = "service.name";
 
-/// A label of a profile, or an attribute of its resource.
+/// Label of a profile, or attribute of its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Name of the label.
@@ -26,7 +26,8 @@ pub struct Label {
 }
 
 impl Label {
-    /// Makes a label. Its value is cleaned, as names of processes may be in it.
+    /// Creates a label. Replaces unsafe characters in the value, because it may contain process
+    /// names.
     pub fn new(name: &str, value: &str) -> Label {
         Label {
             name: name.to_owned(),
@@ -37,7 +38,7 @@ impl Label {
     /// Parses `NAME=VALUE`.
     ///
     /// # Errors
-    /// [`PushError::BadLabel`].
+    /// Returns [`PushError::BadLabel`].
     pub fn parse(text: &str) -> Result<Label, PushError> {
         let bad = |what| PushError::BadLabel {
             label: clean(text).into_owned(),
@@ -69,11 +70,12 @@ impl fmt::Display for Label {
     }
 }
 
-/// Returns all labels for a server: those that were given, with the names that it takes, and those that it wants. Without a
-/// name of the service it is `unknown_service`, as OpenTelemetry has it, with the name of the program behind a colon.
+/// Returns all labels for a server: the given ones under the server's names, and the required ones.
+/// The default service name is `unknown_service`, as in OpenTelemetry, followed by a colon and the
+/// program name.
 ///
 /// # Errors
-/// [`PushError::BadLabel`], if there are two of a name, too many, or too long ones.
+/// Returns [`PushError::BadLabel`] for duplicate names, too many labels, or too long ones.
 pub fn complete(
     target: Target,
     given: &[Label],
@@ -90,7 +92,7 @@ pub fn complete(
         if [SERVICE, SERVICE_ATTRIBUTE].contains(&&*label.name) {
             label.name = service.to_owned();
         } else if target != Target::Otlp {
-            // Names of Prometheus have no dots.
+            // Prometheus names contain no dots.
             label.name = label.name.replace('.', "_");
         }
     }
@@ -124,8 +126,8 @@ pub fn complete(
     }
 }
 
-/// Returns the kind of a profile of an event: `process_cpu` where it is one of CPU time, as Pyroscope and Parca name it, else
-/// the event's name in letters that a name of Prometheus has.
+/// Returns the profile type of an event: `process_cpu` for CPU time, as in Pyroscope and Parca,
+/// else the event name in characters allowed by Prometheus.
 pub fn kind_of(event: &str, is_time: bool) -> String {
     if is_time {
         return "process_cpu".to_owned();

@@ -1,22 +1,22 @@
-//! Profiles sent to servers that others run: Pyroscope, Parca, and whatever takes OpenTelemetry's profiles.
+//! Sends profiles to remote servers: Pyroscope, Parca, and receivers of OpenTelemetry profiles.
 //!
-//! A profile is split until no request has more than its server takes ([`Limits`]). A request that a server cannot take now
-//! is sent again later ([`Policy`]); one that it refuses is lost, and counted ([`Report`]).
+//! A profile is split so that each request meets the server's [`Limits`]. A request that fails
+//! temporarily is retried ([`Policy`]). A rejected one is lost, and counted ([`Report`]).
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`target`] | [`Target`]: kinds of servers, with their addresses, limits and labels |
-//! | [`labels`] | [`Label`]: names and values of what is sent |
-//! | [`credentials`] | [`Credentials`]: headers out of files, certificates |
-//! | [`parts`] | [`Parts`]: a profile in parts that fit the limits |
-//! | [`client`] | [`Client`]: one request and its [`Answer`] |
-//! | [`policy`] | [`Policy`]: when a request is sent again, and for how long |
-//! | [`delivery`] | [`Delivery`]: all requests of one profile, and the [`Report`] of what became of them |
-//! | [`follow`] | finished files of `rprof record --switch-output`, and the name of the last one that was sent |
-//! | `body` | bodies of requests, as the published protos have them |
-//! | `answer` | answers of servers, as they tell what they took |
+//! | [`target`] | [`Target`]: server types, with their addresses, limits and labels |
+//! | [`labels`] | [`Label`]: name-value pairs sent with profiles |
+//! | [`credentials`] | [`Credentials`]: headers read from files, certificates |
+//! | [`parts`] | [`Parts`]: splits a profile to meet the limits |
+//! | [`client`] | [`Client`]: sends one request, and returns its [`Answer`] |
+//! | [`policy`] | [`Policy`]: delays and time limit of retries |
+//! | [`delivery`] | [`Delivery`]: sends all requests of a profile, and returns a [`Report`] |
+//! | [`follow`] | finished files of `rprof record --switch-output`, and the journal of sent ones |
+//! | `body` | request bodies, according to the published protos |
+//! | `answer` | interpretation of responses |
 //!
-//! Nothing here knows how a profile was recorded, and nothing prints.
+//! The crate does not depend on how a profile was recorded, and prints nothing.
 
 mod answer;
 mod body;

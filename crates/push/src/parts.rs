@@ -1,4 +1,4 @@
-//! [`Parts`]: a profile in parts that fit the limits.
+//! [`Parts`]: splits a profile to meet the limits.
 
 use std::ops::Range;
 
@@ -7,36 +7,36 @@ use rprof_export::PartEncoder;
 use crate::error::PushError;
 use crate::target::Limits;
 
-/// Part of a profile, encoded.
+/// Encoded part of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Rows of the profile that are in it.
+    /// Range of the profile's rows.
     pub rows: Range<usize>,
-    /// Number of samples that they sum up.
+    /// Number of samples in these rows.
     pub samples: u64,
-    /// The encoded profile, compressed with gzip.
+    /// Encoded profile, compressed with gzip.
     pub profile: Vec<u8>,
-    /// Bytes of it before compression.
+    /// Size in bytes before compression.
     pub bytes: u64,
-    /// Stacks of which outer frames are left out.
+    /// Stacks with omitted outermost frames.
     pub cut: u64,
-    /// True if it is larger than its server takes: one row that cannot be split.
+    /// True if a single row exceeds the server's limit, so that it cannot be split.
     pub is_too_large: bool,
 }
 
-/// Iterator over the parts of a profile, each of which is encoded when it is asked for.
+/// Iterator over the parts of a profile. Each is encoded on demand.
 pub struct Parts<'e> {
     encoder: Box<dyn PartEncoder + 'e>,
     limits: Limits,
-    /// Rows that are still to come, the next ones last.
+    /// Remaining row ranges, the next one last.
     left: Vec<Range<usize>>,
 }
 
 impl<'e> Parts<'e> {
-    /// Begins with all rows of an encoder.
+    /// Creates an iterator over all rows of an encoder.
     pub fn new(encoder: Box<dyn PartEncoder + 'e>, limits: Limits) -> Parts<'e> {
         let (all, most) = (encoder.rows(), limits.samples.max(1));
-        // As few parts as there can be, of about one size.
+        // The minimum number of parts, of similar size.
         let count = all.div_ceil(most);
         let at = |nth: usize| (all as u128 * nth as u128 / count.max(1) as u128) as usize;
         let left = (0..count).map(|nth| at(nth)..at(nth + 1)).rev().collect();
@@ -47,19 +47,19 @@ impl<'e> Parts<'e> {
         }
     }
 
-    /// Returns the number of samples of all rows.
+    /// Returns the number of samples in all rows.
     pub fn all_samples(&self) -> u64 {
         self.encoder.samples(0..self.encoder.rows())
     }
 
-    /// Returns the number of samples that are still to come.
+    /// Returns the number of samples in the remaining rows.
     pub fn samples_left(&self) -> u64 {
         let left = self.left.iter();
         left.map(|rows| self.encoder.samples(rows.clone())).sum()
     }
 
-    /// Puts the rows of a part back as two halves, since the server takes less than it was believed to. Returns false for
-    /// one of a single row.
+    /// Puts the rows of a part back as two halves, because the server's limit is lower than
+    /// expected. Returns false for a single row.
     pub fn split(&mut self, part: &Part) -> bool {
         let Range { start, end } = part.rows;
         if end - start < 2 {
@@ -73,7 +73,7 @@ impl<'e> Parts<'e> {
     /// Returns the next part.
     ///
     /// # Errors
-    /// [`PushError::Encode`], which an encoder into memory does not give.
+    /// Returns [`PushError::Encode`], which does not occur with encoders into memory.
     pub fn next_part(&mut self) -> Result<Option<Part>, PushError> {
         while let Some(rows) = self.left.pop() {
             let mut profile = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::target::Target;
 
-    /// Encodes rows as so many bytes each, with two samples in each.
+    /// Encodes each row as this many bytes, with two samples.
     struct Sizes(Vec<u64>);
 
     impl PartEncoder for Sizes {
@@ -155,7 +155,7 @@ mod tests {
             let samples: u64 = parts.iter().map(|part| part.samples).sum();
             assert_eq!(samples, 2 * all as u64);
         }
-        // As few as there can be.
+        // The minimum number of parts.
         assert_eq!(parts(vec![1; 32_001], 16_000, 1 << 20).len(), 3);
     }
 }

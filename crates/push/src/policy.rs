@@ -1,16 +1,16 @@
-//! [`Policy`]: when a request is sent again, and for how long.
+//! [`Policy`]: delays and time limit of retries.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Times between tries of a request.
+/// Delays between attempts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// About the time before the second try; it doubles with each further one.
+    /// Approximate delay before the first retry. It doubles with each further one.
     pub first: Duration,
-    /// Longest time between two tries, unless the server asks for a longer one.
+    /// Maximum delay, unless the server requests a longer one.
     pub longest: Duration,
-    /// Time from the first try of a request, after which it is given up.
+    /// Time limit for all attempts of a request.
     pub total: Duration,
 }
 
@@ -25,9 +25,10 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Returns the time to wait before the next try, if there is to be one: `tried` times so far, the first one `since` ago.
-    /// Time that the server asks for is waited for to the full; times of our own are between their half and the whole, so that many
-    /// senders do not come back together.
+    /// Returns the delay before the next attempt, or `None` to give up. `tried` is the number of
+    /// attempts so far, and `since` the time since the first. A delay requested by the server is
+    /// used as it is. Own delays have a random factor between one half and 1, so that many senders
+    /// do not retry at once.
     pub fn wait(&self, tried: u32, since: Duration, asked: Option<Duration>) -> Option<Duration> {
         let wait = asked.unwrap_or_else(|| {
             let doubled = 2u32.saturating_pow(tried.saturating_sub(1));
@@ -39,7 +40,8 @@ impl Policy {
     }
 }
 
-/// Returns the time that `Retry-After` (RFC 9110, 10.2.3) asks for: seconds, or a date of the form that servers have to write.
+/// Parses a `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date in the form that servers
+/// must generate.
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse() {
@@ -49,7 +51,7 @@ pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     Some(at.duration_since(now).unwrap_or_default())
 }
 
-/// Returns a date such as `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970.
+/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970.
 fn http_date(text: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let words: Vec<&str> = text.split(' ').collect();
@@ -75,7 +77,8 @@ fn http_date(text: &str) -> Option<u64> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days since 1970, with years that begin in March (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+    // Days since 1970, with years that start in March (Howard Hinnant, "chrono-Compatible Low-Level
+    // Date Algorithms").
     let (year, month) = match month {
         1 | 2 => (year - 1, month + 9),
         _ => (year, month - 3),
@@ -108,7 +111,7 @@ mod tests {
         }
         let asked = Some(Duration::from_secs(1));
         assert_eq!(policy.wait(1, Duration::ZERO, asked), asked);
-        // Longer than the time that is left: not waited for in vain.
+        // The delay exceeds the time left, so there is no retry.
         assert_eq!(policy.wait(1, Duration::from_millis(1500), asked), None);
         assert_eq!(policy.wait(1, Duration::from_secs(3), None), None);
     }
@@ -123,7 +126,7 @@ mod tests {
             of("Sun, 06 Nov 1994 08:49:37 GMT"),
             Some(Duration::from_secs(7))
         );
-        // One in the past: now.
+        // A date in the past means now.
         assert_eq!(of("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
         // 951,782,400 s by `date -d`, a leap day.
         assert_eq!(

@@ -1,4 +1,4 @@
-//! [`Target`]: kinds of servers, with their addresses and limits.
+//! [`Target`]: server types, with their addresses and limits.
 
 use std::fmt;
 
@@ -7,35 +7,35 @@ use rprof_profile::{Profile, WeighBy};
 
 use crate::error::PushError;
 
-/// Kind of server that profiles are sent to.
+/// Type of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Target {
-    /// Pyroscope: `push.v1.PusherService/Push` by the Connect protocol, with pprof inside.
+    /// Pyroscope: `push.v1.PusherService/Push` over the Connect protocol, with pprof inside.
     Pyroscope,
     /// Parca: `ProfileStoreService/WriteRaw` through its HTTP gateway, with pprof inside.
     Parca,
-    /// OTLP over HTTP, as collectors and several servers take it.
+    /// OTLP over HTTP, for collectors and several servers.
     Otlp,
 }
 
-/// Most that a server takes in one profile or request.
+/// Server limits for one profile or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Samples: rows of the same labels and stack.
+    /// Maximum samples: rows of equal labels and stack.
     pub samples: usize,
-    /// Bytes of a profile before compression.
+    /// Maximum bytes of a profile before compression.
     pub bytes: u64,
-    /// Locations of a stack; the innermost are kept.
+    /// Maximum locations in a stack. The innermost are kept.
     pub depth: Option<usize>,
-    /// Labels of a profile, with those that are added.
+    /// Maximum labels of a profile, including added ones.
     pub labels: usize,
-    /// Bytes of a label's value.
+    /// Maximum bytes of a label's value.
     pub label_value: usize,
 }
 
 impl Target {
-    /// All kinds.
+    /// All server types.
     pub const ALL: [Target; 3] = [Target::Pyroscope, Target::Parca, Target::Otlp];
 
     /// Returns the name.
@@ -47,11 +47,12 @@ impl Target {
         }
     }
 
-    /// Returns what the server takes unless it was told otherwise.
+    /// Returns the server's default limits.
     ///
-    /// Sources: for Pyroscope the defaults of its `limits` (`max_profile_stacktrace_samples`, `max_profile_size_bytes`,
-    /// `max_profile_stacktrace_depth`, `max_label_names_per_series`, `max_label_value_length`); for Parca half of what its gRPC
-    /// server receives at once; for OTLP what a collector's HTTP receiver reads.
+    /// Sources: for Pyroscope the defaults of its `limits` (`max_profile_stacktrace_samples`,
+    /// `max_profile_size_bytes`, `max_profile_stacktrace_depth`, `max_label_names_per_series`,
+    /// `max_label_value_length`); for Parca half of its gRPC server's message limit; for OTLP the
+    /// limit of a collector's HTTP receiver.
     pub fn limits(self) -> Limits {
         match self {
             Target::Pyroscope => Limits {
@@ -78,15 +79,15 @@ impl Target {
         }
     }
 
-    /// Returns the seconds after which a server takes a profile no more, by its default: of Pyroscope an hour.
+    /// Returns the default maximum age in seconds of accepted profiles; an hour for Pyroscope.
     pub fn oldest(self) -> Option<u64> {
         (self == Target::Pyroscope).then_some(3600)
     }
 
-    /// Returns the address of requests to a server, which may stand behind a path of its own.
+    /// Returns the URL of requests. `server` may include a path.
     ///
     /// # Errors
-    /// [`PushError::NotHttp`], [`PushError::CredentialsInAddress`].
+    /// Returns [`PushError::NotHttp`], [`PushError::CredentialsInAddress`].
     pub fn address(self, server: &str) -> Result<String, PushError> {
         let lower = server.to_ascii_lowercase();
         let rest = ["http://", "https://"]
@@ -116,7 +117,7 @@ impl Target {
         }
     }
 
-    /// Returns an encoder of a profile in the form that the server takes, of samples that count as `weight` says.
+    /// Returns an encoder of a profile in the server's format, with samples weighted by `weight`.
     pub fn encoder<'p>(
         self,
         profile: &'p Profile,
@@ -151,7 +152,7 @@ mod tests {
             of(Target::Parca, "https://a/parca"),
             "https://a/parca/api/profiles/writeraw"
         );
-        // The address of a collector's profiles, as its exporters are given it.
+        // URL of a collector's profiles, as configured in exporters.
         assert_eq!(
             of(Target::Otlp, "HTTP://a:4318/v1development/profiles"),
             "HTTP://a:4318/v1development/profiles"

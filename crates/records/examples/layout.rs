@@ -1,4 +1,4 @@
-//! Prints where the fields of a sample stand for a given `sample_type`:
+//! Prints the field offsets of samples with a given `sample_type`:
 //! `cargo run -p rprof-records --example layout -- 0x10127`
 
 use rprof_records::{Attr, Endian, SampleLayout, SampleType};

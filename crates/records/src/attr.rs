@@ -1,12 +1,11 @@
-//! `struct perf_event_attr`, in each of its sizes.
+//! `struct perf_event_attr`, in all of its sizes.
 
 use crate::bytes::{Endian, RawBytes};
 use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 
-/// Kind of event that an attr opens: `perf_event_attr.type`.
+/// Type of event that an attr opens: `perf_event_attr.type`.
 ///
-/// Numbers from 6 on are PMUs of one machine, listed under
-/// `/sys/bus/event_source/devices/*/type`.
+/// Numbers from 6 are PMUs of one machine, listed in `/sys/bus/event_source/devices/*/type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventKind(pub u32);
 
@@ -15,7 +14,7 @@ impl EventKind {
     pub const HARDWARE: EventKind = EventKind(0);
     /// Software event (`PERF_COUNT_SW_*`).
     pub const SOFTWARE: EventKind = EventKind(1);
-    /// Tracepoint (its id in `config`).
+    /// Tracepoint, with its id in `config`.
     pub const TRACEPOINT: EventKind = EventKind(2);
     /// Generic cache event.
     pub const HW_CACHE: EventKind = EventKind(3);
@@ -25,45 +24,45 @@ impl EventKind {
     pub const BREAKPOINT: EventKind = EventKind(5);
 }
 
-/// Cause for which an attr cannot be read.
+/// Failure to decode or encode an attr.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttrError {
-    /// Fewer bytes than the first version had.
+    /// There are fewer bytes than in the first version.
     #[error("an event attribute of {got} bytes is shorter than the first version's 64")]
     TooShort {
-        /// Bytes there were.
+        /// Number of bytes.
         got: usize,
     },
-    /// The attr does not fit into the size asked for when encoding.
+    /// The attr exceeds the requested size.
     #[error("the event attribute needs {needed} bytes, but {size} were requested")]
     DoesNotFit {
-        /// Smallest size that holds all fields that are set.
+        /// Minimum size for all set fields.
         needed: usize,
-        /// Size asked for.
+        /// Requested size.
         size: usize,
     },
 }
 
-/// `struct perf_event_attr`: what an event is and what its records hold.
+/// `struct perf_event_attr`: the definition of an event and the contents of its records.
 ///
-/// Field meanings are those of perf_event_open(2). Fields that an older, shorter
-/// attr does not have are zero. Bytes of a newer, longer attr are kept in `rest`.
+/// The fields are described in perf_event_open(2). Fields missing in an older, shorter attr are
+/// zero. Additional bytes of a newer, longer attr are in `rest`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
-    /// Kind of event (`type`).
+    /// Type of event (`type`).
     pub kind: EventKind,
-    /// Event within its kind; for most kinds a number of the PMU.
+    /// Event number within its type, usually defined by the PMU.
     pub config: u64,
-    /// Period in events, or samples a second where [`AttrFlags::FREQ`] is set.
+    /// Period in events, or samples per second with [`AttrFlags::FREQ`].
     pub period_or_freq: u64,
     /// Fields of a sample.
     pub sample_type: SampleType,
-    /// Fields of a counter read.
+    /// Fields of a counter reading.
     pub read_format: ReadFormat,
-    /// The bit field.
+    /// Bit field.
     pub flags: AttrFlags,
-    /// Events, or bytes where [`AttrFlags::WATERMARK`] is set, before a wake-up.
+    /// Events, or bytes with [`AttrFlags::WATERMARK`], before a wake-up.
     pub wakeup: u32,
     /// Breakpoint type.
     pub bp_type: u32,
@@ -73,17 +72,17 @@ pub struct Attr {
     pub config2: u64,
     /// Contents of branch records.
     pub branch_sample_type: BranchSampleType,
-    /// Mask of user registers in a sample; numbers are the architecture's (`asm/perf_regs.h`).
+    /// Mask of user registers in a sample, with the architecture's numbers (`asm/perf_regs.h`).
     pub sample_regs_user: u64,
     /// Bytes of user stack in a sample.
     pub sample_stack_user: u32,
-    /// Clock of time fields where [`AttrFlags::USE_CLOCKID`] is set.
+    /// Clock of time fields, with [`AttrFlags::USE_CLOCKID`].
     pub clockid: i32,
     /// Mask of interrupt registers in a sample.
     pub sample_regs_intr: u64,
     /// AUX bytes before a wake-up.
     pub aux_watermark: u32,
-    /// Most addresses in a callchain; 0 means the system's limit.
+    /// Maximum number of addresses in a callchain; 0 for the system's limit.
     pub sample_max_stack: u16,
     /// `__reserved_2`.
     pub reserved_2: u16,
@@ -91,30 +90,29 @@ pub struct Attr {
     pub aux_sample_size: u32,
     /// `aux_action`, formerly `__reserved_3`.
     pub aux_action: u32,
-    /// Data for SIGTRAP.
+    /// Data delivered with SIGTRAP.
     pub sig_data: u64,
     /// Extension of `config2`.
     pub config3: u64,
     /// Extension of `config3`.
     pub config4: u64,
-    /// Bytes beyond the newest field known here, as they stood.
+    /// Raw bytes beyond the newest known field.
     pub rest: Vec<u8>,
 }
 
 /// Sizes of the published versions, oldest first (`PERF_ATTR_SIZE_VER*`).
 pub const ATTR_SIZES: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 
-/// Size of the newest version known here.
+/// Size of the newest known version.
 const KNOWN: usize = 144;
 
 impl Attr {
-    /// Reads an attr.
+    /// Decodes an attr.
     ///
-    /// `bytes` may be longer than the attr says it is; what it says (`size`, 0
-    /// meaning 64) bounds what is read.
+    /// `bytes` may be longer than the attr. Its own size field (0 means 64) limits the decoding.
     ///
     /// # Errors
-    /// [`AttrError::TooShort`] when there are fewer than 64 bytes.
+    /// Returns [`AttrError::TooShort`] for fewer than 64 bytes.
     pub fn parse(bytes: &[u8], endian: Endian) -> Result<Attr, AttrError> {
         let raw = RawBytes::from(bytes);
         let said = match raw.u32(4, endian) {
@@ -166,7 +164,7 @@ impl Attr {
         })
     }
 
-    /// The smallest published size that holds every field that is set.
+    /// Returns the smallest published size that holds every set field.
     pub fn needed_size(&self) -> usize {
         if self.rest.iter().any(|b| *b != 0) {
             return KNOWN + self.rest.len();
@@ -178,10 +176,10 @@ impl Attr {
             .unwrap_or(KNOWN)
     }
 
-    /// The attr as `size` bytes, with `size` in its size field.
+    /// Encodes the attr in `size` bytes, with `size` in its size field.
     ///
     /// # Errors
-    /// [`AttrError::DoesNotFit`] when a field that is set lies beyond `size`.
+    /// Returns [`AttrError::DoesNotFit`] if a set field is beyond `size`.
     pub fn encode(&self, endian: Endian, size: usize) -> Result<Vec<u8>, AttrError> {
         let needed = self.needed_size();
         if needed > size {
@@ -194,7 +192,7 @@ impl Attr {
         Ok(out)
     }
 
-    /// All known fields and the rest; the size field is zero.
+    /// Encodes all known fields and the rest, with size field 0.
     fn encode_full(&self, endian: Endian) -> Vec<u8> {
         let mut out = Vec::with_capacity(KNOWN + self.rest.len());
         let flags = put_bit_field(self.flags.bits(), endian);
@@ -234,15 +232,15 @@ impl Attr {
         out
     }
 
-    /// `precise_ip`, 0 to 3: how precise the address has to be, from any skid (0) to none (3).
+    /// Returns `precise_ip`, the limit on skid: from 0 (any) to 3 (none).
     pub fn precise_ip(&self) -> u8 {
         u8::from(self.flags.contains(AttrFlags::PRECISE_IP_1))
             + 2 * u8::from(self.flags.contains(AttrFlags::PRECISE_IP_2))
     }
 }
 
-/// A C bit field is laid out from the most significant bit on big-endian
-/// machines, so the word read there has its bits in reverse.
+/// Converts the bit field. Big-endian machines lay out C bit fields from the most significant bit,
+/// so the bits are reversed.
 fn bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,
@@ -250,7 +248,7 @@ fn bit_field(word: u64, endian: Endian) -> u64 {
     }
 }
 
-/// The inverse of [`bit_field`].
+/// Inverse of [`bit_field`].
 fn put_bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,
@@ -258,8 +256,8 @@ fn put_bit_field(word: u64, endian: Endian) -> u64 {
     }
 }
 
-/// The reversal turns the two bits of `precise_ip` (15 and 16) as well, though
-/// within a field the more significant bit still comes first.
+/// Swaps the two bits of `precise_ip` (15 and 16) back after the reversal. Within a field, the more
+/// significant bit still comes first.
 fn swap_precise_ip(word: u64) -> u64 {
     let (low, high) = (word >> 15 & 1, word >> 16 & 1);
     word & !(3 << 15) | low << 16 | high << 15
@@ -309,8 +307,8 @@ mod tests {
 
     #[test]
     fn big_endian_bit_field_as_gcc_lays_it_out() {
-        // On s390x `disabled` is the top bit of the first byte, and precise_ip
-        // (bits 15 and 16 in declaration order) has its high bit first.
+        // On s390x, `disabled` is the top bit of the first byte. precise_ip (bits 15 and 16 in
+        // declaration order) has its high bit first.
         let attr = Attr {
             flags: AttrFlags::DISABLED | AttrFlags::PRECISE_IP_1,
             ..Attr::default()
@@ -347,7 +345,7 @@ mod tests {
             Attr::parse(&[0; 63], Endian::Little),
             Err(AttrError::TooShort { got: 63 })
         );
-        // A size of zero is what perf of the first kernels wrote.
+        // perf of the first kernels wrote a size of zero.
         assert!(Attr::parse(&[0; 64], Endian::Little).is_ok());
     }
 }

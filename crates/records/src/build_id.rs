@@ -1,13 +1,12 @@
-//! The build-id: the identity that a linker gives to an ELF file.
+//! Build-id: a linker's identity of an ELF file.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// The contents of an `NT_GNU_BUILD_ID` note: 1 to [`BuildId::MAX_LEN`] bytes.
+/// Contents of an `NT_GNU_BUILD_ID` note: 1 to [`BuildId::MAX_LEN`] bytes.
 ///
-/// MMAP2 records and the build-id table of perf.data carry at most
-/// [`BuildId::MAX_RECORD_LEN`] of them. Two build-ids of which one may have passed through such a
-/// table are compared with [`matches`](Self::matches).
+/// MMAP2 records and the build-id table of perf.data hold at most [`BuildId::MAX_RECORD_LEN`]
+/// bytes. If a build-id may come from such a table, compare it with [`matches`](Self::matches).
 ///
 /// # Examples
 /// ```
@@ -25,20 +24,20 @@ use std::hash::{Hash, Hasher};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BuildId {
-    // Bytes past `len` are zero, so the derived comparisons are right.
+    // Bytes past `len` are zero, so the derived comparisons are correct.
     bytes: [u8; BuildId::MAX_LEN],
     len: u8,
 }
 
 impl BuildId {
-    /// Longest build-id that is accepted, in bytes. Linkers write 8 (xxhash, fast), 16 (md5, uuid)
-    /// or 20 (sha1) bytes; `--build-id=0x...` allows any length.
+    /// Maximum supported length in bytes. Linkers write 8 (xxhash, fast), 16 (md5, uuid) or 20
+    /// (sha1) bytes; `--build-id=0x...` allows any length.
     pub const MAX_LEN: usize = 64;
 
-    /// Longest build-id that an MMAP2 record or a perf.data build-id table can carry, in bytes.
+    /// Maximum length in an MMAP2 record or a perf.data build-id table, in bytes.
     pub const MAX_RECORD_LEN: usize = 20;
 
-    /// Copies the bytes of a build-id. `None` if there are none, or more than
+    /// Copies the bytes of a build-id. Returns `None` for 0 bytes, or more than
     /// [`MAX_LEN`](Self::MAX_LEN).
     #[must_use]
     pub fn new(id: &[u8]) -> Option<Self> {
@@ -65,27 +64,29 @@ impl BuildId {
         Self::new(&bytes?)
     }
 
-    /// Returns the bytes, 1 to [`MAX_LEN`](Self::MAX_LEN) of them.
+    /// Returns the 1 to [`MAX_LEN`](Self::MAX_LEN) bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Returns true if all bytes are 0, which recorders write for files whose note they could not
-    /// read: such a build-id identifies nothing.
+    /// Returns true if all bytes are 0. Recorders write this for files with an unreadable note, so
+    /// it identifies nothing.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.as_bytes().iter().all(|byte| *byte == 0)
     }
 
-    /// Returns true if both can be the build-id of one file. That is the rule for all that is looked for
-    /// by build-id, since a recording has 20 bytes for one ([`MAX_RECORD_LEN`](Self::MAX_RECORD_LEN)).
-    /// They are equal; or one of them has 20 bytes, and these are the other one's
+    /// Returns true if both may be the build-id of one file. All lookups by build-id use this rule,
+    /// because a recording stores at most 20 bytes ([`MAX_RECORD_LEN`](Self::MAX_RECORD_LEN)).
     ///
-    /// - padded with zeros: older recorders wrote no length beside the bytes,
-    /// - or its first 20: perf cuts off what is longer (`read_build_id` of its `util/symbol-elf.c`).
+    /// Equal build-ids match. Also, a build-id of 20 bytes matches
     ///
-    /// Beginnings of another length are no match.
+    /// - a shorter one padded with zeros, because older recorders stored no length;
+    /// - a longer one with the same first 20 bytes, because perf truncates (`read_build_id` of its
+    ///   `util/symbol-elf.c`).
+    ///
+    /// Prefixes of other lengths do not match.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         let (short, long) = match self.len <= other.len {
@@ -101,7 +102,7 @@ impl BuildId {
     }
 }
 
-// Most of the array is padding: hashing the build-id alone costs a third of it.
+// Most of the array is padding. Hashing the build-id alone costs a third.
 impl Hash for BuildId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);

@@ -20,7 +20,7 @@ impl Endian {
         Endian::Big
     };
 
-    /// Reads two bytes.
+    /// Decodes two bytes.
     #[inline]
     pub fn u16(self, b: [u8; 2]) -> u16 {
         match self {
@@ -29,7 +29,7 @@ impl Endian {
         }
     }
 
-    /// Reads four bytes.
+    /// Decodes four bytes.
     #[inline]
     pub fn u32(self, b: [u8; 4]) -> u32 {
         match self {
@@ -38,7 +38,7 @@ impl Endian {
         }
     }
 
-    /// Reads eight bytes.
+    /// Decodes eight bytes.
     #[inline]
     pub fn u64(self, b: [u8; 8]) -> u64 {
         match self {
@@ -47,7 +47,7 @@ impl Endian {
         }
     }
 
-    /// Bytes of a 16-bit value in this order.
+    /// Encodes a 16-bit value.
     #[inline]
     pub fn put_u16(self, v: u16) -> [u8; 2] {
         match self {
@@ -56,7 +56,7 @@ impl Endian {
         }
     }
 
-    /// Bytes of a 32-bit value in this order.
+    /// Encodes a 32-bit value.
     #[inline]
     pub fn put_u32(self, v: u32) -> [u8; 4] {
         match self {
@@ -65,7 +65,7 @@ impl Endian {
         }
     }
 
-    /// Bytes of a 64-bit value in this order.
+    /// Encodes a 64-bit value.
     #[inline]
     pub fn put_u64(self, v: u64) -> [u8; 8] {
         match self {
@@ -75,11 +75,10 @@ impl Endian {
     }
 }
 
-/// Borrowed bytes that may stand in two pieces.
+/// Borrowed bytes in one or two pieces.
 ///
-/// A record in a ring buffer can begin at the ring's end and go on at its
-/// start. Every read answers `None` past the end, so a record that lies about
-/// its lengths is an error of the caller's to report, never a panic.
+/// A record in a ring buffer may wrap around its end. Reads past the end return `None`. So a record
+/// with an invalid length causes an error that the caller reports, never a panic.
 #[derive(Clone, Copy)]
 pub struct RawBytes<'a> {
     head: &'a [u8],
@@ -110,24 +109,24 @@ impl<'a> From<&'a [u8]> for RawBytes<'a> {
 }
 
 impl<'a> RawBytes<'a> {
-    /// Bytes in two pieces, `head` first.
+    /// Combines two pieces, `head` first.
     pub fn split(head: &'a [u8], tail: &'a [u8]) -> Self {
         RawBytes { head, tail }
     }
 
-    /// Number of bytes in both pieces.
+    /// Returns the number of bytes in both pieces.
     #[inline]
     pub fn len(&self) -> usize {
         self.head.len() + self.tail.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.tail.is_empty()
     }
 
-    /// The bytes in `range`, or `None` if it reaches past the end.
+    /// Returns the bytes in `range`, or `None` if it exceeds the end.
     #[inline]
     pub fn get(&self, range: Range<usize>) -> Option<RawBytes<'a>> {
         if range.start > range.end || range.end > self.len() {
@@ -140,7 +139,7 @@ impl<'a> RawBytes<'a> {
         })
     }
 
-    /// The bytes from `start` to the end.
+    /// Returns the bytes from `start` to the end.
     #[inline]
     pub fn get_from(&self, start: usize) -> Option<RawBytes<'a>> {
         self.get(start..self.len())
@@ -166,37 +165,37 @@ impl<'a> RawBytes<'a> {
         Some(out)
     }
 
-    /// The byte at `at`.
+    /// Returns the byte at `at`.
     #[inline]
     pub fn u8(&self, at: usize) -> Option<u8> {
         self.array::<1>(at).map(|[b]| b)
     }
 
-    /// The 16-bit value at `at`.
+    /// Decodes the 16-bit value at `at`.
     #[inline]
     pub fn u16(&self, at: usize, endian: Endian) -> Option<u16> {
         self.array(at).map(|b| endian.u16(b))
     }
 
-    /// The 32-bit value at `at`.
+    /// Decodes the 32-bit value at `at`.
     #[inline]
     pub fn u32(&self, at: usize, endian: Endian) -> Option<u32> {
         self.array(at).map(|b| endian.u32(b))
     }
 
-    /// The 64-bit value at `at`.
+    /// Decodes the 64-bit value at `at`.
     #[inline]
     pub fn u64(&self, at: usize, endian: Endian) -> Option<u64> {
         self.array(at).map(|b| endian.u64(b))
     }
 
-    /// All bytes, if they stand in one piece, as those of a file do.
+    /// Returns all bytes if they are in one piece, as in a file.
     #[inline]
     pub fn in_one_piece(&self) -> Option<&'a [u8]> {
         self.tail.is_empty().then_some(self.head)
     }
 
-    /// All bytes as one slice: borrowed unless they stand in two pieces.
+    /// Returns all bytes as one slice, borrowed unless they are in two pieces.
     pub fn to_cow(&self) -> Cow<'a, [u8]> {
         if self.tail.is_empty() {
             Cow::Borrowed(self.head)
@@ -215,7 +214,7 @@ impl<'a> RawBytes<'a> {
         out.extend_from_slice(self.tail);
     }
 
-    /// The bytes from `start` up to the first NUL, or to the end.
+    /// Returns the bytes from `start` up to the first NUL, or to the end.
     pub fn c_str(&self, start: usize) -> Option<Cow<'a, [u8]>> {
         let rest = self.get_from(start)?;
         let end = (rest.head.iter().chain(rest.tail))

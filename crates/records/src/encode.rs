@@ -1,4 +1,4 @@
-//! The way back: records as bytes.
+//! Encodes records.
 
 mod put;
 mod sample;
@@ -14,7 +14,7 @@ use crate::sample_id::SampleId;
 use put::Out;
 
 impl Record<'_> {
-    /// Returns the type under which the record is encoded.
+    /// Returns the record's type for encoding.
     pub fn kind(&self) -> RecordType {
         match self {
             Record::Mmap(_) => RecordType::MMAP,
@@ -43,15 +43,15 @@ impl Record<'_> {
         }
     }
 
-    /// Appends the record, with the trailer that `layout` asks for. Fields of `sample_id` that the
-    /// layout lacks are left out; those that it has and `sample_id` has not are 0, pid and tid -1.
+    /// Appends the record, with a trailer according to `layout`. Fields of `sample_id` that the
+    /// layout lacks are omitted. Fields missing in `sample_id` are 0, pid and tid -1.
     ///
-    /// `misc` is written as it is, so the CPU mode and bits such as [`Misc::COMM_EXEC`] are the
-    /// caller's to set. Only its `MMAP_BUILD_ID` bit is made to agree with an MMAP2's identity.
+    /// `misc` is written unchanged, so the caller sets the CPU mode and bits such as
+    /// [`Misc::COMM_EXEC`]. Only its `MMAP_BUILD_ID` bit is set according to an MMAP2's identity.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`] beyond 65,535 bytes, and [`EncodeError::LongBuildId`] for an MMAP2
-    /// whose build-id has more than 20; nothing is appended then.
+    /// Returns [`EncodeError::TooLong`] above 65,535 bytes, and [`EncodeError::LongBuildId`] for an
+    /// MMAP2 with a build-id above 20 bytes. Nothing is appended then.
     pub fn encode(
         &self,
         misc: Misc,
@@ -129,7 +129,7 @@ impl Record<'_> {
                 w.i32(*tid);
             }
             Record::LostSamples { lost } => w.u64(*lost),
-            // A sample is written by `SampleFields`.
+            // `SampleFields` encodes samples.
             Record::Switch | Record::Sample(_) => {}
             Record::SwitchCpuWide {
                 next_prev_pid,

@@ -1,11 +1,11 @@
-//! Bit sets of the ABI. Bits that have no name here survive a round trip.
+//! Bit sets of the ABI. Unnamed bits survive a round trip.
 
 use bitflags::bitflags;
 
 bitflags! {
     /// Fields of a sample: `perf_event_attr.sample_type`, `PERF_SAMPLE_*`.
     ///
-    /// The bit order is not the order of the fields in a record; for that see
+    /// The bit order differs from the field order in a record: see
     /// [`SampleLayout`](crate::SampleLayout).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct SampleType: u64 {
@@ -15,19 +15,19 @@ bitflags! {
         const TID = 1 << 1;
         /// Time, in nanoseconds of the event's clock.
         const TIME = 1 << 2;
-        /// Address the event is about (page fault, memory access).
+        /// Address of the event (page fault, memory access).
         const ADDR = 1 << 3;
         /// Counter values.
         const READ = 1 << 4;
         /// Callchain.
         const CALLCHAIN = 1 << 5;
-        /// Id of the event (of the group leader where inherited).
+        /// Id of the event (of the group leader if inherited).
         const ID = 1 << 6;
         /// CPU number.
         const CPU = 1 << 7;
-        /// Sampling period in force.
+        /// Current sampling period.
         const PERIOD = 1 << 8;
-        /// Id of the event opened for this very task and CPU.
+        /// Id of the event instance for this task and CPU.
         const STREAM_ID = 1 << 9;
         /// Raw payload (tracepoint fields).
         const RAW = 1 << 10;
@@ -39,7 +39,7 @@ bitflags! {
         const STACK_USER = 1 << 13;
         /// Cost of the event (one 64-bit value).
         const WEIGHT = 1 << 14;
-        /// Source of the data: level of the memory hierarchy, snoop, TLB (`union perf_mem_data_src`).
+        /// Data source: level of the memory hierarchy, snoop, TLB (`union perf_mem_data_src`).
         const DATA_SRC = 1 << 15;
         /// Event id, always the first word of a sample and the last of a trailer.
         const IDENTIFIER = 1 << 16;
@@ -49,13 +49,13 @@ bitflags! {
         const REGS_INTR = 1 << 18;
         /// Physical address.
         const PHYS_ADDR = 1 << 19;
-        /// A piece of the AUX area.
+        /// Piece of the AUX area.
         const AUX = 1 << 20;
         /// Cgroup id.
         const CGROUP = 1 << 21;
-        /// Page size behind `ADDR`.
+        /// Page size at `ADDR`.
         const DATA_PAGE_SIZE = 1 << 22;
-        /// Page size behind `IP`.
+        /// Page size at `IP`.
         const CODE_PAGE_SIZE = 1 << 23;
         /// Cost of the event (three values in one word).
         const WEIGHT_STRUCT = 1 << 24;
@@ -64,16 +64,16 @@ bitflags! {
 }
 
 bitflags! {
-    /// Fields that a read of the event returns: `perf_event_attr.read_format`, `PERF_FORMAT_*`.
+    /// Fields of a counter reading: `perf_event_attr.read_format`, `PERF_FORMAT_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct ReadFormat: u64 {
-        /// Nanoseconds for which the event was enabled.
+        /// Enabled time in nanoseconds.
         const TOTAL_TIME_ENABLED = 1;
-        /// Nanoseconds for which it was counting.
+        /// Running time in nanoseconds.
         const TOTAL_TIME_RUNNING = 1 << 1;
         /// Event id.
         const ID = 1 << 2;
-        /// The values of the whole group.
+        /// Values of the whole group.
         const GROUP = 1 << 3;
         /// Samples lost by this event.
         const LOST = 1 << 4;
@@ -82,7 +82,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// Branches that are recorded, and what of them: `perf_event_attr.branch_sample_type`,
+    /// Filter and contents of branch records: `perf_event_attr.branch_sample_type`,
     /// `PERF_SAMPLE_BRANCH_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct BranchSampleType: u64 {
@@ -114,34 +114,34 @@ bitflags! {
         const IND_JUMP = 1 << 12;
         /// Direct calls.
         const CALL = 1 << 13;
-        /// Flags of branches need not be filled in.
+        /// Branch flags are not required.
         const NO_FLAGS = 1 << 14;
-        /// Cycles of branches need not be filled in.
+        /// Branch cycles are not required.
         const NO_CYCLES = 1 << 15;
-        /// The kind of each branch.
+        /// Type of each branch.
         const TYPE_SAVE = 1 << 16;
-        /// A word with the hardware index stands before the entries.
+        /// Word with the hardware index before the entries.
         const HW_INDEX = 1 << 17;
-        /// The privilege level of each branch.
+        /// Privilege level of each branch.
         const PRIV_SAVE = 1 << 18;
-        /// A word of counters for each entry stands behind the entries.
+        /// Word of counters for each entry, after the entries.
         const COUNTERS = 1 << 19;
         const _ = !0;
     }
 }
 
 bitflags! {
-    /// The bit field of `perf_event_attr`, in the little-endian numbering.
+    /// Bit field of `perf_event_attr`, in little-endian numbering.
     ///
-    /// The two bits of `precise_ip` are [`PRECISE_IP_1`](Self::PRECISE_IP_1) (weight 1)
-    /// and [`PRECISE_IP_2`](Self::PRECISE_IP_2) (weight 2).
+    /// The two bits of `precise_ip` are [`PRECISE_IP_1`](Self::PRECISE_IP_1) (weight 1) and
+    /// [`PRECISE_IP_2`](Self::PRECISE_IP_2) (weight 2).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct AttrFlags: u64 {
-        /// Off until enabled.
+        /// Disabled until enabled.
         const DISABLED = 1;
         /// Children inherit the event.
         const INHERIT = 1 << 1;
-        /// Must always be on the PMU.
+        /// Must always have a counter.
         const PINNED = 1 << 2;
         /// The only group on the PMU.
         const EXCLUSIVE = 1 << 3;
@@ -159,9 +159,9 @@ bitflags! {
         const COMM = 1 << 9;
         /// The period field is a frequency.
         const FREQ = 1 << 10;
-        /// Per-task counts on context switch.
+        /// Per-task counts across context switches.
         const INHERIT_STAT = 1 << 11;
-        /// The next exec enables.
+        /// Enables the event on the next exec.
         const ENABLE_ON_EXEC = 1 << 12;
         /// FORK and EXIT records.
         const TASK = 1 << 13;
@@ -171,27 +171,27 @@ bitflags! {
         const PRECISE_IP_1 = 1 << 15;
         /// `precise_ip`, weight 2.
         const PRECISE_IP_2 = 1 << 16;
-        /// MMAP records for data mappings too.
+        /// MMAP records also for data mappings.
         const MMAP_DATA = 1 << 17;
-        /// Every record that is not a sample has a trailer.
+        /// Trailer in every record except samples.
         const SAMPLE_ID_ALL = 1 << 18;
         /// Do not count in the host.
         const EXCLUDE_HOST = 1 << 19;
         /// Do not count in guests.
         const EXCLUDE_GUEST = 1 << 20;
-        /// Leave the kernel side out of callchains.
+        /// Exclude the kernel part of callchains.
         const EXCLUDE_CALLCHAIN_KERNEL = 1 << 21;
-        /// Leave the user side out of callchains.
+        /// Exclude the user part of callchains.
         const EXCLUDE_CALLCHAIN_USER = 1 << 22;
         /// MMAP2 records instead of MMAP.
         const MMAP2 = 1 << 23;
-        /// Mark COMM records that an exec caused.
+        /// Mark COMM records caused by exec.
         const COMM_EXEC = 1 << 24;
-        /// `clockid` names the clock of time fields.
+        /// `clockid` selects the clock of time fields.
         const USE_CLOCKID = 1 << 25;
         /// SWITCH records.
         const CONTEXT_SWITCH = 1 << 26;
-        /// Write the ring from its end.
+        /// Write the ring buffer backward.
         const WRITE_BACKWARD = 1 << 27;
         /// NAMESPACES records.
         const NAMESPACES = 1 << 28;
@@ -205,15 +205,15 @@ bitflags! {
         const CGROUP = 1 << 32;
         /// TEXT_POKE records.
         const TEXT_POKE = 1 << 33;
-        /// MMAP2 records carry build-ids.
+        /// MMAP2 records contain build-ids.
         const BUILD_ID = 1 << 34;
         /// Only threads inherit.
         const INHERIT_THREAD = 1 << 35;
-        /// The event goes at an exec.
+        /// The kernel removes the event on exec.
         const REMOVE_ON_EXEC = 1 << 36;
         /// SIGTRAP on each event.
         const SIGTRAP = 1 << 37;
-        /// User callchains in records of their own.
+        /// Defer the user part of callchains to separate records.
         const DEFER_CALLCHAIN = 1 << 38;
         /// CALLCHAIN_DEFERRED records.
         const DEFER_OUTPUT = 1 << 39;

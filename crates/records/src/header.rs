@@ -1,9 +1,9 @@
-//! The eight bytes that begin every record.
+//! Header of every record: eight bytes.
 
 use crate::bytes::{Endian, RawBytes};
 
-/// Type of a record, `perf_event_header.type`. Kernel records count from 1, those that
-/// `perf` itself writes ("user records") from 64. Unknown numbers are kept.
+/// Type of a record, `perf_event_header.type`. Kernel records start at 1, records written by `perf`
+/// itself ("user records") at 64. Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordType(pub u32);
 
@@ -12,7 +12,7 @@ macro_rules! record_types {
         impl RecordType {
             $($(#[$doc])* pub const $name: RecordType = RecordType($value);)*
 
-            /// The name used in perf_event.h and in perf, if the number is known.
+            /// Returns the name in perf_event.h or in perf, if the number is known.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 { $($value => Some(stringify!($name)),)* _ => None }
             }
@@ -23,17 +23,17 @@ macro_rules! record_types {
 record_types! {
     /// A mapping, without inode.
     MMAP = 1;
-    /// Records dropped because the ring was full.
+    /// Records dropped because the ring buffer was full.
     LOST = 2;
-    /// A task got a name.
+    /// A task's new name.
     COMM = 3;
-    /// A task ended.
+    /// A task exited.
     EXIT = 4;
-    /// The kernel slowed an event down.
+    /// The kernel throttled an event.
     THROTTLE = 5;
-    /// The kernel lifted a throttling.
+    /// The kernel ended throttling.
     UNTHROTTLE = 6;
-    /// A task was born.
+    /// A task was created.
     FORK = 7;
     /// Counter values.
     READ = 8;
@@ -43,7 +43,7 @@ record_types! {
     MMAP2 = 10;
     /// New data in the AUX area.
     AUX = 11;
-    /// Instruction tracing began.
+    /// Instruction tracing started.
     ITRACE_START = 12;
     /// Samples dropped by the hardware.
     LOST_SAMPLES = 13;
@@ -53,39 +53,39 @@ record_types! {
     SWITCH_CPU_WIDE = 15;
     /// Namespaces of a task.
     NAMESPACES = 16;
-    /// A kernel symbol came or went.
+    /// A kernel symbol was added or removed.
     KSYMBOL = 17;
-    /// A BPF program came or went.
+    /// A BPF program was loaded or unloaded.
     BPF_EVENT = 18;
-    /// A cgroup was made.
+    /// A cgroup was created.
     CGROUP = 19;
-    /// Kernel code was changed.
+    /// Kernel code changed.
     TEXT_POKE = 20;
     /// Hardware id for AUX output.
     AUX_OUTPUT_HW_ID = 21;
-    /// The user part of a callchain, delivered later.
+    /// Deferred user part of a callchain.
     CALLCHAIN_DEFERRED = 22;
     /// User record: an attr (pipe mode).
     HEADER_ATTR = 64;
-    /// User record: an event type name (long gone).
+    /// User record: an event type name (obsolete).
     HEADER_EVENT_TYPE = 65;
     /// User record: tracepoint formats; a payload follows the record.
     HEADER_TRACING_DATA = 66;
     /// User record: a build-id.
     HEADER_BUILD_ID = 67;
-    /// User record: all rings were read once.
+    /// User record: all ring buffers were read once.
     FINISHED_ROUND = 68;
-    /// User record: which ids belong to which CPU and thread.
+    /// User record: CPU and thread of each id.
     ID_INDEX = 69;
-    /// User record: kind of AUX trace.
+    /// User record: type of AUX trace.
     AUXTRACE_INFO = 70;
     /// User record: AUX data; a payload follows the record.
     AUXTRACE = 71;
     /// User record: an AUX trace error.
     AUXTRACE_ERROR = 72;
-    /// User record: watched threads.
+    /// User record: recorded threads.
     THREAD_MAP = 73;
-    /// User record: watched CPUs.
+    /// User record: recorded CPUs.
     CPU_MAP = 74;
     /// User record: settings of perf stat.
     STAT_CONFIG = 75;
@@ -101,30 +101,30 @@ record_types! {
     HEADER_FEATURE = 80;
     /// User record: a piece of a zstd stream of further records.
     COMPRESSED = 81;
-    /// User record: what was synthesised at the start is complete.
+    /// User record: end of the synthesised records at the start.
     FINISHED_INIT = 82;
-    /// User record: as COMPRESSED, padded to eight bytes.
+    /// User record: like COMPRESSED, but padded to eight bytes.
     COMPRESSED2 = 83;
     /// User record: metadata of a BPF program.
     BPF_METADATA = 84;
 }
 
 impl RecordType {
-    /// Numbers that simpleperf defines for records of its own (its `record.h`).
+    /// Numbers of simpleperf's own records (its `record.h`).
     const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
 
-    /// Returns true if `perf` and not the kernel defines this number. Such records
-    /// have no `sample_id` trailer.
+    /// Returns true if `perf` defines this number, not the kernel. Such records have no `sample_id`
+    /// trailer.
     pub fn is_user(self) -> bool {
         self.0 >= 64
     }
 
-    /// Returns true if simpleperf and no other tool defines this number.
+    /// Returns true if only simpleperf defines this number.
     pub fn is_simpleperf(self) -> bool {
         RecordType::SIMPLEPERF.contains(&self.0)
     }
 
-    /// Returns true if the meaning of such records is known: the kernel, `perf` or simpleperf defines the number.
+    /// Returns true if the kernel, `perf` or simpleperf defines the number.
     pub fn is_known(self) -> bool {
         self.name().is_some() || self.is_simpleperf()
     }
@@ -142,7 +142,7 @@ impl std::fmt::Display for RecordType {
 /// Mode of the CPU: the low three bits of `misc` (`PERF_RECORD_MISC_CPUMODE_MASK`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuMode {
-    /// Not said, or a number without a meaning yet.
+    /// Not recorded, or an undefined number.
     Unknown,
     /// Kernel.
     Kernel,
@@ -158,9 +158,9 @@ pub enum CpuMode {
 
 /// The 16 `misc` bits of a record's header.
 ///
-/// The low three are a number, the [CPU mode](Self::cpu_mode). Of the others, one bit has several
-/// names here, since its meaning depends on the record's type: compare only with those that are
-/// named for that type. [`ProcessEvent`](crate::ProcessEvent) has decided it for records of processes.
+/// The low three are a number, the [CPU mode](Self::cpu_mode). The meaning of the others depends on
+/// the record's type, so one bit has several names. Use only the names for the record's type.
+/// [`ProcessEvent`](crate::ProcessEvent) interprets them for process records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Misc(pub u16);
 
@@ -169,28 +169,28 @@ impl Misc {
     pub const KERNEL: Misc = Misc(1);
     /// CPU mode user.
     pub const USER: Misc = Misc(2);
-    /// COMM: an exec caused it.
+    /// COMM: caused by exec.
     pub const COMM_EXEC: Misc = Misc(1 << 13);
-    /// FORK: a recorder found the thread in /proc, and did not see it being born
+    /// FORK: the recorder found the thread in /proc, without seeing its creation
     /// (`PERF_RECORD_MISC_FORK_EXEC`).
     pub const FORK_EXEC: Misc = Misc(1 << 13);
     /// MMAP, MMAP2: a data mapping.
     pub const MMAP_DATA: Misc = Misc(1 << 13);
-    /// SWITCH: the task went away.
+    /// SWITCH: the task left the CPU.
     pub const SWITCH_OUT: Misc = Misc(1 << 13);
-    /// SWITCH: it went away while it could run.
+    /// SWITCH: it left while runnable.
     pub const SWITCH_OUT_PREEMPT: Misc = Misc(1 << 14);
-    /// SAMPLE: the address is exact.
+    /// SAMPLE: the address is precise.
     pub const EXACT_IP: Misc = Misc(1 << 14);
-    /// SAMPLE, in what rprof wrote: the user's stack was unwound, and ends before its root. The
-    /// kernel leaves the bit unused for samples, and readers look at their CPU mode only.
+    /// SAMPLE written by rprof: the user stack was unwound, and is truncated. The kernel leaves the
+    /// bit unused in samples, and readers only use the CPU mode.
     pub const TRUNCATED_STACK: Misc = Misc(1 << 13);
-    /// MMAP2: the build-id form.
+    /// MMAP2: with a build-id.
     pub const MMAP_BUILD_ID: Misc = Misc(1 << 14);
-    /// Synthesised MMAP2: reading /proc/PID/maps took too long.
+    /// Synthesised MMAP2: reading /proc/PID/maps timed out.
     pub const PROC_MAP_PARSE_TIMEOUT: Misc = Misc(1 << 12);
 
-    /// Returns the CPU mode: where the CPU was when a sample was taken, or what an MMAP maps.
+    /// Returns the CPU mode: of a sample, or of the mapped code of an MMAP.
     pub fn cpu_mode(self) -> CpuMode {
         match self.0 & 7 {
             1 => CpuMode::Kernel,
@@ -202,8 +202,8 @@ impl Misc {
         }
     }
 
-    /// Returns true if all bits of `bit` are set. For CPU modes, which are numbers and not bits, use
-    /// [`cpu_mode`](Self::cpu_mode). One bit means different things for different types of record.
+    /// Returns true if all bits of `bit` are set. For CPU modes, which are numbers, use
+    /// [`cpu_mode`](Self::cpu_mode). The meaning of a bit depends on the record's type.
     pub fn has(self, bit: Misc) -> bool {
         self.0 & bit.0 == bit.0
     }
@@ -221,17 +221,17 @@ impl std::ops::BitOr for Misc {
 pub struct Header {
     /// Type of the record.
     pub kind: RecordType,
-    /// Bits that depend on the kind.
+    /// Bits whose meaning depends on the type.
     pub misc: Misc,
-    /// Length in bytes, these eight included; so at most 65,535.
+    /// Length in bytes including the header, so at most 65,535.
     pub size: u16,
 }
 
 impl Header {
-    /// Bytes of a header.
+    /// Size of a header in bytes.
     pub const SIZE: usize = 8;
 
-    /// Reads the header at the start of `bytes`; `None` if they are too few.
+    /// Decodes the header at the start of `bytes`; `None` if they are too short.
     #[inline]
     pub fn parse(bytes: &RawBytes<'_>, endian: Endian) -> Option<Header> {
         Some(Header {
@@ -241,7 +241,7 @@ impl Header {
         })
     }
 
-    /// The header as bytes.
+    /// Encodes the header.
     pub fn encode(self, endian: Endian) -> [u8; 8] {
         let mut out = [0; 8];
         out[..4].copy_from_slice(&endian.put_u32(self.kind.0));
@@ -251,12 +251,12 @@ impl Header {
     }
 }
 
-/// A record as it stands: header, and the bytes behind it.
+/// Undecoded record: header and body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRecord<'a> {
     /// Type of the record.
     pub kind: RecordType,
-    /// Bits that depend on the kind.
+    /// Bits whose meaning depends on the type.
     pub misc: Misc,
     /// All bytes after the header.
     pub body: RawBytes<'a>,
@@ -265,10 +265,10 @@ pub struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
-    /// Cuts the first record off `bytes`.
+    /// Splits off the first record of `bytes`.
     ///
-    /// `None` when the header is incomplete, says fewer than eight bytes, or
-    /// more than there are. The caller knows the offset and says which.
+    /// Returns `None` if the header is incomplete, or its size is below eight or exceeds `bytes`.
+    /// The caller knows the offset, and reports the error.
     #[inline]
     pub fn parse(bytes: RawBytes<'a>, endian: Endian) -> Option<RawRecord<'a>> {
         let header = Header::parse(&bytes, endian)?;
@@ -280,7 +280,7 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// Length in bytes with the header.
+    /// Returns the length in bytes, with the header.
     pub fn size(&self) -> usize {
         Header::SIZE + self.body.len()
     }

@@ -1,4 +1,4 @@
-//! Offsets of the fields of samples and trailers.
+//! Field offsets of samples and trailers.
 
 use crate::attr::Attr;
 use crate::bytes::{Endian, RawBytes};
@@ -6,8 +6,8 @@ use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 use crate::header::{RawRecord, RecordType};
 use crate::sample_id::SampleId;
 
-/// Fields of one word that begin every sample, in the order in which the
-/// kernel writes them (`perf_output_sample`, perf_event_open(2)).
+/// Fixed-size fields at the start of every sample, in the kernel's order (`perf_output_sample`,
+/// perf_event_open(2)).
 pub(crate) const FIXED: [SampleType; 9] = [
     SampleType::IDENTIFIER,
     SampleType::IP,
@@ -20,8 +20,7 @@ pub(crate) const FIXED: [SampleType; 9] = [
     SampleType::PERIOD,
 ];
 
-/// Fields of the trailer that other records have where `sample_id_all` is set,
-/// in order; each is one word.
+/// One-word fields of the trailer that `sample_id_all` adds to other records, in order.
 pub(crate) const TRAILER: [SampleType; 6] = [
     SampleType::TID,
     SampleType::TIME,
@@ -31,12 +30,12 @@ pub(crate) const TRAILER: [SampleType; 6] = [
     SampleType::IDENTIFIER,
 ];
 
-/// Offset that stands for "this sample has no such field".
+/// Offset of a missing field.
 const NONE: u8 = u8::MAX;
 
-/// Offsets for the samples, and the trailers, of one event.
+/// Field offsets in samples and trailers of one event.
 ///
-/// Made once for each [`Attr`]; reading a fixed field is then one load.
+/// Created once for each [`Attr`]. Reading a fixed field is then one load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     pub(crate) sample_type: SampleType,
@@ -54,10 +53,10 @@ pub struct SampleLayout {
 }
 
 impl SampleLayout {
-    /// Fields of one word that begin every sample, those that it has in this order.
+    /// One-word fields at the start of every sample, in order.
     pub const FIXED: [SampleType; 9] = FIXED;
 
-    /// The layout of records that an event with this attr writes.
+    /// Computes the layout of records of an event with this attr.
     pub fn new(attr: &Attr, endian: Endian) -> SampleLayout {
         let place = |order: &[SampleType], out: &mut [u8]| {
             let mut at = 0;
@@ -90,9 +89,9 @@ impl SampleLayout {
         }
     }
 
-    /// Returns true if this crate knows all fields of a sample, and all parts of those whose parts differ.
+    /// Returns true if this crate supports all fields of a sample and all parts of variable ones.
     pub(crate) fn has_known_fields(&self) -> bool {
-        /// Bits of `perf_event_attr.read_format` and `branch_sample_type` that are known.
+        /// Supported bits of `perf_event_attr.read_format` and `branch_sample_type`.
         const READ: u64 = (ReadFormat::LOST.bits() << 1) - 1;
         const BRANCH: u64 = (BranchSampleType::COUNTERS.bits() << 1) - 1;
         let is_known =
@@ -102,7 +101,7 @@ impl SampleLayout {
             && is_known(SampleType::BRANCH_STACK, self.branch.bits(), BRANCH)
     }
 
-    /// Returns the fields that a sample has.
+    /// Returns the fields of a sample.
     pub fn sample_type(&self) -> SampleType {
         self.sample_type
     }
@@ -112,15 +111,15 @@ impl SampleLayout {
         self.endian
     }
 
-    /// Bytes of the trailer; 0 where there is none.
+    /// Returns the length of the trailer in bytes; 0 if there is none.
     pub fn trailer_len(&self) -> usize {
         usize::from(self.trailer_len)
     }
 
-    /// Returns the byte offset of a fixed field within a sample's body.
+    /// Returns the byte offset of a fixed field in a sample's body.
     ///
-    /// `field` is one bit of IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD;
-    /// `None` when the sample lacks it, or when it is not one of these.
+    /// `field` is one bit of IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD. Returns
+    /// `None` for other fields, or if the sample lacks it.
     #[inline]
     pub fn fixed_offset(&self, field: SampleType) -> Option<usize> {
         let index = FIXED.iter().position(|f| *f == field)?;
@@ -136,8 +135,7 @@ impl SampleLayout {
             .or_else(|| self.fixed_offset(SampleType::ID))
     }
 
-    /// Returns the number of bytes between the event id in the trailer of another record and the end of
-    /// its body.
+    /// Returns the distance in bytes from the event id in a trailer to the end of the body.
     pub fn trailer_id_offset_from_end(&self) -> Option<usize> {
         let at = match (self.trailer[5], self.trailer[2]) {
             (NONE, NONE) => return None,
@@ -147,8 +145,8 @@ impl SampleLayout {
         Some(usize::from(self.trailer_len - at))
     }
 
-    /// Returns the offset of a word of the trailer in a record's body. Samples have no trailer, and
-    /// neither have user records: their last bytes are something else.
+    /// Returns the offset of a trailer word in a record's body. Samples and user records have no
+    /// trailer.
     #[inline]
     fn trailer_word(&self, record: &RawRecord<'_>, index: usize) -> Option<usize> {
         if record.kind == RecordType::SAMPLE || record.kind.is_user() {
@@ -160,8 +158,8 @@ impl SampleLayout {
         }
     }
 
-    /// Returns the time of a record in nanoseconds of the event's clock: a sample's own, or that of
-    /// the trailer. `None` for user records, which have neither.
+    /// Returns the time of a record in nanoseconds of the event's clock, from a sample's field or
+    /// from the trailer. Returns `None` for user records.
     #[inline]
     pub fn time_of(&self, record: &RawRecord<'_>) -> Option<u64> {
         match record.kind {
@@ -170,8 +168,8 @@ impl SampleLayout {
         }
     }
 
-    /// Returns the time in a record's trailer, in nanoseconds of the event's clock. `None` for samples and
-    /// user records, which have no trailer.
+    /// Returns the time in a record's trailer, in nanoseconds of the event's clock. Returns `None`
+    /// for samples and user records, which have no trailer.
     #[inline]
     pub fn trailer_time(&self, record: &RawRecord<'_>) -> Option<u64> {
         (record.body).u64(self.trailer_word(record, 1)?, self.endian)
@@ -183,8 +181,8 @@ impl SampleLayout {
         body.u64(self.fixed_offset(SampleType::TIME)?, self.endian)
     }
 
-    /// Decodes a record's trailer. Fields it lacks are `None`: all of them for samples and user
-    /// records, and where the body is too short for its trailer.
+    /// Decodes a record's trailer. Missing fields are `None`. All are missing in samples, in user
+    /// records, and in a body shorter than the trailer.
     pub fn sample_id(&self, record: &RawRecord<'_>) -> SampleId {
         let body = &record.body;
         let u64_of = |index| body.u64(self.trailer_word(record, index)?, self.endian);

@@ -1,32 +1,32 @@
 //! The perf_event ABI as bytes.
 //!
-//! This crate turns bytes from the kernel, or from a perf.data file, into
-//! typed values and back. It knows nothing of files, system calls or symbols.
+//! This crate decodes and encodes bytes from the kernel or from a perf.data file. It does not
+//! handle files, system calls or symbols.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`bytes`] | [`Endian`], and [`RawBytes`]: a slice that may wrap around the end of a ring |
+//! | [`bytes`] | [`Endian`], and [`RawBytes`]: bytes that may wrap around a ring buffer |
 //! | [`flags`] | bit sets: sample fields, read format, attr flags |
 //! | [`build_id`] | [`BuildId`], the identity of an ELF file |
 //! | [`attr`] | [`Attr`], `struct perf_event_attr` in every version |
 //! | [`header`] | [`Header`], [`RecordType`], [`Misc`], and [`RawRecord`] |
-//! | [`layout`] | [`SampleLayout`]: offsets of the fields of samples and trailers |
+//! | [`layout`] | [`SampleLayout`]: field offsets of samples and trailers |
 //! | [`sample`] | [`Sample`]: a view of one SAMPLE record |
-//! | [`words`] | words of a sample that hold several values: data sources, transactions, branches, weights |
+//! | [`words`] | packed words of a sample: data sources, transactions, branches, weights |
 //! | [`register_names`] | [`RegisterNames`]: registers by name |
 //! | [`sample_id`] | [`SampleId`]: the trailer of every other record |
 //! | [`record`] | [`Record`]: every record of the kernel, typed |
-//! | [`sideband`] | [`ProcessEvent`]: meaning of the records that describe processes, decided once |
+//! | [`sideband`] | [`ProcessEvent`]: interpreted process records |
 //! | `error` | [`DecodeError`] |
-//! | [`encode`] | the way back to bytes |
-//! | `unwound` | samples whose registers and stack became a callchain |
-//! | `wait_end` | [`WaitEnd`]: what ended a wait |
+//! | [`encode`] | encoders |
+//! | `unwound` | samples with a callchain instead of registers and stack |
+//! | `wait_end` | [`WaitEnd`]: the waker of a wait |
 //!
 //! The reference is `include/uapi/linux/perf_event.h` and perf_event_open(2).
 //!
 //! # Examples
 //!
-//! From a buffer to samples: the attr of the event says what a sample has.
+//! Decodes samples from a buffer. The event's attr determines their fields.
 //!
 //! ```
 //! use rprof_records::{Attr, Endian, Misc, RawBytes, RawRecord, RecordType};

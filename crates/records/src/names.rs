@@ -1,4 +1,4 @@
-//! Names for events that a file describes by numbers alone.
+//! Event names derived from numbers.
 
 use crate::attr::{Attr, EventKind};
 use crate::flags::AttrFlags;
@@ -34,8 +34,8 @@ const SOFTWARE: [&str; 12] = [
 ];
 
 impl Attr {
-    /// A name made from the attr's numbers, as perf makes it for a file that has
-    /// none: `cycles:u`, `raw 0x1a8`, `tracepoint 317`, `PMU 8, config 0x3c`.
+    /// Returns a name derived from the attr's numbers, as in perf: `cycles:u`, `raw 0x1a8`,
+    /// `tracepoint 317`, `PMU 8, config 0x3c`.
     pub fn name(&self) -> String {
         let listed = |names: &[&str], kind| {
             (usize::try_from(self.config).ok())
@@ -57,7 +57,8 @@ impl Attr {
             (AttrFlags::EXCLUDE_KERNEL, 'k'),
             (AttrFlags::EXCLUDE_HV, 'h'),
         ];
-        // Only when user or kernel is left out: perf excludes the hypervisor alone by default.
+        // Only if user or kernel mode is excluded, because perf excludes the hypervisor alone by
+        // default.
         if excluded(AttrFlags::EXCLUDE_USER) || excluded(AttrFlags::EXCLUDE_KERNEL) {
             name.push(':');
             name.extend((sides.iter()).filter_map(|(flag, c)| (!excluded(*flag)).then_some(*c)));

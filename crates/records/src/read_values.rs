@@ -1,10 +1,9 @@
-//! Counter values, as read(2) on an event gives them and as they stand in
-//! samples and READ records.
+//! Counter values from read(2), samples, and READ records.
 
 use crate::bytes::{Endian, RawBytes};
 use crate::flags::ReadFormat;
 
-/// One event's count.
+/// Count of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
@@ -18,27 +17,25 @@ pub struct ReadValue {
 /// Counts of an event or of its group (`struct read_format`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadValues {
-    /// Nanoseconds enabled, with [`ReadFormat::TOTAL_TIME_ENABLED`].
+    /// Enabled time in nanoseconds, with [`ReadFormat::TOTAL_TIME_ENABLED`].
     pub time_enabled: Option<u64>,
-    /// Nanoseconds counting, with [`ReadFormat::TOTAL_TIME_RUNNING`].
+    /// Running time in nanoseconds, with [`ReadFormat::TOTAL_TIME_RUNNING`].
     pub time_running: Option<u64>,
-    /// One value without, any number with [`ReadFormat::GROUP`].
+    /// Any number of values with [`ReadFormat::GROUP`], else one.
     pub values: Vec<ReadValue>,
 }
 
-/// Words for each event of a group.
 fn words_per_value(format: ReadFormat) -> usize {
     1 + usize::from(format.contains(ReadFormat::ID))
         + usize::from(format.contains(ReadFormat::LOST))
 }
 
-/// Words of the times.
 fn time_words(format: ReadFormat) -> usize {
     usize::from(format.contains(ReadFormat::TOTAL_TIME_ENABLED))
         + usize::from(format.contains(ReadFormat::TOTAL_TIME_RUNNING))
 }
 
-/// Length in bytes of the values that begin at `at`; `None` if they do not fit.
+/// Returns the length in bytes of the values at `at`; `None` if they exceed the bytes.
 pub(crate) fn read_len(
     bytes: &RawBytes<'_>,
     at: usize,
@@ -57,7 +54,7 @@ pub(crate) fn read_len(
 }
 
 impl ReadValues {
-    /// Reads the values that begin at `at`; `None` if they do not fit.
+    /// Decodes the values at `at`; `None` if they exceed the bytes.
     pub fn parse(
         bytes: &RawBytes<'_>,
         at: usize,
@@ -71,8 +68,8 @@ impl ReadValues {
             bytes.u64(next - 8, endian)
         };
         let group = format.contains(ReadFormat::GROUP);
-        // The group form counts first and has the times before the values;
-        // the single form has its value first.
+        // The group form starts with the count, and has the times before the values. The single
+        // form starts with its value.
         let count = if group { word()? } else { 1 };
         let mut single = None;
         if !group {
@@ -103,7 +100,7 @@ impl ReadValues {
         Some(out)
     }
 
-    /// Appends the values in the layout that `format` asks for.
+    /// Appends the values in the layout of `format`.
     pub(crate) fn encode(&self, format: ReadFormat, endian: Endian, out: &mut Vec<u8>) {
         let mut put = |v: u64| out.extend(endian.put_u64(v));
         let group = format.contains(ReadFormat::GROUP);

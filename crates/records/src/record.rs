@@ -1,4 +1,4 @@
-//! Every record of the kernel, typed.
+//! All kernel records, typed.
 
 use std::borrow::Cow;
 
@@ -10,27 +10,27 @@ use crate::layout::SampleLayout;
 use crate::read_values::ReadValues;
 use crate::sample::{Callchain, Sample};
 
-/// `PROT_EXEC` of mmap(2), as [`Mmap2::prot`] has it.
+/// `PROT_EXEC` of mmap(2), as in [`Mmap2::prot`].
 pub const PROT_EXEC: u32 = 4;
 
-/// A mapping (MMAP).
+/// Mapping (MMAP).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// Process; -1 for the kernel's own mappings.
     pub pid: i32,
-    /// Thread that mapped.
+    /// Thread that called mmap.
     pub tid: i32,
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// File offset, in bytes.
+    /// File offset in bytes.
     pub pgoff: u64,
-    /// Path as the kernel knows it, or a name such as `[vdso]` or `//anon`.
+    /// Path as seen by the kernel, or a name such as `[vdso]` or `//anon`.
     pub path: Cow<'a, [u8]>,
 }
 
-/// Identity of the file behind a mapping, from an MMAP2 record.
+/// Identity of a mapped file, from an MMAP2 record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MmapIdentity {
     /// Device, inode and its generation; all zero for anonymous memory.
@@ -48,30 +48,30 @@ pub enum MmapIdentity {
     BuildId(BuildId),
 }
 
-/// A mapping (MMAP2).
+/// Mapping (MMAP2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mmap2<'a> {
     /// Process; -1 for the kernel's own mappings.
     pub pid: i32,
-    /// Thread that mapped.
+    /// Thread that called mmap.
     pub tid: i32,
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// File offset, in bytes.
+    /// File offset in bytes.
     pub pgoff: u64,
-    /// Identity of the file that is mapped.
+    /// Identity of the mapped file.
     pub identity: MmapIdentity,
     /// `PROT_*`.
     pub prot: u32,
     /// `MAP_*`.
     pub flags: u32,
-    /// Path as the kernel knows it.
+    /// Path as seen by the kernel.
     pub path: Cow<'a, [u8]>,
 }
 
-/// A task's name (COMM); [`Misc::COMM_EXEC`] when an exec gave it.
+/// Task name (COMM), with [`Misc::COMM_EXEC`] if set by exec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// Process.
@@ -82,7 +82,7 @@ pub struct Comm<'a> {
     pub name: Cow<'a, [u8]>,
 }
 
-/// A thread or process that was born or ended (FORK, EXIT).
+/// Created or exited thread or process (FORK, EXIT).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Process.
@@ -100,13 +100,13 @@ pub struct Task {
 /// Dropped records (LOST).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Event whose ring was full.
+    /// Event whose ring buffer was full.
     pub id: u64,
     /// Number of records.
     pub lost: u64,
 }
 
-/// A record with its meaning. Strings are bytes: the kernel promises no encoding.
+/// Decoded record. Strings are bytes, because the kernel guarantees no encoding.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "fields are those of perf_event_open(2)")]
@@ -145,7 +145,7 @@ pub enum Record<'a> {
     LostSamples {
         lost: u64,
     },
-    /// A switch of the task that the trailer names.
+    /// Context switch of the task in the trailer.
     Switch,
     SwitchCpuWide {
         next_prev_pid: i32,
@@ -187,11 +187,11 @@ pub enum Record<'a> {
         cookie: u64,
         callchain: Callchain<'a>,
     },
-    /// A record without a meaning here, or one of perf's own.
+    /// Record of an unsupported type, or of perf.
     Other(RawRecord<'a>),
 }
 
-/// Reads consecutive fields of a body.
+/// Decodes consecutive fields of a body.
 struct Cursor<'a> {
     body: RawBytes<'a>,
     at: usize,
@@ -254,9 +254,8 @@ impl<'a> Cursor<'a> {
 impl<'a> Record<'a> {
     /// Decodes a record.
     ///
-    /// `layout` is that of the record's event. Without one, samples and READ
-    /// records cannot be read, and strings may include bytes of a trailer that
-    /// follows an unterminated name.
+    /// `layout` is the layout of the record's event. Without it, samples and READ records cannot be
+    /// decoded, and an unterminated string may include the trailer.
     ///
     /// # Examples
     /// ```
@@ -276,13 +275,13 @@ impl<'a> Record<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`DecodeError`] when a field does not fit, or a layout is needed.
+    /// Returns [`DecodeError`] if a field exceeds the record, or a required layout is missing.
     pub fn decode(
         raw: &RawRecord<'a>,
         layout: Option<&'a SampleLayout>,
     ) -> Result<Record<'a>, DecodeError> {
         let trailer = layout.map_or(0, SampleLayout::trailer_len);
-        // Strings end before the trailer, even when a hostile file left out the NUL.
+        // Strings end before the trailer, even if a hostile file omits the NUL.
         let body = match raw.kind {
             RecordType::SAMPLE => raw.body,
             kind if kind.is_user() => raw.body,
@@ -353,7 +352,7 @@ impl<'a> Record<'a> {
             },
             RecordType::NAMESPACES => {
                 let (pid, tid, count) = (c.i32()?, c.i32()?, c.u64()?);
-                // Bounded by the body, not by what the count says.
+                // Limited by the body, not by the stated count.
                 let mut links = Vec::new();
                 for _ in 0..count {
                     links.push((c.u64()?, c.u64()?));
@@ -429,12 +428,12 @@ fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
     })
 }
 
-/// The build-id in these bytes of an MMAP2 record; `None` where they cannot be one.
+/// Decodes the build-id in these bytes of an MMAP2 record; `None` if they cannot be one.
 ///
-/// The kernel calls device and inode a build-id if another recorder of the same process asked for
-/// build-ids (6.18 still: `perf_event_mmap_output` sets the bit in a header that all recorders share).
-/// Their first byte, of the major number, is rarely the length of a build-id, and the bytes behind
-/// such a length are not all zero then. (perf 6.1 dies of such a record.)
+/// The kernel may flag device and inode as a build-id if another recorder of the same process
+/// requested build-ids. (In 6.18, `perf_event_mmap_output` still sets the bit in a header shared by
+/// all recorders.) Then the first byte, of the major number, is rarely a valid length, and the
+/// bytes after such a length are not all zero. (perf 6.1 crashes on such a record.)
 fn build_id(bytes: [u8; 24]) -> Option<BuildId> {
     let (head, bytes) = bytes.split_last_chunk::<{ BuildId::MAX_RECORD_LEN }>()?;
     let (&len, reserved) = head.split_first()?;

@@ -1,4 +1,4 @@
-//! Registers by name, as perf prints them and `perf record --user-regs` takes them.
+//! Registers by name, as in perf's output and in `perf record --user-regs`.
 
 use std::borrow::Cow;
 
@@ -28,12 +28,12 @@ pub enum RegisterNames {
     Riscv,
     /// IBM z.
     S390,
-    /// Any other: `r0`, `r1`, …
+    /// Other architectures: `r0`, `r1`, …
     Numbers,
 }
 
 impl RegisterNames {
-    /// Returns the names for a machine of uname(2).
+    /// Returns the names for a machine name of uname(2).
     pub fn new(machine: &str) -> RegisterNames {
         match machine {
             "aarch64" | "arm64" => RegisterNames::Arm64,
@@ -47,7 +47,7 @@ impl RegisterNames {
         }
     }
 
-    /// Returns the name of a register; `r` and the number where there is none.
+    /// Returns the name of a register; `r` and the number for unknown ones.
     pub fn name(self, number: u32) -> Cow<'static, str> {
         let listed = |list: &'static [&str]| list.get(number as usize).map(|n| (*n).into());
         let name = match (self, number) {
@@ -69,10 +69,10 @@ impl RegisterNames {
         name.unwrap_or_else(|| format!("r{number}").into())
     }
 
-    /// Returns the mask of the registers in a list of names, `ax,IP`, in any case.
+    /// Parses a list of register names such as `ax,IP` into a mask. Ignores case.
     ///
     /// # Errors
-    /// The first name that none of the registers in `there` has.
+    /// Returns the first name that is not a register in `there`.
     pub fn parse_list(self, list: &str, there: u64) -> Result<u64, UnknownRegister> {
         let mut mask = 0;
         for name in list.split(',').map(str::trim) {
@@ -93,7 +93,7 @@ impl RegisterNames {
     }
 }
 
-/// A name that no register has.
+/// Error for an unknown register name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown register `{name}`")]
 pub struct UnknownRegister {
@@ -101,10 +101,10 @@ pub struct UnknownRegister {
     pub name: String,
 }
 
-/// General registers that a kernel of this program's architecture puts into samples; 0 where they are not known
-/// (`PERF_REGS_MASK` in perf, `asm/perf_regs.h`).
+/// General registers in samples on this program's architecture; 0 if unknown (`PERF_REGS_MASK` in
+/// perf, `asm/perf_regs.h`).
 pub const GENERAL_REGISTERS: u64 = match () {
-    // All but the segments that the kernel does not give.
+    // Without the segment registers that the kernel omits.
     () if cfg!(target_arch = "x86_64") => 0x00ff_0fff,
     // x0 to x29, lr, sp and pc.
     () if cfg!(target_arch = "aarch64") => (1 << 33) - 1,
@@ -138,7 +138,7 @@ mod tests {
             x86.names_in(general).join(" "),
             "AX BX CX DX SI DI BP SP IP FLAGS CS SS R8 R9 R10 R11 R12 R13 R14 R15"
         );
-        // The kernel does not give that one.
+        // The kernel omits it.
         for list in ["ds", "", "ax,", "xmm0", "r99"] {
             assert!(x86.parse_list(list, general).is_err(), "{list:?}");
         }

@@ -1,4 +1,4 @@
-//! A view of one SAMPLE record.
+//! View of one SAMPLE record.
 
 mod parts;
 
@@ -12,8 +12,8 @@ use crate::layout::SampleLayout;
 use crate::read_values::{ReadValues, read_len};
 use crate::words::{DataSource, Transaction, Weight};
 
-/// The fields behind the fixed ones, in the order in which the kernel writes
-/// them. WEIGHT stands for both of its forms.
+/// Variable-size fields after the fixed ones, in the kernel's order. WEIGHT represents both of its
+/// forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in SampleType")]
 pub enum SampleField {
@@ -36,7 +36,7 @@ pub enum SampleField {
 
 use SampleField as F;
 
-/// Kernel order, with the bits that bring the field.
+/// Kernel order, with the bits that select each field.
 const VARIABLE: [(SampleField, SampleType); 15] = [
     (F::Read, SampleType::READ),
     (F::Callchain, SampleType::CALLCHAIN),
@@ -58,13 +58,11 @@ const VARIABLE: [(SampleField, SampleType); 15] = [
     (F::Aux, SampleType::AUX),
 ];
 
-/// Stands for "no such field". No field begins there: a body has at most
-/// 65,527 bytes.
+/// Marks a missing field. No field starts there, because a body has at most 65,527 bytes.
 pub(crate) const ABSENT: u16 = u16::MAX;
 
-/// One sample. Parsing walks the variable fields once and checks that each
-/// fits; every accessor after that is a load, `None` where the event's
-/// `sample_type` lacks the field.
+/// One sample. Parsing walks over the variable fields once, and checks their lengths. Each accessor
+/// is then one load. Accessors return `None` if the event's `sample_type` lacks the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     pub(crate) body: RawBytes<'a>,
@@ -75,10 +73,10 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// Reads the body of a SAMPLE record of the event that `layout` was made for.
+    /// Parses the body of a SAMPLE record. `layout` must be its event's.
     ///
     /// # Errors
-    /// [`DecodeError`] with the first field that does not fit.
+    /// Returns [`DecodeError`] for the first field that exceeds the body.
     pub fn parse(body: RawBytes<'a>, layout: &'a SampleLayout) -> Result<Sample<'a>, DecodeError> {
         let mut next = usize::from(layout.fixed_len);
         let too_short = |what, at| DecodeError::TooShort {
@@ -135,60 +133,60 @@ impl<'a> Sample<'a> {
         self.body.u64(self.offset(field)?, self.layout.endian)
     }
 
-    /// Instruction pointer.
+    /// Returns the instruction pointer.
     #[inline]
     pub fn ip(&self) -> Option<u64> {
         self.fixed(SampleType::IP)
     }
 
-    /// Process id; -1 where the task was already gone.
+    /// Returns the process id; -1 if the task had already exited.
     #[inline]
     pub fn pid(&self) -> Option<i32> {
         self.fixed_u32(SampleType::TID, 0).map(|v| v as i32)
     }
 
-    /// Thread id.
+    /// Returns the thread id.
     #[inline]
     pub fn tid(&self) -> Option<i32> {
         self.fixed_u32(SampleType::TID, 4).map(|v| v as i32)
     }
 
-    /// Nanoseconds of the event's clock.
+    /// Returns the time in nanoseconds of the event's clock.
     #[inline]
     pub fn time(&self) -> Option<u64> {
         self.fixed(SampleType::TIME)
     }
 
-    /// Address the event is about.
+    /// Returns the event's address.
     pub fn addr(&self) -> Option<u64> {
         self.fixed(SampleType::ADDR)
     }
 
-    /// Event id: IDENTIFIER, else ID.
+    /// Returns the event id: IDENTIFIER, else ID.
     pub fn id(&self) -> Option<u64> {
         self.fixed(SampleType::IDENTIFIER)
             .or_else(|| self.fixed(SampleType::ID))
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     pub fn stream_id(&self) -> Option<u64> {
         self.fixed(SampleType::STREAM_ID)
     }
 
-    /// CPU number.
+    /// Returns the CPU number.
     #[inline]
     pub fn cpu(&self) -> Option<u32> {
         self.fixed_u32(SampleType::CPU, 0)
     }
 
-    /// Number of events that the sample stands for: its weight in a profile (not
-    /// `PERF_SAMPLE_WEIGHT`, which is a cost measured by the processor).
+    /// Returns the number of events that the sample represents: its weight in a profile (not
+    /// `PERF_SAMPLE_WEIGHT`, a cost measured by the processor).
     #[inline]
     pub fn period(&self) -> Option<u64> {
         self.fixed(SampleType::PERIOD)
     }
 
-    /// Counter values.
+    /// Returns the counter values.
     pub fn read(&self) -> Option<ReadValues> {
         ReadValues::parse(
             &self.body,
@@ -198,20 +196,20 @@ impl<'a> Sample<'a> {
         )
     }
 
-    /// The callchain.
+    /// Returns the callchain.
     #[inline]
     pub fn callchain(&self) -> Option<Callchain<'a>> {
         Callchain::parse(self.body, self.offset(F::Callchain)?, self.layout.endian)
     }
 
-    /// Raw payload, padding included.
+    /// Returns the raw payload, including padding.
     pub fn raw(&self) -> Option<RawBytes<'a>> {
         let at = self.offset(F::Raw)?;
         let len = self.body.u32(at, self.layout.endian)? as usize;
         self.body.get(at + 4..at + 4 + len)
     }
 
-    /// Branch records.
+    /// Returns the branch records.
     pub fn branch_stack(&self) -> Option<BranchEntries<'a>> {
         let mut at = self.offset(F::BranchStack)?;
         let endian = self.layout.endian;
@@ -255,17 +253,17 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// User registers.
+    /// Returns the user registers.
     pub fn regs_user(&self) -> Option<Registers<'a>> {
         self.registers(F::RegsUser, self.layout.regs_user)
     }
 
-    /// Registers at the interrupt.
+    /// Returns the registers at the interrupt.
     pub fn regs_intr(&self) -> Option<Registers<'a>> {
         self.registers(F::RegsIntr, self.layout.regs_intr)
     }
 
-    /// User stack bytes. `dyn_size` may be 0 (a kernel thread, a fault).
+    /// Returns the user stack dump. `dyn_size` may be 0 (a kernel thread, a fault).
     pub fn stack_user(&self) -> Option<StackDump<'a>> {
         let at = self.offset(F::StackUser)?;
         let endian = self.layout.endian;
@@ -284,13 +282,13 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Offset in the body of the field of the user's stack: its length, the bytes, and
-    /// how many of them are real.
+    /// Returns the body offset of the user stack field: its length, the bytes, and the number of
+    /// valid ones.
     pub fn stack_user_offset(&self) -> Option<usize> {
         self.offset(F::StackUser)
     }
 
-    /// Cost of the event, in the form that the event asked for.
+    /// Returns the cost of the event, in the requested form.
     pub fn weight(&self) -> Option<Weight> {
         let word = self.word(F::Weight)?;
         let is_split = (self.layout.sample_type).contains(SampleType::WEIGHT_STRUCT);
@@ -300,46 +298,47 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Source of the data.
+    /// Returns the data source.
     pub fn data_src(&self) -> Option<DataSource> {
         self.word(F::DataSrc).map(DataSource)
     }
 
-    /// Kind and end of a transaction in memory.
+    /// Returns the type and end of a memory transaction.
     pub fn transaction(&self) -> Option<Transaction> {
         self.word(F::Transaction).map(Transaction)
     }
 
-    /// Physical address.
+    /// Returns the physical address.
     pub fn phys_addr(&self) -> Option<u64> {
         self.word(F::PhysAddr)
     }
 
-    /// Cgroup id.
+    /// Returns the cgroup id.
     pub fn cgroup(&self) -> Option<u64> {
         self.word(F::Cgroup)
     }
 
-    /// Page size behind `addr`, in bytes.
+    /// Returns the page size at `addr` in bytes.
     pub fn data_page_size(&self) -> Option<u64> {
         self.word(F::DataPageSize)
     }
 
-    /// Page size behind `ip`, in bytes.
+    /// Returns the page size at `ip` in bytes.
     pub fn code_page_size(&self) -> Option<u64> {
         self.word(F::CodePageSize)
     }
 
-    /// A piece of the AUX area.
+    /// Returns the piece of the AUX area.
     pub fn aux(&self) -> Option<RawBytes<'a>> {
         let at = self.offset(F::Aux)?;
         let len = usize::try_from(self.body.u64(at, self.layout.endian)?).ok()?;
         self.body.get(at + 8..at + 8 + len)
     }
 
-    /// Returns true if the fields can be as they stand: they fill the record, and a stack dump has a size in whole words that
-    /// is not exceeded by its valid part (`perf_output_sample_ustack` in the kernel). A size that is changed shifts all fields
-    /// behind it. True as well where an event has fields, or parts of fields, newer than this crate.
+    /// Returns true if the fields are plausible: they fill the record, and a stack dump's size is a
+    /// multiple of the word size and not below its valid part (`perf_output_sample_ustack` in the
+    /// kernel). A corrupt size shifts all later fields. Also true for events with fields, or parts
+    /// of fields, newer than this crate.
     pub fn is_consistent(&self) -> bool {
         if self.end != self.body.len() && self.layout.has_known_fields() {
             return false;
@@ -353,8 +352,8 @@ impl<'a> Sample<'a> {
         size == 0 || size.is_multiple_of(8) && word(at + 8 + size as usize) <= size
     }
 
-    /// Bytes behind the last known field; not empty where the event had a field
-    /// newer than this crate.
+    /// Returns the bytes after the last known field. Not empty if the event has a field newer than
+    /// this crate.
     pub fn rest(&self) -> RawBytes<'a> {
         self.body
             .get_from(self.end)
@@ -362,8 +361,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Length in bytes of a variable field that begins at `at`; `None` if its own
-/// count does not fit, or is too large to be one.
+/// Returns the length in bytes of a variable field at `at`; `None` if its count exceeds the body.
 fn field_len(
     field: SampleField,
     body: &RawBytes<'_>,
@@ -410,7 +408,7 @@ fn field_len(
 }
 
 impl SampleField {
-    /// Name for messages.
+    /// Returns the name for messages.
     pub fn name(self) -> &'static str {
         match self {
             F::Read => "read values of a sample",
@@ -433,12 +431,12 @@ impl SampleField {
 }
 
 impl SampleType {
-    /// All bits of known fields.
+    /// Returns all bits of known fields.
     pub(crate) fn all_known() -> SampleType {
         (VARIABLE.iter()).fold(SampleType::all_fixed(), |all, (_, bits)| all.union(*bits))
     }
 
-    /// All bits of fields that stand at fixed offsets.
+    /// Returns all bits of fields at fixed offsets.
     fn all_fixed() -> SampleType {
         SampleType::IDENTIFIER
             | SampleType::IP
@@ -460,7 +458,7 @@ mod tests {
     use crate::encode::SampleFields;
     use crate::header::Misc;
 
-    /// A sample with a stack dump and a field behind it, and its layout.
+    /// A sample with a stack dump and a further field, and its layout.
     fn with_dump(endian: Endian, more: SampleType) -> (Vec<u8>, SampleLayout) {
         let attr = Attr {
             sample_type: SampleType::IP | SampleType::STACK_USER | SampleType::DATA_SRC | more,
@@ -501,11 +499,11 @@ mod tests {
                 body[8..16].copy_from_slice(&endian.put_u64(size));
                 assert_eq!(is_consistent(&body), expected, "{size}");
             }
-            // More valid bytes than there are.
+            // More valid bytes than reserved ones.
             let mut body = whole.clone();
             body[16 + 4096..][..8].copy_from_slice(&endian.put_u64(4104));
             assert_eq!(is_consistent(&body), Some(false));
-            // Bytes behind the last field.
+            // Bytes after the last field.
             let longer = [&whole[..], &[0; 8]].concat();
             assert_eq!(is_consistent(&longer), Some(false));
         }

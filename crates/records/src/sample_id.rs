@@ -1,12 +1,12 @@
-//! The trailer of every record that is not a sample.
+//! Trailer of every record except samples.
 
-/// Fields of `struct sample_id`; `None` where the event's `sample_type` lacks
-/// the field, or where `sample_id_all` was off.
+/// Fields of `struct sample_id`; `None` if the event's `sample_type` lacks the field, or without
+/// `sample_id_all`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
-    /// Process in which the record arose.
+    /// Process that caused the record.
     pub pid: Option<i32>,
-    /// Thread in which the record arose.
+    /// Thread that caused the record.
     pub tid: Option<i32>,
     /// Nanoseconds of the event's clock.
     pub time: Option<u64>,

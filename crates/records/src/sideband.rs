@@ -1,16 +1,20 @@
-//! Meaning of sideband records, decided once for all who follow processes.
+//! Interpretation of sideband records, in one place for all users.
 //!
-//! The meaning of a record depends on its bits: a COMM with [`Misc::COMM_EXEC`] is an exec, which ends
-//! all mappings; a FORK with [`Misc::FORK_EXEC`] is no birth, but a thread that a recorder found in
-//! /proc; an MMAP is executable where [`Misc::MMAP_DATA`] is absent, an MMAP2 where its protection says
-//! so. Here alone stand these rules. Process maps, rotation, tallies and filters follow
+//! The meaning of a record depends on its bits. A COMM with [`Misc::COMM_EXEC`] is an exec, which
+//! removes all mappings. A FORK with [`Misc::FORK_EXEC`] describes a thread found in /proc, not a
+//! new one. An MMAP is executable without [`Misc::MMAP_DATA`], an MMAP2 according to its
+//! protection. Only this module has these rules. Process maps, rotation, tallies and filters use
 //! [`ProcessEvent`]s.
 //!
-//! To make another record one of them, once [`Record`] has it: add a variant, the record's type to
-//! [`ProcessEvent::is_recorded_as`], and an arm to [`ProcessEvent::decode`] and
-//! [`ProcessEvent::into_owned`]. Followers that do not want it have a `_` arm already; those that mostly do
-//! are the two maps of crate `processes`. What a map covered once it covers ever after, so what ends a
-//! mapping is there a mapping of nothing.
+//! To support another record that [`Record`] decodes:
+//!
+//! - add a variant to [`ProcessEvent`];
+//! - add the record's type to [`ProcessEvent::is_recorded_as`];
+//! - add an arm to [`ProcessEvent::decode`] and [`ProcessEvent::into_owned`].
+//!
+//! Most users ignore unknown variants with a `_` arm. The two maps of the crate `processes` usually
+//! need a change. A mapping covers its range until another replaces it, so they represent its end
+//! as a mapping of nothing.
 
 use std::borrow::Cow;
 
@@ -19,45 +23,45 @@ use crate::header::{CpuMode, Misc, RawRecord, RecordType};
 use crate::layout::SampleLayout;
 use crate::record::{Mmap2, MmapIdentity, PROT_EXEC, Record};
 
-/// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol went away.
+/// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol was removed.
 const KSYMBOL_UNREGISTER: u16 = 1;
 
-/// A range of addresses that was mapped (MMAP, MMAP2).
+/// Mapped address range (MMAP, MMAP2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped<'a> {
-    /// Process; -1 in the kernel's own mappings as perf writes them.
+    /// Process; -1 for the kernel's own mappings in perf's files.
     pub pid: i32,
-    /// Thread that mapped.
+    /// Thread that called mmap.
     pub tid: i32,
     /// First address.
     pub start: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Offset in the file of the first address, in bytes.
+    /// File offset of the first address, in bytes.
     pub file_offset: u64,
-    /// Path as the kernel knows it, or a name such as `[vdso]` or `//anon`.
+    /// Path as seen by the kernel, or a name such as `[vdso]` or `//anon`.
     pub path: Cow<'a, [u8]>,
-    /// Build-id, or device and inode; `None` in MMAP records, which have neither.
+    /// Build-id, or device and inode; `None` for MMAP records.
     pub identity: Option<MmapIdentity>,
-    /// True if code may be executed there.
+    /// True for executable mappings.
     pub executable: bool,
-    /// True if the kernel or a module of it lies there, in the address space that all processes
-    /// share: the record's CPU mode is the kernel's.
+    /// True for the kernel and its modules, in the address space shared by all processes: the
+    /// record's CPU mode is the kernel's.
     pub kernel: bool,
-    /// `PROT_*` and `MAP_*` of an MMAP2; `None` in MMAP records.
+    /// `PROT_*` and `MAP_*` of an MMAP2; `None` for MMAP records.
     pub prot_and_flags: Option<(u32, u32)>,
     /// Bits of the record's header.
     pub misc: Misc,
 }
 
 impl Mapped<'_> {
-    /// First address after the range; `u64::MAX` where the record says more than there is.
+    /// Returns the end of the range; `u64::MAX` if it overflows.
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.len)
     }
 }
 
-/// A change of the set of processes, of their names, or of what is mapped.
+/// Change of processes, of their names, or of mappings.
 ///
 /// # Examples
 /// ```
@@ -78,28 +82,28 @@ impl Mapped<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProcessEvent<'a> {
-    /// A range of addresses was mapped; mappings that it overlaps end there.
+    /// An address range was mapped. It replaces the overlapping parts of earlier mappings.
     Mapped(Mapped<'a>),
-    /// A thread got another name (COMM).
+    /// A thread has another name (COMM).
     Renamed {
         /// Process.
         pid: i32,
         /// Thread.
         tid: i32,
-        /// Name, in bytes of no certain encoding.
+        /// Name, as bytes of unknown encoding.
         name: Cow<'a, [u8]>,
     },
-    /// A process began a program (COMM with [`Misc::COMM_EXEC`]): its mappings and its other threads
+    /// A process executed a program (COMM with [`Misc::COMM_EXEC`]). Its mappings and other threads
     /// are gone.
     Executed {
         /// Process.
         pid: i32,
-        /// Thread that called execve(2), under the number of the first thread, which it takes over.
+        /// Thread that called execve(2), under the first thread's id, which it takes over.
         tid: i32,
         /// Name of the program.
         name: Cow<'a, [u8]>,
     },
-    /// A thread (`pid == parent_pid`) or a process was born (FORK).
+    /// A thread (`pid == parent_pid`) or a process was created (FORK).
     Forked {
         /// Process.
         pid: i32,
@@ -110,24 +114,24 @@ pub enum ProcessEvent<'a> {
         /// Thread that called fork(2) or clone(2).
         parent_tid: i32,
     },
-    /// A thread is there that the recorder found rather than saw being born (FORK with
-    /// [`Misc::FORK_EXEC`]). Its process's mappings are listed one by one; none is inherited.
+    /// The recorder found a thread without seeing its creation (FORK with [`Misc::FORK_EXEC`]). Its
+    /// process's mappings have their own records; none is inherited.
     Found {
         /// Process.
         pid: i32,
         /// Thread.
         tid: i32,
-        /// Parent process; `pid` itself for a further thread.
+        /// Parent process; `pid` itself for a thread other than the first.
         parent_pid: i32,
     },
-    /// A thread ended (EXIT); its process with the last of its threads.
+    /// A thread exited (EXIT). Its process exits with the last thread.
     Ended {
         /// Process.
         pid: i32,
         /// Thread.
         tid: i32,
     },
-    /// The kernel gained or lost a function of its own making, such as a BPF program (KSYMBOL).
+    /// The kernel added or removed a generated function, such as a BPF program (KSYMBOL).
     KernelSymbol {
         /// First address.
         start: u64,
@@ -135,7 +139,7 @@ pub enum ProcessEvent<'a> {
         len: u64,
         /// Name.
         name: Cow<'a, [u8]>,
-        /// False if it went away.
+        /// False if it was removed.
         registered: bool,
     },
 }
@@ -155,14 +159,14 @@ impl<'a> ProcessEvent<'a> {
         )
     }
 
-    /// Decodes a record; `None` for one that is no process event. Names and paths are borrowed where
-    /// the record stands in one piece.
+    /// Decodes a record; `None` if it is not a process event. Borrows names and paths if the record
+    /// is in one piece.
     ///
-    /// `layout` is that of the record's event. Without one, strings may include bytes of a trailer
-    /// that follows an unterminated name.
+    /// `layout` is the layout of the record's event. Without it, an unterminated string may include
+    /// the trailer.
     ///
     /// # Errors
-    /// [`DecodeError`] when a field does not fit into its record.
+    /// Returns [`DecodeError`] if a field exceeds the record.
     pub fn decode(
         raw: &RawRecord<'a>,
         layout: Option<&'a SampleLayout>,
@@ -227,12 +231,13 @@ impl<'a> ProcessEvent<'a> {
         }))
     }
 
-    /// Returns the time of a process event in nanoseconds of its event's clock: that of the trailer,
-    /// else a FORK's or EXIT's own, since recorders before `sample_id_all` stamped only these, else 0.
+    /// Returns the time of a process event in nanoseconds of its event's clock. Uses the trailer,
+    /// or else the time in a FORK or EXIT, because recorders before `sample_id_all` timestamped
+    /// only these. Returns 0 if there is none.
     #[inline]
     pub fn time_of(raw: &RawRecord<'_>, layout: Option<&SampleLayout>) -> u64 {
         let own_time = || match raw.kind {
-            // Behind four 32-bit ids.
+            // After four 32-bit ids.
             RecordType::FORK | RecordType::EXIT => raw.body.u64(16, raw.endian),
             _ => None,
         };
@@ -240,7 +245,7 @@ impl<'a> ProcessEvent<'a> {
         trailer_time.or_else(own_time).unwrap_or(0)
     }
 
-    /// Copies what is borrowed.
+    /// Copies borrowed data.
     pub fn into_owned(self) -> ProcessEvent<'static> {
         let own = |bytes: Cow<'_, [u8]>| Cow::Owned(bytes.into_owned());
         match self {
@@ -327,7 +332,7 @@ mod tests {
         time: 50,
     };
 
-    /// A record's event and time, once with a trailer (of time 9), and once without.
+    /// Event and time of a record, with a trailer (of time 9) and without.
     fn both(record: &Record<'_>, misc: Misc) -> [(Option<ProcessEvent<'static>>, u64); 2] {
         let stamped = Attr {
             sample_type: SampleType::TIME | SampleType::TID,
@@ -425,7 +430,7 @@ mod tests {
             (&mmap, Misc::USER, true, false),
             (&mmap, Misc::USER | data, false, false),
             (&mmap, Misc::KERNEL, true, true),
-            // The bit says nothing of an MMAP2.
+            // The bit has no meaning in an MMAP2.
             (&mmap2(5), Misc::USER | data, true, false),
             (&mmap2(1), Misc::USER, false, false),
         ] {

@@ -1,4 +1,4 @@
-//! Samples whose user side was unwound: a callchain in place of registers and stack.
+//! Samples with unwound user stacks: a callchain instead of registers and stack dump.
 
 use crate::attr::Attr;
 use crate::bytes::RawBytes;
@@ -8,10 +8,10 @@ use crate::header::{Misc, RecordType};
 use crate::sample::{Sample, SampleField};
 
 impl Attr {
-    /// The attr of the samples that [`Sample::put_unwound`] writes for this one's: with a
-    /// callchain, without the user's stack, and with those user registers only that are in the mask `kept`.
+    /// Returns the attr for samples written by [`Sample::put_unwound`]: with a callchain, without
+    /// the user stack, and only with the user registers in the mask `kept`.
     ///
-    /// The user's side of the callchain is no longer left out, so that readers look for it.
+    /// Clears the exclusion of user callchains, so that readers look for them.
     pub fn unwound(&self, kept: u64) -> Attr {
         let mut attr = self.clone();
         attr.sample_regs_user &= kept;
@@ -25,12 +25,12 @@ impl Attr {
 }
 
 impl Sample<'_> {
-    /// Appends this sample as a record of an event with the attr [`Attr::unwound`]: with
-    /// `chain` (leaf first, with markers) for its callchain, without the stack dump and the user registers that
-    /// are not in the mask `kept`, and all else as it is.
+    /// Appends this sample as a record of an event with the attr [`Attr::unwound`]. `chain` (leaf
+    /// first, with markers) becomes its callchain. Omits the stack dump, and the user registers
+    /// outside the mask `kept`. All other fields stay.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`] beyond 65,535 bytes, some 8,000 addresses; nothing is
+    /// Returns [`EncodeError::TooLong`] above 65,535 bytes, about 8,000 addresses. Nothing is
     /// appended then.
     pub fn put_unwound(
         &self,
@@ -55,7 +55,7 @@ impl Sample<'_> {
         })
     }
 
-    /// Appends the user registers that are in the mask `kept`, as a sample of [`Attr::unwound`] has them.
+    /// Appends the user registers in the mask `kept`.
     fn append_registers(&self, kept: u64, out: &mut Vec<u8>) {
         let endian = self.layout.endian;
         let kept = kept & self.layout.regs_user;
@@ -69,7 +69,7 @@ impl Sample<'_> {
         out.extend(values.flat_map(|(_, value)| endian.put_u64(value)));
     }
 
-    /// Returns the offset in the body of `field`, or else of the first field behind its place.
+    /// Returns the body offset of `field`, or else of the next present field.
     fn start_of(&self, field: SampleField) -> usize {
         let rest = self.at.get(field as usize..).unwrap_or(&[]);
         let begun = rest.iter().find(|at| **at != crate::sample::ABSENT);
@@ -92,7 +92,7 @@ mod tests {
     use crate::header::RawRecord;
     use crate::layout::SampleLayout;
 
-    /// Every other field comes through as it was, whichever there are.
+    /// Tests that every other field stays, for any set of fields.
     #[test]
     fn only_the_callchain_changes() {
         for kept in [0, 0b0011, !0] {
@@ -111,7 +111,7 @@ mod tests {
         ] {
             for endian in [Endian::Little, Endian::Big] {
                 let attr = Attr {
-                    // The two forms of weight exclude one another.
+                    // The two forms of weight are mutually exclusive.
                     sample_type: all.difference(without | SampleType::WEIGHT_STRUCT),
                     sample_regs_user: 0b1011,
                     sample_regs_intr: 0b1,

@@ -1,16 +1,17 @@
-//! [`WaitEnd`]: what ended a wait, in samples of `offcpu-time`.
+//! [`WaitEnd`]: the waker of a wait, in samples of `offcpu-time`.
 
-/// Number of an interrupt in place of a thread: process 0 has none of it.
+/// Represents an interrupt. No thread has this value, because process 0 has no threads.
 const INTERRUPT: u64 = 1;
 
-/// Number of the time behind a wakeup in place of a thread.
+/// Represents a wait for a CPU after a wakeup.
 const AWAKE: u64 = 2;
 
-/// End of a wait: its waker, or that the thread was awake by then. The address (`PERF_SAMPLE_ADDR`) of samples of `offcpu-time` holds it,
-/// where wakers were recorded.
+/// End of a wait: its waker, or the fact that the thread was already awake. Stored in the address
+/// (`PERF_SAMPLE_ADDR`) of `offcpu-time` samples, if wakers were recorded.
 ///
-/// The address of a thread is its process in the upper 32 bits, and its own number in the lower; 0 is not known, 1 an interrupt and 2
-/// [`Awake`](Self::Awake), which are no threads, as no thread is of process 0.
+/// A thread is encoded as its process id in the upper 32 bits and its thread id in the lower. The
+/// values 0 (unknown), 1 (interrupt) and 2 ([`Awake`](Self::Awake)) are free, because process 0 has
+/// no threads.
 ///
 /// # Examples
 /// ```
@@ -23,24 +24,24 @@ const AWAKE: u64 = 2;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WaitEnd {
-    /// Not known: no wakeup was recorded.
+    /// Unknown: no wakeup was recorded.
     #[default]
     Unknown,
-    /// This thread woke the one that waited.
+    /// A thread woke the waiting one.
     Thread {
-        /// Process of the waker.
+        /// Process id of the waker.
         pid: i32,
-        /// Number of the waking thread.
+        /// Thread id of the waker.
         tid: i32,
     },
-    /// An interrupt did: a timer, a device, or what the kernel does behind one.
+    /// An interrupt: a timer, a device, or the kernel's work after one.
     Interrupt,
-    /// The thread had been woken already, and waited for a CPU.
+    /// The thread was already awake, and waited for a CPU.
     Awake,
 }
 
 impl WaitEnd {
-    /// Reads the address of a sample.
+    /// Decodes the address of a sample.
     pub fn from_addr(addr: u64) -> WaitEnd {
         match addr {
             INTERRUPT => WaitEnd::Interrupt,
@@ -53,7 +54,7 @@ impl WaitEnd {
         }
     }
 
-    /// Makes the address of a sample.
+    /// Encodes the address of a sample.
     pub fn to_addr(self) -> u64 {
         match self {
             WaitEnd::Unknown => 0,

@@ -1,5 +1,5 @@
-//! Shows how this machine's kernel prints its tracepoints, those of the systems that are named or
-//! all: `cargo run -p rprof-tracepoint --example print_formats -- sched`
+//! Shows how this machine's kernel prints its tracepoints, of the named systems or of all:
+//! `cargo run -p rprof-tracepoint --example print_formats -- sched`
 
 use std::fs;
 use std::io::{self, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! Calls of the kernel's helpers in print formats, compiled.
+//! Compiles calls of the kernel's helpers in print formats.
 
 use crate::compile::Compiler;
 use crate::field::FieldKind;
@@ -90,8 +90,8 @@ impl Compiler<'_> {
         types::size(of, self.long_size).map(u32::from)
     }
 
-    /// Parses `, { number, "name" }, …` up to the end of the call. Entries with an unknown number
-    /// are left out.
+    /// Parses `, { number, "name" }, …` up to the end of the call. Skips entries with an unknown
+    /// number.
     fn table(&mut self, delimiter: String) -> Option<u32> {
         let mut entries = Vec::new();
         while self.eat(",").is_some() {
@@ -104,7 +104,7 @@ impl Compiler<'_> {
             self.eat(",")?;
             let name = match self.literal() {
                 Some(name) => Some(name),
-                // The end of a table that the kernel has elsewhere: a null pointer.
+                // A null pointer ends a table that the kernel defines elsewhere.
                 None => {
                     self.expression()?;
                     None
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         Some(index)
     }
 
-    /// Parses the array's name in `__get_…(name)`; returns the field's index.
+    /// Parses the array name in `__get_…(name)`. Returns the field's index.
     fn dynamic(&mut self) -> Option<u32> {
         let name = self.ident()?;
         let field = self.field(name)?;

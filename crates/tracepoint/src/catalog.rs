@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 
 use crate::format::EventFormat;
 
-/// Descriptions of tracepoints by event id, as text, compiled when asked for. They come from a
-/// recording (`rprof_perfdata::features::tracing_data`) or from tracefs.
+/// Descriptions of tracepoints by event id, compiled on demand. The texts come from a recording
+/// (`rprof_perfdata::features::tracing_data`) or from tracefs.
 #[derive(Clone, Debug)]
 pub struct Tracepoints<'a> {
     endian: Endian,
@@ -16,8 +16,8 @@ pub struct Tracepoints<'a> {
 }
 
 impl<'a> Tracepoints<'a> {
-    /// Begins an empty catalog. `endian` and `long_size`, the number of bytes of a `long`, are
-    /// those of the machine on which payloads were recorded.
+    /// Creates an empty catalog. `endian` and `long_size`, the bytes of a `long`, belong to the
+    /// recording machine.
     pub fn new(endian: Endian, long_size: u8) -> Tracepoints<'a> {
         Tracepoints {
             endian,
@@ -26,10 +26,10 @@ impl<'a> Tracepoints<'a> {
         }
     }
 
-    /// Adds the text of a `format` file. One of the same id replaces it; a text without an id
-    /// is left out.
+    /// Adds the text of a `format` file. Replaces an earlier one of the same id; skips a text
+    /// without an id.
     pub fn add(&mut self, system: &'a [u8], text: &'a [u8]) {
-        // The id stands near the start, and texts can be long.
+        // The id is near the start, and texts can be long.
         let start = String::from_utf8_lossy(&text[..text.len().min(1024)]);
         if let Some(id) = EventFormat::id_of(&start) {
             self.formats.insert(id, (system, text));
@@ -44,7 +44,7 @@ impl<'a> Tracepoints<'a> {
         EventFormat::parse(&system, &text, self.endian, self.long_size)
     }
 
-    /// Returns the ids of all tracepoints that are described, in no order.
+    /// Returns the ids of all described tracepoints, in arbitrary order.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         self.formats.keys().copied()
     }

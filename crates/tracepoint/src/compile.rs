@@ -1,4 +1,4 @@
-//! Expressions of a print format to programs.
+//! Compiles expressions of a print format to programs.
 
 use crate::field::Field;
 use crate::lexer::Token;
@@ -6,7 +6,7 @@ use crate::ops::{Binary, Op, Program};
 use crate::types::{self, Type};
 use crate::value::Number;
 
-/// Limit on the nesting of parentheses, calls and prefixes. The kernel's GFP flags reach 13.
+/// Maximum nesting of parentheses, calls and prefixes. The kernel's GFP flags reach 13.
 const MAX_DEPTH: u32 = 64;
 
 /// Binary operators with their precedence, higher binding tighter.
@@ -31,7 +31,7 @@ const BINARY: [(&str, u8, Binary); 18] = [
     ("%", 10, Binary::Remainder),
 ];
 
-/// Compiles expressions one after the other.
+/// Compiles consecutive expressions.
 pub(crate) struct Compiler<'t> {
     pub(crate) tokens: &'t [Token<'t>],
     pub(crate) at: usize,
@@ -53,8 +53,8 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Compiles the next expression into its own program; returns `None` if it is no expression, or
-    /// is unsupported.
+    /// Compiles the next expression into its own program. Returns `None` if it is invalid or
+    /// unsupported.
     pub(crate) fn expression(&mut self) -> Option<Program> {
         let outer = std::mem::take(&mut self.program);
         let done = self.ternary();
@@ -66,7 +66,7 @@ impl<'t> Compiler<'t> {
         self.tokens.get(self.at)
     }
 
-    /// Takes the next token if it is this one.
+    /// Consumes the next token if it equals `punct`.
     pub(crate) fn eat(&mut self, punct: &str) -> Option<()> {
         match self.peek()? {
             Token::Punct(p) if *p == punct => {
@@ -172,7 +172,7 @@ impl<'t> Compiler<'t> {
         Some(())
     }
 
-    /// Parses `REC->name` behind an `&`, with or without parentheses; returns the field's index.
+    /// Parses `REC->name` after an `&`, with or without parentheses. Returns the field's index.
     fn address_of(&mut self) -> Option<u32> {
         let mut open = 0;
         while self.eat("(").is_some() {
@@ -239,9 +239,9 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Returns the type at token index `at`, and the index behind it.
+    /// Returns the type at token index `at`, and the index after it.
     pub(crate) fn type_at(&self, mut at: usize) -> Option<(Type, usize)> {
-        // No type has more words than this.
+        // No type has more words.
         let mut words = Vec::new();
         while let Some(Token::Ident(word)) = self.tokens.get(at) {
             (words.len() < 6).then_some(())?;

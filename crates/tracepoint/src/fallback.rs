@@ -1,5 +1,5 @@
 //! Fallback for unsupported print formats: all fields of the payload as `name=value`, in perf's
-//! forms.
+//! form.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::field::{Field, FieldKind};
 use crate::payload::{MAX_TEXT, Payload};
 use crate::value::Value;
 
-/// Appends ` name=value` for every field that is not common to all tracepoints.
+/// Appends ` name=value` for every field except the common ones.
 pub(crate) fn print(payload: &Payload<'_>, out: &mut String) {
     let start = out.len();
     for field in payload.fields.iter().filter(|f| !f.common) {

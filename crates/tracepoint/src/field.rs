@@ -7,17 +7,17 @@ use crate::types;
 pub enum FieldKind {
     /// One value.
     Scalar,
-    /// Values one behind the other.
+    /// Array of consecutive values.
     Array {
-        /// Bytes of each value.
+        /// Size of a value in bytes.
         element: u32,
     },
-    /// A word with offset (low 16 bits) and length in bytes (high 16 bits) of an array.
+    /// Word with offset (low 16 bits) and length in bytes (high 16 bits) of an array.
     Dynamic {
-        /// Bytes of each element.
+        /// Size of an element in bytes.
         element: u32,
-        /// True if the offset counts from the end of the field (`__rel_loc`), false if from the
-        /// start of the payload (`__data_loc`).
+        /// True if the offset counts from the end of the field (`__rel_loc`), false if it counts
+        /// from the start of the payload (`__data_loc`).
         relative: bool,
     },
 }
@@ -27,23 +27,23 @@ pub enum FieldKind {
 pub struct Field {
     /// Name.
     pub name: String,
-    /// Type, as C text without name and bounds.
+    /// Type as C text, without name and bounds.
     pub type_name: String,
-    /// Bytes from the start of the payload.
+    /// Byte offset in the payload.
     pub offset: u32,
-    /// Bytes; 0 for an array that takes the rest of the payload.
+    /// Size in bytes; 0 for an array over the rest of the payload.
     pub size: u32,
-    /// True if its integers have a sign.
+    /// True for signed integers.
     pub signed: bool,
-    /// Scalar, array, or array elsewhere in the payload.
+    /// Scalar, array, or dynamic array.
     pub kind: FieldKind,
-    /// True for the `common_` fields, which every tracepoint has.
+    /// True for the `common_` fields of every tracepoint.
     pub common: bool,
 }
 
 impl Field {
-    /// Parses `TYPE NAME[BOUND]; offset:N; size:N; signed:N;`. `long_size` is the number of
-    /// bytes of a `long` of the kernel that wrote it.
+    /// Parses `TYPE NAME[BOUND]; offset:N; size:N; signed:N;`. `long_size` is the bytes of a `long`
+    /// on the recording machine.
     pub(crate) fn parse(text: &str, long_size: u8) -> Option<Field> {
         let mut parts = text.split(';').map(str::trim);
         let declaration = parts.next()?;
@@ -61,8 +61,8 @@ impl Field {
             }
         }
         let (offset, size) = (offset?, size?);
-        // The bound stands behind the name (`char comm[16]`), or, of dynamic arrays,
-        // behind the type (`__data_loc char[] name`).
+        // The bound follows the name (`char comm[16]`), or the type in dynamic arrays (`__data_loc
+        // char[] name`).
         let (without_bound, bound) = match (declaration.find('['), declaration.rfind(']')) {
             (Some(open), Some(close)) if open < close => {
                 let rest = [&declaration[..open], " ", &declaration[close + 1..]].concat();

@@ -1,4 +1,4 @@
-//! The description of one tracepoint.
+//! Description of one tracepoint.
 
 use rprof_records::Endian;
 
@@ -8,10 +8,10 @@ use crate::names::KernelNames;
 use crate::payload::Payload;
 use crate::template::Template;
 
-/// Fields that one event may have; the kernel's have some dozens.
+/// Maximum number of fields. The kernel's events have some dozens.
 const MAX_FIELDS: usize = 512;
 
-/// Description of one tracepoint, compiled: the fields of its payload, and how it is printed.
+/// Compiled description of one tracepoint: the fields of its payload, and its print format.
 #[derive(Clone, Debug)]
 pub struct EventFormat {
     /// Subsystem, such as `sched`.
@@ -21,14 +21,14 @@ pub struct EventFormat {
     /// Fields, in the order of the description.
     pub fields: Vec<Field>,
     endian: Endian,
-    /// `None` where the print format could not be compiled.
+    /// `None` if the print format is unsupported.
     template: Option<Template>,
 }
 
 impl EventFormat {
-    /// Compiles the text of a `format` file. `endian` and `long_size`, the number of bytes of a
-    /// `long`, are those of the machine on which payloads were recorded. Returns `None` if the text
-    /// has no name, or more than 512 fields. Malformed fields are left out.
+    /// Compiles the text of a `format` file. `endian` and `long_size`, the bytes of a `long`,
+    /// belong to the recording machine. Returns `None` if the text has no name, or more than 512
+    /// fields. Skips malformed fields.
     pub fn parse(system: &str, text: &str, endian: Endian, long_size: u8) -> Option<EventFormat> {
         let (description, print) = match text.split_once("print fmt:") {
             Some((description, print)) => (description, Some(print)),
@@ -55,18 +55,18 @@ impl EventFormat {
 
     /// Returns the event id in the text of a `format` file: `config` of the event's attr.
     pub fn id_of(text: &str) -> Option<u64> {
-        // Before any field.
+        // The id precedes the fields.
         let mut lines = text.lines().take(16);
         lines.find_map(|l| l.trim().strip_prefix("ID:")?.trim().parse().ok())
     }
 
-    /// Returns true if the print format could be compiled; otherwise payloads are printed
-    /// as `[FAILED TO PARSE] field=value …`.
+    /// Returns true if the print format was compiled. Otherwise, payloads are printed as `[FAILED
+    /// TO PARSE] field=value …`.
     pub fn is_printable(&self) -> bool {
         self.template.is_some()
     }
 
-    /// Returns true if payloads hold addresses of kernel functions that are printed by name.
+    /// Returns true if payloads contain addresses of kernel functions that are printed by name.
     pub fn has_functions(&self) -> bool {
         self.template.as_ref().is_some_and(Template::has_functions)
     }
@@ -75,16 +75,16 @@ impl EventFormat {
         Payload::new(bytes, &self.fields, self.endian)
     }
 
-    /// Calls `found` with each address of a kernel function that [`print`](Self::print) will look
-    /// up, so that they can be symbolized together.
+    /// Calls `found` with each kernel function address that [`print`](Self::print) will look up, so
+    /// that they can be symbolized together.
     pub fn functions(&self, payload: &[u8], found: &mut dyn FnMut(u64)) {
         if let Some(template) = &self.template {
             template.functions(&self.payload(payload), found);
         }
     }
 
-    /// Appends a payload as text, at most 64 KiB of it. The text may hold any character that
-    /// stands in the payload: clean it before showing it.
+    /// Appends a payload as text, at most 64 KiB. The text may contain any character of the
+    /// payload: clean it before display.
     pub fn print(&self, payload: &[u8], names: &dyn KernelNames, out: &mut String) {
         let payload = self.payload(payload);
         match &self.template {

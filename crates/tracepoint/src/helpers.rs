@@ -1,4 +1,4 @@
-//! The kernel's helpers in print formats: `__print_flags` and its relatives
+//! The kernel's helpers in print formats: `__print_flags` and others
 //! (`include/trace/stages/stage3_trace_output.h`).
 
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ fn text<'p>(out: String, payload: &Payload<'_>) -> Value<'p> {
     }
 }
 
-/// Returns the number and the table to look it up in, if both are known and the payload's budget covers a look
-/// at each entry.
+/// Returns the number and its lookup table, if both are known and the payload's budget covers a
+/// scan of the table.
 fn paid<'t>(
     value: &Value<'_>,
     table: Option<&'t Table>,
@@ -26,7 +26,7 @@ fn paid<'t>(
     payload.spend(table.entries.len()).then_some((value, table))
 }
 
-/// Returns the names of the flags that are set, and what is left over as a number.
+/// Returns the names of the set flags, and the remaining bits as a number.
 pub(crate) fn flags<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
@@ -65,7 +65,7 @@ pub(crate) fn symbolic<'p>(
     let Some((value, table)) = paid(value, table, payload) else {
         return Value::Unknown;
     };
-    // Tables are written with 32-bit numbers for negative values.
+    // Tables contain 32-bit numbers for negative values.
     let same = |key: u64| key == value.bits || key as i32 as u64 == value.bits;
     let name = table.entries.iter().find(|(key, _)| same(*key));
     text(
@@ -74,7 +74,7 @@ pub(crate) fn symbolic<'p>(
     )
 }
 
-/// Returns the first `count` bytes, as many as there are.
+/// Returns at most the first `count` bytes.
 fn first(bytes: &[u8], count: Number) -> &[u8] {
     let count = usize::try_from(count.bits).unwrap_or(usize::MAX);
     &bytes[..count.min(bytes.len())]
@@ -136,7 +136,7 @@ pub(crate) fn array<'p>(
     text(out, payload)
 }
 
-/// Returns a bit mask in hexadecimal, most significant first, a comma after each 32 bits.
+/// Returns a bit mask in hexadecimal, most significant first, with a comma after each 32 bits.
 pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p> {
     let Some(bytes) = bytes.bytes() else {
         return Value::Unknown;
@@ -149,7 +149,7 @@ pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p>
         return Value::Unknown;
     }
     for i in (0..count).rev() {
-        // 64-bit big-endian words have their halves the other way round.
+        // 64-bit big-endian words have swapped halves.
         let at = match payload.endian {
             rprof_records::Endian::Little => i,
             rprof_records::Endian::Big => i ^ usize::from(count % 2 == 0),
@@ -161,7 +161,7 @@ pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p>
     text(out, payload)
 }
 
-/// Returns a part of a number of nanoseconds.
+/// Returns a part of a time in nanoseconds.
 pub(crate) fn nanoseconds<'p>(value: &Value<'_>, part: fn(u64) -> u64) -> Value<'p> {
     let bits = value.number().map(|n| part(n.bits));
     bits.map(|bits| Number {

@@ -2,24 +2,23 @@
 
 use std::borrow::Cow;
 
-/// One token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'t> {
     Ident(&'t str),
-    /// A number or a character constant, and whether its type is unsigned.
+    /// Number or character constant, and true for unsigned types.
     Number(u64, bool),
-    /// A string literal, escapes resolved.
+    /// String literal, with escapes resolved.
     Text(Cow<'t, str>),
-    /// An operator or other punctuation.
+    /// Operator or other punctuation.
     Punct(&'t str),
 }
 
-/// Operators of more than one character, the longest first.
+/// Operators of several characters, longest first.
 const OPERATORS: [&str; 12] = [
     "...", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
 ];
 
-/// Returns all tokens of `text`; `None` where something is no token of an expression.
+/// Returns all tokens of `text`; `None` for an invalid token.
 pub(crate) fn tokenize(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -60,13 +59,13 @@ fn number(text: &str) -> Option<(Token<'_>, usize)> {
         None => (word, 10),
     };
     let value = u64::from_str_radix(digits, radix).ok()?;
-    // A constant that does not fit into a signed type is unsigned without saying so.
+    // A constant too large for a signed type is implicitly unsigned.
     let unsigned = i64::try_from(value).is_err()
         || (suffix.contains(['u', 'U']) && suffix.contains(['l', 'L']));
     Some((Token::Number(value, unsigned), len))
 }
 
-/// Returns an escape sequence behind its backslash: the character, and the bytes it takes.
+/// Parses an escape sequence after its backslash. Returns the character and the length in bytes.
 fn escape(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     Some(match first {

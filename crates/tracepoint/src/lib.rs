@@ -1,9 +1,9 @@
 //! Formats of kernel tracepoints, and their payloads as text.
 //!
-//! The kernel describes each tracepoint by a text, under
-//! `/sys/kernel/tracing/events/SYSTEM/NAME/format`: offset and type of each field of the
-//! payload, and a `print fmt`, a printf call in C. A recording has the texts of its
-//! tracepoints too. The text is compiled once and run for each sample:
+//! The kernel describes each tracepoint in a text file,
+//! `/sys/kernel/tracing/events/SYSTEM/NAME/format`. It contains offset and type of each payload
+//! field, and a `print fmt`, a printf call in C. Recordings contain these texts, too. A text is
+//! compiled once, and run for each sample:
 //!
 //! ```text
 //!   text    --> EventFormat: fields, and the print format as literals and conversions,
@@ -41,31 +41,30 @@
 //! | [`catalog`] | [`Tracepoints`]: many, by event id |
 //! | [`field`] | [`Field`]: one value of a payload |
 //! | [`names`] | [`KernelNames`]: names for kernel addresses in payloads |
-//! | `payload` | a payload, and the budget of work that it may take |
+//! | `payload` | a payload with its work budget |
 //! | `lexer` | tokens of the C text |
-//! | `compile`, `calls` | expressions and calls of the kernel's helpers to programs |
+//! | `compile`, `calls` | compiler for expressions and helper calls |
 //! | `types` | widths and signs of C types by name |
 //! | `ops` | programs, as data |
 //! | `program` | evaluation of programs |
 //! | `value` | values of expressions: integers, bytes and strings |
-//! | `helpers` | `__print_flags` and its relatives |
-//! | `template` | the print format: literals and conversions |
+//! | `helpers` | `__print_flags` and other helpers |
+//! | `template` | print format: literals and conversions |
 //! | `printf` | numbers and strings by printf's rules |
 //! | `pointers` | the kernel's `%p` extensions: symbols, addresses, UUIDs |
-//! | `fallback` | `field=value`, where the print format cannot be compiled |
+//! | `fallback` | `field=value` for unsupported print formats |
 //!
 //! # Unknown values
 //!
-//! A name that only the kernel can evaluate (`jiffies`, an enum that was not replaced
-//! by its number) makes the conversion print `?`; entries of a flag or symbol table
-//! with such a name are left out. perf takes these names for 0. A call of a function
-//! that is not among the helpers, or syntax beyond an expression, makes the event fall
-//! back to `[FAILED TO PARSE] field=value …`, as in perf.
+//! Some names only the kernel can evaluate, such as `jiffies` or an unresolved enum. Their
+//! conversions print `?`, and table entries with such a name are skipped. perf uses 0 for these
+//! names. An unknown function, or syntax beyond an expression, makes the event fall back to
+//! `[FAILED TO PARSE] field=value …`, as in perf.
 //!
 //! # Hostile input
 //!
-//! Text and payload are not trusted: nesting is limited, every read is checked against
-//! the payload, and evaluation has a budget, after which values are unknown.
+//! Text and payload are not trusted. Nesting is limited, reads are checked against the payload, and
+//! evaluation has a budget. Values beyond the budget are unknown.
 
 mod calls;
 pub mod catalog;

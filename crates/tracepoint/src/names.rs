@@ -1,11 +1,11 @@
-//! Names for kernel addresses, which a payload has in place of the names.
+//! Names for kernel addresses in payloads.
 
 /// Names for kernel addresses in payloads.
 pub trait KernelNames {
-    /// Returns the kernel function at an address, and the distance from its start in bytes.
+    /// Returns the kernel function at an address, and the byte distance from its start.
     fn kernel_function(&self, address: u64) -> Option<(&str, u64)>;
 
-    /// Returns the string constant of the kernel at an address (`printk_formats` in tracefs).
+    /// Returns the kernel's string constant at an address (`printk_formats` in tracefs).
     fn kernel_string(&self, address: u64) -> Option<&str>;
 }
 

@@ -3,7 +3,7 @@
 use crate::types::Type;
 use crate::value::Number;
 
-/// Operators of two operands.
+/// Binary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
     Or,
@@ -26,26 +26,26 @@ pub(crate) enum Binary {
     Remainder,
 }
 
-/// Operations on a stack of values. Each takes its operands from the stack and leaves one value there.
+/// Operations on a stack of values. Each pops its operands, and pushes one value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     Number(Number),
-    /// A string of the program.
+    /// String of the program.
     Text(u32),
-    /// A field: its number, or its bytes if it is an array.
+    /// Field: its number, or its bytes if it is an array.
     Field(u32),
-    /// Bytes of a field, as an address is taken of it.
+    /// Bytes of a field whose address is taken.
     FieldBytes(u32),
     /// Length in bytes of a field's dynamic array.
     DynamicLen(u32),
-    /// A value that only the kernel has.
+    /// Value known only to the kernel.
     Unknown,
     Negate,
     Not,
     Complement,
     Binary(Binary),
     Cast(Type),
-    /// An element of an array.
+    /// Element of an array.
     Index,
     /// `a ? b : c`.
     Select,
@@ -67,14 +67,14 @@ pub(crate) enum Op {
     Nanoseconds,
 }
 
-/// Names for numbers, of flags or of an enumeration.
+/// Names for the numbers of flags or of an enumeration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) delimiter: String,
     pub(crate) entries: Vec<(u64, String)>,
 }
 
-/// A compiled expression.
+/// Compiled expression.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,

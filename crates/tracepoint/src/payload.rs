@@ -1,4 +1,4 @@
-//! One payload, read by the fields of its description.
+//! Payload with access to its fields.
 
 use std::cell::Cell;
 
@@ -7,20 +7,19 @@ use rprof_records::Endian;
 use crate::field::{Field, FieldKind};
 use crate::value::{Bytes, Integer, Value};
 
-/// Bytes of text that one payload may become.
+/// Maximum text length of one payload, in bytes.
 pub(crate) const MAX_TEXT: usize = 1 << 16;
 
-/// A payload with the description of its fields, and a budget of work.
+/// Payload with its field descriptions and its work budget.
 pub(crate) struct Payload<'p> {
     pub(crate) bytes: &'p [u8],
     pub(crate) fields: &'p [Field],
     pub(crate) endian: Endian,
-    /// Operations and bytes that evaluation may still spend.
+    /// Remaining operations and bytes.
     budget: Cell<usize>,
 }
 
-/// Operations and bytes that evaluating one payload may take: some hundred times those of the
-/// kernel's own events.
+/// Initial budget of operations and bytes: some hundred times the need of the kernel's own events.
 const BUDGET: usize = 1 << 20;
 
 impl<'p> Payload<'p> {
@@ -33,7 +32,7 @@ impl<'p> Payload<'p> {
         }
     }
 
-    /// Takes from the budget; returns false when it is used up.
+    /// Spends budget. Returns false if it is exhausted.
     pub(crate) fn spend(&self, work: usize) -> bool {
         let left = self.budget.get().checked_sub(work);
         self.budget.set(left.unwrap_or(0));
@@ -44,8 +43,8 @@ impl<'p> Payload<'p> {
         self.bytes.get(start..start.checked_add(len)?)
     }
 
-    /// Returns the bytes of a field; for a dynamic array, its elements. Bytes beyond the payload
-    /// are cut off.
+    /// Returns the bytes of a field; for a dynamic array, its elements. Truncates them at the end
+    /// of the payload.
     pub(crate) fn field_bytes(&self, field: &Field) -> Option<&'p [u8]> {
         let (at, size) = (field.offset as usize, field.size as usize);
         match field.kind {
@@ -66,7 +65,6 @@ impl<'p> Payload<'p> {
         }
     }
 
-    /// Returns the value of a field.
     pub(crate) fn field(&self, field: &Field) -> Value<'p> {
         let element = match field.kind {
             FieldKind::Scalar => match Integer::new(field.size, field.signed) {

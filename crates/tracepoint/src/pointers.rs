@@ -27,11 +27,11 @@ pub(crate) enum Pointer {
     Mac { separator: Option<char> },
     /// `U`, `b`, `l`, `B`, `L`: byte order and case.
     Uuid { little: bool, upper: bool },
-    /// An extension that needs kernel memory.
+    /// Extension that requires kernel memory.
     Other,
 }
 
-/// Parses the letters behind `%p`; returns the extension and its length in bytes.
+/// Parses the letters after `%p`. Returns the extension and its length in bytes.
 pub(crate) fn parse(letters: &str) -> (Pointer, usize) {
     let has = |c| letters.contains(c);
     let all = letters.len();
@@ -66,7 +66,7 @@ pub(crate) fn parse(letters: &str) -> (Pointer, usize) {
     (pointer, all)
 }
 
-/// Formats a pointer as text; `None` where it is not known.
+/// Formats a pointer as text; `None` if it is unknown.
 pub(crate) fn print(
     pointer: Pointer,
     shape: Shape,
@@ -151,7 +151,7 @@ fn socket(bytes: &[u8], port: bool, compressed: bool, endian: Endian) -> Option<
 }
 
 fn uuid(b: &[u8; 16], little: bool, upper: bool) -> String {
-    // The first three groups are integers, which little-endian writers turned.
+    // The first three groups are integers, which little-endian writers swap.
     const ORDER: [[usize; 16]; 2] = [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
         [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15],

@@ -2,10 +2,10 @@
 
 use crate::value::{Integer, Number};
 
-/// Widths beyond this are taken for damage.
+/// Maximum width and precision. Larger ones are clamped.
 const MAX_WIDTH: usize = 1024;
 
-/// A width or a precision.
+/// Width or precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Width {
     #[default]
@@ -21,14 +21,14 @@ pub(crate) struct Shape {
     pub(crate) left: bool,
     pub(crate) zeros: bool,
     pub(crate) alternate: bool,
-    /// `+` or a space, to stand where a `-` would.
+    /// `+` or a space, in place of a `-`.
     pub(crate) plus: Option<char>,
     pub(crate) width: Width,
     pub(crate) precision: Width,
 }
 
 impl Shape {
-    /// Parses flags, width and precision behind a `%`; returns them and their length in bytes.
+    /// Parses flags, width and precision after a `%`. Returns them and their length in bytes.
     pub(crate) fn parse(text: &str) -> (Shape, usize) {
         let mut shape = Shape::default();
         let mut at = 0;
@@ -53,7 +53,7 @@ impl Shape {
         (shape, at)
     }
 
-    /// Returns the shape with arguments in place of `*`.
+    /// Replaces `*` with arguments.
     pub(crate) fn filled(mut self, mut arguments: impl Iterator<Item = Option<Number>>) -> Shape {
         let mut next = || {
             let argument = arguments.next().flatten();
@@ -86,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// Formats a string: the precision is the most of it that is shown.
+    /// Formats a string. The precision is the maximum length.
     pub(crate) fn text(self, text: &str) -> String {
         let shown = match self.precision {
             Width::Of(most) => text
@@ -98,7 +98,7 @@ impl Shape {
         self.padded("", shown, false)
     }
 
-    /// Formats an integer in the form that `letter` asks for, one of `duxXo`.
+    /// Formats an integer in the form of `letter`, one of `duxXo`.
     pub(crate) fn integer(self, bits: u64, letter: char, of: Integer) -> String {
         let bits = of.of(bits).bits;
         let negative = of.signed && (bits as i64) < 0;
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(len, text.len());
             shape.integer(bits as u64, letter, Integer { size, signed })
         };
-        // What `printf '%…\n'` of coreutils prints.
+        // Results of `printf '%…\n'` of coreutils.
         assert_eq!(int("5", -3, 'd', 4, true), "   -3");
         assert_eq!(int("-5", -3, 'd', 4, true), "-3   ");
         assert_eq!(int("05", -3, 'd', 4, true), "-0003");

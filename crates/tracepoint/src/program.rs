@@ -1,7 +1,7 @@
 //! Evaluation of programs over a payload.
 //!
-//! There are no jumps: both sides of `?:` and `&&` are evaluated, which is harmless,
-//! since nothing has side effects, and makes running linear in the program.
+//! There are no jumps: both operands of `?:` and `&&` are evaluated. This is harmless without side
+//! effects, and makes the time linear in the program.
 
 use std::borrow::Cow;
 
@@ -121,7 +121,7 @@ fn binary(operator: Binary, l: Number, r: Number) -> Option<Number> {
         true => l.bits.cmp(&r.bits),
         false => (l.bits as i64).cmp(&(r.bits as i64)),
     };
-    // C leaves shifts by more than the width open.
+    // In C, shifts by more than the width are undefined.
     let shift = u32::try_from(r.bits).ok().filter(|s| *s < 64);
     let shifted = |bits| {
         Some(Number {

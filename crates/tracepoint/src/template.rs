@@ -1,4 +1,4 @@
-//! A print format: literal text and conversions, each with its argument.
+//! Print format: literal text and conversions, each with its argument.
 
 use crate::compile::Compiler;
 use crate::field::Field;
@@ -29,13 +29,13 @@ enum Piece {
     Conversion {
         shape: Shape,
         kind: Kind,
-        /// Width and precision first, where `*` asks for them.
+        /// Width and precision, for each `*`.
         stars: Vec<Program>,
         value: Program,
     },
 }
 
-/// A compiled print format.
+/// Compiled print format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template {
     pieces: Vec<Piece>,
@@ -75,7 +75,7 @@ impl Template {
             });
         }
         push_literal(&mut pieces, rest);
-        // Tokens left over mean that the text was misread.
+        // Remaining tokens mean that the text was misparsed.
         (compiler.at == tokens.len()).then_some(Template { pieces })
     }
 
@@ -96,7 +96,7 @@ impl Template {
         }
     }
 
-    /// Appends a payload as text, up to a bound.
+    /// Appends a payload as text, up to the limit.
     pub(crate) fn print(&self, payload: &Payload<'_>, names: &dyn KernelNames, out: &mut String) {
         let start = out.len();
         for piece in &self.pieces {
@@ -139,7 +139,7 @@ fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// Parses a conversion behind its `%`; returns it and its length in bytes.
+/// Parses a conversion after its `%`. Returns it and its length in bytes.
 fn conversion(text: &str, long_size: u8) -> Option<(Shape, Kind, usize)> {
     let (shape, mut at) = Shape::parse(text);
     let longs = text[at..].bytes().take_while(|b| *b == b'l').count();
@@ -177,7 +177,7 @@ fn conversion(text: &str, long_size: u8) -> Option<(Shape, Kind, usize)> {
         'c' => Kind::Char,
         's' => Kind::Text,
         'p' => {
-            // As in the kernel, all letters and digits behind it belong to it.
+            // As in the kernel, it includes all letters and digits that follow.
             let len = (text[at..].bytes())
                 .take_while(u8::is_ascii_alphanumeric)
                 .count();

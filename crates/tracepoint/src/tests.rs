@@ -1,4 +1,4 @@
-//! Formats as the kernel writes them, with payloads and what they print as.
+//! Formats of the kernel, with payloads and expected text.
 
 use rprof_records::Endian;
 
@@ -11,7 +11,7 @@ const COMMON: &str = "\
 \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
 ";
 
-/// Returns a format file of one event with these fields.
+/// Returns the format file of one event.
 fn text(name: &str, fields: &[(&str, u32, u32, bool)], print: &str) -> String {
     let mut text = format!("name: {name}\nID: 42\nformat:\n{COMMON}\n");
     for (declaration, offset, size, signed) in fields {
@@ -146,7 +146,7 @@ fn expressions() {
             "__print_symbolic(3, {3, \"three\"}, { 0, ((void *)0) } )",
             "three",
         ),
-        // What only the kernel knows.
+        // Values known only to the kernel.
         ("age=%lu", "(jiffies - REC->u) / 250", "age=?"),
         (
             "%s",
@@ -199,7 +199,7 @@ fn what_is_beyond_us_is_told_field_by_field() {
 
 #[test]
 fn sched_switch() {
-    // As Linux 6.18 has it.
+    // As in Linux 6.18.
     let fields = [
         ("char prev_comm[16]", 8, 16, false),
         ("pid_t prev_pid", 24, 4, true),
@@ -238,7 +238,7 @@ fn sched_switch() {
     assert_eq!(print(&format, &payload(0)), whole("R"));
     assert_eq!(print(&format, &payload(2)), whole("D"));
     assert_eq!(print(&format, &payload(0x100)), whole("R+"));
-    // A payload that is cut off, at any byte.
+    // Payload truncated at any byte.
     let full = payload(1);
     for len in 0..full.len() {
         print(&format, &full[..len]);
@@ -304,12 +304,12 @@ fn hostile_texts_end_soon() {
     assert!(!parse(&fields, &prefixes).is_printable());
     let ternaries = format!("\"%d\", {}1", "1 ? 2 : ".repeat(100_000));
     assert!(!parse(&fields, &ternaries).is_printable());
-    // A long flat sum is no nesting; but more work than a payload is worth is not done.
+    // A long flat sum is not nested, but evaluation stops at the work budget.
     let payload = vec![b'x'; 60_000];
     let sum = |n| parse(&fields, &format!("\"%d\", 0{}", "+1".repeat(n)));
     assert_eq!(print(&sum(100_000), &payload), "100000");
     assert_eq!(print(&sum(3_000_000), &payload), "?");
-    // Text that grows a thousandfold is cut off.
+    // Text that grows a thousandfold is truncated.
     let conversions = "%s".repeat(1000);
     let arguments = ", REC->all".repeat(1000);
     let long = parse(&fields, &format!("\"{conversions}\"{arguments}"));

@@ -2,21 +2,19 @@
 
 use crate::value::Integer;
 
-/// A type of C, as far as casts need it.
+/// C type, as far as casts require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// An integer.
     Integer(Integer),
-    /// A boolean.
     Bool,
-    /// A pointer, to integers of this type if known.
+    /// Pointer, to integers of this type if known.
     Pointer(Option<Integer>),
-    /// A type whose width is not known: the value stays as it is.
+    /// Type of unknown width; casts keep the value.
     Other,
 }
 
-/// Returns the type that these words mean (`unsigned long`, `u8`, `struct page`), followed
-/// by `stars`. `None` if they cannot be a type.
+/// Returns the type of these words (`unsigned long`, `u8`, `struct page`), followed by `stars`.
+/// Returns `None` if they cannot be a type.
 pub(crate) fn parse(words: &[&str], stars: usize, long_size: u8) -> Option<Type> {
     let base = base(words, long_size)?;
     Some(match (stars, base) {
@@ -84,13 +82,13 @@ fn by_name(word: &str, unsigned: bool, long_size: u8) -> Option<Type> {
             integer(long_size, false)
         }
         "ssize_t" | "ptrdiff_t" => integer(long_size, true),
-        // Typedefs of the kernel end like this.
+        // Typedefs of the kernel have this suffix.
         _ if word.ends_with("_t") => Type::Other,
         _ => return None,
     })
 }
 
-/// Returns the size of a type in bytes, where they are known.
+/// Returns the size of a type in bytes, if known.
 pub(crate) fn size(of: Type, long_size: u8) -> Option<u8> {
     match of {
         Type::Integer(i) => Some(i.size),

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use rprof_records::{Endian, RawBytes};
 
-/// An integer as C has it, with two kinds instead of all: 64-bit unsigned, and
-/// everything else, which fits into 64-bit signed.
+/// C integer, of one of two kinds: 64-bit unsigned, and all others, which fit into 64-bit signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     pub(crate) bits: u64,
@@ -46,13 +45,13 @@ impl Integer {
         signed: false,
     };
 
-    /// Returns an integer of this many bytes, if there is one.
+    /// Returns the type of integers of this many bytes, if it exists.
     pub(crate) fn new(size: u32, signed: bool) -> Option<Integer> {
         let size = u8::try_from(size).ok()?;
         matches!(size, 1 | 2 | 4 | 8).then_some(Integer { size, signed })
     }
 
-    /// Returns the value at `at`, if it lies within the bytes.
+    /// Returns the value at `at`, if it is within the bytes.
     pub(crate) fn read(self, bytes: &[u8], at: usize, endian: Endian) -> Option<Number> {
         let raw = RawBytes::from(bytes);
         let bits = match self.size {
@@ -82,13 +81,12 @@ impl Integer {
     }
 }
 
-/// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'p> {
     Number(Number),
     Bytes(Bytes<'p>),
     Text(Cow<'p, str>),
-    /// A value that is not in the recording.
+    /// Value missing in the recording.
     Unknown,
 }
 
@@ -100,7 +98,7 @@ impl<'p> Value<'p> {
         }
     }
 
-    /// Returns the value as a string: text, or bytes up to their NUL.
+    /// Returns the value as a string: text, or bytes up to a NUL.
     pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::Text(text) => Some(Cow::Borrowed(text)),

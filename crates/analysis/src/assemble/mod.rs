@@ -1,13 +1,13 @@
-//! Assembles the profile: maps stacks of locations to stacks of functions, and sums up samples and
+//! Assembles the profile: maps stacks of locations to stacks of functions, and adds up samples and
 //! quality.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wakers` | frames for who ended waits |
-//! | `worker_stacks` | stacks of one worker, made on a thread of its own |
-//! | `roots` | complete stacks and truncated ones |
-//! | `root_code` | roots by their code, where names tell nothing |
-//! | `one_by_one` | samples one by one, as columns or streams |
+//! | `wakers` | frames for wakers |
+//! | `worker_stacks` | stacks of one worker, each mapped on its own thread |
+//! | `roots` | complete and truncated stacks |
+//! | `root_code` | root detection from code, if names are inconclusive |
+//! | `one_by_one` | single samples, as columns or streams |
 
 mod one_by_one;
 mod root_code;
@@ -43,7 +43,6 @@ pub(crate) use roots::reaches_root;
 use wakers::WakerFrames;
 use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
 
-/// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -59,7 +58,7 @@ pub(crate) fn assemble(
     let wakers = WakerFrames::add(groups, &index.timeline, &mut symbols);
     let frames = options.addresses.then(|| {
         let mut frames = frames(&locations, &symbols);
-        // They lie behind those of locations.
+        // Wakers follow the frames of locations.
         frames.extend(wakers.in_order.iter().map(|id| Frame::of(*id)));
         frames
     });
@@ -92,7 +91,7 @@ pub(crate) fn assemble(
         done
     });
     let mut shares: Vec<(usize, WorkerStacks)> = shares.into_iter().flatten().collect();
-    // In the order of the parts, whose context ids they use.
+    // Sorted by worker, to match `contexts`.
     shares.sort_unstable_by_key(|(part, _)| *part);
     let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
@@ -161,7 +160,7 @@ pub(crate) fn assemble(
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
     let mut entries_of_workers = Entries::default();
-    // Entries of waits for a CPU behind a wakeup.
+    // Entries of waits for a CPU after a wakeup.
     let mut awake: FxHashSet<u32> = FxHashSet::default();
     let mut tables = Some(SymbolTables {
         functions: symbols.functions,
@@ -174,7 +173,7 @@ pub(crate) fn assemble(
     for (share, contexts) in shares.into_iter().zip(contexts) {
         let lists = share.lists;
         let ids: Vec<FrameListId> = match tables.take() {
-            // The first worker's lists are those of the profile.
+            // The profile takes the first worker's lists as they are.
             Some(tables) => {
                 let count = lists.len() as u32;
                 builder.set_tables(SymbolTables { lists, ..tables });
@@ -232,13 +231,14 @@ pub(crate) fn assemble(
     builder.finish_with_quality(quality)
 }
 
-/// Returns times of the recording's clock as nanoseconds since 1970, if it tells one instant on both clocks.
+/// Converts times of the recording's clock to nanoseconds since 1970, if the recording has a
+/// reference time of both clocks.
 fn wall_time(index: &Index<'_>, (first, last): (u64, u64)) -> Option<(u64, u64)> {
     let clocks = index.data.features().clock_data()?;
     Some((clocks.wall_time(first)?, clocks.wall_time(last)?))
 }
 
-/// Returns the frames of all locations, as [`Symbols`] numbers them.
+/// Returns the frames of all locations, in the numbering of [`Symbols`].
 fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
     let mut frames = Vec::with_capacity(symbols.frame_count());
     let mut by_first: Vec<(u32, u32)> = (0..locations.as_slice().len() as u32)
@@ -263,7 +263,6 @@ fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
     frames
 }
 
-/// Ids of threads.
 struct Threads<'a> {
     index: &'a Index<'a>,
     by_thread: bool,
@@ -273,7 +272,7 @@ struct Threads<'a> {
 impl Threads<'_> {
     fn id(&mut self, builder: &mut ProfileBuilder, group: SampleGroup) -> ThreadId {
         let timeline = &self.index.timeline;
-        // Named threads are grouped by name alone, unless by thread.
+        // Named threads are grouped by name, unless `by_thread` is set.
         let (pid, tid) = match (self.by_thread, group.comm) {
             (true, _) => (group.pid, group.tid),
             (false, Some(_)) => (0, 0),
@@ -296,8 +295,8 @@ impl Threads<'_> {
     }
 }
 
-/// Returns by function the number of samples that contain it, counting a sample once for each of
-/// its frames there.
+/// Returns by function the number of samples that contain it. A sample counts once for each of its
+/// frames there.
 fn samples_by_function(shares: &[WorkerStacks], symbols: &Symbols) -> Vec<u64> {
     let mut of_function = vec![0u64; symbols.functions.len()];
     for share in shares {

@@ -1,4 +1,4 @@
-//! Samples one by one: compact rows of all workers, as columns or streams of the profile.
+//! Single samples: compact rows of all workers, as columns or streams of the profile.
 
 use rprof_profile::{
     AggregatedStack, ProfileBuilder, Sample, SampleColumns, SampleStreams, StreamedSample,
@@ -9,18 +9,18 @@ use rustc_hash::FxHashSet;
 use crate::options::Options;
 use crate::sample_pass::compact_rows::{BlockRows, RowsInTime};
 
-/// Index of the profile's entry, by worker and by the number of the worker's own key.
+/// Index of the profile's entry, by worker and by the worker's key number.
 #[derive(Debug, Default)]
 pub(super) struct Entries(Vec<Vec<Option<u32>>>);
 
 impl Entries {
-    /// Adds the entries of the next worker's keys, in the order of their numbers; `None` for samples that do not count.
+    /// Adds the entries of the next worker's keys, in key order; `None` for rejected samples.
     pub(super) fn add(&mut self, entries: impl Iterator<Item = Option<u32>>) {
         self.0.push(entries.collect());
     }
 
-    /// Gives the builder the samples of all workers, as the options ask for them. The entries come with the numbers of
-    /// those that are waits for a CPU behind a wakeup.
+    /// Passes the samples of all workers to the builder, as the options require. `awake` holds the
+    /// entries of waits for a CPU after a wakeup.
     pub(super) fn keep_samples(
         &self,
         rows: Vec<Vec<BlockRows>>,
@@ -69,8 +69,8 @@ impl Entries {
     }
 }
 
-/// Lets what a thread was blocked for end where it was woken. Both parts of a wait are recorded at its end, and rows, which are in order
-/// of time, are so afterwards.
+/// Ends each blocked wait at its wakeup. Both parts of a wait (blocked, and waiting for a CPU) are
+/// recorded at its end. Keeps the rows in time order.
 fn end_with_wakeup(
     rows: &mut [StreamedSample],
     entries: &[AggregatedStack],
@@ -109,7 +109,7 @@ mod tests {
             samples: 1,
             weight: 1,
         };
-        // Blocked and awake, of two threads; a sample on a CPU of the first.
+        // Blocked and runnable waits of two threads, and an on-CPU sample of the first.
         let entries = [entry(0, 1), entry(0, 1), entry(1, 1), entry(0, 0)];
         let row = |time, entry, weight| StreamedSample {
             time,

@@ -1,5 +1,6 @@
-//! Roots by their code: what call frame information, the entry point and the instructions behind a call tell of an
-//! outermost frame whose name tells nothing. Asked for stacks that the kernel made, by frame pointers.
+//! Detects roots from code, if the names of outermost frames are inconclusive. It checks call frame
+//! information, the entry point, and the instructions after a call. Only for stacks that the kernel
+//! recorded by frame pointers.
 
 use std::sync::OnceLock;
 
@@ -11,7 +12,7 @@ use crate::image_lookup::ImageLookup;
 use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
 
-/// Answers for the locations of a recording, each found when it is asked for.
+/// Results by location, each computed on first use.
 pub(super) struct RootCode<'a> {
     index: &'a Index<'a>,
     symbolizer: &'a Symbolizer,
@@ -57,7 +58,7 @@ impl<'a> RootCode<'a> {
         }
     }
 
-    /// Returns true if the code at a location shows that it is the outermost of its stack.
+    /// Returns true if the code at a location shows that its frame is outermost.
     pub(super) fn is_root(&self, location: u32) -> bool {
         let at = location as usize;
         let answer = self.answers.get(at).zip(self.locations.get(at));

@@ -1,12 +1,13 @@
-//! Complete stacks and truncated ones: by what the recorder says, or by the names and the code at the root.
+//! Separates complete stacks from truncated ones: by the recorder's mark, or by the names and code
+//! at the root.
 
 use rprof_profile::{Function, StackPosition, StackTally};
 
 use crate::assemble::worker_stacks::AssembleInputs;
 use crate::stack_end::StackEnd;
 
-/// Adds the stacks of a group to the tally of complete and truncated ones. `from_root` iterates
-/// over their locations, root first.
+/// Adds a group's stacks to the tally of complete and truncated ones. `from_root` iterates over
+/// their locations, root first.
 pub(super) fn tally(
     stacks: &mut StackTally,
     mut from_root: impl Iterator<Item = u32>,
@@ -43,19 +44,18 @@ pub(super) fn tally(
     }
 }
 
-/// Returns true if names tell that a stack reaches its root: by its outermost function, with
-/// whether that is the kernel's, and the function that it called.
+/// Returns true if names show that a stack reaches its root. `outermost` is the outermost function,
+/// with true for kernel code. `next` returns the function that it called.
 pub(crate) fn reaches_root<'a>(
     outermost: Option<(bool, &Function)>,
     next: impl FnOnce() -> Option<&'a Function>,
 ) -> bool {
     match outermost {
         None => false,
-        // Kernel frames only: a kernel thread, or the user side was not recorded.
+        // Kernel frames only: a kernel thread, or the user part was not recorded.
         Some((true, _)) => true,
         Some((false, function)) if function.position == StackPosition::Root => true,
-        // The start code of a stripped C library has no name, but nothing else
-        // calls an entry.
+        // The start code of a stripped C library has no name, but only it calls an entry.
         Some((false, function)) => {
             let is_entry = |next: &Function| next.position == StackPosition::Entry;
             function.name.is_err() && next().is_some_and(is_entry)

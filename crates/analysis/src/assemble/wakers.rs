@@ -1,4 +1,4 @@
-//! [`WakerFrames`]: frames for who ended waits.
+//! [`WakerFrames`]: frames for the wakers of waits.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use rprof_profile::{Function, FunctionId, StackPosition};
 use crate::groups::{SampleGroup, WokenBy};
 use crate::symbolize::Symbols;
 
-/// Functions that stand for who ended a wait, by that.
+/// Functions that represent wakers.
 #[derive(Debug, Default)]
 pub(super) struct WakerFrames {
     functions: FxHashMap<WokenBy, FunctionId>,
-    /// The functions in the order of their ids.
+    /// The functions by ascending id.
     pub(super) in_order: Vec<FunctionId>,
 }
 
 impl WakerFrames {
-    /// Adds a function for each of those that ended a wait of some groups.
+    /// Adds a function for each waker of the groups.
     pub(super) fn add<'a>(
         groups: impl Iterator<Item = &'a SampleGroup>,
         timeline: &Timeline,
@@ -61,7 +61,7 @@ impl WakerFrames {
         wakers
     }
 
-    /// Returns the function for what ended a wait, and its place among [`in_order`](Self::in_order).
+    /// Returns the function of a waker, and its index in [`in_order`](Self::in_order).
     pub(super) fn find(&self, woken: WokenBy) -> Option<(FunctionId, u32)> {
         let function = *self.functions.get(&woken)?;
         let first = self.in_order.first()?;

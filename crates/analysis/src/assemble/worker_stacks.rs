@@ -1,4 +1,4 @@
-//! [`WorkerStacks`]: one worker's stacks of locations, mapped to stacks of functions.
+//! [`WorkerStacks`]: one worker's stacks, mapped from locations to functions.
 
 use std::borrow::Cow;
 
@@ -18,45 +18,41 @@ use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 
-/// Inputs shared by all workers' mapping of locations to functions.
+/// Inputs shared by all workers.
 pub(super) struct AssembleInputs<'a> {
     pub(super) symbols: &'a Symbols,
-    /// By location id, true if it is in the kernel.
+    /// By location id, true for kernel code.
     pub(super) is_kernel: Vec<bool>,
-    /// Roots by their code.
     pub(super) root_code: RootCode<'a>,
     pub(super) has_callchains: bool,
     pub(super) filter: StackFilter<'a>,
-    /// Event whose samples are waits, if the filter looks at stacks.
+    /// Event of the wait samples, if the filter examines stacks.
     pub(super) waits: Option<usize>,
-    /// Frames for who ended waits.
     pub(super) wakers: WakerFrames,
     pub(super) frames: FrameIds,
-    /// True if samples are wanted one by one.
+    /// True if single samples are wanted.
     pub(super) one_by_one: bool,
-    /// Number of events.
     pub(super) events: usize,
 }
 
-/// Kind of frame ids: by function, by function and inlining, or by address.
+/// Meaning of frame ids.
 #[derive(Clone, Copy)]
 pub(super) enum FrameIds {
-    /// Functions.
     Functions,
-    /// Functions, each by whether it was inlined.
+    /// Function ids, with one bit for inlined calls.
     Inlined,
-    /// Addresses: each location has frames of its own.
+    /// Addresses: each location has its own frames.
     Addresses,
 }
 
-/// Returns the event whose samples are waits.
+/// Returns the event of the wait samples.
 pub(super) fn waits_of(index: &Index<'_>) -> Option<usize> {
     let events = index.data.events().list().iter();
     events.map(|event| &*event.name).position(is_of_waits)
 }
 
 impl AssembleInputs<'_> {
-    /// Returns what was waited for in a stack, whose locations are from the leaf outwards, if the filter looks at it.
+    /// Returns the reason of a wait, if the filter needs it. The locations must be leaf first.
     fn reason<L: Iterator<Item = u32>>(
         &self,
         event: u32,
@@ -76,7 +72,7 @@ impl AssembleInputs<'_> {
         Some(reason_of(from_leaf().flat_map(names)))
     }
 
-    /// Iterates over the ids of the frames at a location, outermost first.
+    /// Iterates over the frame ids at a location, outermost first.
     #[inline]
     fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.symbols.first_frame(location);
@@ -90,7 +86,7 @@ impl AssembleInputs<'_> {
 }
 
 impl AssembleInputs<'_> {
-    /// Returns the id of the frame for what ended a wait, and its name.
+    /// Returns the frame id and the name of a waker.
     fn waker(&self, woken: WokenBy) -> Option<(u32, &str)> {
         let (function, place) = self.wakers.find(woken)?;
         let id = match self.frames {
@@ -103,12 +99,12 @@ impl AssembleInputs<'_> {
     }
 }
 
-/// Aggregate key after symbolization; samples with equal keys are summed up.
+/// Aggregate key after symbolization: samples with equal keys are added up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// Id of the group without its stack: see `SampleGroups`.
     pub(super) context: u32,
-    /// Ids of lists of functions: callers, root first, and the frames at the leaf.
+    /// Ids of frame lists: the callers, root first, and the frames at the leaf.
     pub(super) outer: u32,
     pub(super) inner: u32,
 }
@@ -120,12 +116,12 @@ pub(super) struct WorkerStacks {
     pub(super) lists: Lists<u32>,
     pub(super) groups: FxHashMap<Key, Weights>,
     pub(super) ends: StackTally,
-    /// Number and weight of samples, by event index.
+    /// Totals by event index.
     pub(super) events: Vec<Weights>,
     /// Number of samples that contain a location, by location id.
     pub(super) at: Vec<u64>,
-    /// Key by the number of the worker's own one, where samples are wanted one by one; `None` for those that the
-    /// filter rejects.
+    /// Key by the worker's own key number, if single samples are wanted; `None` if the filter
+    /// rejects it.
     pub(super) keys: Vec<Option<Key>>,
 }
 
@@ -150,7 +146,7 @@ impl WorkerStacks {
             })
             .collect();
         let nothing = share.lists.intern(&[]).0;
-        // By list of callers, where stacks are chosen by what is in them.
+        // By caller list: matches the focus patterns.
         let focused: Vec<bool> = match known.filter.has_focus() {
             false => Vec::new(),
             true => (0..callers.len() as u32)
@@ -160,9 +156,9 @@ impl WorkerStacks {
                 })
                 .collect(),
         };
-        // By worker-local location id, filled on first use.
+        // Frame list by worker-local location id, filled on first use.
         let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
-        // The same with a frame for who ended a wait.
+        // The same with a waker's frame.
         let mut with_waker: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
         let mut called = vec![0u64; callers.len()];
         if known.one_by_one {
@@ -181,7 +177,7 @@ impl WorkerStacks {
                     .chain(callers.get(counted.list).iter().map(|own| location(*own)))
             });
             let waker = known.waker(group.woken);
-            // Who was awake waited for a CPU, whatever for before.
+            // A runnable thread waited for a CPU, so its stack does not tell the reason.
             let reason = reason.as_deref().map(|reason| match (group.woken, waker) {
                 (WokenBy::Awake, Some((_, name))) => name,
                 _ => reason,

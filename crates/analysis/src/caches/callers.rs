@@ -1,24 +1,24 @@
 //! Caller cache: location ids of callers, by address.
 //!
-//! The outer frames of a process's stacks are few functions that recur below ever new leaves. A
-//! new list of callers needs the location id of each of them; a hit saves the search among the
-//! mappings and the interning of the location.
+//! The outer frames of a process's stacks are few functions that recur below many new leaves. A new
+//! caller list needs the location id of each caller. A hit saves the search among the mappings and
+//! the interning.
 
 use std::ops::AddAssign;
 
-/// Number of slots; a power of two. 128 KiB, which fits into a core's own cache.
+/// Number of slots; a power of two. 128 KiB fit into a core's own cache.
 const SLOTS: usize = 8192;
 
 /// Number of low bits of a key that hold the mode and the caller flag.
 const MODE_BITS: u32 = 4;
 
-/// Part of the cache key beside the address: thread state, mode and caller flag.
+/// Cache key beside the address: thread state, mode and caller flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallerCacheKey(u32);
 
 impl CallerCacheKey {
-    /// Packs the id of a thread state, a mode below 8, and the caller flag. Returns `None` if
-    /// they do not fit into 32 bits.
+    /// Packs a thread state id, a mode below 8, and the caller flag. Returns `None` if they exceed
+    /// 32 bits.
     #[inline]
     pub(crate) fn new(thread_state: u32, mode: u8, caller: bool) -> Option<CallerCacheKey> {
         let fits = thread_state < u32::MAX >> MODE_BITS && mode < 8;
@@ -28,7 +28,7 @@ impl CallerCacheKey {
     }
 }
 
-/// Key of a slot that was never filled; [`CallerCacheKey::new`] returns no such key.
+/// Key of an empty slot. [`CallerCacheKey::new`] never returns it.
 const VACANT: CallerCacheKey = CallerCacheKey(u32::MAX);
 
 #[derive(Clone, Copy, Debug)]
@@ -38,21 +38,20 @@ struct Slot {
     id: u32,
 }
 
-/// Counters of a [`CallerCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallerCacheStats {
-    /// Lookups, by [`CallerCache::count_lookups`].
+    /// Lookups, added by [`CallerCache::count_lookups`].
     pub(crate) lookups: u64,
-    /// Misses in a slot that was never filled.
+    /// Misses in an empty slot.
     pub(crate) vacant: u64,
-    /// Misses in a slot with another address or key: a first lookup, or one after an eviction.
+    /// Misses in a slot with another address or key: a first lookup, or an eviction.
     pub(crate) occupied: u64,
-    /// Lookups without a key, since the id of the thread state is too large for one.
+    /// Lookups without a key, because the thread state id is too large.
     pub(crate) unkeyed: u64,
 }
 
 impl CallerCacheStats {
-    /// Returns the number of lookups that returned an id: those that are no misses.
+    /// Returns the number of lookups that returned an id.
     #[cfg(test)]
     pub(crate) fn hits(self) -> u64 {
         let misses = self.vacant + self.occupied + self.unkeyed;
@@ -96,7 +95,7 @@ impl CallerCache {
         (mixed >> 40) as usize % SLOTS
     }
 
-    /// Returns the location id, if it is cached. Counts misses only; see
+    /// Returns the cached location id. Counts misses only; see
     /// [`count_lookups`](Self::count_lookups).
     #[inline]
     pub(crate) fn find(&mut self, address: u64, key: Option<CallerCacheKey>) -> Option<u32> {
@@ -115,19 +114,18 @@ impl CallerCache {
         None
     }
 
-    /// Counts lookups, once for many, so that a hit costs no counter.
+    /// Adds to the number of lookups. One call counts many, so that a hit updates no counter.
     #[inline]
     pub(crate) fn count_lookups(&mut self, lookups: usize) {
         self.stats.lookups += lookups as u64;
     }
 
-    /// Stores a location id, evicting the one in its slot.
+    /// Stores a location id, and evicts the slot's previous one.
     #[inline]
     pub(crate) fn keep(&mut self, address: u64, key: CallerCacheKey, id: u32) {
         self.slots[Self::slot_of(address, key)] = Slot { address, key, id };
     }
 
-    /// Returns the counters.
     pub(crate) fn stats(&self) -> CallerCacheStats {
         self.stats
     }

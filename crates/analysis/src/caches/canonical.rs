@@ -1,9 +1,9 @@
 //! Canonical addresses: one address for each function.
 //!
-//! Without lines and inlined calls, all addresses of a function have one symbol. Kept apart, they
-//! would make most samples of a recording distinct stacks, to be looked up, merged and symbolized
-//! only to become equal. An address is therefore replaced by the canonical address of its function
-//! as soon as it is located.
+//! Without lines and inlined calls, all addresses of a function have one symbol. As separate
+//! addresses, they would make most samples distinct stacks. Lookup, merge and symbolization would
+//! then produce equal results. So each address is replaced with its function's canonical address
+//! right after it is located.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,38 +16,39 @@ use crate::image_lookup::{ImageLookup, recorded_kernel_start};
 use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
 
-/// Minimum number of samples for which reading all function bounds of an image pays.
+/// Minimum number of samples for reading all function bounds of an image. Below it, the cost
+/// exceeds the gain.
 const ENOUGH: u64 = 20_000;
 
-/// Length of the shortest sample record with an address, in bytes: header and instruction pointer.
+/// Length in bytes of the shortest sample record with an address: header and instruction pointer.
 const SHORTEST_SAMPLE: u64 = 16;
 
-/// Returns false for a recording so short that function bounds cannot pay. One that is compressed may have more samples than its
-/// length allows; bounds are then read when they are first wanted.
+/// Returns false if the recording is too short for function bounds to pay off. A compressed
+/// recording may have more samples than its length allows. Its bounds are then read on first use.
 pub(crate) fn may_want_bounds(data: &PerfData) -> bool {
     data.data_len() >= ENOUGH * SHORTEST_SAMPLE
 }
 
-/// Number of locations that are looked up together.
+/// Number of locations in a batch.
 const TOGETHER: usize = 64;
 
-/// Per image, maps an address to the canonical address of its function. Shared by all workers.
+/// Maps the addresses of each image to canonical ones. Shared by all workers.
 pub(crate) struct FunctionCanonicalizer<'a> {
     index: &'a Index<'a>,
     symbolizer: &'a Symbolizer,
     origin: ImageLookup,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<FunctionBounds>>>,
-    /// By image, true once a worker has begun to open it. Others leave addresses as they are
-    /// meanwhile.
+    /// By image, true once a worker has started to open it. Meanwhile, other workers keep the
+    /// addresses.
     opening: Vec<AtomicBool>,
-    /// Function bounds of the kernel. Modules have none: their addresses are few.
+    /// Function bounds of the kernel. Modules have none, because they have few addresses.
     kernel: OnceLock<Option<FunctionBounds>>,
 }
 
 /// Granularity of the addresses of a region.
 enum Granularity<'c> {
-    /// Each address may have its own symbol, or the bounds are not loaded yet.
+    /// Each address may have its own symbol, or the bounds are still loading.
     Unknown,
     /// All addresses have one symbol.
     One,
@@ -56,13 +57,13 @@ enum Granularity<'c> {
 }
 
 impl<'a> FunctionCanonicalizer<'a> {
-    /// Returns `None` if images come from a remote server, or samples are too few.
+    /// Returns `None` for remote images or too few samples.
     pub(crate) fn new(
         index: &'a Index<'a>,
         symbolizer: &'a Symbolizer,
     ) -> Option<FunctionCanonicalizer<'a>> {
         let samples: u64 = index.events.iter().map(|e| e.samples).sum();
-        // Remote images are fetched hottest first, and the hottest are not known yet.
+        // Remote images are fetched hottest first, but the hottest are not yet known.
         if samples < ENOUGH || symbolizer.has_remote() {
             return None;
         }
@@ -83,7 +84,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         let bounds = match region {
             CodeRegion::Image(id) => self.of_image(id),
             CodeRegion::Kernel(id) => self.kernel(id, region),
-            // Named by address, not from an image.
+            // These are named by address, not from an image.
             CodeRegion::Jit(_) | CodeRegion::Vsyscall => None,
             CodeRegion::Anonymous { .. }
             | CodeRegion::Unmapped
@@ -94,8 +95,8 @@ impl<'a> FunctionCanonicalizer<'a> {
         bounds.map_or(Granularity::Unknown, Granularity::Several)
     }
 
-    /// Replaces locations by canonical ones, which have the same functions. Each step is made for
-    /// [`TOGETHER`] locations before the next, so that their cache misses overlap.
+    /// Replaces locations with canonical ones of the same functions. Each step runs for a batch of
+    /// [`TOGETHER`] locations, so that their cache misses overlap.
     #[inline]
     pub(crate) fn canonicalize<T>(
         &self,
@@ -130,7 +131,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         let slot = self.images.get(index)?;
         match slot.get() {
             Some(bounds) => bounds.as_ref(),
-            // As for the kernel: not blocking is cheaper.
+            // As for the kernel, waiting costs more than keeping the address.
             None if self.opening.get(index)?.swap(true, Ordering::Relaxed) => None,
             None => slot
                 .get_or_init(|| self.image(CodeRegion::Image(id)))
@@ -146,8 +147,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         }
         match self.kernel.get() {
             Some(bounds) => bounds.as_ref(),
-            // Blocking until the symbols are loaded takes longer than handling the distinct
-            // addresses.
+            // Waiting for the symbols takes longer than handling the distinct addresses.
             None if self.symbolizer.is_loading_kernel() => None,
             None => (self.kernel)
                 .get_or_init(|| self.bounds(region, Some(&ImageSource::Kernel)))
@@ -160,7 +160,7 @@ impl<'a> FunctionCanonicalizer<'a> {
             return None;
         };
         let image = self.index.timeline.image(id)?;
-        // An image embedded in the recording is opened once, when its locations are symbolized.
+        // An image embedded in the recording is opened once, at symbolization.
         match self.index.runtimes.image(image) {
             Some(_) => None,
             None => self.bounds(region, None),

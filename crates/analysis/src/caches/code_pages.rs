@@ -1,7 +1,7 @@
 //! Code page cache: images of leaf addresses, by page.
 //!
-//! Leaf addresses are many and rarely recur, but lie in few pages. A page of one mapping lies in
-//! one image, so a hit saves the search among the mappings.
+//! There are many leaf addresses, which rarely recur but lie in few pages. A page within one
+//! mapping belongs to one image, so a hit saves the search among the mappings.
 
 use std::ops::AddAssign;
 
@@ -11,39 +11,37 @@ use rprof_records::CpuMode;
 
 use crate::location::{CodeRegion, Context, Location};
 
-/// Number of slots; a power of two. 96 KiB, which fits into a core's own cache.
+/// Number of slots; a power of two. 96 KiB fit into a core's own cache.
 const SLOTS: usize = 4096;
 
-/// Size in bytes of the smallest unit of mappings.
+/// Size in bytes of the smallest mapping.
 const PAGE: u64 = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// First address.
     start: u64,
-    /// Offset of the page in the image's file.
+    /// File offset of the page.
     offset: u64,
-    /// Id of the thread state whose mappings have the page.
+    /// Id of the thread state that maps the page.
     thread_state: u32,
     image: ImageId,
 }
 
-/// `Slot::start` of a slot that was never filled; no page begins there.
+/// `Slot::start` of an empty slot. No page starts at this address.
 const VACANT: u64 = 1;
 
-/// Counters of a [`CodePageCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodePageCacheStats {
     /// Lookups that returned a location.
     pub(crate) hits: u64,
-    /// Lookups of addresses that are not of user mode; their pages are never stored.
+    /// Lookups outside user mode. Their pages are never stored.
     pub(crate) not_user: u64,
-    /// Misses in a slot that was never filled.
+    /// Misses in an empty slot.
     pub(crate) vacant: u64,
-    /// Misses in a slot with another page: a first lookup, or one after an eviction.
+    /// Misses in a slot with another page: a first lookup, or an eviction.
     pub(crate) occupied: u64,
-    /// User-mode misses after which the page was not stored: it is not of one image alone, or may
-    /// hold JIT code.
+    /// User-mode misses whose page was not stored: it belongs to more than one image, or may hold
+    /// JIT code.
     pub(crate) not_stored: u64,
 }
 
@@ -79,8 +77,7 @@ impl Default for CodePageCache {
 }
 
 impl CodePageCache {
-    /// Returns the location of a leaf address (no return address) in a thread state;
-    /// `context` is called on a miss.
+    /// Locates a leaf address (not a return address) in a thread state. Calls `context` on a miss.
     #[inline]
     pub(crate) fn locate<'c>(
         &mut self,
@@ -89,7 +86,7 @@ impl CodePageCache {
         thread_state: u32,
         context: impl FnOnce() -> Context<'c>,
     ) -> Location {
-        // An address in a page of an image is of user mode, also where its mode is not recorded.
+        // An address in an image's page is in user mode, even if its mode was not recorded.
         let is_user = matches!(mode, CpuMode::User | CpuMode::Unknown);
         if let Some(location) = self.find(address, is_user, thread_state) {
             return location;
@@ -132,14 +129,14 @@ impl CodePageCache {
         None
     }
 
-    /// Stores the page of a user-mode address, unless parts of it may have other locations.
+    /// Stores the page of a user-mode address, unless its addresses may have several locations.
     fn keep(&mut self, address: u64, thread_state: u32, location: Location, context: &Context<'_>) {
         let start = address & !(PAGE - 1);
         if let CodeRegion::Image(image) = location.region
             && let Some(mapping) = context.user.mapping_at(address)
             && mapping.start <= start
             && mapping.end - start >= PAGE
-            // JIT code may begin at any address of its mapping.
+            // JIT code may start at any address of its mapping.
             && !(context.timeline.image(image)).is_none_or(|image| may_hold_jit_code(image.kind))
         {
             self.store(Slot {
@@ -153,12 +150,11 @@ impl CodePageCache {
         }
     }
 
-    /// Stores a page, evicting the one in its slot.
+    /// Stores a page, and evicts the slot's previous one.
     fn store(&mut self, page: Slot) {
         *self.slot(page.start, page.thread_state) = page;
     }
 
-    /// Returns the counters.
     pub(crate) fn stats(&self) -> CodePageCacheStats {
         self.stats
     }
@@ -198,7 +194,7 @@ mod tests {
             not_stored: 0,
         };
         assert_eq!(cache.stats(), expected);
-        // The page of another thread state is another page.
+        // Each thread state has its own page.
         let address = (pages - 1) * PAGE;
         assert_eq!(cache.find(address, true, 4), None);
         let mut sum = cache.stats();

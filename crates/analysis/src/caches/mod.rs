@@ -1,5 +1,5 @@
-//! Caches of the sample pass. Each belongs to one worker, except the canonical addresses, which
-//! are filled once and shared.
+//! Caches of the sample pass. Each worker has its own, except for the canonical addresses, which
+//! are shared and filled once.
 //!
 //! | module | holds |
 //! |---|---|
@@ -19,7 +19,7 @@ use callers::CallerCacheStats;
 use code_pages::CodePageCacheStats;
 use thread_states::ThreadStateCacheStats;
 
-/// Counters of a worker's caches, or of several workers' in sum.
+/// Counters of one worker's caches, or the sum over workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheStats {
     pub(crate) callers: CallerCacheStats,

@@ -1,6 +1,6 @@
 //! Thread state cache: an id for each (thread, mapping state, name, JIT epoch).
 //!
-//! The addresses of samples of one thread state resolve alike, and its samples are grouped alike.
+//! Within one thread state, addresses resolve alike and samples group alike.
 
 use std::ops::AddAssign;
 
@@ -12,16 +12,15 @@ use crate::jit::Runtimes;
 /// Number of slots; a power of two.
 const SLOTS: usize = 256;
 
-/// Thread state: everything that decides how the addresses of a thread's samples resolve, and in
-/// which group they are counted.
+/// Thread state: determines how addresses resolve and which group counts a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     user: Option<MapState>,
     kernel: MapState,
     comm: Option<u32>,
-    /// JIT epoch of the process: see [`Runtimes::epoch`].
+    /// See [`Runtimes::epoch`].
     jit_epoch: u64,
-    /// Process id; locations in anonymous memory differ by process.
+    /// Process id, because locations in anonymous memory differ by process.
     pid: Pid,
     tid: Tid,
 }
@@ -41,18 +40,16 @@ impl Slot {
     }
 }
 
-/// Counters of a [`ThreadStateCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadStateCacheStats {
-    /// Lookups answered by a slot.
     pub(crate) hits: u64,
-    /// Misses in a slot that was never filled.
+    /// Misses in an empty slot.
     pub(crate) vacant: u64,
     /// Misses in a slot with another thread.
     pub(crate) other_thread: u64,
-    /// Misses at a time outside the span in which the thread's mappings and name stay as cached.
+    /// Misses outside the cached span, in which mappings and name stay constant.
     pub(crate) other_span: u64,
-    /// Misses since the process's runtime has described further JIT code.
+    /// Misses because the process has new JIT code.
     pub(crate) other_jit_epoch: u64,
 }
 
@@ -66,18 +63,16 @@ impl AddAssign for ThreadStateCacheStats {
     }
 }
 
-/// Ids of thread states, with the latest state of each thread in a direct-mapped cache.
+/// Ids of thread states, with each thread's latest state in a direct-mapped cache.
 pub(crate) struct ThreadStateCache {
     slots: Box<[Slot]>,
     ids: FxHashMap<Key, u32>,
-    /// True if threads of one process and name have states of their own.
     by_thread: bool,
     stats: ThreadStateCacheStats,
 }
 
 impl ThreadStateCache {
-    /// Makes an empty cache. With `by_thread`, threads of one process and name have states of
-    /// their own.
+    /// Creates an empty cache. `by_thread` separates threads of one process and name.
     pub(crate) fn new(by_thread: bool) -> ThreadStateCache {
         let vacant = Slot {
             pid: Pid(0),
@@ -105,8 +100,8 @@ impl ThreadStateCache {
         }
     }
 
-    /// Returns the id of a thread's state at a time, and its mappings and name then. Thread 0,
-    /// the idle task, has no name.
+    /// Returns the id of a thread's state at a time, with its mappings and name. Thread 0, the idle
+    /// task, has no name.
     #[inline]
     pub(crate) fn state_at(
         &mut self,
@@ -122,7 +117,7 @@ impl ThreadStateCache {
         })
     }
 
-    /// Returns the state in the thread's slot, which `moment` fills on a miss.
+    /// Returns the state in the thread's slot. Calls `moment` on a miss.
     #[inline]
     fn get(
         &mut self,
@@ -144,7 +139,7 @@ impl ThreadStateCache {
                 () => self.stats.other_jit_epoch += 1,
             }
             let mut moment = moment();
-            // Thread 0 is the idle task, whichever process the sample names.
+            // Thread 0 is the idle task, whatever process the sample contains.
             moment.comm = moment.comm.filter(|_| tid.0 != 0);
             let key = Key {
                 user: moment.user,
@@ -170,7 +165,6 @@ impl ThreadStateCache {
         (slot.id, slot.moment)
     }
 
-    /// Returns the counters.
     pub(crate) fn stats(&self) -> ThreadStateCacheStats {
         self.stats
     }
@@ -206,7 +200,7 @@ mod tests {
         };
         let first = get(5, 10, 0, (0, 19));
         assert_eq!(get(5, 19, 0, (0, 0)), first);
-        // Nothing has changed after the span ended: the id stays.
+        // Nothing changed after the span, so the id stays.
         assert_eq!(get(5, 20, 0, (20, 29)), first);
         assert_ne!(get(5, 21, 1, (20, 29)), first);
         assert_ne!(get(5 + SLOTS as i32, 21, 1, (20, 29)), first);

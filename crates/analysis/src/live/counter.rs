@@ -1,4 +1,4 @@
-//! Records to counted stacks of locations.
+//! Counts stacks of locations from live records.
 
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{Event, Events};
@@ -13,7 +13,7 @@ use crate::sample_pass::fixed_layout::default_weight;
 use crate::sample_pass::pending::callchain;
 use crate::stack_end::StackEnd;
 
-/// An event, and what was lost of it.
+/// Event with its losses.
 #[derive(Clone, Debug)]
 pub(super) struct CountedEvent {
     pub(super) name: String,
@@ -21,25 +21,25 @@ pub(super) struct CountedEvent {
     pub(super) throttled: u64,
 }
 
-/// Counts of all samples so far, and the processes as they are now.
+/// Counts of all samples, and the current processes.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     pub(super) map: LiveMap<NamedImages>,
-    /// Processes whose files describe code that was made at run time.
+    /// Processes with perf maps or jitdumps.
     jit: JitProcesses,
     pub(super) events: Vec<CountedEvent>,
     pub(super) counts: Counts,
     pub(super) has_callchains: bool,
-    /// Samples of idle CPUs are not counted.
+    /// Skips samples of idle CPUs.
     pub(super) skips_idle: bool,
-    /// Records that could not be read, or are of no known event.
+    /// Damaged records, and records of unknown events.
     pub(super) unreadable: u64,
-    /// Stack of the sample at hand.
+    /// Scratch: stack of the current sample.
     stack: Vec<u32>,
 }
 
 impl Counter {
-    /// Adds events, and returns the index of the first.
+    /// Adds events. Returns the index of the first.
     pub(super) fn add_events(&mut self, events: &Events) -> u32 {
         let first = self.events.len() as u32;
         let events = events.list().iter();
@@ -51,7 +51,7 @@ impl Counter {
         first
     }
 
-    /// Counts a record of one of `events`, whose first has the index `first`.
+    /// Counts a record of one of `events`. `first` is the index of the first event.
     pub(super) fn handle(
         &mut self,
         events: &Events,
@@ -87,7 +87,7 @@ impl Counter {
         self.unreadable += u64::from(is_read.is_none());
     }
 
-    /// Updates the processes by an event of theirs.
+    /// Updates the processes.
     fn follow(&mut self, event: &ProcessEvent<'_>) {
         let has_ended = self.map.handle(event);
         crate::jit::follow(&mut self.jit, event);
@@ -98,7 +98,7 @@ impl Counter {
         }
     }
 
-    /// Returns the processes whose files describe code that was made at run time in a process, itself first.
+    /// Returns the processes whose files describe a process's JIT code: itself, then its ancestors.
     pub(super) fn owners_of_jit_code(&self, pid: i32) -> Vec<JitOwner> {
         let owner = |pid| JitOwner {
             pid,
@@ -149,7 +149,7 @@ impl Counter {
         Some(())
     }
 
-    /// Returns the id of the location at an address of a process as it is now.
+    /// Returns the location id of an address in a process's current mappings.
     fn location(&mut self, pid: i32, address: u64, mode: CpuMode, caller: bool) -> u32 {
         let lookup = address.wrapping_sub(u64::from(caller));
         let (region, lookup) = match mode {

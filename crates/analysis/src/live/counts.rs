@@ -1,4 +1,4 @@
-//! Counts of samples by stack: since the start, and in the last intervals. Memory is bounded.
+//! Sample counts by stack: since the start, and in the last intervals. Memory is bounded.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use crate::location::Location;
 use crate::stack_end::StackEnd;
 
-/// Bounds of what is kept.
+/// Limits on memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Distinct stacks, by event and thread name.
+    /// Maximum number of distinct stacks, by event and thread name.
     pub(super) groups: usize,
-    /// Locations of all distinct stacks together.
+    /// Maximum number of locations in all distinct stacks together.
     pub(super) frames: usize,
     pub(super) locations: usize,
     pub(super) names: usize,
@@ -30,20 +30,17 @@ impl Default for Bounds {
     }
 }
 
-/// Key of a count: samples that agree in all of it are counted together.
+/// Key of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
-    /// Index of the event.
     pub(super) event: u32,
-    /// Id of the thread's name.
+    /// Id of the thread name.
     pub(super) name: u32,
-    /// Id of the stack.
     pub(super) stack: u32,
-    /// True if the stack reaches its root.
+    /// How the stack ends.
     pub(super) end: StackEnd,
 }
 
-/// Counts of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) samples: u64,
@@ -60,10 +57,10 @@ impl Count {
 /// Times of the first and the last sample.
 pub(super) type TimeRange = Option<(u64, u64)>;
 
-/// Counts of groups in some time.
+/// Counts by group within a time range.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// By id of the group, ascending.
+    /// By group id, ascending.
     pub(super) counts: Vec<(u32, Count)>,
     pub(super) time: TimeRange,
 }
@@ -74,7 +71,6 @@ struct Interval {
     time: TimeRange,
 }
 
-/// Counts of all samples.
 #[derive(Debug)]
 pub(super) struct Counts {
     bounds: Bounds,
@@ -83,19 +79,19 @@ pub(super) struct Counts {
     /// Locations, leaf first.
     pub(super) stacks: Lists<u32>,
     pub(super) groups: Values<Group>,
-    /// Since the start, by id of the group.
+    /// Counts since the start, by group id.
     whole: Vec<Count>,
     time: TimeRange,
-    /// By id of the group: the interval of its last sample.
+    /// Interval of the last sample, by group id.
     last_seen: Vec<u64>,
-    /// The last intervals; at the back the one that goes on.
+    /// The last intervals; the current one is at the back.
     intervals: VecDeque<Interval>,
     interval: u64,
-    /// Samples of stacks that were forgotten, as there were too many.
+    /// Samples of stacks dropped for lack of memory.
     pub(super) forgotten: u64,
-    /// Number that changes when ids of groups and stacks mean something else.
+    /// Version of the ids of groups and stacks.
     pub(super) numbering: u64,
-    /// Number that changes when ids of locations and names do as well.
+    /// Version of the ids of locations and names.
     pub(super) generation: u64,
 }
 
@@ -124,7 +120,7 @@ impl Counts {
         }
     }
 
-    /// Makes room for one more sample. Ids that were given before may mean nothing afterwards.
+    /// Makes room for one sample. This may invalidate earlier ids.
     pub(super) fn make_room(&mut self) {
         let Bounds {
             groups,
@@ -139,7 +135,6 @@ impl Counts {
         }
     }
 
-    /// Counts a sample.
     pub(super) fn add(&mut self, group: Group, weight: u64, time: Option<u64>) {
         let id = self.groups.intern(group);
         let at = id as usize;
@@ -157,7 +152,7 @@ impl Counts {
         }
     }
 
-    /// Begins another interval; of all of them the last `most` are kept.
+    /// Starts an interval, and keeps the last `most` of them.
     pub(super) fn next_interval(&mut self, most: usize) {
         self.interval += 1;
         self.intervals.push_back(Interval::default());
@@ -166,14 +161,13 @@ impl Counts {
         }
     }
 
-    /// Forgets all counts, but no name, location or stack.
+    /// Resets all counts, but keeps names, locations and stacks.
     pub(super) fn zero(&mut self) {
         self.whole.fill(Count::default());
         self.intervals = VecDeque::from([Interval::default()]);
         (self.time, self.forgotten) = (None, 0);
     }
 
-    /// Returns the counts since the start.
     pub(super) fn since_start(&self) -> Tally {
         let counts = (0..).zip(self.whole.iter().copied());
         Tally {
@@ -182,7 +176,7 @@ impl Counts {
         }
     }
 
-    /// Returns the counts of the last intervals together.
+    /// Returns the total counts of the last intervals.
     pub(super) fn window(&self) -> Tally {
         let mut sums: FxHashMap<u32, Count> = FxHashMap::default();
         let mut time = None;
@@ -200,7 +194,7 @@ impl Counts {
         Tally { counts, time }
     }
 
-    /// Forgets the half of the stacks whose last samples are the oldest.
+    /// Drops the half of the stacks whose last sample is oldest.
     fn forget_oldest(&mut self) {
         let mut ids: Vec<u32> = (0..self.whole.len() as u32).collect();
         ids.sort_by_key(|id| std::cmp::Reverse((self.last_seen[*id as usize], *id)));
@@ -237,7 +231,7 @@ impl Counts {
         (self.numbering, self.generation) = (old.numbering + 1, old.generation);
     }
 
-    /// Forgets everything.
+    /// Drops everything.
     fn begin_anew(&mut self) {
         let old = std::mem::replace(self, Counts::bounded(self.bounds));
         let gone: u64 = old.whole.iter().map(|count| count.samples).sum();
@@ -267,7 +261,7 @@ mod tests {
         })
     }
 
-    /// Counts a sample at an address, whose stack is that address alone.
+    /// Counts a sample with a stack of one address.
     fn sample(counts: &mut Counts, address: u64) {
         counts.make_room();
         let location = counts.locations.intern(Location {
@@ -284,7 +278,6 @@ mod tests {
         counts.add(group, 10, Some(address));
     }
 
-    /// Samples by address.
     fn of(counts: &Counts, tally: &Tally) -> Vec<(u64, u64)> {
         let address = |id: u32| {
             let stack = counts.stacks.get(counts.groups.get(id).stack);
@@ -317,7 +310,7 @@ mod tests {
         assert_eq!(of(&counts, &counts.since_start()), [(3, 1)]);
     }
 
-    /// No sample is forgotten without being counted, and those of the last interval are there.
+    /// Dropped samples are counted, and the last interval's samples remain.
     #[test]
     fn stacks_beyond_the_bound_are_forgotten_the_oldest_first() {
         let mut counts = counts(10, 1000);

@@ -1,4 +1,4 @@
-//! [`JitFiles`]: names of code that runtimes make, from the files of processes that live.
+//! [`JitFiles`]: names of JIT code, from the files of running processes.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use rustc_hash::FxHashMap;
 
 use crate::jit::frames;
 
-/// Most bytes of a file that is read, again and again while it grows, and of the files whose contents are kept.
+/// Maximum bytes of one file, which is read again as it grows, and of all cached files.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Process whose files may describe code: itself, or one that it was forked from.
+/// Process whose files may describe JIT code: the process itself or an ancestor.
 #[derive(Clone, Debug)]
 pub(super) struct JitOwner {
     pub(super) pid: i32,
-    /// Jitdumps that it mapped.
+    /// Jitdumps mapped by the process.
     pub(super) jitdumps: Vec<PathBuf>,
 }
 
-/// Perf maps and jitdumps of processes, as they were when they were read last.
+/// Cached perf maps and jitdumps of processes.
 #[derive(Debug, Default)]
 pub(super) struct JitFiles {
     processes: FxHashMap<i32, Process>,
-    /// Bytes of all files that were read.
+    /// Total bytes of the cached files.
     kept: u64,
 }
 
@@ -35,7 +35,7 @@ struct Process {
     dumps: Vec<ReadFile<JitDump>>,
 }
 
-/// Contents of a file, and the length that it had; `None` where there is nothing to be read.
+/// Parsed file with its length at reading; `None` if there is nothing to read.
 #[derive(Debug)]
 struct ReadFile<T> {
     len: u64,
@@ -54,7 +54,7 @@ impl<T> Default for ReadFile<T> {
 }
 
 impl<T> ReadFile<T> {
-    /// Reads a file whose length is another than before. Returns the bytes that were read.
+    /// Reads a file again if its length has changed. Returns the bytes read.
     fn refresh(
         &mut self,
         files: &mut LiveFiles,
@@ -77,7 +77,7 @@ impl<T> ReadFile<T> {
 }
 
 impl Process {
-    /// Reads what the files have more than before. Returns the bytes that were read.
+    /// Reads new content of the files. Returns the bytes read.
     fn refresh(&mut self, jitdumps: &[PathBuf]) -> u64 {
         for path in jitdumps {
             self.files.add_jitdump(path.as_os_str().as_bytes());
@@ -92,12 +92,12 @@ impl Process {
         read
     }
 
-    /// Returns true if one of the files was there.
+    /// Returns true if any file exists.
     fn has_files(&self) -> bool {
         self.map.was_there || self.dumps.iter().any(|dump| dump.was_there)
     }
 
-    /// Returns the name of the function that was made last of those at an address.
+    /// Returns the name of the latest function at an address.
     fn find(&self, avma: u64) -> Option<rprof_symbols::Frames> {
         let dumps = self.dumps.iter().filter_map(|dump| dump.contents.as_ref());
         let in_dumps = dumps.rev().find_map(|dump| {
@@ -113,11 +113,11 @@ impl Process {
 }
 
 impl JitFiles {
-    /// Looks up addresses of a process, whose owners are itself and those that it was forked from, in this order. Returns
-    /// true besides if there are files, so that an address without a name may have one later.
+    /// Looks up addresses of a process. `owners` are the process and its ancestors, in this order.
+    /// The second value is true if files exist, so that unnamed addresses may get names later.
     pub(super) fn resolve(&mut self, owners: &[JitOwner], avmas: &[u64]) -> (Vec<Lookup>, bool) {
         if self.kept > MOST_BYTES {
-            // What is still needed is read again.
+            // Files that are still needed are read again.
             self.processes.clear();
             self.kept = 0;
         }

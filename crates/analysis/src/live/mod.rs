@@ -1,4 +1,4 @@
-//! Profiles of records that are in no file: see [`LiveAnalysis`].
+//! Profiles of live records, without a file: see [`LiveAnalysis`].
 //!
 //! ```text
 //!   records --> LiveWriter --> Counter: sideband, locations; Counts: stacks, since the start and by interval
@@ -25,22 +25,24 @@ use counter::Counter;
 use jit::JitFiles;
 use namer::{BatchSource, Namer, Progress};
 
-/// Analysis of records as they come, for profiles at any time and without a file. Clones share
-/// everything.
+/// Analysis of live records, with profiles at any time and without a file. Clones share all data.
 ///
-/// Records come through the [writer](Self::writer), in the order of time, and are of processes
-/// of this machine. All other functions may be called from any thread meanwhile: looking
-/// up names does not keep the writer waiting.
+/// The [writer](Self::writer) takes records of this machine's processes, in time order. Other
+/// functions may be called from any thread at any time. Name lookups do not block the writer.
 ///
-/// Samples are counted since the start, and in a window of the last [intervals](Self::next_interval). Memory is bounded:
-/// of 200,000 distinct stacks the half that was not seen for longest is forgotten, and
-/// [its samples are counted](LiveView::forgotten); of processes only those that live are kept.
+/// Samples are counted since the start, and in a window of the last
+/// [intervals](Self::next_interval). Memory is bounded. Above 200,000 distinct stacks, the least
+/// recently seen half is dropped, and [its samples are counted](LiveView::forgotten). Processes are
+/// dropped when they exit.
 ///
-/// Threads are told apart by name. Code that was made at run time has the names of the perf maps and jitdumps of processes that
-/// live when names are looked up; where code moves, an address keeps the name that it had first. Samples
-/// of groups that read counters count for their own event alone, branch stacks are not used, and stacks
-/// end in the kernel where it writes their user part apart: an [analysis](crate::analyse) of a file
-/// does more.
+/// Limits, compared with the [analysis](crate::analyse) of a file:
+///
+/// - Threads are grouped by name.
+/// - JIT names come from perf maps and jitdumps of processes still running at lookup. If code
+///   moves, an address keeps its first name.
+/// - Samples that read counters of a group count only for their own event.
+/// - Branch stacks are ignored.
+/// - If the kernel defers the user part of callchains, stacks end in the kernel.
 ///
 /// # Examples
 /// ```
@@ -74,44 +76,45 @@ pub struct LiveAnalysis(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     symbolizer: Symbolizer,
-    /// Files of runtimes. Locked while names are looked up, before all others.
+    /// Runtime files. Locked during name lookups, before all other locks.
     look_up: Mutex<JitFiles>,
     /// Locked by the writer, and briefly by profiles.
     counter: Mutex<Counter>,
-    /// Locked by profiles alone, before the counter, and never while names are looked up.
+    /// Locked only by profiles, before the counter, and never during name lookups.
     namer: Mutex<Namer>,
 }
 
-/// Time whose samples are shown.
+/// Time range of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
     /// The last intervals: see [`LiveAnalysis::next_interval`].
     Window,
-    /// Everything since the start, or since [zero](LiveAnalysis::zero).
+    /// Since the start, or since the last [zero](LiveAnalysis::zero).
     SinceStart,
 }
 
-/// Counts of a moment: see [`LiveAnalysis::moment`].
+/// Snapshot of the counts: see [`LiveAnalysis::moment`].
 #[derive(Debug)]
 pub struct Moment(Progress);
 
-/// Profile of the samples of a span, and sums of all.
+/// Profile of the samples of a span, and totals since the start.
 #[derive(Debug)]
 pub struct LiveView {
     /// Profile of the span.
     pub profile: Profile,
-    /// Sums since the start by function, one for each event; rows are in no order. Ids are those of `profile`.
+    /// Totals by function since the start, one for each event. Rows are in arbitrary order. Ids are
+    /// those of `profile`.
     pub since_start: Vec<TopFunctions>,
-    /// Samples of stacks that were forgotten, as there were too many: they are in no count.
+    /// Samples of stacks dropped for lack of memory. No count includes them.
     pub forgotten: u64,
-    /// Number of locations whose names are still to be [looked up](LiveAnalysis::look_up).
+    /// Number of locations that still need a [lookup](LiveAnalysis::look_up).
     pub awaited: usize,
-    /// Number of times that all ids were given anew; otherwise functions and names of threads keep theirs.
+    /// Version of all ids. Within one generation, functions and thread names keep their ids.
     pub generation: u64,
 }
 
 impl LiveAnalysis {
-    /// Creates an analysis without records, which asks `symbolizer` for names.
+    /// Creates an analysis without records. `symbolizer` supplies the names.
     pub fn new(symbolizer: Symbolizer) -> LiveAnalysis {
         LiveAnalysis(Arc::new(Shared {
             look_up: Mutex::default(),
@@ -121,10 +124,10 @@ impl LiveAnalysis {
         }))
     }
 
-    /// Returns the destination for records of these events. `features` are those at the start of
-    /// the recording, which tell whether the recorder has marked stacks that end early.
+    /// Creates a writer for records of these events. `features` are the sections at the start of
+    /// the recording. They tell whether the recorder marks truncated stacks.
     ///
-    /// Another writer's events and records are counted beside those of the first.
+    /// Several writers' events and records are counted side by side.
     pub fn writer(&self, events: &[EventDescription], features: &FeatureSections) -> LiveWriter {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
@@ -140,24 +143,24 @@ impl LiveAnalysis {
         }
     }
 
-    /// Returns the profile of all records so far. Names of locations that are new since the last
-    /// call are looked up; this may take a while the first time.
+    /// Returns the profile of all records so far. Looks up the names of new locations, which may
+    /// take a while at first.
     pub fn profile(&self) -> Profile {
         self.look_up();
         self.view(Span::SinceStart).profile
     }
 
-    /// Returns the profile of a span, with the names that are known by now. Functions whose names are still to be looked up
-    /// are one function of their object.
+    /// Returns the profile of a span, with the names found so far. Functions without a lookup yet
+    /// appear as one function for each object.
     pub fn view(&self, span: Span) -> LiveView {
         let mut namer = lock(&self.0.namer);
         let progress = namer.progress(&lock(&self.0.counter));
         namer.view(&progress, span)
     }
 
-    /// Returns what [`view`](Self::view) does, with all names, and begins another interval as
-    /// [`next_interval`](Self::next_interval) does: no record comes in between. Names that are not known yet are looked up,
-    /// which may take a while; records that come meanwhile are of the interval that begins.
+    /// Returns a [`view`](Self::view) with all names, and starts another interval, like
+    /// [`next_interval`](Self::next_interval). No record comes between the two. Missing names are
+    /// looked up, which may take a while. Records that arrive meanwhile belong to the new interval.
     pub fn end_interval(&self, span: Span, most: usize) -> LiveView {
         let moment = {
             let mut namer = lock(&self.0.namer);
@@ -169,15 +172,16 @@ impl LiveAnalysis {
         self.view_of(&moment, span)
     }
 
-    /// Returns the counts of now, of which there may be several views.
+    /// Returns a snapshot of the counts, for one or more views.
     pub fn moment(&self) -> Moment {
         let mut namer = lock(&self.0.namer);
         let progress = namer.progress(&lock(&self.0.counter));
         Moment(progress)
     }
 
-    /// Returns what [`view`](Self::view) did return at a moment, with all names. Names that are not known yet are looked up,
-    /// which may take a while. Where there was no room meanwhile for all stacks of the moment, it is a view of now.
+    /// Returns a [`view`](Self::view) of a snapshot, with all names. Missing names are looked up,
+    /// which may take a while. If stacks of the snapshot were dropped meanwhile, the view shows the
+    /// current counts.
     pub fn view_of(&self, moment: &Moment, span: Span) -> LiveView {
         self.look_up_copied();
         let mut namer = lock(&self.0.namer);
@@ -188,15 +192,15 @@ impl LiveAnalysis {
         namer.view(&progress, span)
     }
 
-    /// Looks up the names of all locations so far, those of an image together. This may take seconds, and nothing else
-    /// waits for it; what was found of an image is in the next [view](Self::view).
+    /// Looks up the names of all locations so far, by image. This may take seconds, and blocks no
+    /// other call. Each image's names appear in the next [view](Self::view).
     pub fn look_up(&self) {
         lock(&self.0.namer).copy_new(&lock(&self.0.counter));
         self.look_up_copied();
     }
 
     fn look_up_copied(&self) {
-        // What another thread is looking up is known afterwards, too.
+        // A lookup in progress on another thread ends first, so its names are included.
         let mut files = lock(&self.0.look_up);
         lock(&self.0.namer).try_again();
         loop {
@@ -218,34 +222,35 @@ impl LiveAnalysis {
         }
     }
 
-    /// Begins another interval of the window, which has the last `most` of them, with the one that begins.
+    /// Starts another interval. The window has the last `most` intervals, including the new one.
     pub fn next_interval(&self, most: usize) {
         self.0.symbolizer.forget_removed();
         lock(&self.0.counter).counts.next_interval(most);
     }
 
-    /// Leaves out the samples of idle CPUs from now on, which a clock takes as well where whole CPUs are recorded.
+    /// Skips samples of idle CPUs from now on. Clock events take such samples if whole CPUs are
+    /// recorded.
     pub fn skip_idle(&self) {
         lock(&self.0.counter).skips_idle = true;
     }
 
-    /// Counts from zero again. Lost samples stay counted.
+    /// Resets the counts to zero. Lost samples stay counted.
     pub fn zero(&self) {
         lock(&self.0.counter).counts.zero();
     }
 }
 
-/// Locks, also where another holder panicked: counts are whole after each record.
+/// Locks a mutex, even if it is poisoned: the counts are consistent after each record.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Destination of records that are analysed at once: see [`LiveAnalysis::writer`].
+/// Writer of live records: see [`LiveAnalysis::writer`].
 #[derive(Debug)]
 pub struct LiveWriter {
     shared: Arc<Shared>,
     events: Events,
-    /// Index of the first of these events in the analysis.
+    /// Index of the writer's first event.
     first_event: u32,
     marks_truncation: bool,
     bytes: u64,

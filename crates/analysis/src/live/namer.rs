@@ -1,6 +1,6 @@
-//! Counted stacks of locations to profiles, with each location looked up once.
+//! Converts counted stacks to profiles. Looks up each location once.
 //!
-//! Looking up takes as long as it takes, and nothing waits for it: a location without a name yet counts for
+//! A lookup may take long, but blocks nothing. Until then, a location counts for the function
 //! [`AWAITED`] of its object.
 
 use rprof_image::ImageKey;
@@ -22,13 +22,13 @@ use crate::location::{CodeRegion, Location};
 use crate::stack_end::StackEnd;
 use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 
-/// Looks after which code made at run time, which no file describes yet, has no name.
+/// Lookups after which JIT code without a description stays unnamed.
 const TRIES: u8 = 2;
 
-/// Name of a function whose name is still being looked up.
+/// Name of functions before their lookup.
 const AWAITED: &str = "[names are being read]";
 
-/// Everything that is known of locations and stacks, as of the last profile.
+/// Copies of locations and stacks, as of the last profile, with their names.
 #[derive(Debug)]
 pub(super) struct Namer {
     lookup: ImageLookup,
@@ -36,36 +36,35 @@ pub(super) struct Namer {
     names: Vec<String>,
     locations: Vec<Location>,
     groups: Vec<Group>,
-    /// Numbers of the counts that ids are of.
+    /// [`Counts::generation`](super::counts::Counts) of the ids.
     generation: u64,
     numbering: u64,
     symbols: SymbolsBuilder,
-    /// Locations that nobody looks up yet, by region.
+    /// Locations without a lookup, by region.
     waiting: FxHashMap<CodeRegion, Vec<u32>>,
-    /// Locations of code made at run time that are to be looked up once more, and how often they were.
+    /// Locations of JIT code to look up again, with the number of lookups so far.
     again: FxHashMap<u32, u8>,
-    /// By location: true until it was looked up.
+    /// By location: true until its lookup.
     is_awaited: Vec<bool>,
     stacks: Vec<NamedStack>,
-    /// Stacks with locations that were not looked up when they were last named.
+    /// Stacks with pending locations when last named.
     unfinished: Vec<u32>,
 }
 
-/// A stack of functions.
 #[derive(Debug)]
 struct NamedStack {
-    /// Functions, root first.
+    /// Root first.
     functions: Box<[FunctionId]>,
-    /// True if its functions' names tell that it reaches its root.
+    /// True if the function names show that the stack reaches its root.
     reaches_root: bool,
-    /// Locations, leaf first, until all of them were looked up.
+    /// Locations, leaf first; empty after all lookups.
     locations: Box<[u32]>,
 }
 
-/// Everything of the counter that changes with each sample.
+/// Snapshot of the counter's data that changes with each sample.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Numbers of the counts that ids are of.
+    /// Versions of the ids: generation and numbering.
     numbers: (u64, u64),
     events: Vec<CountedEvent>,
     window: Tally,
@@ -75,14 +74,14 @@ pub(super) struct Progress {
     forgotten: u64,
 }
 
-/// Source of the names of a region.
+/// Source of a region's names.
 pub(super) enum BatchSource {
     Image(ImageKey),
-    /// Files of a process, and of those that it was forked from.
+    /// Files of a process and its ancestors.
     Jit(i32),
 }
 
-/// Locations of one region, to be looked up.
+/// Locations of one region, for lookup.
 pub(super) struct Batch {
     generation: u64,
     pub(super) source: BatchSource,
@@ -110,7 +109,7 @@ impl Namer {
         }
     }
 
-    /// Copies what is new in the counter; the work is left until it is free again.
+    /// Copies new data of the counter. Does no other work while the counter is locked.
     pub(super) fn copy_new(&mut self, counter: &Counter) {
         let counts = &counter.counts;
         if self.generation != counts.generation {
@@ -141,7 +140,7 @@ impl Namer {
         }
     }
 
-    /// Copies what is new, and returns the counts of now.
+    /// Copies new data, and returns a snapshot of the counts.
     pub(super) fn progress(&mut self, counter: &Counter) -> Progress {
         self.copy_new(counter);
         Progress {
@@ -155,12 +154,12 @@ impl Namer {
         }
     }
 
-    /// Returns true if the ids of counts still mean what they did.
+    /// Returns true if the ids of a snapshot are still valid.
     pub(super) fn has_ids_of(&self, progress: &Progress) -> bool {
         progress.numbers == (self.generation, self.numbering)
     }
 
-    /// Sorts new locations by region; those of none that has names are known at once.
+    /// Sorts new locations by region. Regions without names are resolved at once.
     fn sort_new(&mut self) {
         let first = self.is_awaited.len();
         self.symbols.extend_to(self.locations.len());
@@ -178,7 +177,7 @@ impl Namer {
         }
     }
 
-    /// Returns the source of a region's names, or the reason for which it has none.
+    /// Returns the source of a region's names, or the reason why it has none.
     fn source_of(&self, region: CodeRegion) -> Result<BatchSource, Reason> {
         match region {
             CodeRegion::Anonymous { pid, .. } => Ok(BatchSource::Jit(pid)),
@@ -186,7 +185,7 @@ impl Namer {
         }
     }
 
-    /// Has those that may have a name by now looked up again.
+    /// Schedules unnamed JIT code for another lookup.
     pub(super) fn try_again(&mut self) {
         for id in self.again.keys() {
             let region = self.locations[*id as usize].region;
@@ -194,7 +193,7 @@ impl Namer {
         }
     }
 
-    /// Returns the locations of the region that has most to be looked up.
+    /// Returns the locations of the region with the most pending lookups.
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
         self.sort_new();
         let most = |(_, list): &(&CodeRegion, &Vec<u32>)| (list.len(), u32::MAX - list[0]);
@@ -204,14 +203,15 @@ impl Namer {
         locations.sort_unstable_by_key(address);
         Some(Batch {
             generation: self.generation,
-            // A region is only among them if it has one.
+            // Only regions with a source are waiting.
             source: self.source_of(region).ok()?,
             addresses: locations.iter().map(address).collect(),
             locations,
         })
     }
 
-    /// Takes in what was found of a batch; `may_come` is true if what has no name now may have one later.
+    /// Stores the lookup results of a batch. `may_come` means that unnamed addresses may get names
+    /// later.
     pub(super) fn take_in(&mut self, batch: &Batch, found: &[Lookup], may_come: bool) {
         if batch.generation != self.generation {
             return;
@@ -254,7 +254,7 @@ impl Namer {
         }
     }
 
-    /// Makes stacks of functions of those that are not, or not in full.
+    /// Names new stacks, and stacks with pending locations.
     fn name_stacks(&mut self) {
         self.sort_new();
         for id in std::mem::take(&mut self.unfinished) {
@@ -275,13 +275,13 @@ impl Namer {
         }
     }
 
-    /// Gives a location a name until its own is known.
+    /// Gives a location a placeholder name until its lookup.
     fn hold_place(&mut self, id: u32) {
         if self.symbols.functions_at(id).next().is_none() {
             let region = self.locations[id as usize].region;
             let object = self.object(region);
             let (why, name) = match region {
-                // Most code that no file describes yet is described by none.
+                // Most JIT code without a description never gets one.
                 CodeRegion::Anonymous { .. } => (Reason::JitWithoutMap, None),
                 _ => (Reason::Unmapped, Some((AWAITED.into(), 0))),
             };
@@ -289,7 +289,7 @@ impl Namer {
         }
     }
 
-    /// Returns the functions of a stack of locations, leaf first.
+    /// Names a stack of locations, leaf first.
     fn named(&self, stack: &[u32]) -> NamedStack {
         let from_root = stack.iter().rev();
         let functions = from_root.flat_map(|id| self.symbols.functions_at(*id));
@@ -306,7 +306,7 @@ impl Namer {
         }
     }
 
-    /// Returns the profile of a span, and the sums since the start.
+    /// Returns the profile of a span, and the totals since the start.
     pub(super) fn view(&mut self, progress: &Progress, span: Span) -> LiveView {
         self.name_stacks();
         let tally = match span {
@@ -324,8 +324,8 @@ impl Namer {
         }
     }
 
-    /// Sums up an event by function, as [`TopFunctions::of`] does with a profile. One of all stacks since the start takes
-    /// several times as long to make.
+    /// Adds up an event by function, like [`TopFunctions::of`] for a profile. A profile of all
+    /// stacks since the start takes several times as long.
     fn sums(&self, event: u32, tally: &Tally) -> TopFunctions {
         let mut sums = TopFunctions::default();
         let mut places: FxHashMap<FunctionId, (usize, u32)> = FxHashMap::default();
@@ -437,7 +437,7 @@ impl Namer {
     }
 }
 
-/// Appends what `to` lacks of a list that only grows.
+/// Appends the new end of an append-only list.
 fn extend<T: Clone>(to: &mut Vec<T>, from: &[T]) {
     to.extend_from_slice(&from[to.len()..]);
 }

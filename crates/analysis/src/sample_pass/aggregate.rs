@@ -1,8 +1,7 @@
 //! Aggregation of samples by stack and group.
 //!
-//! The leaf and the callers of a stack are looked up apart, since each recurs far more often than
-//! the two together. Each step is made for many samples before the next one, so that their cache
-//! misses overlap.
+//! Leaf and callers of a stack are looked up separately, because each recurs far more often than
+//! the pair. Each step runs for a batch of samples, so that their cache misses overlap.
 
 use rprof_processes::SpaceId;
 
@@ -20,24 +19,23 @@ use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::stacks::{Locations, NO_LEAF, StackTable};
 use crate::sideband_pass::Index;
 
-/// Number of samples that are looked up together.
+/// Number of samples in a batch.
 pub(crate) const TOGETHER: usize = 64;
 
 /// Aggregates the samples of one worker.
 pub(crate) struct SampleAggregator<'a> {
     index: &'a Index<'a>,
-    /// Canonical addresses; `None` where addresses are kept.
+    /// `None` if addresses are kept.
     canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pages: CodePageCache,
-    /// Ids of caller lists, by fingerprint.
     lists: CallerListIds,
     caller_cache: CallerCache,
-    /// Scratch: resolved samples of the current batch.
+    /// Scratch: resolved samples of the batch.
     found: Vec<ResolvedSample>,
     words: Vec<u64>,
-    /// Scratch: location ids of callers, of all lists of the current batch.
+    /// Scratch: location ids of all callers of the batch.
     ids: Vec<u32>,
-    /// Scratch: callers missing in the cache, as index into `ids`, address, key and location.
+    /// Scratch: cache misses of callers, as index into `ids`, address, key and location.
     missed: Vec<(usize, u64, Option<CallerCacheKey>, Location)>,
     pub(crate) contexts: SampleGroups,
     counts: AggregateTable,
@@ -67,7 +65,6 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// Returns locations, stacks, groups, totals, and cache statistics.
     pub(crate) fn finish(self) -> WorkerOutput {
         WorkerOutput {
             locations: self.locations,
@@ -83,7 +80,8 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// Aggregates a batch of samples, at most [`TOGETHER`]. `each` is called with the number of each sample's key.
+    /// Aggregates a batch of at most [`TOGETHER`] samples. Calls `each` with the key number of each
+    /// sample.
     #[inline]
     pub(crate) fn count(&mut self, batch: &[PendingSample<'_>], mut each: impl FnMut(u32)) {
         let mut found = std::mem::take(&mut self.found);
@@ -102,14 +100,13 @@ impl<'a> SampleAggregator<'a> {
         self.found = found;
     }
 
-    /// Aggregates a sample, and returns its key with the key's number.
+    /// Aggregates a sample. Returns its key and the key's number.
     pub(crate) fn count_one(&mut self, one: PendingSample<'_>) -> (AggregateKey, u32) {
         let (one, mut number) = ([one], 0);
         self.count(&one, |id| number = id);
         (self.found[0].counted(one[0].context), number)
     }
 
-    /// Returns the group of a key.
     pub(crate) fn group(&mut self, key: AggregateKey) -> SampleGroup {
         self.contexts.group(key, &mut self.stacks)
     }
@@ -134,7 +131,7 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// Locates and interns the caller lists of a batch that are new.
+    /// Locates and interns the new caller lists of a batch.
     fn resolve_callers(&mut self, batch: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let fresh = || batch.iter().zip(0..);
         self.ids.clear();
@@ -173,7 +170,7 @@ impl<'a> SampleAggregator<'a> {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
                 let ids = &self.ids[found.callers.0..found.callers.1];
-                // An earlier sample of the batch may have the same list.
+                // An earlier sample of the batch may have added the same list.
                 let id = (self.lists)
                     .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(ids));
                 found.list = Some(id);
@@ -182,16 +179,15 @@ impl<'a> SampleAggregator<'a> {
     }
 }
 
-/// Sample with leaf and callers resolved.
 #[derive(Clone, Copy)]
 struct ResolvedSample {
-    /// Location of its leaf; meaningless without one.
+    /// Location of the leaf; meaningless if `leaf` is [`NO_LEAF`].
     location: Location,
-    /// Id of `location` in the worker's location table.
+    /// Worker-local id of `location`.
     leaf: u32,
-    /// Id of its caller list, once it is known.
+    /// Id of the caller list; `None` until it is interned.
     list: Option<u32>,
-    /// Range in `ids` of its callers' location ids, while `list` is `None`.
+    /// Range of the callers' location ids in `ids`, while `list` is `None`.
     callers: (usize, usize),
 }
 
@@ -211,7 +207,7 @@ impl ResolvedSample {
     fn counted(&self, context: u32) -> AggregateKey {
         AggregateKey {
             leaf: self.leaf,
-            // Set by now.
+            // Always `Some` here.
             list: self.list.unwrap_or_default(),
             context,
         }

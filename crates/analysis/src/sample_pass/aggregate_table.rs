@@ -11,19 +11,18 @@ use crate::sample_pass::stacks::{NO_LEAF, StackTable};
 use crate::stack_end::StackEnd;
 use rprof_profile::intern::Values;
 
-/// Aggregate key: samples that are equal in it are summed up.
+/// Aggregate key: samples with equal keys are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AggregateKey {
     /// Location id of the leaf, or [`NO_LEAF`].
     pub(crate) leaf: u32,
-    /// Id of the list of callers.
+    /// Id of the caller list.
     pub(crate) list: u32,
-    /// Id of the group without the stack: see [`SampleGroups`].
+    /// Id of the group without its stack: see [`SampleGroups`].
     pub(crate) context: u32,
 }
 
 impl AggregateKey {
-    /// Returns the location id of the leaf, if there is one.
     pub(crate) fn leaf(&self) -> Option<u32> {
         (self.leaf != NO_LEAF).then_some(self.leaf)
     }
@@ -38,7 +37,7 @@ impl AggregateKey {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aggregate {
     pub(crate) key: AggregateKey,
-    /// Number of the key, in the order in which keys came.
+    /// Number of the key, in order of insertion.
     pub(crate) id: u32,
     pub(crate) amount: Weights,
 }
@@ -48,7 +47,7 @@ pub(crate) struct Aggregate {
 pub(crate) struct AggregateTable(HashTable<Aggregate>);
 
 impl AggregateTable {
-    /// Adds a sample, and returns the number of its key.
+    /// Adds a sample. Returns the number of its key.
     #[inline]
     pub(crate) fn add(&mut self, key: AggregateKey, weight: u64) -> u32 {
         let hash = key.hash();
@@ -68,12 +67,11 @@ impl AggregateTable {
         }
     }
 
-    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Iterates over keys and totals, in no order.
+    /// Iterates over keys and totals in arbitrary order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Aggregate> {
         self.0.iter()
     }
@@ -87,12 +85,12 @@ pub(crate) struct SampleGroups {
     last: Vec<(u32, StackEnd, u32)>,
 }
 
-/// Group id in an entry that was never filled.
+/// Group id of an empty entry.
 const UNKNOWN: u32 = u32::MAX;
 
 impl SampleGroups {
     /// Returns the group id for a thread state, event and stack end. `make` returns the group,
-    /// which depends on these alone.
+    /// which must depend on these alone.
     #[inline]
     pub(crate) fn id(
         &mut self,
@@ -114,22 +112,20 @@ impl SampleGroups {
         }
     }
 
-    /// Returns the id of a group that depends on more than [`id`](Self::id) looks at.
+    /// Returns the id of a group that depends on more than the arguments of [`id`](Self::id).
     pub(crate) fn intern(&mut self, group: SampleGroup) -> u32 {
         self.values.intern(group)
     }
 
-    /// Returns the groups, by id.
     pub(crate) fn all(&self) -> &[SampleGroup] {
         self.values.as_slice()
     }
 
-    /// Returns a group without its stack, by id.
     pub(crate) fn get(&self, id: u32) -> &SampleGroup {
         self.values.get(id)
     }
 
-    /// Returns the group of a key, with its stack interned.
+    /// Interns the key's stack, and returns its group.
     pub(crate) fn group(&self, counted: AggregateKey, stacks: &mut StackTable) -> SampleGroup {
         SampleGroup {
             stack: stacks.intern(counted.leaf(), counted.list),
@@ -145,7 +141,7 @@ pub(crate) struct CallerListIds {
 }
 
 impl CallerListIds {
-    /// Returns the id of a list, if it is known.
+    /// Returns the id of a list, if interned.
     #[inline]
     pub(crate) fn find(&self, fingerprint: ListFingerprint) -> Option<u32> {
         let ListFingerprint { hash, hash_hi } = fingerprint;
@@ -153,7 +149,7 @@ impl CallerListIds {
         Some(found.2)
     }
 
-    /// Returns the id of a list; `make` returns that of a new one.
+    /// Returns the id of a list. `make` interns a new one.
     pub(crate) fn get_or_insert_with(
         &mut self,
         fingerprint: ListFingerprint,
@@ -182,7 +178,7 @@ mod tests {
             pid,
             ..SampleGroup::default()
         };
-        // By thread state, event and stack end, in the order in which they come.
+        // Columns: thread state, event and stack end.
         let mut id = |thread_state, event, end, pid| {
             let mut is_new = false;
             let id = contexts.id((thread_state, event, end), || {

@@ -1,5 +1,5 @@
-//! Callchains from last branch records (`--call-graph lbr`): the processor's record of calls that
-//! have not returned, innermost first, replaces the user side.
+//! Callchains from last branch records (`--call-graph lbr`). The processor records calls that have
+//! not returned, innermost first. They replace the user part.
 
 use rprof_records::{Attr, BranchSampleType, ContextMarker, Sample};
 
@@ -8,12 +8,11 @@ pub(crate) fn has_branch_calls(attr: &Attr) -> bool {
     (attr.branch_sample_type).contains(BranchSampleType::CALL_STACK)
 }
 
-/// Returns the whole callchain of a sample with branch records, leaf first, with markers. Returns
-/// `None` if the event has no such records, or the sample has no user side; the recorded callchain
-/// holds then.
+/// Returns a sample's callchain, leaf first, with markers. Returns `None` if the event has no such
+/// records, or the sample has no user part. The recorded callchain then applies.
 ///
-/// Follows perf (`resolve_lbr_callchain_sample` of its `util/machine.c`): the kernel side as
-/// recorded; then the target of the last call, and the source of each call.
+/// Follows perf (`resolve_lbr_callchain_sample` in `util/machine.c`): first the kernel part as
+/// recorded, then the target of the last call, then the source of each call.
 pub(crate) fn chain(sample: &Sample<'_>, attr: &Attr) -> Option<Vec<u64>> {
     if !has_branch_calls(attr) {
         return None;
@@ -69,10 +68,10 @@ mod tests {
         let calls = [(20, 31), (10, 21)];
         let whole = vec![kernel, 1, 2, user, 31, 20, 10];
         assert_eq!(chain_of(&attr, &recorded, &calls), Some(whole));
-        // Without a record of calls, or a user's side, it stays as it is.
+        // Without branch records or a user part, the recorded chain stays.
         assert_eq!(chain_of(&attr, &recorded, &[]), None);
         assert_eq!(chain_of(&attr, &recorded[..3], &calls), None);
-        // Branches that are not calls are no stack.
+        // Branches other than calls form no stack.
         attr.branch_sample_type = BranchSampleType::USER | BranchSampleType::ANY;
         assert_eq!(chain_of(&attr, &recorded, &calls), None);
     }

@@ -1,14 +1,15 @@
-//! Rows of single samples in a few bytes each, block by block, and their merge in order of time.
+//! Rows of single samples in a few bytes each, sorted by block and merged by time.
 //!
-//! A recording has its samples in order of time only roughly: ring by ring within a round. Rows of a block are sorted on
-//! the spot, and blocks are merged at the end: only those that overlap are open at a time, and each is dropped once it is read.
+//! A recording is only roughly in time order: ring by ring within a round. Each block's rows are
+//! sorted at once, and all blocks are merged at the end. Only overlapping blocks are open at a
+//! time, and each is dropped after its last row.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use rprof_profile::{SampleStream, StreamIter, StreamedSample};
 
-/// Row of one sample, before it is known which key it is counted under.
+/// Row of one sample, before its key is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactRow {
     time: u64,
@@ -17,7 +18,7 @@ pub(crate) struct CompactRow {
 }
 
 impl CompactRow {
-    /// Makes a row. A sample without a time has 0.
+    /// Samples without a time get 0.
     #[inline]
     pub(crate) fn new(time: Option<u64>, cpu: Option<u32>, period: u64) -> CompactRow {
         CompactRow {
@@ -37,23 +38,22 @@ impl CompactRow {
     }
 }
 
-/// Rows of the block that a worker handles.
 #[derive(Debug, Default)]
 pub(crate) struct RowsOfBlock {
     rows: Vec<StreamedSample>,
-    /// Rows of samples that wait to be counted, of which `counted` are by now.
+    /// Rows of queued samples. The first `counted` of them have their key.
     queued: Vec<CompactRow>,
     counted: usize,
 }
 
 impl RowsOfBlock {
-    /// Adds the row of a sample that was queued. Its key comes with [`counted`](Self::counted).
+    /// Adds the row of a queued sample. [`counted`](Self::counted) adds its key later.
     #[inline]
     pub(crate) fn push_queued(&mut self, row: CompactRow) {
         self.queued.push(row);
     }
 
-    /// Takes the number of the key of the first queued sample that has none yet.
+    /// Adds the key number of the first queued row without one.
     #[inline]
     pub(crate) fn counted(&mut self, key: u32) {
         if let Some(row) = self.queued.get(self.counted) {
@@ -66,12 +66,12 @@ impl RowsOfBlock {
         }
     }
 
-    /// Adds the row of a sample with the number of its key.
     pub(crate) fn push_counted(&mut self, row: CompactRow, key: u32) {
         self.rows.push(row.counted(key));
     }
 
-    /// Ends the block: returns its rows in order of time, those of one time in the order of the file; `None` without any.
+    /// Ends the block. Returns its rows in time order, and in file order for equal times; `None` if
+    /// empty.
     pub(crate) fn finish(&mut self, block: usize) -> Option<BlockRows> {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -84,25 +84,24 @@ impl RowsOfBlock {
     }
 }
 
-/// Rows of a block in order of time, each with the number of its key in the worker's table.
+/// Rows of a block in time order, each with the number of its key in the worker's table.
 #[derive(Debug)]
 pub(crate) struct BlockRows {
-    /// Index of the block.
     block: usize,
-    /// Time of the first row.
     first: u64,
     rows: SampleStream,
 }
 
-/// Rows of all blocks in order of time, each with the number of its worker; rows of one time are in the file's order.
+/// Iterates over the rows of all blocks in time order, each with the number of its worker. Rows of
+/// equal time are in file order.
 #[derive(Debug)]
 pub(crate) struct RowsInTime {
-    /// Blocks that no row was read of, the first at the end.
+    /// Unopened blocks, the first at the end.
     closed: Vec<(usize, BlockRows)>,
     open: BinaryHeap<Reverse<OpenBlock>>,
 }
 
-/// Block under way: its next row, and those behind it.
+/// Block with its next row and the remaining rows.
 #[derive(Debug)]
 struct OpenBlock {
     row: StreamedSample,
@@ -138,7 +137,6 @@ impl Ord for OpenBlock {
 }
 
 impl RowsInTime {
-    /// Takes the rows of each worker.
     pub(crate) fn new(workers: impl IntoIterator<Item = Vec<BlockRows>>) -> RowsInTime {
         let mut closed: Vec<(usize, BlockRows)> = (workers.into_iter().enumerate())
             .flat_map(|(worker, blocks)| blocks.into_iter().map(move |block| (worker, block)))
@@ -150,7 +148,7 @@ impl RowsInTime {
         }
     }
 
-    /// Opens the blocks that begin no later than the next row.
+    /// Opens the blocks that start no later than the next row.
     fn open(&mut self) {
         while let Some((_, rows)) = self.closed.last() {
             let next = self.open.peek().map(|Reverse(open)| open.key());
@@ -194,7 +192,7 @@ impl Iterator for RowsInTime {
 mod tests {
     use super::*;
 
-    /// Rows of these times in a block; their keys are numbered from `key`.
+    /// Returns a block with rows of these times. Their keys start at `key`.
     fn block(block: usize, times: &[u64], key: u32) -> BlockRows {
         let mut rows = RowsOfBlock::default();
         let row = |time: &u64| CompactRow::new(Some(*time), Some(1), *time);
@@ -205,7 +203,7 @@ mod tests {
 
     #[test]
     fn rows_of_all_workers_come_in_order_of_time() {
-        // Ring by ring: each block has two runs, and the blocks overlap.
+        // Each block has two rings, and the blocks overlap.
         let workers = [
             vec![block(0, &[1, 4, 2, 5], 0), block(2, &[5, 9, 6], 10)],
             vec![block(1, &[5, 8, 3], 20), block(3, &[100], 30)],
@@ -218,7 +216,7 @@ mod tests {
             (0, 2, 2),
             (1, 3, 22),
             (0, 4, 1),
-            // Of one time: in the order of the blocks.
+            // Rows of equal time are in block order.
             (0, 5, 3),
             (1, 5, 20),
             (0, 5, 10),

@@ -1,14 +1,12 @@
-//! Fingerprints of lists of words: keyed hashes of 96 bits.
+//! Fingerprints of word lists: keyed hashes of 96 bits.
 //!
-//! The callers of a million callchains are looked up among up to hundreds of thousands of distinct
-//! lists. Comparing the lists themselves would cost cache misses at each lookup. A list is
-//! therefore identified by its hash alone, as a commit is in git: with 96 bits, a collision by
-//! chance is negligible (ten million distinct lists: once in 10^15 recordings), and the keys are
-//! random in each process, so that no recording can be crafted to collide.
+//! A million callchains may have hundreds of thousands of distinct caller lists. Comparing the
+//! lists costs cache misses at each lookup, so a hash alone identifies a list, as in git. With 96
+//! bits, a chance collision is negligible (ten million distinct lists: once in 10^15 recordings).
+//! The keys are random in each process, so a crafted recording cannot cause collisions.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Fingerprint of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListFingerprint {
     pub(crate) hash: u64,
@@ -36,15 +34,15 @@ impl FingerprintKeys {
         }
     }
 
-    /// Returns the fingerprint of a list of words. `seed` enters it like a word.
+    /// Returns the fingerprint of a word list. `seed` acts as another word.
     #[inline]
     pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> ListFingerprint {
         let [a, b, c, d, e] = self.keys;
-        // Two lanes, which mix each pair of words with different keys.
+        // The two lanes mix each pair of words with different keys.
         let (mut x, mut y) = (mix(seed ^ a, b), mix(seed ^ c, a));
         let mut len = 0u64;
         while let Some(first) = words.next() {
-            // A list of an odd number differs from one with a 0 behind it by its length.
+            // The length separates a list of odd length from the same list with a 0 appended.
             let (second, n) = match words.next() {
                 Some(word) => (word, 2),
                 None => (0, 1),
@@ -85,7 +83,7 @@ mod tests {
         let hashes: HashSet<u64> = distinct.iter().map(|l| of(l).hash).collect();
         let highs: HashSet<u32> = distinct.iter().map(|l| of(l).hash_hi).collect();
         assert_eq!(hashes.len(), distinct.len());
-        // Of some 2,000 values of 32 bits hardly two agree.
+        // Of some 2,000 values of 32 bits hardly two are equal.
         assert!(highs.len() + 3 > distinct.len());
         assert_eq!(of(&lists[5]), of(&lists[5].clone()));
     }
@@ -100,7 +98,7 @@ mod tests {
                 *count += (hash >> bit & 1) as u32;
             }
         }
-        // 2,048 expected of each, with a deviation of 32: eight of them are allowed.
+        // Expected: 2,048 each, with a deviation of 32. The test allows eight deviations.
         assert!(ones.iter().all(|n| n.abs_diff(2048) < 256), "{ones:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Fast parser for samples of fixed layout.
 //!
-//! Nearly all recordings have samples of fixed fields and a callchain, in this machine's byte
-//! order. The offset of each field then depends on the event alone, and parsing takes a few loads.
+//! Most recordings have samples of fixed fields and a callchain, in this machine's byte order. The
+//! event alone then determines each field's offset, so parsing takes a few loads.
 
 use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
@@ -10,7 +10,7 @@ use rprof_profile::waits::WAITS;
 
 use crate::sample_pass::branch_stack::has_branch_calls;
 
-/// Parser for the samples of one event, by their fields' offsets in bytes.
+/// Parser for the samples of one event. Holds the fields' byte offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedLayoutParser {
     ip: Option<usize>,
@@ -20,12 +20,10 @@ pub(crate) struct FixedLayoutParser {
     period: Option<usize>,
     chain: Option<usize>,
     fixed_len: usize,
-    /// Weight of samples without a period.
     weight: u64,
     is_of_waits: bool,
 }
 
-/// Fields of a sample that the analysis needs.
 pub(crate) struct ParsedSample<'a> {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
@@ -33,14 +31,14 @@ pub(crate) struct ParsedSample<'a> {
     pub(crate) cpu: Option<u32>,
     pub(crate) weight: u64,
     pub(crate) ip: u64,
-    /// The callchain, if it has an address.
+    /// Callchain, if it has an address.
     pub(crate) chain: Option<&'a [[u8; 8]]>,
     /// True if the fields fill the record.
     pub(crate) is_consistent: bool,
 }
 
-/// Returns the weight of samples without a period: the event's fixed period, or 1 if it was opened
-/// with a frequency.
+/// Returns the weight of samples without a period: the event's fixed period, or 1 for frequency
+/// sampling.
 pub(crate) fn default_weight(event: &Event) -> u64 {
     match event.attr.flags.contains(AttrFlags::FREQ) {
         true => 1,
@@ -49,8 +47,8 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 }
 
 impl FixedLayoutParser {
-    /// Returns `None` if samples have further fields of variable size, the other byte order,
-    /// callchains that are to be joined, or if they are waits with a waker.
+    /// Returns `None` if samples have other variable-size fields, the other byte order or deferred
+    /// callchains, or are waits with a waker.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
@@ -80,17 +78,15 @@ impl FixedLayoutParser {
         })
     }
 
-    /// Returns true if samples are waits.
     pub(crate) fn is_of_waits(&self) -> bool {
         self.is_of_waits
     }
 
-    /// Returns true if the event has callchains.
     pub(crate) fn has_chain(&self) -> bool {
         self.chain.is_some()
     }
 
-    /// Reads a sample; `None` if it is too short for what it should have.
+    /// Parses a sample; `None` if it is too short.
     #[inline]
     pub(crate) fn read<'a>(&self, body: &'a [u8]) -> Option<ParsedSample<'a>> {
         let fixed = body.get(..self.fixed_len)?;
@@ -145,7 +141,6 @@ mod tests {
         events.list()[0].clone()
     }
 
-    /// Compares with the general parser, on whole and on truncated samples.
     #[test]
     fn reads_what_the_other_reader_reads() {
         let fixed = SampleLayout::FIXED;

@@ -26,7 +26,7 @@ use crate::stack_end::marks_truncation;
 use crate::unwind::Unwinding;
 use rprof_profile::Filter;
 
-/// Resolves the samples that `filter` accepts, with the rows of all workers merged.
+/// Resolves the samples that `filter` accepts, and merges the rows of all workers.
 pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -43,7 +43,7 @@ pub(crate) fn resolve(
     whole
 }
 
-/// Resolves the samples that `filter` accepts, and returns the result of each worker.
+/// Resolves the samples that `filter` accepts. Returns each worker's result.
 pub(crate) fn resolve_in_parts(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -87,7 +87,7 @@ pub(crate) fn resolve_in_parts(
             }
             worker.finish()
         }),
-        // Decompressed a second time, block by block, so that memory stays bounded.
+        // Each block is decompressed again, so that memory stays bounded.
         None => {
             let blocks = Mutex::new(index.data.blocks().filter_map(Result::ok).enumerate());
             rprof_parallel::run(n, usize::MAX, |_| {

@@ -1,4 +1,4 @@
-//! Pending samples: parsed, and not yet aggregated.
+//! Pending samples: parsed, but not yet aggregated.
 
 use rprof_processes::SpaceId;
 use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
@@ -11,16 +11,18 @@ use crate::sample_pass::fingerprint::{FingerprintKeys, ListFingerprint};
 pub(crate) enum Chain<'c> {
     /// Recorded, in this machine's byte order.
     Raw(&'c [[u8; 8]]),
-    /// Recorded, converted from the other byte order or from bytes in several pieces.
+    /// Recorded, and copied: from the other byte order, from several pieces, or from deferred
+    /// parts.
     Turned(Box<[u64]>),
     /// Produced by the unwinder or from LBR, leaf first.
     Words(&'c [u64]),
-    /// No callchain: the sample's address.
+    /// No callchain: only the sample's address.
     Ip(u64),
 }
 
 impl Chain<'_> {
-    /// Makes a chain of a sample without callchain: its address, unless it is a wait whose stack was not taken.
+    /// Makes a chain of a sample without callchain: its address, or nothing for a wait without a
+    /// recorded stack.
     pub(crate) fn of_address(ip: u64, is_wait: bool) -> Self {
         match is_wait && ip == 0 {
             true => Chain::Words(&[]),
@@ -29,36 +31,34 @@ impl Chain<'_> {
     }
 }
 
-/// Thread of a sample, whose mappings locate its addresses.
+/// Thread of a sample. Its mappings resolve the addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct SampledThread {
     pub(crate) space: SpaceId,
     pub(crate) time: u64,
     pub(crate) pid: i32,
-    /// Id of the thread state (mappings, name, JIT epoch): samples with equal ids resolve and group
+    /// Id of the thread state (mappings, name, JIT epoch): samples of one state resolve and group
     /// alike.
     pub(crate) state: u32,
 }
 
-/// Sample to be aggregated.
 pub(crate) struct PendingSample<'c> {
     pub(crate) chain: Chain<'c>,
     pub(crate) thread: SampledThread,
     /// Id of its group without the stack: see `SampleGroups`.
     pub(crate) context: u32,
     pub(crate) weight: u64,
-    /// Address and mode of its leaf.
+    /// Address and mode of the leaf.
     pub(crate) leaf: Option<(u64, CpuMode)>,
     /// Fingerprint of the caller list (the chain without its leaf).
     pub(crate) fingerprint: ListFingerprint,
-    /// Number of entries of the chain before the callers.
+    /// Number of chain entries before the callers.
     pub(crate) skip: usize,
-    /// Mode of the first caller.
     pub(crate) mode: CpuMode,
 }
 
 impl<'c> Chain<'c> {
-    /// Makes a chain from a recorded one in the recording's byte order.
+    /// Makes a chain from a callchain in the recording's byte order.
     pub(crate) fn recorded(chain: Callchain<'c>, endian: Endian) -> Chain<'c> {
         let bytes = chain.raw().in_one_piece();
         match bytes.filter(|_| endian == Endian::NATIVE) {
@@ -69,7 +69,8 @@ impl<'c> Chain<'c> {
 }
 
 impl<'c> PendingSample<'c> {
-    /// Splits `chain`, which begins in `mode`, into leaf and callers, and hashes the callers.
+    /// Splits `chain` into leaf and callers, and hashes the callers. `mode` is the chain's initial
+    /// mode.
     #[inline]
     pub(crate) fn new(
         chain: Chain<'c>,
@@ -104,7 +105,7 @@ impl<'c> PendingSample<'c> {
             }
             Chain::Words(words) => of_words(words),
             Chain::Turned(words) => of_words(words),
-            // Not a marker, even in the markers' range.
+            // Never a marker, even in the markers' range.
             Chain::Ip(ip) => ((Some((*ip, mode)), mode, usize::MAX), none(mode)),
         };
         let (leaf, mode, skip) = found;
@@ -120,7 +121,7 @@ impl<'c> PendingSample<'c> {
         }
     }
 
-    /// Takes the leaf of `chain`, which begins in `mode`, and leaves the rest unread.
+    /// Reads only the leaf of `chain`. `mode` is the chain's initial mode.
     #[inline]
     pub(crate) fn of_leaf(
         chain: &Chain<'c>,
@@ -144,14 +145,14 @@ impl<'c> PendingSample<'c> {
             context,
             weight,
             leaf: found.map(|(address, mode, _)| (address, mode)),
-            // One list of callers, the empty one, whatever thread and mode are.
+            // All threads and modes share the empty caller list.
             fingerprint: fingerprint_keys.of(0, std::iter::empty()),
             skip: usize::MAX,
             mode,
         }
     }
 
-    /// Replaces `words` with the entries of the callers.
+    /// Replaces `words` with the callers' entries.
     pub(crate) fn callers(&self, words: &mut Vec<u64>) {
         words.clear();
         match &self.chain {
@@ -166,8 +167,8 @@ impl<'c> PendingSample<'c> {
     }
 }
 
-/// Returns the callchain, if it has an address; a cookie is none and is left out. For stack dumps without
-/// kernel frames, the kernel writes a marker only.
+/// Returns the callchain without its cookie, if it has an address. For stack dumps without kernel
+/// frames, the kernel writes only a marker.
 #[inline]
 pub(crate) fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
     let chain = sample.callchain()?.without_cookie();

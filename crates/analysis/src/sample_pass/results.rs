@@ -1,4 +1,4 @@
-//! Results of pass two, per worker, with worker-local location ids mapped to global ones.
+//! Results of pass two by worker, and the mapping of worker-local location ids to global ones.
 
 use crate::caches::CacheStats;
 use crate::groups::{SampleGroup, SampleRow};
@@ -6,12 +6,12 @@ use crate::sample_pass::aggregate_table::{Aggregate, AggregateTable, SampleGroup
 use crate::sample_pass::compact_rows::BlockRows;
 use crate::sample_pass::stacks::{Locations, StackTable};
 
-/// Numbers of samples with faults.
+/// Counts of faulty samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SampleFaults {
-    /// Samples that could not be parsed, and are left out.
+    /// Dropped samples that could not be parsed.
     pub(crate) unreadable: u64,
-    /// Samples whose fields contradict their size ([`Sample::is_consistent`]); they are counted.
+    /// Samples whose fields contradict their size ([`Sample::is_consistent`]). They are counted.
     ///
     /// [`Sample::is_consistent`]: rprof_records::Sample::is_consistent
     pub(crate) inconsistent: u64,
@@ -33,36 +33,33 @@ impl std::iter::Sum for SampleFaults {
     }
 }
 
-/// Result of one worker, or of all; linear in distinct stacks.
+/// Result of one worker, or of all. Memory is linear in distinct stacks.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerOutput {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
-    /// Groups of samples without their stacks.
+    /// Sample groups without their stacks.
     pub(crate) contexts: SampleGroups,
-    /// Totals by aggregate key; empty after [`merge`](Self::merge).
+    /// Totals by key; empty after [`merge`](Self::merge).
     pub(crate) counts: AggregateTable,
-    /// Samples with faults.
     pub(crate) faults: SampleFaults,
-    /// Times in nanoseconds of the first and the last sample accepted.
+    /// Time range of the accepted samples in nanoseconds.
     pub(crate) time: Option<(u64, u64)>,
-    /// True if any sample had a callchain.
     pub(crate) has_callchains: bool,
-    /// Whole rows of single samples, if asked for.
+    /// Whole rows, for [`SampleRows::Whole`](crate::options::SampleRows::Whole).
     pub(crate) rows: Vec<SampleRow>,
-    /// Compact rows of single samples, if asked for.
+    /// Compact rows, for [`SampleRows::Compact`](crate::options::SampleRows::Compact).
     pub(crate) compact_rows: Vec<BlockRows>,
-    /// Hits and misses of the worker's caches.
     pub(crate) caches: CacheStats,
 }
 
 impl WorkerOutput {
-    /// Returns the number of samples that were accepted by their origin, whatever their stacks are.
+    /// Returns the number of samples accepted by origin, before filters on stacks.
     pub(crate) fn samples(&self) -> u64 {
         self.counts.iter().map(|one| one.amount.samples).sum()
     }
 
-    /// Returns, by location id, the number of rows whose stack contains it.
+    /// Returns, by location id, the number of rows with the location in their stack.
     pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for row in &self.rows {
@@ -73,7 +70,6 @@ impl WorkerOutput {
         samples
     }
 
-    /// Adds the rows of another worker.
     pub(crate) fn merge(&mut self, other: &WorkerOutput) {
         self.counts = AggregateTable::default();
         let locations: Vec<u32> = (other.locations.as_slice().iter())
@@ -97,12 +93,11 @@ impl WorkerOutput {
     }
 }
 
-/// Result of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerResult {
-    /// Result without its locations, which are moved to [`WorkerResults`].
+    /// Result. Its locations have moved to [`WorkerResults`].
     pub(crate) resolved: WorkerOutput,
-    /// Global location id by worker-local one.
+    /// Global location id by worker-local id.
     pub(crate) locations: Vec<u32>,
 }
 
@@ -136,7 +131,7 @@ impl WorkerResults {
         all
     }
 
-    /// Returns, by global location id, the number of samples whose stack contains it.
+    /// Returns, by global location id, the number of samples with it in their stack.
     pub(crate) fn samples_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for part in &self.parts {

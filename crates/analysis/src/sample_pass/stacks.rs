@@ -1,8 +1,8 @@
 //! Interned locations and stacks.
 //!
-//! Most new stacks differ from known ones in the leaf only: another instruction of the same
-//! function, with the same callers. A stack is therefore a leaf and the id of a list of callers;
-//! its time and memory do not depend on its depth, unless its callers are new.
+//! Most new stacks differ from earlier ones only in the leaf: another instruction of the same
+//! function, with the same callers. A stack is therefore a leaf and the id of a caller list. Its
+//! time and memory do not depend on its depth, unless its callers are new.
 
 use std::hash::BuildHasher;
 use std::num::NonZero;
@@ -13,21 +13,20 @@ use rustc_hash::FxBuildHasher;
 use crate::location::{CodeRegion, Location};
 use rprof_profile::intern::{Lists, Values};
 
-/// Interned locations.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     values: Vec<Location>,
     regions: Values<CodeRegion>,
-    /// Ids of the regions that are images, by image.
+    /// Region ids of images, by image.
     by_image: Vec<Option<NonZero<u32>>>,
     table: HashTable<LocationKey>,
 }
 
-/// Location in 16 bytes, compared in the hash table itself.
+/// Location in 16 bytes, stored inline in the hash table.
 #[derive(Clone, Copy, Debug)]
 struct LocationKey {
     lookup: u64,
-    /// Id of the region, times two, plus one for a caller.
+    /// Region id times two, plus one for a caller.
     region: u32,
     id: u32,
 }
@@ -43,12 +42,10 @@ impl LocationKey {
 }
 
 impl Locations {
-    /// Returns the locations, by id.
     pub(crate) fn as_slice(&self) -> &[Location] {
         &self.values
     }
 
-    /// Returns the id of a location, if it was interned.
     pub(crate) fn find(&self, location: &Location) -> Option<u32> {
         let region = self.regions.find(&location.region)?;
         let key = Self::key(location, region, 0);
@@ -56,7 +53,6 @@ impl Locations {
         Some(found.id)
     }
 
-    /// Interns a location and returns its id.
     pub(crate) fn intern(&mut self, location: Location) -> u32 {
         let region = self.region(location.region);
         let key = Self::key(&location, region, self.values.len() as u32);
@@ -69,7 +65,6 @@ impl Locations {
         key.id
     }
 
-    /// Interns a region and returns its id.
     #[inline]
     fn region(&mut self, region: CodeRegion) -> u32 {
         let CodeRegion::Image(image) = region else {
@@ -96,7 +91,6 @@ impl Locations {
     }
 }
 
-/// Interned stacks of location ids.
 #[derive(Debug, Default)]
 pub(crate) struct StackTable {
     callers: Lists<u32>,
@@ -104,7 +98,7 @@ pub(crate) struct StackTable {
     table: HashTable<(Stack, u32)>,
 }
 
-/// Stack: location id of its leaf, and id of its list of callers.
+/// Leaf location id and caller list id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stack {
     leaf: u32,
@@ -136,17 +130,16 @@ impl StackTable {
         stack.leaf().into_iter().chain(callers.iter().copied())
     }
 
-    /// Returns the distinct lists of callers, innermost first, by id.
+    /// Returns the distinct caller lists, innermost first, by id.
     pub(crate) fn callers(&self) -> &Lists<u32> {
         &self.callers
     }
 
-    /// Interns a list of callers, innermost first, and returns its id.
+    /// Interns a caller list, innermost first.
     pub(crate) fn intern_callers(&mut self, callers: &[u32]) -> u32 {
         self.callers.intern(callers).0
     }
 
-    /// Interns a stack and returns its id.
     pub(crate) fn intern(&mut self, leaf: Option<u32>, callers: u32) -> u32 {
         let stack = Stack {
             leaf: leaf.unwrap_or(NO_LEAF),
@@ -162,8 +155,8 @@ impl StackTable {
         id
     }
 
-    /// Interns the stacks of another table, and returns the id here of each stack there.
-    /// `locations` maps the other table's location ids to this one's.
+    /// Interns the stacks of another table. Returns the new id of each, by its old id. `locations`
+    /// maps the other table's location ids to this table's.
     pub(crate) fn merge(&mut self, other: &StackTable, locations: &[u32]) -> Vec<u32> {
         let mut list = Vec::new();
         let callers: Vec<u32> = (0..other.callers.len() as u32)

@@ -1,4 +1,4 @@
-//! Worker of pass two: reads the samples of its blocks, and aggregates them.
+//! Worker of pass two: reads and aggregates the samples of its blocks.
 
 use rprof_perfdata::Block;
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid, Timeline};
@@ -25,36 +25,34 @@ use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 use rprof_profile::waits::WAITS;
 
-/// Inputs shared by all workers.
 pub(crate) struct Shared<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) filter: &'a Filter,
-    /// By event index, true if the filter accepts the event.
+    /// `wanted[e]`: the filter accepts event e.
     pub(crate) wanted: &'a [bool],
-    /// By event index, the parser for samples of fixed layout, where only their stacks are wanted.
+    /// Fast parser by event index, if the layout is fixed and only stacks are needed.
     pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
     pub(crate) pass: PassOptions,
-    /// Unwind tables, if samples have stack dumps.
+    /// Unwind tables for stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
-    /// True if the recorder marks truncated stacks (recordings of rprof).
+    /// True if the recorder marks truncated stacks, as rprof does.
     pub(crate) marks_truncation: bool,
-    /// Canonical addresses; `None` where addresses are kept.
+    /// `None` if addresses are kept.
     pub(crate) canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pub(crate) fingerprint_keys: FingerprintKeys,
 }
 
-/// Worker, with its caches and its part of the result.
+/// Worker with its caches and its result.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     stacks: Option<Box<Stacks>>,
     thread_states: ThreadStateCache,
     aggregator: SampleAggregator<'a>,
-    /// Rows of the block that is handled.
+    /// Rows of the current block.
     rows: RowsOfBlock,
     out: WorkerOutput,
 }
 
-/// Thread, header bits and stack end of a sample.
 struct SampleContext {
     moment: Moment,
     pid: i32,
@@ -62,13 +60,13 @@ struct SampleContext {
     misc: Misc,
     end: StackEnd,
     time: u64,
-    /// Id of the thread's state (mappings, name, JIT epoch): samples with equal ids resolve and
-    /// group alike.
+    /// Id of the thread state (mappings, name, JIT epoch): samples of one state resolve and group
+    /// alike.
     thread_state: u32,
     woken: WokenBy,
 }
 
-/// Returns who ended a wait, by name.
+/// Returns the waker of a wait, by name.
 fn woken_by(end: WaitEnd, timeline: &Timeline, time: u64) -> WokenBy {
     match end {
         WaitEnd::Unknown => WokenBy::Unknown,
@@ -90,7 +88,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the worker's part of the result.
     pub(crate) fn finish(self) -> WorkerOutput {
         let found = self.aggregator.finish();
         WorkerOutput {
@@ -106,7 +103,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Handles all samples of a block.
+    /// Aggregates all samples of a block.
     pub(crate) fn handle_block(&mut self, block: &Block<'_>, block_index: usize) {
         let flood_from = self.shared.index.flood_from;
         let keeps_rows = self.shared.pass.rows != SampleRows::None;
@@ -238,7 +235,7 @@ impl<'a> Worker<'a> {
         }
 
         let has_chain = recorded.is_some();
-        // Moved out of `self` while the chain borrows from it.
+        // Moved out of `self`, because the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
             (Some(unwinding), Some(stacks)) if has_dumps(attr) => {
@@ -310,7 +307,7 @@ impl<'a> Worker<'a> {
         self.stacks = stacks;
     }
 
-    /// Handles a sample of fixed layout.
+    /// Aggregates a sample of fixed layout.
     #[inline]
     fn handle_fixed_layout<'b>(
         &mut self,
@@ -365,8 +362,9 @@ impl<'a> Worker<'a> {
         self.enqueue(one, row, pending);
     }
 
-    /// Widens the time range of the result to a sample, and to the beginning of one that took `length`. A wait may stand for more
-    /// than its own length, and is no older than the recording, nor than the time that the filter wants.
+    /// Extends the result's time range by a sample that began `length` before `time`. The start of
+    /// a wait is limited to the recording's start and the filter's, since its weight may exceed its
+    /// own length.
     #[inline]
     fn at_time(&mut self, time: Option<u64>, length: u64) {
         if let Some(time) = time {
@@ -384,7 +382,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Queues a sample, and aggregates the queue once it is full.
+    /// Queues a sample, and aggregates a full queue.
     #[inline]
     fn enqueue<'b>(
         &mut self,
@@ -402,8 +400,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the recorded callchain if it has an address, joined with its deferred user part, and
-    /// its end.
+    /// Returns the recorded callchain, if it has an address, joined with its deferred user part.
+    /// The second value tells how it ends.
     fn recorded<'b>(
         &self,
         sample: &Sample<'b>,
@@ -421,7 +419,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the end of a stack that was recorded as a callchain.
+    /// Returns how a recorded callchain ends.
     fn recorded_end(&self, misc: Misc) -> StackEnd {
         match misc.has(Misc::TRUNCATED_STACK) {
             _ if !self.shared.marks_truncation => StackEnd::Unknown,
@@ -430,7 +428,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Makes a pending sample of a callchain and its context.
     #[inline]
     fn pending_sample<'b>(
         &mut self,

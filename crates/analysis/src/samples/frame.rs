@@ -5,29 +5,29 @@ use rprof_profile::{Function, Object};
 /// One frame of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleFrame<'s> {
-    /// The address: an offset into the file for images that have one, else the
-    /// address in memory. For a caller the return address.
+    /// Offset in the file for images that have one, else address in memory. Callers have the return
+    /// address.
     pub address: u64,
     /// The function.
     pub function: &'s Function,
-    /// Distance of `address` from the start of the function that lies there, in bytes; for
-    /// inlined calls that is the function they were inlined into.
+    /// Distance in bytes of `address` from the start of its function. For inlined calls, that is
+    /// the function that contains them.
     pub offset: u64,
-    /// The object that the function lies in.
+    /// Object with the function.
     pub object: &'s Object,
-    /// True if the call was inlined into the next outer frame.
+    /// True if inlined into the next outer frame.
     pub inlined: bool,
-    /// Source line of `address`, if known and asked for.
+    /// Source line of `address`, if known and requested.
     pub line: Option<FrameLine<'s>>,
 }
 
 /// A line of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLine<'s> {
-    /// Path of the file. May hold any character: escape it before showing it.
+    /// Path of the file. May contain any character: escape before display.
     pub file: &'s str,
-    /// The line, from 1; 0 where the code belongs to none.
+    /// Line, from 1; 0 if the code has none.
     pub line: u32,
-    /// The column, from 1; 0 where it is unknown.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }

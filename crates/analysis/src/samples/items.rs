@@ -1,4 +1,4 @@
-//! [`Item`]: samples and other records together, in order of time.
+//! [`Item`]: samples and other records, in time order.
 
 use std::iter::Peekable;
 
@@ -16,7 +16,7 @@ pub enum Item<'s> {
     Record(Box<RecordView<'s>>),
 }
 
-/// Iterates over samples and other records, in order of time.
+/// Iterates over samples and other records, in time order.
 pub(super) fn merge<'s>(
     store: &'s SampleStore<'_>,
     side: &'s [SidePosition],

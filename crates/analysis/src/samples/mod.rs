@@ -1,11 +1,11 @@
-//! Single samples, in order of time.
+//! Single samples, in time order.
 //!
 //! | part | items |
 //! |---|---|
-//! | all samples of a recording | [`Samples`], read with the [`Details`] that are asked for |
+//! | all samples of a recording | [`Samples`], read with [`Details`] |
 //! | one sample | [`SampleView`], and its [`SampleFrame`]s |
-//! | records other than samples | [`RecordView`]; [`Item`] is one or the other |
-//! | tracepoints | [`Trace`]: their descriptions; [`event_names`] |
+//! | other records | [`RecordView`]; an [`Item`] is a sample or a record |
+//! | tracepoints | [`Trace`], their descriptions; [`event_names`] |
 
 mod details;
 mod frame;
@@ -39,8 +39,7 @@ pub use side::RecordView;
 pub use trace::{Trace, event_names};
 pub use view::SampleView;
 
-/// All samples of a recording, sorted by time; samples of the same time are in the file's order.
-/// Takes some 70 bytes of memory for each.
+/// Samples of a recording, sorted by time, then by file order. Each takes about 70 bytes of memory.
 #[derive(Debug)]
 pub struct Samples<'a> {
     store: SampleStore<'a>,
@@ -125,28 +124,28 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Returns the result of pass one: tallies, damage.
+    /// Returns the result of pass one: processes, tallies, damage.
     pub fn index(&self) -> &Index<'a> {
         &self.store.index
     }
 
-    /// Returns the warnings about the recording, in sentences.
+    /// Returns the warnings about the recording, as sentences.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Iterates over the samples, in order of time.
+    /// Iterates over the samples in time order.
     pub fn iter(&self) -> impl Iterator<Item = SampleView<'_>> {
         (0..self.store.resolved.rows.len()).map(|i| SampleView::of_row(&self.store, i))
     }
 
-    /// Iterates over the samples and the records that were asked for, in order of time.
+    /// Iterates over the samples and the requested records in time order.
     pub fn items(&self) -> impl Iterator<Item = Item<'_>> {
         items::merge(&self.store, &self.side)
     }
 }
 
-/// Interns the further locations that the details need names for.
+/// Interns the further locations that the details require.
 fn further_locations(
     index: &Index<'_>,
     resolved: &mut WorkerOutput,

@@ -1,4 +1,4 @@
-//! [`RecordView`]: records other than samples, which are shown between these.
+//! [`RecordView`]: records other than samples.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,6 @@ use crate::sideband_pass::Index;
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 
-/// Position of a record in the recording, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SidePosition {
     pub(super) time: u64,
@@ -21,27 +20,27 @@ pub(super) struct SidePosition {
 /// Record other than a sample, with its thread, CPU and time.
 #[derive(Debug)]
 pub struct RecordView<'s> {
-    /// Name of the thread that the record is about, after the record.
+    /// Name of the record's subject thread, as of after the record.
     pub comm: Cow<'s, str>,
-    /// Process in which the record arose.
+    /// Process that caused the record.
     pub pid: i32,
-    /// Thread in which the record arose.
+    /// Thread that caused the record.
     pub tid: i32,
-    /// CPU on which it arose, if recorded.
+    /// CPU of the record, if known.
     pub cpu: Option<u32>,
-    /// Nanoseconds of the recording's clock; 0 for what was found at the start.
+    /// Nanoseconds of the recording's clock; 0 for the state found at the start.
     pub time: u64,
-    /// Index of its event in the file's order.
+    /// Index of its event, in file order.
     pub event_index: usize,
     /// Type of the record.
     pub kind: RecordType,
     /// Bits that depend on the type.
     pub misc: Misc,
-    /// The record.
+    /// The decoded record.
     pub record: Record<'s>,
 }
 
-/// Returns the positions of all records of these types that the filter accepts, in order of time.
+/// Returns the positions of all records of these types that the filter accepts, in time order.
 pub(super) fn collect(
     index: &Index<'_>,
     filter: &Filter,
@@ -81,7 +80,7 @@ pub(super) fn collect(
     positions
 }
 
-/// Returns the process and thread that a record is about, if its body names them.
+/// Returns the process and thread in a record's body, if any.
 fn subject(record: &Record<'_>) -> Option<(i32, i32)> {
     match record {
         Record::Mmap(m) => Some((m.pid, m.tid)),
@@ -93,7 +92,7 @@ fn subject(record: &Record<'_>) -> Option<(i32, i32)> {
     }
 }
 
-/// Returns a record with what is known of it; `None` if it cannot be read.
+/// Decodes a record; `None` if it is damaged.
 pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>> {
     let events = index.data.events();
     let event_index = events.of_other(raw)?;
@@ -103,7 +102,7 @@ pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<Reco
     let about = subject(&record);
     let (pid, tid) = match (id.pid, id.tid, about) {
         (Some(pid), Some(tid), _) => (pid, tid),
-        // Without a trailer, the ids in the record's body.
+        // Without a trailer, the body's ids apply.
         (.., about) => about.unwrap_or((-1, -1)),
     };
     let time = match (&record, id.time) {
@@ -112,7 +111,7 @@ pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<Reco
         _ => 0,
     };
     let (about_pid, about_tid) = about.unwrap_or((pid, tid));
-    // Thread 0 is the idle task, whichever process is named.
+    // Thread 0 is the idle task of every process.
     let comm = match about_tid {
         0 => None,
         _ => (index.timeline).comm(Pid(about_pid), Tid(about_tid), time),

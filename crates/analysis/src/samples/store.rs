@@ -1,4 +1,4 @@
-//! [`SampleStore`]: what single samples are shown from.
+//! [`SampleStore`]: data behind single samples.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::samples::trace::Trace;
 use crate::sideband_pass::Index;
 use crate::symbolize::Symbols;
 
-/// Rows of all samples, and the tables that their ids lead to.
+/// Rows of all samples, and the tables for their ids.
 #[derive(Debug)]
 pub(super) struct SampleStore<'a> {
     pub(super) index: Index<'a>,
     pub(super) resolved: WorkerOutput,
     pub(super) symbols: Symbols,
-    /// Distinct names of threads; `name_of` has the index by row.
+    /// Distinct thread names; `name_of` has the index by row.
     pub(super) names: Vec<String>,
     pub(super) name_of: Vec<u32>,
     pub(super) event_names: Vec<Cow<'a, str>>,

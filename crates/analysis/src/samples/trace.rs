@@ -16,8 +16,8 @@ pub struct Trace<'a> {
     formats: Vec<Option<EventFormat>>,
 }
 
-/// Returns the names of a recording's events. A tracepoint without one (in pipe mode, or of
-/// simpleperf) gets the name in its description: `sched:sched_switch`.
+/// Returns the names of a recording's events. A tracepoint without a name (pipe mode, simpleperf)
+/// takes the name from its description, such as `sched:sched_switch`.
 pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
     let events = data.events().list();
     let is_nameless =
@@ -37,7 +37,6 @@ pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
         .collect()
 }
 
-/// Builds the catalog of a recording's tracepoints, by event id.
 fn catalog<'a>(described: &TracingData<'a>) -> Tracepoints<'a> {
     let mut tracepoints = Tracepoints::new(described.endian, described.long_size);
     for (system, text) in &described.formats {
@@ -64,7 +63,7 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// Returns all descriptions, including those of events that were not recorded.
+    /// Returns all descriptions, including unrecorded events.
     pub fn tracepoints(&self) -> &Tracepoints<'a> {
         &self.tracepoints
     }
@@ -74,12 +73,12 @@ impl<'a> Trace<'a> {
         self.kernel_strings.get(&address).map(String::as_str)
     }
 
-    /// Returns the description of an event, by its index in the file's order.
+    /// Returns the description of an event, by its index in file order.
     pub fn format(&self, event: usize) -> Option<&EventFormat> {
         self.formats.get(event)?.as_ref()
     }
 
-    /// Returns true if any payload has kernel functions that are printed by name.
+    /// Returns true if any format prints kernel functions by name.
     pub(crate) fn has_functions(&self) -> bool {
         self.formats
             .iter()

@@ -24,11 +24,11 @@ pub struct SampleView<'s> {
     pub time: u64,
     /// Period: number of events that the sample stands for.
     pub period: u64,
-    /// Index of its event in the file's order.
+    /// Index of its event in file order.
     pub event_index: usize,
     /// Name of its event.
     pub event: &'s str,
-    /// Address at which it was taken.
+    /// Instruction pointer.
     pub ip: u64,
     /// True if it has a callchain.
     pub has_chain: bool,
@@ -37,7 +37,6 @@ pub struct SampleView<'s> {
 }
 
 impl<'s> SampleView<'s> {
-    /// Returns the sample of a row.
     pub(super) fn of_row(store: &'s SampleStore<'_>, i: usize) -> SampleView<'s> {
         let (row, name) = (&store.resolved.rows[i], store.name_of[i]);
         let (pid, tid) = (row.group.pid, row.group.tid);
@@ -62,8 +61,8 @@ impl<'s> SampleView<'s> {
         self.frames_of_innermost(usize::MAX)
     }
 
-    /// Iterates over the frames at the innermost `most` addresses of the stack, leaf first. An
-    /// address has a frame for each call that is inlined there.
+    /// Iterates over the frames at the innermost `most` addresses, leaf first. Each inlined call at
+    /// an address is another frame.
     pub fn frames_of_innermost(
         &self,
         most: usize,
@@ -73,8 +72,8 @@ impl<'s> SampleView<'s> {
         stack.take(most).flat_map(move |l| store.frames(l))
     }
 
-    /// Returns the frame of the function at the sample's own address, without calls inlined there;
-    /// its line is that of the address.
+    /// Returns the frame of the function at the sample's own address, with that address's line.
+    /// Skips inlined calls.
     pub fn leaf(&self) -> Option<SampleFrame<'s>> {
         let stack = self.store.resolved.stacks.stack(self.row.group.stack);
         let mut frames = self.store.frames(stack.leaf()?);
@@ -86,15 +85,15 @@ impl<'s> SampleView<'s> {
         })
     }
 
-    /// Returns the sample as recorded, with the bits of its header, or `None` if
-    /// [`Details`](super::Details) asked for nothing.
+    /// Returns the recorded sample with its header bits. Returns `None` unless some
+    /// [`Details`](super::Details) were requested.
     pub fn record(&self) -> Option<(Misc, Sample<'s>)> {
         let (record, sample) = sample_of(&self.store.index, self.row)?;
         Some((record.misc, sample))
     }
 
-    /// Returns the frame at an address of the sample's process: at ADDR, or at an end of a branch,
-    /// where the details asked for these. Inlined calls are left out.
+    /// Returns the frame at an address of the sample's process: ADDR or an end of a branch, if
+    /// requested by the details. Skips inlined calls.
     pub fn locate(&self, sample: &Sample<'_>, address: u64) -> Option<SampleFrame<'s>> {
         let store = self.store;
         let location = locate(&store.index, self.pid, lookup_time(sample), address);
@@ -102,8 +101,8 @@ impl<'s> SampleView<'s> {
         store.frames(found).next_back()
     }
 
-    /// Appends the sample's tracepoint as text. Returns false if it is no tracepoint, or the
-    /// recording has no description of it. The text may hold any character.
+    /// Appends the sample's tracepoint as text. Returns false if it is not a tracepoint or has no
+    /// description. The text may contain any character.
     pub fn print_trace(&self, sample: &Sample<'_>, out: &mut String) -> bool {
         let trace = self.store.trace.as_ref();
         let format = trace.and_then(|t| t.format(self.event_index));
@@ -116,7 +115,7 @@ impl<'s> SampleView<'s> {
     }
 }
 
-/// Kernel names for the addresses in a tracepoint's payload.
+/// Kernel symbols for addresses in a tracepoint's payload.
 struct TraceNames<'v, 's> {
     view: &'v SampleView<'s>,
     sample: &'v Sample<'v>,

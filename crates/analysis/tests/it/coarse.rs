@@ -1,4 +1,4 @@
-//! Addresses that stand for their functions give the profile that the addresses give.
+//! Profiles with canonical addresses equal those with all addresses.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use rprof_records::{
 use rprof_symbols::{Reason, Symbolizer};
 use rprof_testing::Random;
 
-/// Enough that functions are told apart instead of addresses.
+/// Enough samples for canonical addresses.
 const SAMPLES: u64 = 24_000;
 
 const BASE: u64 = 0x5500_0000_0000;
 
-/// Samples all over this program, beside it, and in memory without a file.
+/// Samples in this program, outside of it, and in anonymous memory.
 fn recording(sample_type: SampleType) -> PerfData {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
@@ -42,7 +42,7 @@ fn recording(sample_type: SampleType) -> PerfData {
     for time in 0..SAMPLES {
         let mut address = || match random.below(8) {
             0 => random.below(0x10_000),
-            // Behind code there is debug information.
+            // Debug information follows the code.
             _ => BASE + random.below(len / 6),
         };
         let mut callchain = vec![ContextMarker::USER.0];
@@ -50,7 +50,7 @@ fn recording(sample_type: SampleType) -> PerfData {
         let sample = SampleFields {
             time,
             pid: 7,
-            // Threads that one block has, and another does not.
+            // Each block has a thread of its own.
             tid: 7 + (time / 3000) as i32,
             ip: callchain[1],
             period: 1 + random.below(5),
@@ -62,7 +62,7 @@ fn recording(sample_type: SampleType) -> PerfData {
     crate::common::file_of(attr, &records)
 }
 
-/// Samples and weight by thread and stack of names, innermost first.
+/// Samples and weight by thread and stack of names, leaf first.
 type Stacks = BTreeMap<(String, Vec<Result<Box<str>, Reason>>), (u64, u64)>;
 
 fn add(
@@ -87,7 +87,7 @@ fn functions_are_the_same_with_and_without_addresses() {
     let here = Some(PathBuf::from("/"));
     let symbolizer = Symbolizer::builder().root(here).inlines(false).lines(false);
     let symbolizer = symbolizer.build();
-    // The second form is read by the way that all samples can be read by.
+    // The second form disables the fast parser.
     for sample_type in [usual, usual | SampleType::CGROUP] {
         let data = recording(sample_type);
         let options = Options {
@@ -102,7 +102,7 @@ fn functions_are_the_same_with_and_without_addresses() {
             let comm = profile.comm(entry.thread);
             add(&mut of_profile, comm, names, (entry.samples, entry.weight));
         }
-        // One by one, samples keep their addresses.
+        // Single samples keep their addresses.
         let mut of_samples = Stacks::new();
         for sample in Samples::read(&data, &symbolizer, &options.filter).iter() {
             let names = sample.frames().map(|frame| frame.function.name.clone());

@@ -1,4 +1,4 @@
-//! Groups of which one event samples and each sample has the counts of all.
+//! Group reads: one event samples, and each sample has the counts of all members.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn attr(flags: AttrFlags, read_format: ReadFormat, period_or_freq: u64) -> Attr 
     }
 }
 
-/// A sample: its time, its thread, the counts by id.
+/// A sample: time, thread, and counts by id.
 type Made<'a> = (u64, i32, &'a [(u64, u64)]);
 
 /// Events `a` (ids 1 and 2, for two CPUs), which samples, and `b` (3 and 4).
@@ -89,7 +89,7 @@ fn group() -> ReadFormat {
     ReadFormat::GROUP | ReadFormat::ID
 }
 
-/// On two CPUs, and not in the order of time.
+/// On two CPUs, out of time order.
 const SAMPLES: [Made<'_>; 4] = [
     (30, 7, &[(1, 3000), (3, 50)]),
     (10, 7, &[(1, 1000), (3, 50)]),
@@ -101,7 +101,7 @@ const SAMPLES: [Made<'_>; 4] = [
 fn a_member_counts_what_it_counted_since_the_sample_before() {
     for zip in [false, true] {
         let data = recording(AttrFlags::empty(), group(), &SAMPLES, zip);
-        // b counted at 10 and at 40, and nothing more at 30.
+        // b counted at 10 and at 40, but not at 30.
         let all = counts(&data, Filter::default());
         assert_eq!(all, [(4, 3000 + 2500), (2, 57)]);
         let only = Filter {
@@ -152,6 +152,6 @@ fn a_count_that_goes_down_began_anew() {
 #[test]
 fn counts_without_ids_are_nobodys() {
     let data = recording(AttrFlags::empty(), ReadFormat::GROUP, &SAMPLES, false);
-    // As of any sample: its period.
+    // Like any sample, it counts with its period.
     assert_eq!(counts(&data, Filter::default()), [(4, 4000), (0, 0)]);
 }

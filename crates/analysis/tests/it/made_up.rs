@@ -1,4 +1,4 @@
-//! Profiles of recordings made up in memory, so that what must come out is known.
+//! Profiles of recordings made in memory, with known results.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use rprof_symbols::{Reason, Symbolizer};
 
 const EVENTS: [&str; 3] = ["cpu-clock", "page-faults", "context-switches"];
 
-/// The number of the event whose callchains have their user part deferred.
+/// Id of the event with deferred user callchains.
 const DEFERRED: u64 = 2;
 
 fn attr(config: u64) -> Attr {
@@ -99,7 +99,7 @@ impl Made {
         self
     }
 
-    /// Adds the user part of a thread's callchains that have this cookie.
+    /// Adds the deferred user part for a thread and cookie.
     fn deferred(&mut self, time: u64, tid: i32, cookie: u64, user: &[u64]) -> &mut Self {
         let kind = RecordType::CALLCHAIN_DEFERRED;
         put_record(
@@ -140,8 +140,8 @@ impl Made {
     }
 }
 
-/// The stacks of an event as text: comm, frames from root to leaf (a name, or the
-/// object in brackets), samples.
+/// The stacks of an event as text: comm, frames from root to leaf (a name, or the object in
+/// brackets), samples.
 fn stacks(profile: &Profile, event: usize) -> Vec<String> {
     let mut all: Vec<String> = (profile.aggregated.iter().filter(|e| e.event == event))
         .map(|entry| {
@@ -164,7 +164,7 @@ fn stacks(profile: &Profile, event: usize) -> Vec<String> {
 #[test]
 fn a_lookup_names_the_time_of_its_sample() {
     let mut made = Made::default();
-    // In the file the samples come first: order there does not matter.
+    // The samples come first in the file. Order does not matter there.
     made.sample(1, 15, 7, &[ContextMarker::USER.0, 0x1010])
         .sample(1, 25, 7, &[ContextMarker::USER.0, 0x1010])
         .sample(1, 5, 7, &[ContextMarker::USER.0, 0x1010])
@@ -253,12 +253,12 @@ fn deferred_user_parts_are_joined_by_thread_and_cookie() {
         .comm(0, 8, "y")
         .map(1, 7, 0x1000, "/program")
         .map(1, 8, 0x2000, "/other")
-        // One record is for all samples of a stay in the kernel; another thread has its own.
+        // One record serves all samples of a stay in the kernel. Each thread has its own.
         .sample(id, 2, 7, &of(0x1010))
         .sample(id, 3, 7, &of(0x1010))
         .sample(id, 3, 8, &of(0x1010))
         .sample(id, 3, 8, &of(0x99))
-        // A sample in user mode has no kernel part, and no cookie that is taken for an address.
+        // A sample in user mode has no kernel part, and its cookie must not become an address.
         .sample(id, 4, 7, &deferred(0x1020))
         .sample(1, 4, 7, &of(0x1010))
         .sample(1, 5, 7, &deferred(0x1010))
@@ -367,7 +367,7 @@ fn the_number_of_threads_does_not_matter() {
         };
         made.record(2, Misc(0), &Record::Fork(fork));
     }
-    // Several blocks of a MiB, so that threads really share.
+    // Several blocks of 1 MiB, so that several threads work.
     for i in 0..60_000u64 {
         let pid = 1 + (i % 19) as i32 + if i % 3 == 0 { 100 } else { 0 };
         let chain: Vec<u64> = std::iter::once(ContextMarker::USER.0)
@@ -387,7 +387,7 @@ fn the_number_of_threads_does_not_matter() {
     assert_eq!(one.events[0].samples + one.events[1].samples, 60_000);
 }
 
-/// A loss is one of the CPU, the time and the thread of its record.
+/// A loss has the CPU, time and thread of its record.
 #[test]
 fn losses_are_those_of_what_filters_want() {
     let mut made = Made::default();
@@ -434,7 +434,7 @@ fn losses_are_those_of_what_filters_want() {
         }),
         (3, 1)
     );
-    // Functions are nothing that a lost sample has.
+    // A lost sample has no functions.
     assert_eq!(
         lost(Filter {
             symbols: vec!["none".into()],
@@ -444,7 +444,7 @@ fn losses_are_those_of_what_filters_want() {
     );
 }
 
-/// Warnings on a recording of one event with these fields and records, by both readers of samples.
+/// Warnings about a recording of one event, by both readers of samples.
 fn warnings_on(attr: &Attr, records: &[u8], features: FeatureSections) -> Vec<String> {
     let events = vec![EventDescription {
         attr: attr.clone(),
@@ -459,7 +459,7 @@ fn warnings_on(attr: &Attr, records: &[u8], features: FeatureSections) -> Vec<St
     profile.quality.warnings
 }
 
-/// Records of a made recording, each as bytes.
+/// Splits bytes into records.
 fn records_of(bytes: &[u8]) -> Vec<Vec<u8>> {
     Walk::new(bytes, 0, Endian::NATIVE)
         .map(|walked| walked.bytes.to_vec())
@@ -512,7 +512,7 @@ fn fields_that_contradict_the_size_of_a_sample_are_told() {
     for time in 0..3 {
         made.sample(1, time, 7, &[ContextMarker::USER.0, 0x1010, 0x1020]);
     }
-    // One address less than there are.
+    // One address fewer than recorded.
     let mut records = records_of(&made.records);
     let count = records[1].len() - 4 * 8;
     records[1][count..count + 8].copy_from_slice(&2u64.to_ne_bytes());
@@ -559,7 +559,7 @@ fn fields_that_contradict_the_size_of_a_sample_are_told() {
     }
 }
 
-/// Returns where a record has the size of its stack dump.
+/// Returns the offset of the stack dump's size in a record.
 fn layout_of_dump(record: &[u8], layout: &SampleLayout) -> usize {
     let sample = Sample::parse(RawBytes::from(&record[8..]), layout).unwrap();
     8 + sample.stack_user_offset().unwrap()

@@ -1,4 +1,4 @@
-//! Profiles of recordings, real and made up.
+//! Profiles of real and synthetic recordings.
 
 mod coarse;
 mod common;

@@ -1,4 +1,4 @@
-//! Addresses and columns, which a profile keeps on request, against the samples one by one.
+//! Optional addresses and columns of a profile equal the single samples.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use rprof_testing::Random;
 
 const BASE: u64 = 0x5500_0000_0000;
 
-/// More samples than it takes to canonicalize addresses: those of the profile must be kept
+/// More samples than the threshold for canonical addresses. The profile must keep all addresses
 /// nevertheless.
 const SAMPLES: u64 = 24_000;
 
@@ -45,7 +45,7 @@ fn recording() -> PerfData {
         let mut callchain = vec![ContextMarker::USER.0];
         callchain.extend((0..1 + n % 3).map(|_| BASE + random.below(len / 6)));
         let sample = SampleFields {
-            // Not in order of time.
+            // Out of time order.
             time: n ^ 5,
             pid: 7,
             tid: 7 + (n % 2) as i32,
@@ -156,7 +156,7 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
         assert!(streamed.eq(expected), "{thread:?}");
     }
 
-    // The sums are those of the columns.
+    // The sums equal those of the columns.
     let mut sums = BTreeMap::new();
     for sample in columns.iter() {
         let sum: &mut (u64, u64) = sums.entry((sample.thread, sample.stack)).or_default();
@@ -204,7 +204,7 @@ fn without_being_asked_for_neither_is_kept() {
     let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
     let plain = analyse(&data, &symbolizer, &Options::default());
     assert!(plain.samples.is_none() && !plain.has_addresses());
-    // Columns alone: the stacks are those of functions, and as many.
+    // Columns alone: the stacks consist of functions, and their number stays.
     let options = Options {
         columns: true,
         ..Options::default()

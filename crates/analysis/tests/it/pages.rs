@@ -1,4 +1,4 @@
-//! Leaves are told by their pages: against a list of who lies where, when.
+//! The code page cache agrees with a list of mappings over time.
 
 use rprof_analysis::Samples;
 use rprof_profile::Filter;
@@ -9,14 +9,14 @@ use rprof_records::{
 use rprof_symbols::Symbolizer;
 use rprof_testing::Random;
 
-/// Process, time, first address, length, offset in the file, path. Of several the last counts.
-/// Some begin or end within a page, which no kernel does, but other recorders may.
+/// Process, time, first address, length, file offset, path. Later entries win. Some start or end
+/// within a page, which other recorders than the kernel may write.
 const MAPPINGS: [(i32, u64, u64, u64, u64, &str); 7] = [
     (7, 0, 0x10_0000, 0x4000, 0, "/seven"),
     (8, 0, 0x10_0000, 0x4000, 0x9000, "/eight"),
     (7, 0, 0x20_0000, 0x1800, 0x100, "/below"),
     (7, 0, 0x20_1800, 0x2800, 0, "/above"),
-    // In place of a part.
+    // Replaces a part.
     (7, 1000, 0x10_1000, 0x1000, 0x5000, "/later"),
     (7, 2000, 0x10_1400, 0x100, 0, "/within"),
     (8, 1500, 0x30_0000, 0x1000, 0, "//anon"),
@@ -77,7 +77,7 @@ fn each_leaf_lies_where_it_was_mapped() {
         assert_eq!((sample.pid, sample.time), (*pid, *time));
         let frame = sample.frames().next().unwrap();
         let (path, offset) = match expected(*pid, *time, *address) {
-            // What would name it, and where.
+            // Expected object and offset.
             Some(("//anon", _)) => ("/tmp/perf-8.map", *address),
             Some(found) => found,
             None => ("[unknown]", *address),

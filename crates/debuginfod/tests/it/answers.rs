@@ -1,4 +1,4 @@
-//! What comes of each kind of answer.
+//! The client's reaction to each kind of response.
 
 use crate::server::{Server, reply};
 use rprof_debuginfod::{Client, Failure, FetchResult, Outcome, Settings};
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the right file has in it.
+/// Contents of the correct file.
 const RIGHT: &[u8] = b"the right file";
-/// Longer than any test should take, far shorter than what a server could make of it.
+/// More than any test needs, but far less than a server could delay.
 const LONG: Duration = Duration::from_secs(30);
 
 struct Asker {
@@ -25,7 +25,7 @@ impl Asker {
         let settings = Settings {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             cache: cache.path().to_owned(),
-            // A busy machine may let a server wait; those that are slow on purpose are `impatient`.
+            // A busy machine may delay a server; tests of slow servers use `impatient`.
             patience: LONG,
             total_time: LONG,
             max_size: 1 << 20,
@@ -46,7 +46,7 @@ impl Asker {
         ask(&self.client())
     }
 
-    /// What was asked for fails, and nothing is left in the cache that could be taken for the file.
+    /// The request fails, and leaves no usable file in the cache.
     fn fails(&self) -> Failure {
         let begin = Instant::now();
         let (path, outcome) = self.ask();
@@ -59,7 +59,7 @@ impl Asker {
         }
     }
 
-    /// Files for the build-id that is asked for.
+    /// Cached files for the requested build-id.
     fn files(&self) -> Vec<PathBuf> {
         let folder = self.cache.path().join(id().to_string());
         let Ok(files) = std::fs::read_dir(folder) else {
@@ -165,7 +165,7 @@ fn a_wrong_file_in_the_cache_is_replaced() {
 
 #[test]
 fn slow_servers_are_left() {
-    // Does not answer at all; answers and sends nothing; sends a byte at a time.
+    // No response; a response without data; single bytes at a time.
     let silent = Server::new(|_, _| {
         std::thread::sleep(LONG);
         Ok(())
@@ -205,7 +205,7 @@ fn a_server_that_failed_is_not_waited_for_again() {
     let asker = Asker::new(&[&server.url]).impatient();
     let client = asker.client();
     assert!(matches!(ask(&client).1.result, FetchResult::Failed(_)));
-    // It may hear of that only now.
+    // The server may receive the request only now.
     server.wait_until_asked();
     for _ in 0..2 {
         assert!(matches!(ask(&client).1.result, FetchResult::Failed(_)));
@@ -287,7 +287,7 @@ fn redirects_are_followed_some_times() {
     let failure = Asker::new(&[&circle.url]).fails();
     assert!(failure.to_string().contains("redirect"), "{failure}");
     assert!(circle.asked().len() < 10);
-    // Out of HTTP.
+    // Not HTTP.
     for to in [
         "file:///etc/passwd",
         "ftp://127.0.0.1/",
@@ -326,7 +326,7 @@ fn redirects_to_another_server_are_not_followed_but_told() {
 
 #[test]
 fn the_total_time_is_bounded() {
-    // Always enough not to be slow.
+    // Fast enough to never count as slow.
     let server = Server::new(|_, stream| {
         write!(stream, "HTTP/1.1 200 OK\r\n\r\n")?;
         loop {
@@ -347,7 +347,7 @@ fn the_total_time_is_bounded() {
         )
     };
     assert!(is_over(&outcome), "{outcome:?}");
-    // The time is that of all requests.
+    // The time limit covers all requests.
     server.wait_until_asked();
     assert!(is_over(&ask(&client).1));
     assert!(server.asked().is_empty());
@@ -362,7 +362,7 @@ fn cancelling_ends_it() {
     let mut asker = Asker::new(&[&server.url]);
     asker.settings.patience = LONG;
     let flag = Arc::new(AtomicBool::new(false));
-    // Cancelled by the first progress that is told.
+    // The first progress report cancels.
     let setter = Arc::clone(&flag);
     let client = asker.client().cancelled_by(Arc::clone(&flag));
     let client = client.on_progress(move |_| setter.store(true, Ordering::SeqCst));
@@ -383,7 +383,7 @@ fn cancelling_ends_it() {
 fn a_cache_that_cannot_be_written_is_said() {
     let server = Server::new(|_, stream| reply(stream, "200 OK", RIGHT));
     let mut asker = Asker::new(&[&server.url]);
-    // A file where there should be a folder.
+    // A file instead of a folder.
     asker.settings.cache = asker.cache.path().join("file");
     std::fs::write(&asker.settings.cache, "").unwrap();
     let failure = asker.fails();
@@ -394,7 +394,7 @@ fn a_cache_that_cannot_be_written_is_said() {
 #[test]
 fn proxies_are_used_for_other_machines_only() {
     let name = "proxies_are_used_for_other_machines_only";
-    // Where nobody listens.
+    // No server listens there.
     let variables = [("http_proxy", "http://127.0.0.2:1"), ("no_proxy", "x")];
     if !rprof_testing::in_environment(module_path!(), name, &variables) {
         return;

@@ -1,5 +1,5 @@
-//! The client against servers that answer as they like. What Debian's own server does is tested
-//! with the whole of rprof, in `tests/symbols/debuginfod.rs`.
+//! The client against servers with arbitrary responses. `tests/symbols/debuginfod.rs` tests
+//! Debian's own server with the whole of rprof.
 
 mod answers;
 mod server;

@@ -1,17 +1,17 @@
-//! A server on loopback whose answers a test writes, byte by byte.
+//! Loopback server with responses scripted by tests, byte by byte.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Listens as long as the test runs.
+/// Listens until the end of the test.
 pub(crate) struct Server {
     pub(crate) url: String,
     requests: Receiver<String>,
 }
 
 impl Server {
-    /// Each connection has one request and gets what `answer` writes, which is told the path.
+    /// Each connection serves one request. `answer` receives the path, and writes the response.
     pub(crate) fn new(
         answer: impl Fn(&str, &mut TcpStream) -> std::io::Result<()> + Send + Clone + 'static,
     ) -> Server {
@@ -25,7 +25,7 @@ impl Server {
                 std::thread::spawn(move || {
                     let path = request(&mut stream);
                     sender.send(path.clone()).ok();
-                    // The client may well have enough before the end.
+                    // The client may disconnect early.
                     answer(&path, &mut stream).ok();
                 });
             }
@@ -38,13 +38,13 @@ impl Server {
         (self.requests.recv()).expect("the server runs as long as this");
     }
 
-    /// Paths that were asked for since the last time.
+    /// Paths requested since the last call.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.requests.try_iter().collect()
     }
 }
 
-/// Reads a request to its end; answers its path.
+/// Reads a request to its end, and returns its path.
 fn request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let mut byte = [0];
@@ -55,7 +55,7 @@ fn request(stream: &mut TcpStream) -> String {
     text.split(' ').nth(1).unwrap_or_default().into()
 }
 
-/// A plain answer.
+/// Writes a plain response.
 pub(crate) fn reply(stream: &mut TcpStream, status: &str, body: &[u8]) -> std::io::Result<()> {
     let len = body.len();
     write!(

@@ -1,7 +1,7 @@
 //! [`Catalog`]: the events of this machine.
 //!
-//! It goes through all kinds of events, in the order of perf-list(1), and has each opened by an
-//! [`EventOpener`], to find out which work for this user.
+//! Lists all types of events, in the order of perf-list(1). An [`EventOpener`] opens each, to test
+//! whether it works for this user.
 
 mod trial;
 
@@ -16,7 +16,7 @@ use rprof_records::EventKind;
 use std::path::{Path, PathBuf};
 use trial::Trials;
 
-/// Kind of event in a listing.
+/// Type of event in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ListKind {
@@ -26,7 +26,7 @@ pub enum ListKind {
     Software,
     /// Generic events of caches.
     Cache,
-    /// Codes of the CPU's own PMU.
+    /// Raw codes of the CPU's own PMU.
     Raw,
     /// Events of PMUs, by name or by terms.
     Pmu,
@@ -39,7 +39,7 @@ pub enum ListKind {
 }
 
 impl ListKind {
-    /// All kinds, in the order of a listing.
+    /// All types, in the order of a listing.
     pub const ALL: [ListKind; 8] = [
         ListKind::Hardware,
         ListKind::Software,
@@ -51,12 +51,12 @@ impl ListKind {
         ListKind::Probe,
     ];
 
-    /// Returns its name, in lower case.
+    /// Returns the name in lower case.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// Returns its names; the short ones are perf list's.
+    /// Returns all names; the short ones are perf list's.
     fn names(self) -> &'static [&'static str] {
         match self {
             ListKind::Hardware => &["hardware", "hw"],
@@ -70,20 +70,20 @@ impl ListKind {
         }
     }
 
-    /// Finds the kind of a name in any letter case, such as `hw`.
+    /// Finds a type by name, such as `hw`, in any letter case.
     pub fn named(name: &str) -> Option<ListKind> {
         let is = |kind: &&ListKind| kind.names().iter().any(|n| n.eq_ignore_ascii_case(name));
         ListKind::ALL.iter().find(is).copied()
     }
 }
 
-/// Event of a listing, or the form of events that cannot be listed.
+/// Event of a listing, or a form for events that cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Kind of event.
+    /// Type of event.
     pub kind: ListKind,
-    /// Text to type. Parts in capitals are to be filled in.
+    /// Text to type. Capitals are placeholders.
     pub name: String,
     /// Other texts for the same event.
     pub aliases: Vec<String>,
@@ -93,20 +93,20 @@ pub struct Listed {
     pub availability: Availability,
 }
 
-/// Events of some kinds.
+/// Events of some types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Catalog {
-    /// In the order of [`ListKind::ALL`]; within a kind generic events in that of perf-list(1),
-    /// others by name.
+    /// In the order of [`ListKind::ALL`]; within a type, generic events in the order of
+    /// perf-list(1), others by name.
     pub events: Vec<Listed>,
-    /// Cause if tracepoints were wanted and cannot be listed.
+    /// Reason why requested tracepoints cannot be listed.
     pub no_tracepoints: Option<TracefsError>,
 }
 
 impl Catalog {
-    /// Lists the events of these kinds on this machine, each being tried by `opener`. Works for every
-    /// user, and changes nothing.
+    /// Lists the events of these types on this machine. `opener` tests each. Works for every user,
+    /// and changes nothing.
     pub fn read(kinds: &[ListKind], opener: &dyn EventOpener) -> Catalog {
         let reader = CatalogReader {
             pmus: PathBuf::from(EVENT_SOURCES),
@@ -116,7 +116,7 @@ impl Catalog {
         reader.read(kinds)
     }
 
-    /// Lists the events of these kinds by other folders of PMUs and tracefs, and tries none.
+    /// Lists the events of these types from other folders of PMUs and tracefs, without tests.
     pub fn read_from(kinds: &[ListKind], pmus: &Path, tracefs: &Path) -> Catalog {
         let reader = CatalogReader {
             pmus: pmus.to_owned(),
@@ -127,7 +127,7 @@ impl Catalog {
     }
 }
 
-/// Folders that are listed, and the trials.
+/// Folders to list, and the trials.
 struct CatalogReader<'a> {
     pmus: PathBuf,
     tracefs: Result<Tracefs, TracefsError>,
@@ -184,7 +184,7 @@ impl CatalogReader<'_> {
         all.collect()
     }
 
-    /// Lists the form of events that cannot be listed one by one, with an example to try.
+    /// Lists a form for events that cannot be listed individually, with an example to test.
     fn form(&self, kind: ListKind, form: &str, example: &str, detail: &str) -> Listed {
         Listed {
             kind,
@@ -202,12 +202,12 @@ impl CatalogReader<'_> {
         }
     }
 
-    /// Lists each PMU's named events, and the terms that it takes.
+    /// Lists each PMU's named events, and its terms.
     fn pmus(&self) -> Vec<Listed> {
         let mut listed = Vec::new();
         for pmu in Pmu::all(&self.pmus) {
             let name = pmu.name();
-            // Probes are a kind of their own.
+            // Probes have their own type.
             if ["uprobe", "kprobe"].contains(&name) {
                 continue;
             }
@@ -245,7 +245,7 @@ impl CatalogReader<'_> {
             for name in tracefs.events(&system) {
                 let availability = match tracefs.id(&system, &name) {
                     Ok(Some(id)) => self.trials.tracepoint(id),
-                    // Nobody can open one without a number.
+                    // Without a number, it cannot be opened.
                     Ok(None) => continue,
                     Err(TracefsError::Denied { .. }) => Availability::Denied,
                     Err(_) => Availability::Unknown,

@@ -1,4 +1,4 @@
-//! Trials: events opened to find out whether they work.
+//! Trials: events opened to test whether they work.
 
 use crate::event::{Event, EventDetail};
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
@@ -6,21 +6,21 @@ use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Result of the trial of an event, for this user on this machine.
+/// Result of a trial for this user on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Availability {
-    /// It can be sampled, at least in user mode of the user's own programs.
+    /// Can be sampled, at least in user mode of the user's own programs.
     Sampled,
-    /// It can be counted, but not sampled, as most events of packages. rprof cannot record it.
+    /// Can be counted but not sampled, like most events of packages. rprof cannot record it.
     CountedOnly,
-    /// This user may not open it.
+    /// This user lacks the right.
     Denied,
-    /// This machine does not have it.
+    /// The machine lacks the event.
     Missing,
-    /// The kernel refused it with another error number.
+    /// The kernel refused it with another error.
     Refused(Errno),
-    /// It was not tried, as it depends on what is filled in.
+    /// Not tested, because it depends on placeholders.
     Unknown,
 }
 
@@ -39,7 +39,7 @@ impl Availability {
     fn from_errno(errno: Errno) -> Availability {
         match errno {
             Errno::ACCESS | Errno::PERM => Availability::Denied,
-            // No PMU takes it; the PMU is not there; it cannot raise interrupts.
+            // No PMU supports it; the PMU is missing; it cannot raise interrupts.
             Errno::NOENT | Errno::NODEV | Errno::NXIO | Errno::OPNOTSUPP => Availability::Missing,
             errno => Availability::Refused(errno),
         }
@@ -59,14 +59,14 @@ impl fmt::Display for Availability {
     }
 }
 
-/// Opens events for [`Catalog::read`](super::Catalog::read), which tries what it lists.
+/// Opens events for [`Catalog::read`](super::Catalog::read), which tests them.
 ///
-/// Any `Fn(&Attr, TrialScope) -> Result<(), Errno>` is one.
+/// Implemented for any `Fn(&Attr, TrialScope) -> Result<(), Errno>`.
 pub trait EventOpener {
-    /// Opens an event with perf_event_open(2) and closes it at once.
+    /// Opens an event with perf_event_open(2), and closes it immediately.
     ///
     /// # Errors
-    /// The kernel's error number.
+    /// Returns the kernel's error number.
     fn try_open(&self, attr: &Attr, scope: TrialScope) -> Result<(), Errno>;
 }
 
@@ -76,25 +76,24 @@ impl<F: Fn(&Attr, TrialScope) -> Result<(), Errno>> EventOpener for F {
     }
 }
 
-/// Scope of an event while it is tried.
+/// Scope of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialScope {
     /// The calling thread, on any CPU.
     OwnThread,
-    /// Everything on this CPU.
+    /// All tasks on this CPU.
     Cpu(u32),
 }
 
-/// Tries events. None of them is enabled.
+/// Opens events for trials. None is enabled.
 pub(super) struct Trials<'a> {
-    /// `None`: nothing is tried.
+    /// `None` disables trials.
     opener: Option<&'a dyn EventOpener>,
-    /// Result for tracepoints, once one was tried.
+    /// Result for tracepoints, after the first trial.
     tracepoint: RefCell<Option<Availability>>,
 }
 
 impl<'a> Trials<'a> {
-    /// Makes trials by this opener.
     pub(super) fn with(opener: &'a dyn EventOpener) -> Trials<'a> {
         Trials {
             opener: Some(opener),
@@ -102,7 +101,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Tries nothing: every result is [`Availability::Unknown`].
+    /// Disables trials: every result is [`Availability::Unknown`].
     pub(super) fn none() -> Trials<'a> {
         Trials {
             opener: None,
@@ -110,14 +109,15 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Tries an event in user mode: sampled, then counted; for this thread, or else for a whole CPU.
+    /// Opens an event in user mode: sampled, then counted; for this thread, or else for a whole
+    /// CPU.
     pub(super) fn event(&self, event: &Event) -> Availability {
         let Some(opener) = self.opener else {
             return Availability::Unknown;
         };
         let cpu = event.cpus().and_then(<[u32]>::first).copied();
         let whole = TrialScope::Cpu(cpu.unwrap_or(0));
-        // A PMU with a list of CPUs is of a package, or of one kind of cores.
+        // A PMU with a list of CPUs belongs to a package, or to one core type.
         let mut first = None;
         for (sampled, scope) in [
             (true, TrialScope::OwnThread),
@@ -129,7 +129,7 @@ impl<'a> Trials<'a> {
                 (Ok(()), true) => return Availability::Sampled,
                 (Ok(()), false) => return Availability::CountedOnly,
                 (Err(errno), _) => {
-                    // No other way to open it finds a PMU that is not there.
+                    // A missing PMU fails in every scope.
                     if matches!(errno, Errno::NOENT | Errno::NODEV) && cpu.is_none() {
                         return Availability::Missing;
                     }
@@ -140,8 +140,7 @@ impl<'a> Trials<'a> {
         first.map_or(Availability::Unknown, Availability::from_errno)
     }
 
-    /// Tries a tracepoint with its payload. The result is the same for all tracepoints, so that only one
-    /// is opened.
+    /// Opens a tracepoint with its payload. Only the first, because the result is the same for all.
     pub(super) fn tracepoint(&self, id: u64) -> Availability {
         if let Some(known) = *self.tracepoint.borrow() {
             return known;
@@ -162,7 +161,7 @@ impl<'a> Trials<'a> {
         tried
     }
 
-    /// Tries probes of a PMU without making one: the kernel checks rights first, and then refuses the
+    /// Tests probes of a PMU without creating one: the kernel checks rights first, then refuses the
     /// missing path with `EINVAL`.
     pub(super) fn probe(&self, kind: EventKind) -> Availability {
         let Some(opener) = self.opener else {
@@ -180,7 +179,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Returns the error that says more: that others may open it.
+/// Returns the more informative error, which means that other users may open it.
 fn more_telling(before: Errno, errno: Errno) -> Errno {
     match before == Errno::INVAL && matches!(errno, Errno::ACCESS | Errno::PERM) {
         true => errno,
@@ -203,7 +202,7 @@ fn try_open(
     };
     event.apply(&mut attr);
     match opener.try_open(&attr, scope) {
-        // Some PMUs cannot leave anything out.
+        // Some PMUs support no exclusion.
         Err(Errno::INVAL) => {
             attr.flags = AttrFlags::DISABLED;
             opener.try_open(&attr, scope)

@@ -4,7 +4,7 @@ use crate::error::EventError;
 use crate::event::Event;
 use crate::modifiers::{LetterError, Letters};
 
-/// Sets the modifiers of all events that a text stands for.
+/// Sets the modifiers of all events of a text.
 pub(super) fn set_letters(
     events: &mut [Event],
     letters: &str,
@@ -18,7 +18,7 @@ pub(super) fn set_letters(
     Ok(())
 }
 
-/// Adds the modifiers of a group to those of an event in it.
+/// Adds a group's modifiers to one of its events.
 pub(super) fn add_group_letters(
     event: &mut Event,
     letters: &str,

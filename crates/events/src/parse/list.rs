@@ -1,4 +1,4 @@
-//! A list split into the texts of its events.
+//! Splits a list into the texts of its events.
 
 use crate::error::EventError;
 use crate::probe::is_probe;
@@ -7,13 +7,13 @@ use crate::probe::is_probe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub(super) text: &'a str,
-    /// Number of its group; `None` outside of groups.
+    /// Number of its group; `None` outside groups.
     pub(super) group: Option<u32>,
-    /// Modifiers behind the group.
+    /// Modifiers after the group.
     pub(super) group_letters: Option<&'a str>,
 }
 
-/// Splits a list at its commas, but not within slashes, and takes groups apart.
+/// Splits a list at its commas, except within slashes, and resolves groups.
 pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut groups = 0;
@@ -53,13 +53,13 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
     }
 }
 
-/// Returns the text behind the brace, if the text begins with a group; a name may stand before it.
+/// Returns the text after the brace, if the text starts with a group. A name may precede the brace.
 fn group_start(text: &str) -> Option<&str> {
     let at = text.find(['{', ',', '}', '/', ':'])?;
     text[at..].strip_prefix('{')
 }
 
-/// Appends the events up to the closing brace to `parts`; returns the text behind it.
+/// Appends the events up to the closing brace to `parts`. Returns the remaining text.
 fn split_group<'a>(
     text: &'a str,
     group: u32,
@@ -95,7 +95,7 @@ fn split_group<'a>(
     }
 }
 
-/// Splits off the text of an event; returns it and the text behind it.
+/// Splits off the text of an event. Returns it and the remaining text.
 fn split_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
     // Slashes of probes and breakpoints do not come in pairs.
     let plain = is_probe(text) || text.starts_with("mem:");

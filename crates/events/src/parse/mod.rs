@@ -2,9 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `list` | commas, braces and slashes: a list split into the texts of its events |
+//! | `list` | commas, braces and slashes: splits a list into the texts of its events |
 //! | `one` | one event: name, terms, modifiers |
-//! | `terms` | terms: those of a PMU, and those of any event |
+//! | `terms` | terms of a PMU, and terms of any event |
 //! | `letters` | modifiers of an event and of its group |
 
 mod letters;
@@ -19,10 +19,10 @@ use letters::add_group_letters;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Most events in a list: more than a machine has tracepoints.
+/// Maximum number of events in a list: more than a machine has tracepoints.
 const MAX_EVENTS: usize = 1 << 14;
 
-/// Parser of events. Names that only a machine knows are looked up in sysfs and tracefs.
+/// Parser of events. Looks up machine-specific names in sysfs and tracefs.
 ///
 /// # Examples
 /// ```
@@ -40,35 +40,35 @@ pub struct EventParser<'a> {
 }
 
 impl<'a> EventParser<'a> {
-    /// A parser that looks names up on this machine, and finds no functions in programs.
+    /// Creates a parser that looks up names on this machine, without functions of programs.
     pub fn new() -> EventParser<'a> {
         EventParser::default()
     }
 
-    /// Finds functions of programs by `resolver`, for `uprobe:` with a name.
+    /// Sets the resolver of functions, for `uprobe:` with a name.
     pub fn resolver(mut self, resolver: &'a dyn Resolver) -> Self {
         self.sources.resolver = Some(resolver);
         self
     }
 
-    /// Looks PMUs up in another folder than `/sys/bus/event_source/devices`.
+    /// Sets the folder of PMUs, instead of `/sys/bus/event_source/devices`.
     pub fn pmus(mut self, folder: impl Into<PathBuf>) -> Self {
         self.sources.pmus = folder.into();
         self
     }
 
-    /// Looks tracepoints up in another folder than that where tracefs is mounted.
+    /// Sets the root of tracefs, instead of its mount point.
     pub fn tracefs(mut self, root: impl Into<PathBuf>) -> Self {
         self.sources.tracefs = Some(root.into());
         self
     }
 
-    /// Parses a list of events with commas between them; empty parts are skipped.
+    /// Parses a comma-separated list of events. Skips empty parts.
     ///
-    /// A part can stand for several events: a pattern of tracepoints, or the name of several PMUs.
+    /// A part may mean several events: a pattern of tracepoints, or the name of several PMUs.
     ///
     /// # Errors
-    /// [`EventError`] for the first part that is no event of this machine.
+    /// Returns [`EventError`] for the first invalid or unknown part.
     pub fn parse_list(&self, text: &str) -> Result<Vec<Event>, EventError> {
         let mut events = Vec::new();
         for part in list::split(text)? {
@@ -94,8 +94,8 @@ impl<'a> EventParser<'a> {
     /// Parses one event.
     ///
     /// # Errors
-    /// Errors of [`parse_list`](Self::parse_list), and [`EventError::Syntax`] if the text stands for several
-    /// events, [`EventError::Unknown`] if for none.
+    /// Returns the errors of [`parse_list`](Self::parse_list); [`EventError::Syntax`] if the text
+    /// means several events, [`EventError::Unknown`] if it means none.
     pub fn parse(&self, text: &str) -> Result<Event, EventError> {
         let mut events = self.parse_list(text)?;
         match (events.pop(), events.is_empty()) {
@@ -115,7 +115,7 @@ impl<'a> EventParser<'a> {
 impl Event {
     /// Parses one event, such as `cycles`, `page-faults:u` or `sched:sched_switch`.
     ///
-    /// Generic names may be in any letter case.
+    /// Generic names may have any letter case.
     ///
     /// # Examples
     /// ```
@@ -128,26 +128,25 @@ impl Event {
     /// ```
     ///
     /// # Errors
-    /// [`EventError`], with names near the one asked for; also when the text stands for several
-    /// events or for none.
+    /// Returns [`EventError`], with similar names; also if the text means several events or none.
     pub fn parse(text: &str) -> Result<Event, EventError> {
         EventParser::new().parse(text)
     }
 
-    /// Parses a list of events with commas between them; empty parts are skipped.
+    /// Parses a comma-separated list of events. Skips empty parts.
     ///
-    /// Probes on functions of programs need a [`Resolver`], see [`EventParser`].
+    /// Probes on functions of programs require a [`Resolver`], see [`EventParser`].
     ///
     /// # Errors
-    /// [`EventError`] for the first part that fails.
+    /// Returns [`EventError`] for the first part that fails.
     pub fn parse_list(text: &str) -> Result<Vec<Event>, EventError> {
         EventParser::new().parse_list(text)
     }
 
-    /// Parses a list of events, in which probes may name functions that `resolver` finds.
+    /// Parses a list of events, with `resolver` for functions of probes.
     ///
     /// # Errors
-    /// Errors of [`Event::parse_list`].
+    /// Returns the errors of [`Event::parse_list`].
     pub fn parse_with(text: &str, resolver: &dyn Resolver) -> Result<Vec<Event>, EventError> {
         EventParser::new().resolver(resolver).parse_list(text)
     }

@@ -14,7 +14,7 @@ use crate::tracefs::{Tracefs, TracefsError};
 use crate::{breakpoint, generic, probe, suggest};
 use rprof_records::EventKind;
 
-/// Parses the text of one part of a list, which may stand for several events.
+/// Parses one part of a list, which may mean several events.
 pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if probe::is_probe(text) {
         let (place, letters) = probe_letters(text);
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, Eve
     let Some((head, rest)) = text.split_once('/') else {
         return plain(text, sources);
     };
-    // There is a second slash, else the list would not have been split.
+    // A second slash exists, because the list was split there.
     let (terms, letters) = rest.rsplit_once('/').unwrap_or((rest, ""));
     let letters = match letters.strip_prefix(':').unwrap_or(letters) {
         "" => None,
@@ -70,7 +70,7 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if let Some(events) = numeric(text, first, second, sources) {
         return with_letters(events, third, text);
     }
-    // `cylces:u` is no tracepoint, but a misspelt name with letters.
+    // `cylces:u` is not a tracepoint, but a misspelt name with letters.
     if third.is_none() && Letters::parse(second).is_ok() {
         let is_system = sources
             .tracefs()
@@ -82,13 +82,13 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     with_letters(tracepoints(text, first, second, sources)?, third, text)
 }
 
-/// Finds the events with a name of their own: generic, raw, or a PMU's. `None` if there are none.
+/// Finds events by name: generic, raw, or a PMU's. Returns `None` if there are none.
 fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     if let Some(known) = generic::find(name) {
         let event = Event::numbered(&known.name, known.kind, known.config);
         return Some(on_each_kind_of_core(event, sources));
     }
-    // Neither can be the name of a file.
+    // Such names cannot be file names.
     if name.is_empty() || is_pattern(name) {
         return None;
     }
@@ -98,8 +98,8 @@ fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     (!events.is_empty()).then_some(events)
 }
 
-/// Makes a hardware event one event for each kind of cores (`cpu_core`, `cpu_atom`), where the machine
-/// has several. The number of the kind's PMU stands in the upper half of the config.
+/// Splits a hardware event into one for each core type (`cpu_core`, `cpu_atom`), if the machine has
+/// several. The upper half of the config holds the number of the core type's PMU.
 fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
     let hardware = [EventKind::HARDWARE, EventKind::HW_CACHE, EventKind::RAW];
     if !hardware.contains(&event.kind) {
@@ -126,7 +126,7 @@ fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
     of_kind.collect()
 }
 
-/// Makes an event of the terms for each PMU that a name or pattern stands for.
+/// Creates an event with the terms for each PMU that matches a name or pattern.
 fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if let Some(pmu) = Pmu::open(&sources.pmus, name) {
         return Ok(vec![of_pmu(&pmu, terms)?]);
@@ -154,7 +154,7 @@ fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>,
     meant.into_iter().map(|pmu| of_pmu(pmu, terms)).collect()
 }
 
-/// Makes an event of the terms for a PMU.
+/// Creates an event with the terms for a PMU.
 fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
     let values = terms::of_pmu(pmu, terms)?;
     let mut event = Event::numbered(&format!("{}/{terms}/", pmu.name()), pmu.kind(), 0);
@@ -167,13 +167,13 @@ fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
         }
     }
     event.cpus = pmu.cpus();
-    // As in perf, by the first term that names an event which has one.
+    // As in perf, the first term that names a scaled event determines the scale.
     event.scale = terms::named_events(pmu, terms).find_map(|name| pmu.scale(name));
     event.is_level = terms::named_events(pmu, terms).any(|name| pmu.is_level(name));
     Ok(event)
 }
 
-/// Parses `type:config` in numbers; `None` if it is none.
+/// Parses a numeric `type:config`; `None` for other texts.
 fn numeric(text: &str, kind: &str, config: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     let kind = EventKind(u32::try_from(number(kind)?).ok()?);
     let config = number(config)?;
@@ -188,7 +188,7 @@ fn numeric(text: &str, kind: &str, config: &str, sources: &Sources<'_>) -> Optio
     Some(vec![event])
 }
 
-/// Finds the tracepoints that two names or patterns stand for.
+/// Finds the tracepoints that match two names or patterns.
 fn tracepoints(
     text: &str,
     system: &str,
@@ -207,7 +207,7 @@ fn tracepoints(
     };
     let mut events = Vec::new();
     for (system, name) in candidates {
-        // ftrace's own have no number and cannot be opened.
+        // ftrace's own events have no number, and cannot be opened.
         if let Some(id) = tracefs.id(&system, &name).map_err(failed)? {
             let mut event = Event::numbered(&format!("{system}:{name}"), EventKind::TRACEPOINT, id);
             event.detail = EventDetail::Tracepoint { system, name };
@@ -248,7 +248,7 @@ fn similar_tracepoints(system: &str, name: &str, tracefs: &Tracefs) -> Vec<Strin
     found
 }
 
-/// Splits the modifiers from the end of a probe. `hub` in `uprobe:/bin/x:hub` is a function.
+/// Splits the modifiers from the end of a probe. In `uprobe:/bin/x:hub`, `hub` is a function.
 fn probe_letters(text: &str) -> (&str, Option<&str>) {
     let split = text.rsplit_once(':').filter(|(place, letters)| {
         let complete = match place
@@ -266,7 +266,7 @@ fn probe_letters(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Applies terms to events that are no PMU's.
+/// Applies terms to events without a PMU of their own.
 fn applied(mut events: Vec<Event>, values: &TermValues, terms: &str) -> Vec<Event> {
     for event in &mut events {
         for (word, given) in event.config.iter_mut().zip(values.config) {
@@ -277,7 +277,7 @@ fn applied(mut events: Vec<Event>, values: &TermValues, terms: &str) -> Vec<Even
         event.settings = values.settings.clone();
         if !terms.is_empty() {
             event.name = match event.name.strip_suffix('/') {
-                // Of one kind of cores: it has terms already.
+                // Event of one core type, which already has terms.
                 Some(name) => format!("{name},{terms}/"),
                 None => format!("{}/{terms}/", event.name),
             };

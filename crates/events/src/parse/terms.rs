@@ -1,18 +1,18 @@
-//! Terms, the text between slashes: those of a PMU, and those of any event.
+//! Terms, the text between slashes: of a PMU, or of any event.
 
 use crate::error::EventError;
 use crate::pmu::{CONFIG_WORDS, Pmu, word_index};
 use crate::settings::{Settings, TERMS, Term, number};
 use crate::{generic, suggest};
 
-/// Values that terms give to an event.
+/// Values of an event's terms.
 #[derive(Debug, Default)]
 pub(super) struct TermValues {
     pub(super) config: [u64; CONFIG_WORDS],
     pub(super) settings: Settings,
 }
 
-/// Splits terms at their commas, but not within quotes, which are removed.
+/// Splits terms at their commas, except within quotes, and removes the quotes.
 fn split(text: &str) -> Vec<Term<'_>> {
     let mut quoted = false;
     let parts = text.split(move |c| {
@@ -38,7 +38,7 @@ fn unquoted(value: &str) -> &str {
     inner.unwrap_or(value)
 }
 
-/// Parses the terms of an event that is no PMU's; `of` is its name in messages.
+/// Parses the terms of an event without a PMU of its own. `of` is its name in messages.
 pub(super) fn of_event(of: &str, text: &str) -> Result<TermValues, EventError> {
     let mut values = TermValues::default();
     for term in split(text) {
@@ -49,8 +49,8 @@ pub(super) fn of_event(of: &str, text: &str) -> Result<TermValues, EventError> {
     Ok(values)
 }
 
-/// Parses the terms of a PMU's event: values for its formats, names of its events, and terms that any
-/// event can have.
+/// Parses the terms of a PMU's event: values for its formats, names of its events, and terms of any
+/// event.
 pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
     let mut values = TermValues::default();
     let terms = split(text);
@@ -61,7 +61,7 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
         if let Some(event) = named_event(pmu, term) {
             for part in split(&event) {
                 if part.value == Some("?") {
-                    // The user has to give it, as a further term.
+                    // The user must supply it, as another term.
                     if !terms
                         .iter()
                         .any(|t| t.name == part.name && t.value.is_some())
@@ -82,7 +82,7 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
     Ok(values)
 }
 
-/// Returns the terms that name an event of the PMU, in their order.
+/// Returns the terms that name an event of the PMU, in order.
 pub(super) fn named_events<'a>(pmu: &Pmu, text: &'a str) -> impl Iterator<Item = &'a str> {
     (split(text).into_iter())
         .filter(|term| named_event(pmu, term).is_some())
@@ -100,7 +100,7 @@ fn named_event(pmu: &Pmu, term: &Term<'_>) -> Option<String> {
 }
 
 impl TermValues {
-    /// Applies a term that any event can have. Returns false if it is none.
+    /// Applies a term of any event. Returns false for other terms.
     fn apply_common(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
         match word_index(term.name) {
             Some(word) => {
@@ -111,7 +111,7 @@ impl TermValues {
         }
     }
 
-    /// Writes the value of a PMU's term into the config words. Bits add up, as in perf.
+    /// Writes the value of a PMU's term into the config words. Bits are combined, as in perf.
     fn apply_to_pmu(&mut self, pmu: &Pmu, term: &Term<'_>) -> Result<(), EventError> {
         if let Some(format) = pmu.format(term.name) {
             let encoded = format.encode(term.number()?).ok_or_else(|| {

@@ -1,9 +1,9 @@
-//! [`Format`]: the bits of an event's config words that a term's value goes to, from a PMU's `format/`.
+//! [`Format`]: the bits of the config words for a term's value, from a PMU's `format/`.
 
-/// Number of words of `perf_event_attr` that terms are written into: `config`, `config1` to `config4`.
+/// Number of config words of `perf_event_attr` for terms: `config`, `config1` to `config4`.
 pub const CONFIG_WORDS: usize = 5;
 
-/// Bits of one config word that hold a term's value, such as `config:0-7,32-35`
+/// Bits of one config word for a term's value, such as `config:0-7,32-35`
 /// (`Documentation/ABI/testing/sysfs-bus-event_source-devices-format`).
 ///
 /// # Examples
@@ -18,12 +18,12 @@ pub const CONFIG_WORDS: usize = 5;
 pub struct Format {
     /// Index of the word: 0 is `config`, 1 is `config1`, and so on.
     pub word: usize,
-    /// Bits of the word. The value's lowest bit goes to the lowest of them.
+    /// Bits of the word. The lowest gets the value's lowest bit.
     pub mask: u64,
 }
 
 impl Format {
-    /// Parses a format file. `None` if it is none, or names a word that this crate does not know.
+    /// Parses a format file. Returns `None` if it is invalid, or names an unknown word.
     pub fn parse(text: &str) -> Option<Format> {
         let (word, bits) = text.trim().split_once(':')?;
         let word = word_index(word.trim())?;
@@ -40,12 +40,12 @@ impl Format {
         Some(Format { word, mask })
     }
 
-    /// Returns the most bits that a value may have.
+    /// Returns the maximum number of bits of a value.
     pub fn width(self) -> u32 {
         self.mask.count_ones()
     }
 
-    /// Returns the word's bits for a value; `None` if it has too many bits.
+    /// Returns the word's bits for a value; `None` if the value is too large.
     pub fn encode(self, value: u64) -> Option<u64> {
         if self.width() < 64 && value >> self.width() != 0 {
             return None;
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!((event.word, event.width()), (0, 12));
         assert_eq!(event.encode(0x28f), Some(0x2_0000_008f));
         assert_eq!(event.encode(0x1000), None);
-        // The order in the text does not count, as in perf.
+        // The order in the text has no effect, as in perf.
         assert_eq!(
             Format::parse("config:32-35,0-7"),
             Format::parse("config:0-7,32-35")

@@ -1,11 +1,11 @@
-//! PMUs (performance monitoring units), as sysfs lists them.
+//! PMUs (performance monitoring units) in sysfs.
 //!
-//! Each folder of `/sys/bus/event_source/devices` is one, with its number (`type`), the terms of
-//! its events (`format/`), names for useful ones (`events/`), and the CPUs to open
-//! them on where not every CPU will do (`cpumask`, or `cpus` for cores of one kind). The
-//! reference is `Documentation/ABI/testing/sysfs-bus-event_source-devices*`.
+//! Each folder of `/sys/bus/event_source/devices` is a PMU. It contains its number (`type`), the
+//! terms of its events (`format/`), named events (`events/`), and the CPUs for opening them if
+//! these are restricted (`cpumask`, or `cpus` for one core type). The reference is
+//! `Documentation/ABI/testing/sysfs-bus-event_source-devices*`.
 //!
-//! Files that cannot be read are answered with `None`, or left out.
+//! Unreadable files yield `None`, or are skipped.
 
 mod format;
 mod scale;
@@ -21,13 +21,13 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Folder in which the kernel lists its PMUs.
+/// Folder of the kernel's PMUs.
 pub const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
 
-/// Longest file of a PMU in bytes: sysfs has no more than a page.
+/// Maximum size of a PMU's file in bytes. A sysfs file has at most one page.
 const MAX_FILE_LEN: u64 = 4096;
 
-/// A PMU. Its files are read at each call.
+/// A PMU. Each call reads its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pmu {
     name: String,
@@ -36,9 +36,9 @@ pub struct Pmu {
 }
 
 impl Pmu {
-    /// Opens the PMU of this name in `sources`, such as [`EVENT_SOURCES`]; `None` if there is none.
+    /// Opens a PMU by name in `sources`, such as [`EVENT_SOURCES`]; `None` if it does not exist.
     pub fn open(sources: &Path, name: &str) -> Option<Pmu> {
-        // A name is typed by a user: it must not lead elsewhere.
+        // A user types the name, so it must not lead to another folder.
         if name.is_empty() || name.starts_with('.') || name.contains('/') {
             return None;
         }
@@ -51,7 +51,7 @@ impl Pmu {
         })
     }
 
-    /// Lists all PMUs, by name.
+    /// Lists all PMUs by name.
     pub fn all(sources: &Path) -> Vec<Pmu> {
         let names = names_in(sources);
         names
@@ -65,12 +65,12 @@ impl Pmu {
         &self.name
     }
 
-    /// Returns the `perf_event_attr.type` of its events.
+    /// Returns `perf_event_attr.type` of its events.
     pub fn kind(&self) -> EventKind {
         self.kind
     }
 
-    /// Returns the bits that a term's value goes to.
+    /// Returns the bits for a term's value.
     pub fn format(&self, term: &str) -> Option<Format> {
         Format::parse(&self.file("format", term)?)
     }
@@ -88,7 +88,7 @@ impl Pmu {
         }
     }
 
-    /// Returns what one count of a named event stands for; `None` if the PMU does not say (files `NAME.scale` and
+    /// Returns the scale of a named event; `None` if the PMU has none (files `NAME.scale` and
     /// `NAME.unit`).
     pub fn scale(&self, name: &str) -> Option<Scale> {
         if !is_event_name(name) {
@@ -99,7 +99,8 @@ impl Pmu {
         Scale::parse(factor.as_deref(), unit.as_deref())
     }
 
-    /// Returns true if a named event counts a level and no sum (the file `NAME.snapshot` holds 1).
+    /// Returns true if a named event counts a level, not a sum (the file `NAME.snapshot` contains
+    /// 1).
     pub fn is_level(&self, name: &str) -> bool {
         let snapshot = self.file("events", &format!("{name}.snapshot"));
         is_event_name(name) && snapshot.is_some_and(|text| text == "1")
@@ -112,9 +113,9 @@ impl Pmu {
         names
     }
 
-    /// Returns the CPUs to open its events on; `None` if each CPU counts for itself.
+    /// Returns the CPUs for opening its events; `None` if each CPU has its own counters.
     ///
-    /// A PMU of a package has a `cpumask` with one CPU of each; the PMU of one kind of cores
+    /// A PMU of a package has a `cpumask` with one CPU of each package. The PMU of one core type
     /// (`cpu_atom`) has `cpus` with those cores.
     pub fn cpus(&self) -> Option<Vec<u32>> {
         ["cpumask", "cpus"]
@@ -123,8 +124,8 @@ impl Pmu {
             .and_then(|list| cpus::parse_list(&list).ok())
     }
 
-    /// Returns true if a user may mean this PMU by `pattern`: as in perf, a name, a shell pattern, or
-    /// the name without `uncore_` before it or a number behind it.
+    /// Returns true if `pattern` selects this PMU: as in perf, a name, a shell pattern, or the name
+    /// without the prefix `uncore_` or a number at the end.
     pub fn is_meant_by(&self, pattern: &str) -> bool {
         let name = match pattern.starts_with("uncore_") {
             true => self.name.as_str(),
@@ -146,7 +147,7 @@ impl Pmu {
     }
 }
 
-/// Returns false for files such as `energy-pkg.scale`, which stand beside the event that they describe.
+/// Returns false for files such as `energy-pkg.scale`, which describe another event.
 fn is_event_name(name: &str) -> bool {
     let about = [".scale", ".unit", ".per-pkg", ".snapshot"];
     !about.iter().any(|end| name.ends_with(end))

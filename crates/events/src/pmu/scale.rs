@@ -1,8 +1,8 @@
-//! [`Scale`]: what one count of a PMU's event stands for.
+//! [`Scale`]: scale factor and unit of a PMU's event.
 
-/// Factor and unit of a PMU's event, from the files `NAME.scale` and `NAME.unit` beside it in sysfs.
+/// Factor and unit of a PMU's event, from the files `NAME.scale` and `NAME.unit` in sysfs.
 ///
-/// Counts are kept as they are; who shows one multiplies it.
+/// Counts stay unscaled; multiply them for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Bits of the factor, so that events can be compared.
@@ -10,12 +10,12 @@ pub struct Scale {
     unit: String,
 }
 
-/// Longest unit that is shown, in characters.
+/// Maximum displayed length of a unit in characters.
 const LONGEST_UNIT: usize = 16;
 
 impl Scale {
-    /// Parses the contents of the two files; `None` if neither says anything. A factor that is no positive number is
-    /// taken for 1.
+    /// Parses the contents of the two files; `None` if neither has a value. A factor that is not a
+    /// positive number becomes 1.
     pub(crate) fn parse(factor: Option<&str>, unit: Option<&str>) -> Option<Scale> {
         if factor.is_none() && unit.is_none() {
             return None;
@@ -30,12 +30,12 @@ impl Scale {
         })
     }
 
-    /// Returns the number by which a count is multiplied.
+    /// Returns the factor.
     pub fn factor(&self) -> f64 {
         f64::from_bits(self.factor)
     }
 
-    /// Returns the unit of the product, such as `Joules`; empty if there is none.
+    /// Returns the unit of scaled counts, such as `Joules`; may be empty.
     pub fn unit(&self) -> &str {
         &self.unit
     }

@@ -5,8 +5,8 @@ use crate::error::EventError;
 use crate::settings::number;
 use std::ffi::CString;
 
-/// Parses `function`, `function+4`, or an address as `0xffffffff81000000`. Returns the function, if there
-/// is one, and the offset from it or the address.
+/// Parses `function`, `function+4`, or an address such as `0xffffffff81000000`. Returns the
+/// function and the offset from it, or only the address.
 pub(super) fn parse(text: &str, place: &str) -> Result<(Option<CString>, u64), EventError> {
     if let Some(address) = place.strip_prefix("0x").and(number(place)) {
         return Ok((None, address));

@@ -2,10 +2,10 @@
 
 use crate::settings::number;
 
-/// Splits `function+offset`; the offset is 0 without one. `None` if there is no function.
+/// Splits `function+offset`, with default offset 0. Returns `None` without a function.
 pub(super) fn split_offset(text: &str) -> Option<(&str, u64)> {
     let (function, offset) = match text.rsplit_once('+') {
-        // A function of C++ may be called `operator+`.
+        // A C++ function may be named `operator+`.
         Some((function, offset)) => match number(offset) {
             Some(offset) => (function, offset),
             None => (text, 0),

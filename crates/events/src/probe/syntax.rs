@@ -1,4 +1,4 @@
-//! The four kinds of probes, and their PMUs.
+//! The four types of probes, and their PMUs.
 
 use super::{kprobe, uprobe};
 use crate::error::EventError;
@@ -6,7 +6,7 @@ use crate::event::{Event, EventDetail};
 use crate::pmu::Pmu;
 use crate::sources::Sources;
 
-/// Kinds of probes: beginning of the text, PMU, and true for probes on returns.
+/// Types of probes: prefix, PMU, and true for return probes.
 const KINDS: [(&str, &str, bool); 4] = [
     ("uprobe:", "uprobe", false),
     ("uretprobe:", "uprobe", true),
@@ -14,12 +14,12 @@ const KINDS: [(&str, &str, bool); 4] = [
     ("kretprobe:", "kprobe", true),
 ];
 
-/// Returns true if the text of an event begins as that of a probe.
+/// Returns true if the text of an event starts like a probe.
 pub(crate) fn is_probe(text: &str) -> bool {
     KINDS.iter().any(|(start, ..)| text.starts_with(start))
 }
 
-/// Parses a probe, without the modifiers behind it.
+/// Parses a probe without its modifiers.
 pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventError> {
     let wrong = |why| EventError::Syntax {
         event: text.to_owned(),
@@ -43,7 +43,7 @@ pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventErr
     let mut event = Event::numbered(text, pmu.kind(), 0);
     event.config[2] = offset;
     if on_return {
-        // The bit as sysfs has it; it has been the lowest since Linux 4.17.
+        // The bit according to sysfs, or the lowest bit as in all kernels since 4.17.
         let bit = pmu
             .format("retprobe")
             .and_then(|f| Some((f.word, f.encode(1)?)));

@@ -1,7 +1,7 @@
 //! Probes on programs: path and file offset.
 //!
-//! The kernel puts a uprobe at an offset in a file. The offset of a function is asked of a
-//! [`Resolver`](crate::Resolver), as this crate does not read ELF.
+//! The kernel places a uprobe at a file offset. A [`Resolver`](crate::Resolver) finds the offset of
+//! a function, because this crate does not read ELF.
 
 use super::location::split_offset;
 use crate::error::EventError;
@@ -11,8 +11,8 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Parses `/path:function`, `/path:function+4` or `/path:0x1234`. Returns the path and the offset in the
-/// file, in bytes.
+/// Parses `/path:function`, `/path:function+4` or `/path:0x1234`. Returns the path and the file
+/// offset in bytes.
 pub(super) fn parse(
     text: &str,
     place: &str,
@@ -28,8 +28,8 @@ pub(super) fn parse(
     };
     const FORM: &str = "write a program probe as uprobe:/path/to/program:FUNCTION, \
                         …:FUNCTION+OFFSET or …:0xFILE_OFFSET";
-    // A path may hold colons, and function names of C++ do: the path ends at the first colon
-    // behind which a file stops being named.
+    // Paths and C++ function names may contain colons. The path ends at the last colon for which it
+    // is a file.
     let (path, location) = split_path(place).ok_or_else(|| wrong(FORM))?;
     let path = Path::new(path);
     if !path.is_absolute() {
@@ -51,7 +51,7 @@ pub(super) fn parse(
     Ok((Some(path), offset))
 }
 
-/// Splits at the colon behind the path. The path is the longest that is a file, or else reaches to the
+/// Splits at the colon after the path: the longest path that is a file, or else the text up to the
 /// first colon.
 fn split_path(place: &str) -> Option<(&str, &str)> {
     let splits = place.match_indices(':').filter_map(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Tests of names that only a machine knows: PMUs, tracepoints, and the list of all.
+//! Tests of machine-specific names: PMUs, tracepoints, and the catalog.
 
 use super::*;
 use crate::list::{Availability, Catalog, ListKind};
@@ -12,7 +12,7 @@ fn terms_of_a_pmu_go_where_its_formats_say() {
     assert_eq!(attr.config, 0x2_0004_038f);
     assert_eq!((attr.config1, attr.config2, attr.config3), (7, 0, 0x15));
     let named = machine.attr("cpu/mem-loads,ldlat=4/ppu");
-    // Bits add up, as in perf.
+    // Bits are combined, as in perf.
     assert_eq!((named.config, named.config1), (0x1cd, 7));
     assert_eq!(named.precise_ip(), 2);
     assert!(named.flags.contains(AttrFlags::EXCLUDE_KERNEL));
@@ -21,7 +21,7 @@ fn terms_of_a_pmu_go_where_its_formats_say() {
     assert_eq!(machine.attr("cpu/r0x1a8/").config, 0x1a8);
     assert_eq!(machine.attr("cpu/config=5,config2=0x10/").config2, 0x10);
     assert_eq!(machine.attr("cpu/topdown,umask=0x20/").config, 0x2001);
-    // Names of events stand alone too, `cycles-t` though `cycles` is generic.
+    // Event names also work alone, such as `cycles-t`, although `cycles` is generic.
     assert_eq!(machine.attr("cycles-t").config, 0x3c);
     assert_eq!(machine.attr("mem-loads:u").config1, 3);
     assert_eq!(machine.list("cpu/event=1,name='a,b'/")[0].describe(), "a,b");
@@ -50,7 +50,6 @@ fn an_event_says_what_one_count_stands_for() {
     assert_eq!(scale("page-faults"), None);
 }
 
-/// Returns factor and unit.
 fn parts(scale: &crate::pmu::Scale) -> (f64, String) {
     (scale.factor(), scale.unit().to_owned())
 }
@@ -154,7 +153,7 @@ fn tracepoints_are_found_by_name_pattern_and_number() {
         names("*:sched_[s]*/call-graph=no/"),
         ["sched:sched_switch/call-graph=no/"]
     );
-    // By its number it is the same event.
+    // The number selects the same event.
     assert_eq!(machine.list("2:316")[0].tracepoint(), event.tracepoint());
     assert_eq!(machine.list("2:9999")[0].tracepoint(), None);
 }
@@ -172,9 +171,9 @@ fn errors_suggest_similar_tracepoints() {
         ["sched:sched_wakeup", "sched:*"]
     );
     assert!(near("none:*").is_empty());
-    // ftrace's own have no number.
+    // ftrace's own events have no number.
     assert!(near("ftrace:function").is_empty());
-    // Letters behind a misspelt name make no tracepoint of it.
+    // A misspelt name with letters is not a tracepoint.
     assert!(matches!(
         machine.error("cylces:u"),
         EventError::Unknown { .. }
@@ -226,7 +225,7 @@ fn the_catalog_has_events_of_every_kind() {
         Some(Availability::Missing)
     );
     assert_eq!(catalog.no_tracepoints, None);
-    // What is listed with a full name can be typed.
+    // Every listed complete name can be parsed.
     for listed in catalog
         .events
         .iter()
@@ -241,7 +240,7 @@ fn the_catalog_has_events_of_every_kind() {
         );
     }
 
-    // A breakpoint's form names the accesses there are.
+    // A breakpoint's form lists the accesses.
     let form = names(ListKind::Breakpoint);
     assert_eq!(form, ["mem:ADDRESS[/LENGTH][:ACCESS]"]);
 

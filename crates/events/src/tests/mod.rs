@@ -1,4 +1,4 @@
-//! Tests of the syntax, on a machine made of folders.
+//! Tests of the syntax, on a machine simulated by folders.
 
 mod lookups;
 mod places;
@@ -9,7 +9,7 @@ use places::Functions;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 use std::fs;
 
-/// PMUs and tracepoints of a machine that does not exist, in a temporary folder.
+/// PMUs and tracepoints of a fictional machine, in a temporary folder.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -209,7 +209,7 @@ fn terms_of_any_event_become_settings() {
         machine.list("cs/freq=100/")[0].rate(),
         Some(Rate::Frequency(100))
     );
-    // The last one holds.
+    // The last one wins.
     assert_eq!(
         settings("cs/freq=100,period=0x10/").rate,
         Some(Rate::Period(16))

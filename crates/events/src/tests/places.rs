@@ -54,7 +54,7 @@ fn a_breakpoint_watches_data_or_execution() {
     assert!(shown.contains("r, w, rw or x"), "{shown}");
 }
 
-/// Knows four functions of one program.
+/// Resolves four functions of one program.
 pub(super) struct Functions;
 
 impl Resolver for Functions {

@@ -1,15 +1,15 @@
-//! Files that a program's name may mean (execvp(3)).
+//! Files that a program name may refer to (execvp(3)).
 
 use rustix::fs::{Access, access};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// PATH where the environment has none (`_CS_PATH`, confstr(3)).
+/// Default PATH (`_CS_PATH`, confstr(3)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Returns the files to try, in order. A name with a slash means just itself; an empty
-/// name means no file.
+/// Returns the files to try, in order. A name with a slash refers to itself; an empty name to no
+/// file.
 pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString> {
     let name = program.as_bytes();
     if name.is_empty() {
@@ -32,9 +32,9 @@ pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString
         .collect()
 }
 
-/// Returns the file that a [`Launcher`](super::Launcher) of this program would execute, by the PATH of this
-/// process: a name with a slash as it is, or else the first file of that name which may be executed. `None`
-/// if there is none. By then it may be another.
+/// Returns the file that a [`Launcher`](super::Launcher) would execute now, according to this
+/// process's PATH: a name with a slash as it is, or else the first executable file of that name.
+/// Returns `None` if there is none.
 pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     let files = for_program(program, std::env::var_os("PATH").as_deref());
     let is_searched = !program.as_bytes().contains(&b'/');

@@ -1,4 +1,4 @@
-//! [`Child`]: the parent's handle on the program.
+//! [`Child`]: the parent's handle to the program.
 
 use super::error::ExecError;
 use super::exec;
@@ -12,27 +12,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// Interval at which a child without a pidfd is polled (before Linux 5.3).
+/// Interval for polling a child without a pidfd (before Linux 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Process made by [`Launcher::spawn`](super::Launcher::spawn).
+/// Process created by [`Launcher::spawn`](super::Launcher::spawn).
 ///
-/// It is held until [`release`](Self::release). Dropped before that, it is killed and reaped;
-/// dropped later, the program goes on by itself.
+/// It is held until [`release`](Self::release). Dropping it before that kills and reaps the child.
+/// Later, the program continues on its own.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
     path: String,
-    /// `None` once the child was released.
+    /// `None` after the release.
     hold: Option<HoldPipes>,
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
     usage: Option<ResourceUsage>,
-    /// Time for which its first thread waited for a CPU, when last looked at.
+    /// Time that its first thread waited for a CPU, at the last reading.
     run_delay: Option<Duration>,
 }
 
-/// Parent's ends of the two pipes between parent and child.
+/// Parent's ends of the two pipes.
 #[derive(Debug)]
 struct HoldPipes {
     release_write: OwnedFd,
@@ -42,14 +42,14 @@ struct HoldPipes {
 /// Event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
-    /// The program ended.
+    /// The program exited.
     Exited(ExitStatus),
-    /// Every process or thread that was attached to has ended. [`Child::wait_or`] never returns it; a
-    /// wait for targets does.
+    /// All attached processes or threads have exited. [`Child::wait_or`] never returns it; a wait
+    /// for targets does.
     TargetsExited,
     /// The other descriptor became readable.
     Other,
-    /// The time allowed is over.
+    /// The wait timed out.
     Timeout,
 }
 
@@ -67,7 +67,7 @@ impl Child {
                 release_write,
                 error_read,
             }),
-            // Safe from reuse of the number: the child is not reaped before `wait`.
+            // The pid cannot be reused, because the child is not reaped before `wait`.
             pidfd: Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
             status: None,
             usage: None,
@@ -81,34 +81,34 @@ impl Child {
         self.pidfd = None;
     }
 
-    /// Returns the process id, which stays the same over the exec.
+    /// Returns the process id, which does not change at the exec.
     pub fn pid(&self) -> libc::pid_t {
         self.pid
     }
 
-    /// Returns a descriptor that is readable once the program has ended; `None` before Linux 5.3.
+    /// Returns a descriptor that becomes readable when the program exits; `None` before Linux 5.3.
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Lets the child execute the program; returns when it has, or could not.
-    /// A second call does nothing.
+    /// Lets the child execute the program. Returns after the exec has succeeded or failed. A second
+    /// call does nothing.
     ///
-    /// A child that was killed while it was held counts as started; [`wait`](Self::wait) says
-    /// by which signal it ended.
+    /// A child killed while held counts as started. [`wait`](Self::wait) returns the signal that
+    /// ended it.
     ///
     /// # Errors
-    /// [`ExecError`] when the program cannot be executed. The child is then gone.
+    /// Returns [`ExecError`] if the program cannot be executed. The child has then exited.
     pub fn release(&mut self) -> Result<(), ExecError> {
         let Some(pipes) = self.hold.take() else {
             return Ok(());
         };
-        // Should the child be gone, the write fails with EPIPE (SIGPIPE is ignored in Rust
-        // programs), and the error pipe reads as closed below.
+        // If the child is gone, the write fails with EPIPE (Rust programs ignore SIGPIPE), and the
+        // error pipe below reads as closed.
         let _ = rustix::io::write(&pipes.release_write, &[exec::RELEASE]);
         let mut errno = [0; 4];
         match read_full(pipes.error_read.as_fd(), &mut errno) {
-            // The exec closed the pipe.
+            // A successful exec closes the pipe.
             Ok(0) => Ok(()),
             failed => {
                 let _ = self.wait();
@@ -121,10 +121,10 @@ impl Child {
         }
     }
 
-    /// Waits for the program to end. The status is kept: a further call returns it again.
+    /// Waits for the program to exit. Further calls return the same status.
     ///
     /// # Errors
-    /// `ECHILD` when other code has reaped the child (a SIGCHLD handler, or SIGCHLD ignored).
+    /// Returns `ECHILD` if other code has reaped the child (a SIGCHLD handler, or SIGCHLD ignored).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.reap(WaitOptions::empty())? {
@@ -133,19 +133,19 @@ impl Child {
         }
     }
 
-    /// Returns the status if the program has ended.
+    /// Returns the status if the program has exited.
     ///
     /// # Errors
-    /// Errors of [`wait`](Self::wait).
+    /// Returns the errors of [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.reap(WaitOptions::NOHANG)
     }
 
-    /// Waits until the program ends, `other` is readable, or the time is over
-    /// (`None`: no bound). If both are the case, the end of the program is returned.
+    /// Waits until the program exits, `other` is readable, or the timeout expires (`None`: no
+    /// timeout). The exit takes precedence over the others.
     ///
     /// # Errors
-    /// Errors of [`wait`](Self::wait) and of poll(2).
+    /// Returns the errors of [`wait`](Self::wait) and of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,
@@ -174,13 +174,14 @@ impl Child {
         }
     }
 
-    /// Returns what the program used, with all processes that it started and waited for; `None` until it has been
-    /// waited for.
+    /// Returns the resources used by the program and all processes that it started and waited for;
+    /// `None` until the wait has ended.
     pub fn usage(&self) -> Option<ResourceUsage> {
         self.usage
     }
 
-    /// Returns the time for which the program's first thread could run and had no CPU; `None` until it has been waited for.
+    /// Returns the time that the program's first thread was runnable without a CPU; `None` until
+    /// the wait has ended.
     pub fn run_delay(&self) -> Option<Duration> {
         self.run_delay
     }
@@ -190,7 +191,7 @@ impl Child {
             return Ok(self.status);
         }
         if has_ended(self.pid, options) {
-            // Nobody else counts for it: it is the last moment.
+            // Last chance to read it: wait4 does not return it.
             let pid = self.pid.unsigned_abs();
             self.run_delay = Procfs::default().run_delay(pid, pid);
         }
@@ -208,13 +209,13 @@ impl Child {
     /// Sends a signal to the program, unless it has been reaped.
     ///
     /// # Errors
-    /// Errors of kill(2): `EPERM` for a program that took on another user's rights, `EINVAL` for a number
-    /// that is no signal.
+    /// Returns the errors of kill(2): `EPERM` for a program that has taken another user's rights,
+    /// `EINVAL` for an invalid signal number.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         if self.status.is_some() {
             return Ok(());
         }
-        // SAFETY: integers only; the child is not reaped, so the number is still its.
+        // SAFETY: integers only; the child is not reaped, so the pid still belongs to it.
         match unsafe { libc::kill(self.pid, signal) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -225,7 +226,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.hold.is_some() {
-            // Closing the pipe would do if no other held child had been forked with a copy of it.
+            // Closing the pipe is not enough, because another held child may have a copy of it.
             let _ = self.signal(libc::SIGKILL);
             let _ = self.wait();
         }

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The program's name, an argument or a variable has a zero byte in it.
+    /// The program name, an argument or a variable contains a zero byte.
     #[error("`{text}` cannot be passed to a program: it contains a zero byte")]
     ZeroByte {
         /// The string, with `\0` for the byte.
@@ -26,7 +26,7 @@ pub enum LaunchError {
         /// The kernel's error number.
         errno: Errno,
     },
-    /// fork(2) failed: a limit on processes, or no memory.
+    /// fork(2) failed: process limit reached, or out of memory.
     #[error("cannot start a process: {}; is the limit on processes (ulimit -u) reached?", ErrnoText(*errno))]
     Fork {
         /// The kernel's error number.
@@ -38,20 +38,20 @@ pub enum LaunchError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot run `{path}`: {}", explain(*errno, path))]
 pub struct ExecError {
-    /// Error number of execve(2), chosen among the candidates as execvp(3) does.
+    /// Error number of execve(2), chosen among the candidates as in execvp(3).
     pub errno: Errno,
-    /// The program as it was named.
+    /// Program name as given.
     pub path: String,
 }
 
 impl ExecError {
-    /// Returns the exit code that shells give: 127 for a program that is not there, else 126.
+    /// Returns the exit code that shells use: 127 for a missing program, else 126.
     pub fn exit_code(&self) -> i32 {
         exit_code(self.errno)
     }
 }
 
-/// Returns the exit code that shells give for a failed exec.
+/// Returns the exit code that shells use for a failed exec.
 pub(super) fn exit_code(errno: Errno) -> c_int {
     match errno {
         Errno::NOENT => 127,
@@ -59,7 +59,7 @@ pub(super) fn exit_code(errno: Errno) -> c_int {
     }
 }
 
-/// Describes the error and what may be done about it.
+/// Describes the error and suggests a remedy.
 fn explain(errno: Errno, path: &str) -> String {
     let hint = match errno {
         Errno::NOENT if path.contains('/') => {

@@ -1,11 +1,11 @@
 //! The child between fork and exec.
 //!
-//! The child of a program with threads may call only what signal-safety(7) lists: another
-//! thread may have held the allocator's lock at the moment of the fork. So
-//! all strings are made before, and the child calls `read`, `write`, `close`, `dup2`, `sigaction`,
-//! `sigprocmask`, `execve` and `_exit`, and nothing else. These go through the C library: rustix offers
-//! neither fork nor exec to programs that use one. [`rprof_errno::last`] reads a variable of the thread and nothing
-//! else, which is async-signal-safe.
+//! A forked child of a multithreaded program may call only the functions in signal-safety(7),
+//! because another thread may have held the allocator's lock at the fork. So the parent prepares
+//! all strings, and the child only calls `read`, `write`, `close`, `dup2`, `sigaction`,
+//! `sigprocmask`, `execve` and `_exit`. It calls them through the C library, because rustix does
+//! not offer fork and exec to programs that use one. [`rprof_errno::last`] only reads a
+//! thread-local variable, so it is async-signal-safe.
 
 use super::error::exit_code;
 use super::signals::block_all_signals;
@@ -15,24 +15,23 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// Shell that runs scripts without a `#!` line, as execvp(3) does.
+/// Shell for scripts without a `#!` line, as in execvp(3).
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 /// Byte that releases the child.
 pub(super) const RELEASE: u8 = 1;
 
-/// Strings of an execve call, with the arrays of pointers into them that the call takes.
+/// Strings of an execve call, with the required pointer arrays.
 pub(super) struct ExecStrings {
     candidates: Vec<CString>,
     argv: Vec<*const c_char>,
-    /// `/bin/sh`, a slot for the candidate, the arguments.
+    /// `/bin/sh`, a slot for the candidate, and the arguments.
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
-    /// True if standard output is to go where standard error does.
     stdout_to_stderr: bool,
-    /// `/dev/null`, if standard input, output and error are to lead there.
+    /// `/dev/null`, to replace standard input, output and error.
     null: Option<OwnedFd>,
-    /// Owners of what the pointers point to; the heap block of a CString does not move.
+    /// Owners of the strings behind the pointers. The heap block of a CString does not move.
     _strings: [Vec<CString>; 2],
 }
 
@@ -62,12 +61,12 @@ impl ExecStrings {
         }
     }
 
-    /// Executes the first candidate that can be; returns only if there is none, with the
-    /// error that execvp(3) would give. Async-signal-safe.
+    /// Executes the first candidate that succeeds. Returns only if none does, with the error of
+    /// execvp(3). Async-signal-safe.
     fn execute(&mut self) -> Errno {
         let mut result = Errno::NOENT;
         for candidate in &self.candidates {
-            // SAFETY: all three are valid, null-terminated arrays of C strings, kept by `self`.
+            // SAFETY: all three are valid, null-terminated arrays of C strings, owned by `self`.
             unsafe { libc::execve(candidate.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr()) };
             let mut errno = rprof_errno::last();
             if errno == Errno::NOEXEC {
@@ -81,7 +80,7 @@ impl ExecStrings {
             match errno {
                 Errno::ACCESS => result = errno,
                 Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::NODEV | Errno::TIMEDOUT => {
-                    // A file that may not be run says more than one that is not there.
+                    // A file without permission is a better error than a missing one.
                     if result == Errno::NOENT {
                         result = errno;
                     }
@@ -93,11 +92,11 @@ impl ExecStrings {
     }
 }
 
-/// Forks. The child waits for the byte [`RELEASE`] and then executes `strings`; if the pipe closes
-/// without the byte it exits. The error number of a failed exec is written to `error_write`.
+/// Forks. The child waits for the byte [`RELEASE`], then executes `strings`. If the pipe closes
+/// without the byte, it exits. It writes the error number of a failed exec to `error_write`.
 ///
 /// # Errors
-/// The error number of fork(2).
+/// Returns the error number of fork(2).
 pub(super) fn fork_and_hold(
     mut strings: ExecStrings,
     release_read: &OwnedFd,
@@ -109,8 +108,8 @@ pub(super) fn fork_and_hold(
         release_write.as_raw_fd(),
         error_write.as_raw_fd(),
     ];
-    // With all signals blocked over the fork, none of this process's handlers
-    // can run in the child: they would act on pipes that both share.
+    // Blocks all signals during the fork. Otherwise, this process's handlers could run in the
+    // child, and act on shared pipes.
     let before = block_all_signals();
     // SAFETY: the child calls only async-signal-safe functions and never returns from here.
     let pid = unsafe { libc::fork() };
@@ -122,22 +121,22 @@ pub(super) fn fork_and_hold(
     } else {
         Ok(pid)
     };
-    // SAFETY: `before` is the set that was in force; the call only reads it.
+    // SAFETY: `before` is the previous signal set; the call only reads it.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
     forked
 }
 
-/// Runs the child up to its exec. Async-signal-safe throughout.
+/// Runs the child up to its exec. Async-signal-safe.
 fn in_child(
     strings: &mut ExecStrings,
     [release_read, release_write, error_write]: [RawFd; 3],
 ) -> ! {
     reset_signals();
-    // The child's own copy of the write end would keep the pipe from ever reading as closed.
-    // SAFETY: a descriptor of this process copy; its owner lives in the parent.
+    // The child's own copy of the write end would prevent the pipe from closing.
+    // SAFETY: the descriptor is a copy in this process; its owner lives in the parent.
     unsafe { libc::close(release_write) };
     if !wait_for_release(release_read) {
-        // SAFETY: ends this process without running exit handlers of the parent's.
+        // SAFETY: ends this process without the parent's exit handlers.
         unsafe { libc::_exit(127) };
     }
     if strings.stdout_to_stderr {
@@ -146,24 +145,24 @@ fn in_child(
     }
     if let Some(null) = &strings.null {
         for standard in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-            // SAFETY: two descriptors by number; the first is open, and stays so until the exec.
+            // SAFETY: two descriptors by number; the first is open until the exec.
             unsafe { libc::dup2(null.as_raw_fd(), standard) };
         }
     }
     let errno = strings.execute();
     let bytes = errno.raw_os_error().to_ne_bytes();
-    // SAFETY: four readable bytes; a pipe takes them in one piece.
+    // SAFETY: four readable bytes; a pipe accepts them in one write.
     unsafe { libc::write(error_write, bytes.as_ptr().cast(), bytes.len()) };
     // SAFETY: as above.
     unsafe { libc::_exit(exit_code(errno)) };
 }
 
-/// Resets signals to the state in which a shell starts a program: no handlers of this process's,
-/// SIGPIPE deadly again (Rust's runtime ignores it), none blocked.
+/// Resets signals to the state in which a shell starts a program: default handlers, SIGPIPE fatal
+/// (Rust's runtime ignores it), none blocked.
 fn reset_signals() {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: sigaction is plain data; asking fails harmlessly for the signals that
-        // the C library keeps to itself.
+        // SAFETY: sigaction is plain data; the query fails harmlessly for signals reserved by the C
+        // library.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(signal, ptr::null(), &mut action) != 0 {
@@ -185,7 +184,7 @@ fn reset_signals() {
     }
 }
 
-/// Waits for the byte; returns false when the pipe closed without it.
+/// Waits for the byte. Returns false if the pipe closes without it.
 fn wait_for_release(release_read: RawFd) -> bool {
     let mut byte = 0u8;
     loop {

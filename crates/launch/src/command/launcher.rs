@@ -9,7 +9,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-/// Program with its arguments and environment, to be held at its exec.
+/// Program with its arguments and environment, which starts held before its exec.
 ///
 /// # Examples
 /// ```
@@ -26,14 +26,14 @@ use std::os::unix::ffi::OsStrExt;
 pub struct Launcher {
     program: OsString,
     args: Vec<OsString>,
-    /// Changes to this process's environment, `None` for removal; the last one for a name counts.
+    /// Changes to this process's environment, `None` for removal. The last one for a name applies.
     env: Vec<(OsString, Option<OsString>)>,
     stdout_to_stderr: bool,
     is_silent: bool,
 }
 
 impl Launcher {
-    /// A launcher of `program`, which is looked for in PATH unless its name has a slash.
+    /// Creates a launcher of `program`. PATH is searched unless the name has a slash.
     pub fn new(program: impl AsRef<OsStr>) -> Launcher {
         Launcher {
             program: program.as_ref().to_owned(),
@@ -57,28 +57,28 @@ impl Launcher {
         self
     }
 
-    /// Sets a variable in the program's environment, which otherwise is this process's.
+    /// Sets an environment variable. Others come from this process.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Launcher {
         let (name, value) = (name.as_ref().to_owned(), value.as_ref().to_owned());
         self.env.push((name, Some(value)));
         self
     }
 
-    /// Removes a variable from the program's environment.
+    /// Removes an environment variable.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Launcher {
         self.env.push((name.as_ref().to_owned(), None));
         self
     }
 
-    /// Sends what the program writes to standard output to standard error: for a
-    /// recorder whose own standard output is taken by the recording.
+    /// Redirects the program's standard output to standard error, for a recorder that writes the
+    /// recording to its own standard output.
     pub fn stdout_to_stderr(mut self, on: bool) -> Launcher {
         self.stdout_to_stderr = on;
         self
     }
 
-    /// Gives the program `/dev/null` for standard input, output and error: for one that runs beside something that has the
-    /// terminal for itself.
+    /// Redirects the program's standard input, output and error to `/dev/null`, for programs beside
+    /// one that uses the terminal.
     pub fn silent(mut self, on: bool) -> Launcher {
         self.is_silent = on;
         self
@@ -91,12 +91,12 @@ impl Launcher {
         line
     }
 
-    /// Forks the child, which is held until [`Child::release`] lets it execute the program.
+    /// Forks the child, which waits for [`Child::release`] before it executes the program.
     ///
     /// # Errors
-    /// [`LaunchError`]. That a program does not exist is found out by [`Child::release`].
+    /// Returns [`LaunchError`]. [`Child::release`] reports a missing program.
     pub fn spawn(&self) -> Result<Child, LaunchError> {
-        // Everything that allocates happens here, before the fork.
+        // All allocations happen here, before the fork.
         let strings = self.exec_strings()?;
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Pipe { errno });
         let (release_read, release_write) = pipe()?;
@@ -108,7 +108,7 @@ impl Launcher {
         Ok(Child::new(pid, release_write, error_read, path))
     }
 
-    /// Makes all strings that execve(2) needs.
+    /// Prepares all strings for execve(2).
     fn exec_strings(&self) -> Result<exec::ExecStrings, LaunchError> {
         let env = self.environment();
         let path = env.iter().find(|(name, _)| name == "PATH");
@@ -142,7 +142,6 @@ fn open_null() -> Result<OwnedFd, LaunchError> {
     rustix::fs::open("/dev/null", flags, Mode::empty()).map_err(|errno| LaunchError::Null { errno })
 }
 
-/// Returns `NAME=value`.
 fn join((name, value): &(OsString, OsString)) -> OsString {
     let mut text = name.clone();
     text.push("=");

@@ -1,4 +1,4 @@
-//! A command that is started so that nothing of it is missed: held at its exec until it is released.
+//! Starts a command so that events miss nothing: it is held before its exec until it is released.
 //!
 //! ```text
 //!   spawn()              release()
@@ -7,18 +7,19 @@
 //!   child:  block on the release pipe . . . . .  execve (pipe closes, or errno comes back)
 //! ```
 //!
-//! Events are opened disabled with `enable_on_exec`, so that a recording begins with the program's own
-//! first instruction. Standard streams, process group and working directory are the caller's.
+//! Events are opened disabled with `enable_on_exec`, so a recording starts with the program's own
+//! first instruction. The child inherits the caller's standard streams, process group and working
+//! directory.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `launcher` | [`Launcher`]: program, arguments, environment |
 //! | `child` | [`Child`]: the parent's handle |
 //! | `error` | [`LaunchError`], [`ExecError`] |
-//! | `candidates` | files that a name may mean: PATH |
+//! | `candidates` | search in PATH |
 //! | `exec` | the child between fork and exec |
-//! | `usage` | [`ResourceUsage`]: time, memory, faults
-//! | `signals` | signals blocked over a fork, or ignored |
+//! | `usage` | [`ResourceUsage`]: time, memory, faults |
+//! | `signals` | blocked and ignored signals |
 
 mod candidates;
 mod child;

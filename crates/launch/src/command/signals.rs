@@ -1,10 +1,10 @@
-//! Signals: blocked over a fork, or for a thread; ignored by this process.
+//! Blocks and queries signals.
 
 use std::mem::MaybeUninit;
 
-/// Blocks every signal for the calling thread; returns the set that was blocked before.
+/// Blocks every signal for the calling thread. Returns the previously blocked set.
 ///
-/// rustix does not have the call, as it belongs to the C library's threads.
+/// rustix lacks this call, because it belongs to the C library's threads.
 pub fn block_all_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
@@ -17,10 +17,10 @@ pub fn block_all_signals() -> libc::sigset_t {
     }
 }
 
-/// Returns true if this process ignores a signal, as one does that was started by nohup(1).
+/// Returns true if this process ignores a signal, for example because of nohup(1).
 pub fn signal_is_ignored(signal: i32) -> bool {
-    // SAFETY: sigaction is plain data, and with no new action the call only writes the one in
-    // force to it.
+    // SAFETY: sigaction is plain data. Without a new action, the call only writes the current one
+    // to it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut action) == 0

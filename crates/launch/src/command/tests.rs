@@ -13,7 +13,7 @@ fn sh(script: &str) -> Launcher {
     Launcher::new("sh").args(["-c", script])
 }
 
-/// Runs to the end; the exit code.
+/// Runs to the end, and returns the exit code.
 fn run(launcher: &Launcher) -> Option<i32> {
     let mut child = launcher.spawn().unwrap();
     child.release().unwrap();
@@ -35,7 +35,7 @@ fn exit_codes_and_signals_come_back() {
 
 #[test]
 fn what_a_program_used_is_known_once_it_was_waited_for() {
-    // A shell that touches 8 MiB in a child of its own, which it waits for.
+    // A shell that touches 8 MiB in its own child, and waits for it.
     let mut child = sh("x=$(head -c 8388608 /dev/zero | tr '\\0' x); exit 3")
         .spawn()
         .unwrap();
@@ -56,7 +56,7 @@ fn a_silent_program_has_no_terminal() {
 
 #[test]
 fn stdout_can_go_where_stderr_goes() {
-    // Both descriptors of the child are compared by what they lead to.
+    // Compares the files behind both descriptors of the child.
     let same = "[ /proc/self/fd/1 -ef /proc/self/fd/2 ]";
     let separate = format!("exec 2>/dev/null; {same}");
     assert_eq!(run(&sh(same).stdout_to_stderr(true)), Some(0));
@@ -94,15 +94,15 @@ fn a_file_that_may_not_be_run_is_eacces() {
     std::fs::write(&file, "echo").unwrap();
     let error = Launcher::new(&file).spawn().unwrap().release().unwrap_err();
     assert_eq!((error.errno, error.exit_code()), (Errno::ACCESS, 126));
-    // Found by PATH, it is remembered over folders that lack it.
+    // The PATH search keeps this error although other folders lack the file.
     let path = format!("/nowhere:{}:/nowhere2", folder.path().display());
     let found = Launcher::new("tool").env("PATH", path);
     let error = found.spawn().unwrap().release().unwrap_err();
     assert_eq!(error.errno, Errno::ACCESS);
 }
 
-/// Writes a file, in a process of its own: what this one has open for writing, a child of another
-/// test has as well until its exec, and nobody can execute it meanwhile.
+/// Writes a file in a separate process. Otherwise, children of other tests may inherit the open
+/// descriptor until their exec, and executing the file fails meanwhile.
 fn write(file: &std::path::Path, text: &str) {
     let script = sh("printf %s \"$TEXT\" > \"$FILE\"");
     assert_eq!(run(&script.env("FILE", file).env("TEXT", text)), Some(0));
@@ -132,7 +132,7 @@ fn sigpipe_kills_and_nothing_is_blocked_or_handled() {
     let script = "while read name bits; do case $name in \
         SigBlk:|SigCgt:) test $((0x$bits)) -eq 0 || exit 1;; \
         SigIgn:) test $((0x$bits & 0x1000)) -eq 0 || exit 2;; esac; done < /proc/$$/status";
-    // dash installs handlers of its own, so ask the file before any shell did: through `cat`.
+    // dash installs its own handlers, so `cat` reads the file before a shell runs.
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("status");
     let mut child = sh("exec cat /proc/self/status > \"$OUT\"")
@@ -169,7 +169,7 @@ fn no_descriptor_of_ours_leaks_into_the_program() {
 #[test]
 fn dropping_unstarted_ends_the_child() {
     let first = sh("exit").spawn().unwrap();
-    // Forked with a copy of the first one's pipe.
+    // Inherits a copy of the first child's pipe.
     let second = sh("exit").spawn().unwrap();
     let pids = [first.pid(), second.pid()];
     drop(first);
@@ -199,7 +199,7 @@ fn waiting_for_the_end_or_for_something_else() {
         panic!("the program has ended");
     };
     assert_eq!(status.signal(), Some(libc::SIGKILL));
-    // Without a pidfd the same.
+    // The same without a pidfd.
     let mut child = sh("exit 3").spawn().unwrap();
     child.without_pidfd();
     child.release().unwrap();

@@ -1,4 +1,4 @@
-//! [`ResourceUsage`]: what a program used (getrusage(2), wait4(2)).
+//! [`ResourceUsage`]: resources used by a program (getrusage(2), wait4(2)).
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};
@@ -6,27 +6,29 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Resources that a process used, with all that it started and waited for. What it did not wait for is missing.
+/// Resources used by a process and all children that it waited for. Other children are not
+/// included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceUsage {
-    /// Processor time in user mode.
+    /// CPU time in user mode.
     pub user: Duration,
-    /// Processor time in the kernel.
+    /// CPU time in the kernel.
     pub system: Duration,
-    /// Largest resident set of any one of the processes, in bytes.
+    /// Largest resident set of any of the processes, in bytes.
     pub max_rss: u64,
-    /// Page faults that took no I/O.
+    /// Page faults without I/O.
     pub minor_faults: u64,
-    /// Page faults that took I/O.
+    /// Page faults with I/O.
     pub major_faults: u64,
-    /// Times that a thread gave up the processor.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times that a thread was taken from the processor.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
-/// Waits for the end of a child and leaves it as it is, to be looked at; returns false if it runs and `options` say not to wait.
+/// Waits for the exit of a child without reaping it. Returns false if it runs and `options` forbid
+/// waiting.
 pub(super) fn has_ended(pid: libc::pid_t, options: WaitOptions) -> bool {
     let mut how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     how.set(WaitIdOptions::NOHANG, options.contains(WaitOptions::NOHANG));
@@ -35,9 +37,10 @@ pub(super) fn has_ended(pid: libc::pid_t, options: WaitOptions) -> bool {
     matches!(found, Some(Ok(Some(_))))
 }
 
-/// Waits for a child and returns its status and usage; `None` if it runs and `options` say not to wait.
+/// Reaps a child, and returns its status and usage. Returns `None` if it runs and `options` forbid
+/// waiting.
 ///
-/// Through the C library, as rustix has no wait4.
+/// Uses the C library, because rustix lacks wait4.
 pub(super) fn wait4(
     pid: libc::pid_t,
     options: WaitOptions,
@@ -62,7 +65,7 @@ fn of(usage: &libc::rusage) -> ResourceUsage {
     ResourceUsage {
         user: time(usage.ru_utime),
         system: time(usage.ru_stime),
-        // Linux counts it in KiB.
+        // Linux uses KiB.
         max_rss: count(usage.ru_maxrss).saturating_mul(1024),
         minor_faults: count(usage.ru_minflt),
         major_faults: count(usage.ru_majflt),

@@ -1,30 +1,32 @@
-//! [`KernelPlace`]: where in the kernel a thread is blocked.
+//! [`KernelPlace`]: the kernel function in which a thread is blocked.
 
 use std::fs;
 
 use super::Procfs;
 
-/// Most functions that are read of one stack.
+/// Maximum number of functions read from one stack.
 const MAX_FUNCTIONS: usize = 64;
 
-/// A place in one of the kernel's functions.
+/// Position in a kernel function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelPlace {
-    /// Name of the function, as in `/proc/kallsyms`.
+    /// Function name, as in `/proc/kallsyms`.
     pub function: String,
-    /// Bytes from its beginning.
+    /// Offset in bytes from the function's start.
     pub offset: u64,
-    /// Size of the function in bytes, where the kernel tells it: several may have one name.
+    /// Size of the function in bytes, if known. It identifies one of several functions of the same
+    /// name.
     pub size: Option<u64>,
 }
 
 impl Procfs {
-    /// Returns the kernel's functions in which a thread is blocked, innermost first and without those of the scheduler: all of
-    /// them where this user may read them (`/proc/TID/stack`, CAP_SYS_ADMIN), else the innermost alone (`/proc/TID/wchan`,
-    /// PTRACE_MODE_READ). None for a thread that runs or could run, or that this user may not look at.
+    /// Returns the kernel functions in which a thread is blocked, innermost first, without the
+    /// scheduler's. Reads all from `/proc/TID/stack` (CAP_SYS_ADMIN), or else the innermost from
+    /// `/proc/TID/wchan` (PTRACE_MODE_READ). Returns none for a runnable thread, or without
+    /// permission.
     pub fn kernel_stack(&self, tid: u32) -> Vec<KernelPlace> {
         let read = |name: &str| fs::read_to_string(self.folder(tid).join(name)).unwrap_or_default();
-        // A thread that can run has no channel, and may have the stack of its last wait.
+        // A runnable thread has no wait channel, but may still show the stack of its last wait.
         let channel = read("wchan");
         let channel = channel.trim();
         if channel.is_empty() || channel == "0" {
@@ -63,7 +65,7 @@ fn parse_place(line: &str) -> Option<KernelPlace> {
 mod tests {
     use super::*;
 
-    /// A /proc with one thread, 7, that has these files.
+    /// A /proc with thread 7 and these files.
     fn made_up(wchan: &str, stack: &str) -> (tempfile::TempDir, Procfs) {
         let folder = tempfile::tempdir().unwrap();
         let proc = Procfs::new(folder.path());
@@ -118,7 +120,7 @@ mod tests {
             .unwrap();
         let proc = Procfs::default();
         let start = std::time::Instant::now();
-        // It sleeps once it has begun.
+        // It sleeps after its start.
         let is_asleep = |places: &[KernelPlace]| {
             places
                 .iter()

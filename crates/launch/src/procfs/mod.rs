@@ -1,7 +1,7 @@
-//! Reader of /proc (proc(5)): processes, their threads, names, parents, users and mappings.
+//! Reads /proc (proc(5)): processes, their threads, names, parents, users and mappings.
 //!
-//! [`Procfs`] is where it is mounted; [`MapsReader`] reads mappings with their build-ids. Whatever has
-//! ended meanwhile is answered with `None` or left out, never with an error, unless said otherwise.
+//! [`Procfs`] is one mounted /proc. [`MapsReader`] reads mappings with their build-ids. For an
+//! exited process, functions return `None` or skip it; they return an error only if documented.
 //!
 //! ```
 //! use rprof_launch::procfs::Procfs;
@@ -15,11 +15,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `tasks` | [`Procfs`]: processes and threads by number |
+//! | `tasks` | [`Procfs`]: processes and threads by id |
 //! | `stat` | [`TaskStat`]: `/proc/PID/stat` |
 //! | `status` | [`TaskStatus`]: `/proc/PID/status` |
-//! | `maps` | [`MapsReader`]: executable mappings, by question or from text |
-//! | `kernel_stack` | [`KernelPlace`]: where in the kernel a thread is blocked |
+//! | `maps` | [`MapsReader`]: executable mappings, by query or from text |
+//! | `kernel_stack` | [`KernelPlace`]: kernel function of a blocked thread |
 //! | `mounts` | [`Mount`]: `/proc/self/mountinfo` |
 
 mod kernel_stack;

@@ -2,32 +2,32 @@
 
 use std::path::PathBuf;
 
-/// A mounted file system.
+/// Mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mount {
-    /// Mount point, as this process sees it.
+    /// Mount point, as seen by this process.
     pub path: PathBuf,
     /// File system type, such as `cgroup2`.
     pub kind: String,
-    /// Options of the file system itself, such as the controllers of a cgroup hierarchy.
+    /// Options of the file system itself, such as a cgroup hierarchy's controllers.
     pub options: Vec<String>,
 }
 
 impl Mount {
-    /// Lists the file systems that this process sees; none without /proc.
+    /// Lists the file systems visible to this process; none without /proc.
     pub fn all() -> Vec<Mount> {
         let text = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
         Mount::parse_all(&String::from_utf8_lossy(&text))
     }
 
-    /// Parses a mountinfo. Lines that are none are skipped.
+    /// Parses a mountinfo. Skips invalid lines.
     pub(crate) fn parse_all(mountinfo: &str) -> Vec<Mount> {
         mountinfo.lines().filter_map(Mount::parse).collect()
     }
 
     fn parse(line: &str) -> Option<Mount> {
-        // Fields before ` - ` vary in number; type, source and options follow.
+        // The number of fields before ` - ` varies; type, source and options follow.
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let kind = after.next()?.to_owned();
@@ -40,7 +40,7 @@ impl Mount {
     }
 }
 
-/// Undoes the octal escapes of blanks and backslashes.
+/// Decodes the octal escapes of blanks and backslashes.
 fn unescape(text: &str) -> String {
     [
         ("\\040", " "),

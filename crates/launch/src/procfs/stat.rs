@@ -6,28 +6,28 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskStat {
-    /// Name (comm), bytes of any kind.
+    /// Name (comm), as arbitrary bytes.
     pub comm: Vec<u8>,
-    /// Process id of the parent; 0 for those that the kernel started.
+    /// Process id of the parent; 0 for processes started by the kernel.
     pub parent: u32,
-    /// True for a task that has ended. A process may go on all the same: its other threads do.
+    /// True for an exited task. Its process may continue with other threads.
     pub has_ended: bool,
-    /// CPU time of children that were waited for, and of theirs, rounded down to clock ticks.
+    /// CPU time of reaped children and their children, rounded down to clock ticks.
     pub waited_for: Duration,
-    /// Time from the start of the machine to that of the process, rounded down to a clock tick.
+    /// Start time since boot, rounded down to clock ticks.
     pub started: Duration,
 }
 
 impl TaskStat {
-    /// Parses `pid (name) state parent ...`, the 16th and 17th field being the times of children, and the 22nd the start,
-    /// in clock ticks. A name may
-    /// have blanks, line breaks and parentheses in it, so it reaches to the last of these.
+    /// Parses `pid (name) state parent ...`. Fields 16 and 17 are the times of children, and field
+    /// 22 is the start, in clock ticks. A name may contain blanks, line breaks and parentheses, so
+    /// it ends at the last `)`.
     pub(super) fn parse(stat: &[u8]) -> Option<TaskStat> {
         let open = stat.iter().position(|byte| *byte == b'(')?;
         let close = stat.iter().rposition(|byte| *byte == b')')?;
         let comm = stat.get(open + 1..close)?.to_vec();
         let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
-        // The third field, state, comes first here.
+        // Starts at the third field, state.
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
@@ -44,7 +44,6 @@ impl TaskStat {
     }
 }
 
-/// Returns the time of so many clock ticks.
 pub(super) fn ticks(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1000);
     Duration::from_millis(ticks.saturating_mul(1000 / per_second))

@@ -1,12 +1,12 @@
 //! [`TaskStatus`]: `/proc/PID/status` (proc_pid_status(5)).
 
-/// Lines of a process's or thread's status; `None` where the kernel does not write a line.
+/// Lines of a process's or thread's status; `None` for missing lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskStatus {
-    /// `Tgid`: id of the process that the thread belongs to.
+    /// `Tgid`: process id of the thread.
     pub process: Option<u32>,
-    /// The second number of `Uid`: effective user.
+    /// Second number of `Uid`: effective user.
     pub effective_user: Option<u32>,
     /// `Uid`: real, effective, saved and file system user.
     pub users: Option<[u32; 4]>,
@@ -16,15 +16,15 @@ pub struct TaskStatus {
     pub supplementary_groups: Vec<u32>,
     /// `SigCgt`: signals with a handler, bit N - 1 for signal N.
     pub caught_signals: Option<u64>,
-    /// `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches`, added up: how many times it left a CPU.
+    /// Sum of `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches`: number of times it left a
+    /// CPU.
     pub switches: Option<u64>,
-    /// The last number of `NSpid`: id in the task's own, innermost PID namespace (Linux 4.1).
+    /// Last number of `NSpid`: id in the task's own, innermost PID namespace (Linux 4.1).
     pub innermost_id: Option<u32>,
 }
 
 impl TaskStatus {
-    /// Parses a status. Its bytes need not be UTF-8, as the thread's name is among them; line breaks in
-    /// a name are escaped.
+    /// Parses a status. The name in it may not be UTF-8; its line breaks are escaped.
     pub fn parse(status: &[u8]) -> TaskStatus {
         let status = String::from_utf8_lossy(status);
         let numbers = |name: &str| {

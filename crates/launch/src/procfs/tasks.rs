@@ -1,4 +1,4 @@
-//! [`Procfs`]: processes and threads by number.
+//! [`Procfs`]: processes and threads by id.
 
 use super::stat::{TaskStat, ticks};
 use super::status::TaskStatus;
@@ -8,30 +8,29 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of bytes of a command line that are read.
+/// Maximum number of bytes read from a command line.
 const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 
-/// The /proc file system, where it is mounted.
+/// Mounted /proc file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Procfs {
     root: PathBuf,
-    /// True if it is of another PID namespace: its numbers are other processes'.
+    /// True if it belongs to another PID namespace, where ids mean other processes.
     is_foreign: bool,
 }
 
 impl Default for Procfs {
-    /// `/proc`.
     fn default() -> Procfs {
         Procfs::new("/proc")
     }
 }
 
 impl Procfs {
-    /// A /proc that is mounted in another folder, or made up for a test. Of one of [another PID
-    /// namespace](Self::is_of_other_pid_namespace) no process is read.
+    /// Opens a /proc in another folder, such as a test's. Reads no processes from a /proc of
+    /// [another PID namespace](Self::is_of_other_pid_namespace).
     pub fn new(root: impl Into<PathBuf>) -> Procfs {
         let root = root.into();
-        // A link to the reader's number there.
+        // A link to the reader's own pid there.
         let own = fs::read_link(root.join("self")).ok();
         let own = own.and_then(|link| link.to_str()?.parse().ok());
         Procfs {
@@ -40,13 +39,14 @@ impl Procfs {
         }
     }
 
-    /// Returns true if processes have other numbers here than for this process, as in a PID namespace that has none of its own
-    /// mounted (`unshare --pid --fork` without `--mount-proc`): a number would lead to another process.
+    /// Returns true if this process has another pid here, as in a PID namespace without its own
+    /// /proc (`unshare --pid --fork` without `--mount-proc`). A pid would then refer to another
+    /// process.
     pub fn is_of_other_pid_namespace(&self) -> bool {
         self.is_foreign
     }
 
-    /// Returns the ids of all processes that this user may see, ascending.
+    /// Returns the ids of all visible processes, ascending.
     pub fn process_ids(&self) -> Vec<u32> {
         match self.is_foreign {
             true => Vec::new(),
@@ -54,8 +54,8 @@ impl Procfs {
         }
     }
 
-    /// Returns true if processes here have the numbers that the kernel itself calls them by: if this is no pid namespace within
-    /// another, as containers are (pid_namespaces(7)). True where that cannot be found out.
+    /// Returns true if ids here are the kernel's own, outside nested PID namespaces such as
+    /// containers (pid_namespaces(7)). True if unknown.
     pub fn is_in_first_pid_namespace(&self) -> bool {
         /// `PROC_PID_INIT_INO`.
         const FIRST: u64 = 0xEFFF_FFFC;
@@ -63,18 +63,18 @@ impl Procfs {
         namespace.map_or(true, |namespace| namespace.ino() == FIRST)
     }
 
-    /// Returns the id of the process that a process's or thread's id stands for (`Tgid`); `None` if there is neither.
+    /// Returns the process id for a process or thread id (`Tgid`); `None` if it does not exist.
     pub fn process_of(&self, id: u32) -> Option<u32> {
         self.status(id)?.process
     }
 
-    /// Returns the ids of a process's threads, ascending; none if it has ended.
+    /// Returns a process's thread ids, ascending; none if it has exited.
     pub fn thread_ids(&self, pid: u32) -> Vec<u32> {
         ids_in(&self.folder(pid).join("task"))
     }
 
-    /// Returns the processes that a thread has started and that nobody has waited for (proc_pid_task(5), `children`);
-    /// none where the kernel does not tell.
+    /// Returns the unreaped children of a thread (proc_pid_task(5), `children`); none if the kernel
+    /// does not list them.
     pub fn children(&self, pid: u32, tid: u32) -> Vec<u32> {
         let path = self.folder(pid).join(format!("task/{tid}/children"));
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -83,13 +83,12 @@ impl Procfs {
             .collect()
     }
 
-    /// Returns true while there is a process or thread with this id. One that has ended and was not
-    /// waited for is still there.
+    /// Returns true if a process or thread has this id, even an exited one that is not reaped.
     pub fn exists(&self, id: u32) -> bool {
         self.folder(id).exists()
     }
 
-    /// Returns a thread's name (comm), at most 15 bytes of any kind.
+    /// Returns a thread's name (comm), at most 15 arbitrary bytes.
     pub fn comm(&self, pid: u32, tid: u32) -> Option<Vec<u8>> {
         let mut name = fs::read(self.folder(pid).join(format!("task/{tid}/comm"))).ok()?;
         if name.last() == Some(&b'\n') {
@@ -103,8 +102,8 @@ impl Procfs {
         TaskStat::parse(&fs::read(self.folder(pid).join("stat")).ok()?)
     }
 
-    /// Returns the id under which a process's memory, mappings, root and namespaces are found: its own, or that
-    /// of a thread that lives, where the first one has ended and the process goes on (pthread_exit(3) in `main`).
+    /// Returns the id for reading a process's memory, mappings, root and namespaces. It is the pid,
+    /// or a running thread's id if the first thread has exited (pthread_exit(3) in `main`).
     pub fn id_with_memory(&self, pid: u32) -> u32 {
         let has_ended = |id: u32| self.stat(id).is_none_or(|stat| stat.has_ended);
         if !has_ended(pid) {
@@ -114,12 +113,13 @@ impl Procfs {
         living.unwrap_or(pid)
     }
 
-    /// Returns the CPU time of one thread, as of when it last began to run, or of the last tick.
+    /// Returns the CPU time of one thread, as of its last start on a CPU or the last tick.
     pub fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
         self.schedstat(pid, tid, 0)
     }
 
-    /// Returns the time for which one thread could run and had no CPU; `None` where the kernel does not count it.
+    /// Returns the time that a thread was runnable without a CPU; `None` if the kernel does not
+    /// count it.
     pub fn run_delay(&self, pid: u32, tid: u32) -> Option<Duration> {
         self.schedstat(pid, tid, 1)
     }
@@ -129,15 +129,16 @@ impl Procfs {
         nanos_in(&fs::read_to_string(path).ok()?, field)
     }
 
-    /// Returns the CPU time of one thread, and the time for which it could run and had no CPU.
+    /// Returns a thread's CPU time, and its time runnable without a CPU.
     pub(crate) fn thread_times(&self, pid: u32, tid: u32) -> Option<(Duration, Duration)> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
         let text = fs::read_to_string(path).ok()?;
         Some((nanos_in(&text, 0)?, nanos_in(&text, 1)?))
     }
 
-    /// Returns the CPU time of all threads that ran on this machine, and the time for which they waited for a CPU
-    /// (`/proc/schedstat`, Documentation/scheduler/sched-stats.rst); `None` where the kernel does not count it.
+    /// Returns the CPU time and the time waiting for a CPU, summed over all threads of the machine
+    /// (`/proc/schedstat`, Documentation/scheduler/sched-stats.rst). Returns `None` if the kernel
+    /// does not count it.
     pub(crate) fn scheduled_and_waited(&self) -> Option<(Duration, Duration)> {
         let text = fs::read_to_string(self.root.join("schedstat")).ok()?;
         let cpus = text.lines().filter(|line| line.starts_with("cpu"));
@@ -153,8 +154,8 @@ impl Procfs {
         sums.filter(|(ran, _)| !ran.is_zero())
     }
 
-    /// Returns the time for which these CPUs have not been idle since the machine was started, in clock ticks
-    /// (`/proc/stat`, proc_stat(5)); `None` if one of them is not there.
+    /// Returns the non-idle time of these CPUs since boot, rounded to clock ticks (`/proc/stat`,
+    /// proc_stat(5)). Returns `None` if a CPU is missing.
     pub fn busy_time(&self, cpus: &[u32]) -> Option<Duration> {
         let text = fs::read_to_string(self.root.join("stat")).ok()?;
         let busy = |cpu: &u32| -> Option<u64> {
@@ -162,7 +163,8 @@ impl Procfs {
                 let (name, rest) = line.split_once(' ')?;
                 (name.strip_prefix("cpu")?.parse() == Ok(*cpu)).then_some(rest)
             })?;
-            // user nice system idle iowait irq softirq steal, and guests, which are users too.
+            // user nice system idle iowait irq softirq steal, and guest times, which are part of
+            // user.
             let fields: Vec<u64> = line.split(' ').map_while(|n| n.parse().ok()).collect();
             let of = |place: usize| fields.get(place).copied().unwrap_or(0);
             Some([0, 1, 2, 5, 6].into_iter().map(of).sum())
@@ -178,8 +180,8 @@ impl Procfs {
         ))
     }
 
-    /// Returns the arguments of a process, its program first: the first 128 KiB of them. Empty for kernel threads and where the
-    /// process is gone.
+    /// Returns the arguments of a process, starting with the program, up to 128 KiB. Empty for
+    /// kernel threads and exited processes.
     pub fn arguments(&self, pid: u32) -> Vec<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = fs::File::open(self.folder(pid).join("cmdline"));
@@ -196,26 +198,27 @@ impl Procfs {
         }
     }
 
-    /// Returns how many times a thread left a CPU so far.
+    /// Returns how often a thread has left a CPU.
     pub fn switches(&self, tid: u32) -> Option<u64> {
         self.status(tid)?.switches
     }
 
-    /// Returns the stack pointer and the instruction pointer, in user mode, of a thread that is blocked; `None` for one that runs,
-    /// or that may not be looked at.
+    /// Returns the user-mode stack and instruction pointers of a blocked thread. Returns `None` for
+    /// a running thread, or without permission.
     pub fn blocked_at(&self, tid: u32) -> Option<(u64, u64)> {
         let line = fs::read_to_string(self.folder(tid).join("syscall")).ok()?;
         parse_blocked(&line)
     }
 
-    /// Returns the user that a process's folder belongs to: its effective user, or root if it may not
-    /// be dumped (proc_pid(5)).
+    /// Returns the owner of a process's folder: its effective user, or root if the process is not
+    /// dumpable (proc_pid(5)).
     pub fn owner(&self, pid: u32) -> Option<u32> {
         Some(fs::metadata(self.folder(pid)).ok()?.uid())
     }
 
-    /// Returns device and inode of the namespaces of a thread, in the order of a `PERF_RECORD_NAMESPACES`: net, uts,
-    /// ipc, pid, user, mnt, cgroup. Zeroes for those that this user may not see; `None` if the thread has ended.
+    /// Returns device and inode of a thread's namespaces, in the order of `PERF_RECORD_NAMESPACES`:
+    /// net, uts, ipc, pid, user, mnt, cgroup. Zeroes without permission; `None` if the thread has
+    /// exited.
     pub fn namespaces(&self, tid: u32) -> Option<Vec<(u64, u64)>> {
         let folder = self.folder(tid).join("ns");
         let link = |name: &str| {
@@ -227,7 +230,7 @@ impl Procfs {
         self.exists(tid).then(|| links.to_vec())
     }
 
-    /// Returns when a process was started, on the wall clock and to a second.
+    /// Returns the start of a process as wall-clock time, precise to one second.
     pub fn start_time(&self, pid: u32) -> Option<SystemTime> {
         let started = self.stat(pid)?.started;
         let uptime = fs::read_to_string(self.root.join("uptime")).ok()?;
@@ -236,13 +239,13 @@ impl Procfs {
         SystemTime::now().checked_sub(uptime.checked_sub(started)?)
     }
 
-    /// Returns the path under which a process's root directory is seen from here.
+    /// Returns the path to a process's root directory.
     pub fn root_of(&self, pid: u32) -> PathBuf {
         self.folder(pid).join("root")
     }
 
-    /// Returns true if a process has the same root in the same mount namespace as this program, so
-    /// that both see the same files.
+    /// Returns true if a process has the same root and mount namespace as this program, so that
+    /// both see the same files.
     pub fn has_our_root(&self, pid: u32) -> bool {
         let link = |path: PathBuf| fs::read_link(path).ok();
         let us = self.root.join("self");
@@ -252,13 +255,13 @@ impl Procfs {
             && link(self.root_of(pid)) == link(us.join("root"))
     }
 
-    /// Opens the list of a process's mappings.
     pub(crate) fn open_maps(&self, pid: u32) -> io::Result<fs::File> {
         fs::File::open(self.folder(pid).join("maps"))
     }
 
-    /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened. One that is not there for
-    /// all but this process, if /proc is of [another PID namespace](Self::is_of_other_pid_namespace).
+    /// Returns the folder of a process or thread. Thread folders are not listed, but can be opened.
+    /// If /proc belongs to [another PID namespace](Self::is_of_other_pid_namespace), returns a
+    /// missing folder for all but this process.
     pub fn folder(&self, id: u32) -> PathBuf {
         match self.is_foreign {
             false => self.root.join(id.to_string()),
@@ -268,7 +271,8 @@ impl Procfs {
     }
 }
 
-/// Parses `/proc/PID/syscall`: the number of the call and six arguments, if it is in one, and the two addresses.
+/// Parses `/proc/PID/syscall`: the system call and its six arguments, if any, then the two
+/// addresses.
 fn parse_blocked(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace().rev();
     let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
@@ -276,13 +280,13 @@ fn parse_blocked(line: &str) -> Option<(u64, u64)> {
     Some((address()?, ip)).filter(|(sp, ip)| *sp != 0 && *ip != 0)
 }
 
-/// Returns a number of nanoseconds among words.
+/// Parses one field of a text as nanoseconds.
 fn nanos_in(text: &str, field: usize) -> Option<Duration> {
     let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
     Some(Duration::from_nanos(nanos))
 }
 
-/// Returns the names in a folder that are numbers, ascending; none when it cannot be read.
+/// Returns the numeric names in a folder, ascending; none if it cannot be read.
 fn ids_in(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut ids: Vec<u32> = entries

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CgroupError {
-    /// There is no hierarchy in which groups can be watched.
+    /// No hierarchy supports perf events.
     #[error(
         "control groups cannot be watched here: neither cgroup v2 nor the v1 `perf_event` \
          hierarchy is mounted. `mount -t cgroup2 none /sys/fs/cgroup` mounts the former"
@@ -20,16 +20,16 @@ pub enum CgroupError {
     /// No group has this name.
     #[error("there is no control group `{name}` below {}: {source}", mount.display())]
     Missing {
-        /// Name as it was given.
+        /// Name as given.
         name: String,
         /// Mount point of the hierarchy.
         mount: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-/// Open directory of a control group, which stands for it in perf_event_open(2).
+/// Open directory of a control group, for perf_event_open(2).
 #[derive(Debug)]
 pub struct Cgroup {
     folder: File,
@@ -48,11 +48,11 @@ impl From<Cgroup> for OwnedFd {
 }
 
 impl Cgroup {
-    /// Opens the groups with these names, each once. A group below another of them is left out,
-    /// since the events of that one count it already.
+    /// Opens the groups with these names, without duplicates. Skips a group below another, because
+    /// the other's events already count it.
     ///
     /// # Errors
-    /// [`CgroupError`].
+    /// Returns [`CgroupError`].
     pub fn open_all(names: &[String]) -> Result<Vec<Cgroup>, CgroupError> {
         let mount = mount_point(Mount::all()).ok_or(CgroupError::NotMounted)?;
         let found = Cgroup::open_below(&mount, names)?;
@@ -60,15 +60,15 @@ impl Cgroup {
     }
 
     /// Lists control groups with their ids, parents first: `/` for the root of the hierarchy, else
-    /// `/a/b`. At most `most` of them; empty where no hierarchy is mounted.
+    /// `/a/b`. Returns at most `most`; none if no hierarchy is mounted.
     ///
-    /// The id is that of samples (`PERF_SAMPLE_CGROUP`): the number of the group's inode, where inodes have
-    /// 64 bits (`cgroup_id` in the kernel).
+    /// The id is that of samples (`PERF_SAMPLE_CGROUP`). It equals the inode number of the group if
+    /// inodes have 64 bits (`cgroup_id` in the kernel).
     pub fn list(most: usize) -> Vec<(PathBuf, u64)> {
         mount_point(Mount::all()).map_or_else(Vec::new, |mount| list_below(&mount, most))
     }
 
-    /// Opens groups below a mount point; returns them with their paths, sorted by these.
+    /// Opens groups below a mount point. Returns them sorted by path.
     fn open_below(mount: &Path, names: &[String]) -> Result<Vec<(PathBuf, Cgroup)>, CgroupError> {
         let mut found: Vec<(PathBuf, Cgroup)> = Vec::new();
         for name in names {
@@ -77,7 +77,7 @@ impl Cgroup {
                 mount: mount.to_owned(),
                 source,
             };
-            // Canonical, so that `..` does not lead out of the hierarchy.
+            // Canonical, so that `..` cannot leave the hierarchy.
             let path = mount.join(name.trim_start_matches('/'));
             let path = path.canonicalize().map_err(missing)?;
             if !path.starts_with(mount) || !path.is_dir() {
@@ -86,7 +86,7 @@ impl Cgroup {
             let folder = File::open(&path).map_err(missing)?;
             found.push((path, Cgroup { folder }));
         }
-        // Parents come before what is below them.
+        // Parents come before their descendants.
         found.sort_by(|a, b| a.0.cmp(&b.0));
         let mut kept: Vec<(PathBuf, Cgroup)> = Vec::new();
         for (path, group) in found {
@@ -98,7 +98,7 @@ impl Cgroup {
     }
 }
 
-/// Lists the folders below a mount point with the numbers of their inodes, by levels.
+/// Lists the folders below a mount point with their inode numbers, level by level.
 fn list_below(mount: &Path, most: usize) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     let mut folders = VecDeque::from([mount.to_owned()]);
@@ -117,8 +117,8 @@ fn list_below(mount: &Path, most: usize) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// Returns the mount point of the hierarchy that the `perf_event` controller belongs to: a v1 hierarchy
-/// with it, else v2, in which it always is (cgroups(7)).
+/// Returns the mount point of the hierarchy with the `perf_event` controller: a v1 hierarchy, or
+/// else v2, which always has it (cgroups(7)).
 fn mount_point(mounts: Vec<Mount>) -> Option<PathBuf> {
     let mut second = None;
     for mount in mounts {

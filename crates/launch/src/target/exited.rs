@@ -1,4 +1,4 @@
-//! [`TargetExitWatcher`]: when everything that was attached to has ended.
+//! [`TargetExitWatcher`]: detects the exit of all attached targets.
 
 use super::scope::TargetThread;
 use super::selection::Selection;
@@ -11,36 +11,36 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Interval at which targets without a pidfd are polled.
+/// Interval for polling targets without a pidfd.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9), which is `O_EXCL`: a pidfd of one thread.
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
 
-/// Opens a descriptor that becomes readable when the process or thread ends (pidfd_open(2), Linux
+/// Opens a descriptor that becomes readable when the process or thread exits (pidfd_open(2), Linux
 /// 5.3).
 fn open_pidfd(id: u32, flags: PidfdFlags) -> Result<OwnedFd, Errno> {
     let id = i32::try_from(id).ok().and_then(Pid::from_raw);
     pidfd_open(id.ok_or(Errno::SRCH)?, flags)
 }
 
-/// Watches the processes or threads that were attached to until all of them have ended.
+/// Waits until all attached processes or threads have exited.
 ///
-/// A process ends with its last thread; where threads were named, each ends by itself. Processes that
-/// were started by a target are not waited for, as with a command. A user has ended once it has no
-/// process any more.
+/// A process exits with its last thread; threads selected by id exit individually. Children of a
+/// target do not count, as with a command. A user's target ends when the user has no more
+/// processes.
 #[derive(Debug)]
 pub struct TargetExitWatcher {
     pidfds: Vec<OwnedFd>,
-    /// Targets without a pidfd, as before Linux 5.3, or 6.9 for threads; polled in /proc.
+    /// Targets without a pidfd (before Linux 5.3, or 6.9 for threads), polled in /proc.
     polled: Vec<TargetThread>,
-    /// Looked up again when all of these have ended.
+    /// Looked up again when all of these have exited.
     selection: Selection,
     proc: Procfs,
 }
 
 impl TargetExitWatcher {
-    /// Begins to watch what was attached to: the threads of `selection` in `attached`.
+    /// Starts watching the threads of `selection` in `attached`.
     pub fn new(selection: Selection, attached: &[TargetThread]) -> TargetExitWatcher {
         let by_thread = matches!(selection, Selection::Threads(_));
         let mut watcher = TargetExitWatcher {
@@ -71,7 +71,7 @@ impl TargetExitWatcher {
         watcher
     }
 
-    /// Returns true if all have ended. Never blocks.
+    /// Returns true if all have exited. Never blocks.
     pub fn all_exited(&mut self) -> bool {
         let fds: Vec<BorrowedFd<'_>> = self.fds().collect();
         if let Ok(ended) = readable(&fds, Some(Duration::ZERO)) {
@@ -92,24 +92,25 @@ impl TargetExitWatcher {
         }
     }
 
-    /// Returns descriptors that become readable when something ends.
+    /// Returns descriptors that become readable at an exit.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pidfds.iter().map(AsFd::as_fd)
     }
 
-    /// Returns the longest time to wait for [`fds`](Self::fds) before [`all_exited`](Self::all_exited) is
-    /// called again; `None` if they alone will do.
+    /// Returns the maximum time to wait on [`fds`](Self::fds) before another call of
+    /// [`all_exited`](Self::all_exited); `None` if the descriptors suffice.
     pub fn poll_interval(&self) -> Option<Duration> {
-        // Without a pidfd left, a user's processes can only be looked up.
+        // Without pidfds, a user's processes can only be polled.
         (!self.polled.is_empty() || self.pidfds.is_empty()).then_some(POLL_INTERVAL)
     }
 }
 
-/// Waits until all targets have ended, `other` is readable, or the time is over (`None`: no bound). Of several,
-/// returns the first in this order. Without targets, as where whole CPUs are watched, nothing ends.
+/// Waits until all targets have exited, `other` is readable, or the timeout expires (`None`: no
+/// timeout). If several apply, returns the first in this order. Without targets, as for whole CPUs,
+/// there are no exits.
 ///
 /// # Errors
-/// Errors of poll(2).
+/// Returns the errors of poll(2).
 pub fn wait_for_targets(
     mut targets: Option<&mut TargetExitWatcher>,
     other: Option<BorrowedFd<'_>>,
@@ -170,7 +171,7 @@ mod tests {
         assert!(!watcher.all_exited());
         drop(stop);
         thread.join().unwrap();
-        // The join comes a moment before the kernel is done with the thread.
+        // The join returns shortly before the thread's exit is complete.
         while !watcher.all_exited() {
             std::thread::yield_now();
         }

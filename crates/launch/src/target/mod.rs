@@ -1,10 +1,10 @@
-//! Targets: what is watched, which threads that is now, and when all of them have ended.
+//! Targets: processes or CPUs to profile, their current threads, and their exit.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `scope` | [`Target`], [`TargetThread`] |
 //! | `selection` | [`Selection`]: the threads of a target, from /proc |
-//! | `exited` | [`TargetExitWatcher`]: when all of them have ended |
+//! | `exited` | [`TargetExitWatcher`]: detects the exit of all targets |
 //! | `cgroup` | [`Cgroup`]: directories of control groups |
 
 mod cgroup;

@@ -1,38 +1,35 @@
 //! [`Target`] and [`TargetThread`].
 
-/// Set of processes or CPUs that a session watches.
+/// Set of processes or CPUs to profile.
 ///
-/// Processes and threads are named by the ids under which this process sees them (those of its own
-/// PID namespace).
+/// Process and thread ids are those of this process's own PID namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// The command that is launched and, where events are inherited, the processes that it
-    /// starts.
+    /// Launched command and, with inherited events, its descendants.
     #[default]
     Command,
-    /// All threads of these processes and, where events are inherited, those that they start from
-    /// then on.
+    /// All threads of these processes and, with inherited events, those that they start later.
     Processes(Vec<u32>),
-    /// Single threads, without those that they start.
+    /// Single threads, without children.
     Threads(Vec<u32>),
-    /// All processes, on the CPUs that are watched.
+    /// All processes, on the selected CPUs.
     System,
-    /// All processes in these control groups and in those below them. Names are
-    /// relative to the mount point of the hierarchy; `/` is all of it.
+    /// All processes in these control groups and their descendants. Names are relative to the mount
+    /// point of the hierarchy; `/` is the whole hierarchy.
     Cgroups(Vec<String>),
-    /// All processes of this effective user but the calling one and, where events are inherited, those
-    /// that they start.
+    /// All processes of this effective user except the caller. With inherited events, also the
+    /// children that they start.
     User(u32),
 }
 
 impl Target {
-    /// Returns true if whole CPUs are watched, in place of single threads.
+    /// Returns true if the target consists of whole CPUs instead of threads.
     pub fn is_by_cpu(&self) -> bool {
         matches!(self, Target::System | Target::Cgroups(_))
     }
 }
 
-/// Thread of a target that ran already.
+/// Running thread of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TargetThread {
     /// Process id.

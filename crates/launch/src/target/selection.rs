@@ -1,28 +1,28 @@
-//! [`Selection`]: the threads of a target at this moment, from /proc.
+//! [`Selection`]: the current threads of a target, from /proc.
 
 use super::scope::{Target, TargetThread};
 use crate::procfs::Procfs;
 
-/// Rule by which the threads of a target are looked up, as often as wanted.
+/// Rule for finding the threads of a target, usable repeatedly.
 #[derive(Clone, Debug)]
 pub enum Selection {
     /// All threads of these processes.
     Processes(Vec<u32>),
     /// Single threads.
     Threads(Vec<u32>),
-    /// All threads of the processes of a user.
+    /// All threads of a user's processes.
     User {
         /// Effective user.
         uid: u32,
-        /// Process that is left out: the recorder.
+        /// Excluded process: the recorder.
         except: u32,
     },
 }
 
 impl Selection {
-    /// Returns the rule for a target; `None` if whole CPUs or a command are watched. In a list of processes a
-    /// thread's id stands for its process, as it does for perf. With `exclude_self` the calling process is left out of
-    /// a list of processes; of a user's processes it always is.
+    /// Returns the rule for a target; `None` for whole CPUs and commands. In a list of processes, a
+    /// thread id means its process, as in perf. `exclude_self` removes the calling process from a
+    /// list of processes. A user's processes never include it.
     pub fn from_target(target: &Target, exclude_self: bool) -> Option<Selection> {
         let proc = Procfs::default();
         let me = std::process::id();
@@ -48,8 +48,8 @@ impl Selection {
         }
     }
 
-    /// Returns true if the user named each process or thread by its id, so that one which may not be
-    /// watched is an error.
+    /// Returns true if the user named each process or thread by id, so that a refused one is an
+    /// error.
     pub fn is_by_id(&self) -> bool {
         !matches!(self, Selection::User { .. })
     }
@@ -70,7 +70,7 @@ impl Selection {
         }
     }
 
-    /// Returns the threads that there are now, by process and id.
+    /// Returns the current threads, by process and id.
     pub fn threads(&self) -> Vec<TargetThread> {
         self.threads_in(&Procfs::default())
     }
@@ -116,7 +116,7 @@ mod tests {
         let found = processes.threads();
         assert_eq!(found.iter().filter(|thread| **thread == own).count(), 1);
         assert!(found.iter().all(|thread| thread.pid == me));
-        // A thread that is not the first of its process finds its way to it.
+        // Finds the process of a thread other than the first.
         let mine = std::thread::spawn(|| {
             let tid = rustix::thread::gettid().as_raw_pid() as u32;
             (tid, Selection::Threads(vec![tid, u32::MAX]).threads())
@@ -136,7 +136,7 @@ mod tests {
         });
         let tid = tid.recv().unwrap();
         let me = std::process::id();
-        // The process's own id, a thread's, and one of nothing that runs.
+        // The process's own id, a thread's id, and an unused one.
         let target = Target::Processes(vec![me, tid, u32::MAX]);
         let with = Selection::from_target(&target, false).unwrap();
         let without = Selection::from_target(&target, true).unwrap();

@@ -1,4 +1,4 @@
-//! Fields of the attr: one method each.
+//! Fields of the attr, one method each.
 
 use super::Builder;
 use crate::clock::Clock;
@@ -11,42 +11,43 @@ const AUX_RESUME: u32 = 1 << 2;
 
 /// Fields of `perf_event_attr`, in the order of perf_event_open(2).
 impl Builder {
-    /// Sets the event's number within its kind (`config`).
+    /// Sets the event number within its type (`config`).
     #[must_use]
     pub fn config(mut self, config: u64) -> Builder {
         self.attr.config = config;
         self
     }
 
-    /// Sets the first extension of the event's number (`config1`).
+    /// Sets the first extension of the event number (`config1`).
     #[must_use]
     pub fn config1(mut self, config: u64) -> Builder {
         self.attr.config1 = config;
         self
     }
 
-    /// Sets the second extension of the event's number (`config2`).
+    /// Sets the second extension of the event number (`config2`).
     #[must_use]
     pub fn config2(mut self, config: u64) -> Builder {
         self.attr.config2 = config;
         self
     }
 
-    /// Sets the third extension of the event's number (`config3`, Linux 6.3).
+    /// Sets the third extension of the event number (`config3`, Linux 6.3).
     #[must_use]
     pub fn config3(mut self, config: u64) -> Builder {
         self.attr.config3 = config;
         self
     }
 
-    /// Sets the fourth extension of the event's number (`config4`, Linux 6.18).
+    /// Sets the fourth extension of the event number (`config4`, Linux 6.18).
     #[must_use]
     pub fn config4(mut self, config: u64) -> Builder {
         self.attr.config4 = config;
         self
     }
 
-    /// Takes a sample every `events` events, nanoseconds for clocks (`sample_period`); 0 takes none.
+    /// Samples every `events` events, or nanoseconds for clocks (`sample_period`); 0 disables
+    /// sampling.
     #[must_use]
     pub fn period(mut self, events: u64) -> Builder {
         self.attr.flags.remove(AttrFlags::FREQ);
@@ -54,7 +55,7 @@ impl Builder {
         self
     }
 
-    /// Takes about this many samples a second (`sample_freq`, `freq`).
+    /// Samples about this often per second (`sample_freq`, `freq`).
     #[must_use]
     pub fn frequency(mut self, samples: u64) -> Builder {
         self.attr.flags.insert(AttrFlags::FREQ);
@@ -69,7 +70,7 @@ impl Builder {
         self
     }
 
-    /// Sets what reading the event gives (`read_format`).
+    /// Sets the format of counter readings (`read_format`).
     #[must_use]
     pub fn read_format(mut self, format: ReadFormat) -> Builder {
         self.attr.read_format = format;
@@ -92,8 +93,8 @@ impl Builder {
         self
     }
 
-    /// Sets how near to the event a sample's address is: 0 for any distance, 1 for a constant one, 2 to
-    /// ask for none, 3 to insist (`precise_ip`). More than 3 is 3.
+    /// Sets the skid of sample addresses: 0 for any, 1 for a constant one, 2 to request none, 3 to
+    /// require none (`precise_ip`). Higher values mean 3.
     #[must_use]
     pub fn precise_ip(mut self, level: u8) -> Builder {
         let level = level.min(3);
@@ -102,15 +103,14 @@ impl Builder {
         self
     }
 
-    /// Sets the branches that samples hold (`branch_sample_type`), for
-    /// [`SampleType::BRANCH_STACK`].
+    /// Sets the branches in samples (`branch_sample_type`), for [`SampleType::BRANCH_STACK`].
     #[must_use]
     pub fn branches(mut self, branches: BranchSampleType) -> Builder {
         self.attr.branch_sample_type = branches;
         self
     }
 
-    /// Sets the user registers that samples hold (`sample_regs_user`), a bit for each number of the
+    /// Sets the user registers in samples (`sample_regs_user`), one bit for each number in the
     /// architecture's `asm/perf_regs.h`, for [`SampleType::REGS_USER`].
     #[must_use]
     pub fn user_registers(mut self, mask: u64) -> Builder {
@@ -118,16 +118,17 @@ impl Builder {
         self
     }
 
-    /// Sets the bytes of user stack that samples hold (`sample_stack_user`), a multiple of 8 below
-    /// 64 KiB, for [`SampleType::STACK_USER`].
+    /// Sets the bytes of user stack in samples (`sample_stack_user`), a multiple of 8 below 64 KiB,
+    /// for [`SampleType::STACK_USER`].
     #[must_use]
     pub fn user_stack(mut self, bytes: u32) -> Builder {
         self.attr.sample_stack_user = bytes;
         self
     }
 
-    /// Sets the clock of times in records (`clockid`, `use_clockid`, Linux 4.1); without it, it is
-    /// the kernel's own, of no name. Hardware events and breakpoints take the two monotonic clocks only.
+    /// Sets the clock of the records (`clockid`, `use_clockid`, Linux 4.1). The default is the
+    /// kernel's internal clock, which has no name. Hardware events and breakpoints support only the
+    /// two monotonic clocks.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.attr.flags.insert(AttrFlags::USE_CLOCKID);
@@ -135,7 +136,7 @@ impl Builder {
         self
     }
 
-    /// Sets the registers at the interrupt that samples hold (`sample_regs_intr`, Linux 3.19), for
+    /// Sets the registers at the interrupt in samples (`sample_regs_intr`, Linux 3.19), for
     /// [`SampleType::REGS_INTR`].
     #[must_use]
     pub fn interrupt_registers(mut self, mask: u64) -> Builder {
@@ -150,15 +151,15 @@ impl Builder {
         self
     }
 
-    /// Sets the most addresses that a callchain has (`sample_max_stack`, Linux 4.8); 0 for the
-    /// system's limit.
+    /// Sets the maximum number of addresses in a callchain (`sample_max_stack`, Linux 4.8); 0 for
+    /// the system's limit.
     #[must_use]
     pub fn max_stack(mut self, addresses: u16) -> Builder {
         self.attr.sample_max_stack = addresses;
         self
     }
 
-    /// Sets the bytes of AUX area that samples hold (`aux_sample_size`, Linux 5.5), for
+    /// Sets the bytes of AUX area in samples (`aux_sample_size`, Linux 5.5), for
     /// [`SampleType::AUX`].
     #[must_use]
     pub fn aux_sample(mut self, bytes: u32) -> Builder {
@@ -166,7 +167,7 @@ impl Builder {
         self
     }
 
-    /// Begins with a paused AUX trace (`aux_start_paused`, Linux 6.13).
+    /// Starts the AUX trace paused (`aux_start_paused`, Linux 6.13).
     #[must_use]
     pub fn aux_start_paused(self, on: bool) -> Builder {
         self.aux_action(AUX_START_PAUSED, on)
@@ -192,7 +193,7 @@ impl Builder {
         self
     }
 
-    /// Sets the word that comes with a SIGTRAP (`sig_data`, Linux 5.13), for
+    /// Sets the word that SIGTRAP delivers (`sig_data`, Linux 5.13), for
     /// [`sigtrap`](Self::sigtrap).
     #[must_use]
     pub fn signal_data(mut self, data: u64) -> Builder {

@@ -1,4 +1,4 @@
-//! [`Builder`]: an event, what it counts and what it records, without filling a struct by hand.
+//! [`Builder`]: configures and opens an event.
 
 mod fields;
 mod flags;
@@ -14,15 +14,15 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// Event to open: its attr, its target, and how messages call it.
+/// Event to open: its attr, its target, and its name in messages.
 ///
-/// A new one counts the calling thread on any CPU, is disabled until it is enabled, and has
+/// By default it counts the calling thread on any CPU, is disabled until it is enabled, and has
 /// [`TOTAL_TIME_ENABLED`](ReadFormat::TOTAL_TIME_ENABLED) and
-/// [`TOTAL_TIME_RUNNING`](ReadFormat::TOTAL_TIME_RUNNING) in its read format, so that values can be
-/// scaled. Everything else of the attr is zero.
+/// [`TOTAL_TIME_RUNNING`](ReadFormat::TOTAL_TIME_RUNNING) in its read format, for scaling. All
+/// other attr fields are zero.
 ///
-/// Users without CAP_PERFMON may as a rule count their own code only
-/// (`kernel.perf_event_paranoid` is 2), and say so by [`exclude_kernel`](Self::exclude_kernel).
+/// By default (`kernel.perf_event_paranoid` = 2), users without CAP_PERFMON may count only their
+/// own user-mode code, and must set [`exclude_kernel`](Self::exclude_kernel).
 ///
 /// ```no_run
 /// use rprof_perf_event::{Builder, Software};
@@ -51,8 +51,8 @@ enum Watched {
 }
 
 impl Builder {
-    /// Begins with an attr that was filled elsewhere, by `rprof_events::Event::apply` for one. `name`
-    /// is how messages call the event.
+    /// Starts from an existing attr, for example of `rprof_events::Event::apply`. `name` is the
+    /// event's name in messages.
     pub fn from_attr(name: impl Into<String>, attr: Attr) -> Builder {
         Builder {
             name: name.into(),
@@ -81,7 +81,7 @@ impl Builder {
         Builder::of(name, EventKind::HARDWARE, event.0)
     }
 
-    /// Counts an event of the kernel's own (`PERF_TYPE_SOFTWARE`).
+    /// Counts a software event of the kernel (`PERF_TYPE_SOFTWARE`).
     pub fn software(event: Software) -> Builder {
         let name = format!("software event {}", event.0);
         Builder::of(name, EventKind::SOFTWARE, event.0)
@@ -97,14 +97,14 @@ impl Builder {
         )
     }
 
-    /// Counts an event of the CPU's own PMU by its code (`PERF_TYPE_RAW`).
+    /// Counts an event of the CPU's own PMU by its raw code (`PERF_TYPE_RAW`).
     pub fn raw(config: u64) -> Builder {
         Builder::of(format!("r{config:x}"), EventKind::RAW, config)
     }
 
-    /// Counts a tracepoint, by the number in its file `id` of tracefs (`PERF_TYPE_TRACEPOINT`). All
-    /// but those of system calls hit on the kernel's side only, so that
-    /// [`exclude_kernel`](Self::exclude_kernel) leaves none.
+    /// Counts a tracepoint, by the number in its tracefs file `id` (`PERF_TYPE_TRACEPOINT`). All
+    /// except system calls are hit only in the kernel, so [`exclude_kernel`](Self::exclude_kernel)
+    /// leaves none.
     pub fn tracepoint(id: u64) -> Builder {
         Builder::of(format!("tracepoint {id}"), EventKind::TRACEPOINT, id)
     }
@@ -117,15 +117,15 @@ impl Builder {
         builder
     }
 
-    /// Counts an event of another PMU: `kind` is the number in the file `type` of its folder in
+    /// Counts an event of another PMU. `kind` is the number in the file `type` of its folder in
     /// `/sys/bus/event_source/devices`.
     pub fn pmu(kind: EventKind, config: u64) -> Builder {
         Builder::of(format!("{}:{config:#x}", kind.0), kind, config)
     }
 
-    /// Counts hits of a probe on a file's code (`uprobe`: a path and an offset in the file, in bytes) or on
-    /// the kernel's (`kprobe`: a function and an offset in it). `kind` is the number in the file `type` of
-    /// that PMU; with bit 0 of [`config`](Self::config) set, returns are counted in place of calls.
+    /// Counts hits of a probe on a file's code (`uprobe`: path and file offset in bytes) or on the
+    /// kernel's (`kprobe`: function and offset). `kind` is the number in the file `type` of that
+    /// PMU. Bit 0 of [`config`](Self::config) counts returns instead of calls.
     pub fn probe(kind: EventKind, path: &CStr, offset: u64) -> Builder {
         let name = format!("probe on {}", path.to_string_lossy());
         let mut builder = Builder::of(name, kind, 0);
@@ -134,9 +134,9 @@ impl Builder {
         builder
     }
 
-    /// Sets the text that `config1` points to while the event is opened: the path of a uprobe's file, or the
-    /// function of a kprobe (perf_event_open(2), `uprobe_path`, `kprobe_func`). For attrs that were filled elsewhere;
-    /// [`probe`](Self::probe) sets it by itself.
+    /// Sets the text that `config1` points to: the path of a uprobe's file, or the function of a
+    /// kprobe (perf_event_open(2), `uprobe_path`, `kprobe_func`). Only needed with an attr from
+    /// elsewhere, because [`probe`](Self::probe) sets it.
     #[must_use]
     pub fn probe_path(self, path: &CStr) -> Builder {
         Builder {
@@ -145,11 +145,11 @@ impl Builder {
         }
     }
 
-    /// Counts an event by its name, in the syntax of perf-list(1): `instructions:u`,
+    /// Counts an event by name, in the syntax of perf-list(1): `instructions:u`,
     /// `sched:sched_switch`, `mem:0x601040/8:w`, `uprobe:/bin/x:main`.
     ///
     /// # Errors
-    /// [`EventError`]: it cannot be parsed, or this machine does not list it.
+    /// Returns [`EventError`] if the name is invalid or unknown on this machine.
     pub fn named(event: &str) -> Result<Builder, EventError> {
         let event = Event::parse(event)?;
         let mut builder = Builder::of(event.describe(), event.kind(), event.config());
@@ -159,7 +159,7 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Sets how messages call the event.
+    /// Sets the event's name in messages.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Builder {
         Builder {
@@ -168,7 +168,7 @@ impl Builder {
         }
     }
 
-    /// Counts one thread by its id; 0 is the thread that opens the event, which is the default.
+    /// Counts one thread by its id. The default is 0, the thread that opens the event.
     #[must_use]
     pub fn thread(self, tid: i32) -> Builder {
         Builder {
@@ -177,7 +177,7 @@ impl Builder {
         }
     }
 
-    /// Counts everything that runs on this CPU.
+    /// Counts all tasks on this CPU.
     #[must_use]
     pub fn everything_on(self, cpu: u32) -> Builder {
         Builder {
@@ -187,9 +187,8 @@ impl Builder {
         }
     }
 
-    /// Counts the processes of a control group, and of those below it, while they run on this CPU.
-    /// `folder` is a descriptor of its directory in the `perf_event` hierarchy or in that of
-    /// cgroup v2.
+    /// Counts the processes of a control group and its descendants on this CPU. `folder` is a
+    /// descriptor of its directory in the `perf_event` or cgroup v2 hierarchy.
     #[must_use]
     pub fn cgroup(self, folder: impl Into<Arc<OwnedFd>>, cpu: u32) -> Builder {
         Builder {
@@ -199,7 +198,7 @@ impl Builder {
         }
     }
 
-    /// Counts the thread only while it runs on this CPU.
+    /// Counts the thread only on this CPU.
     #[must_use]
     pub fn cpu(self, cpu: u32) -> Builder {
         Builder {
@@ -208,23 +207,23 @@ impl Builder {
         }
     }
 
-    /// Sets the flags of the call, in place of [`OpenFlags::CLOEXEC`] alone.
+    /// Sets the flags of the call. The default is [`OpenFlags::CLOEXEC`] alone.
     #[must_use]
     pub fn open_flags(self, flags: OpenFlags) -> Builder {
         Builder { flags, ..self }
     }
 
-    /// Returns the attr as it is so far.
+    /// Returns the current attr.
     pub fn attr(&self) -> &Attr {
         &self.attr
     }
 
-    /// Returns the attr to be changed at will.
+    /// Returns the attr for direct changes.
     pub fn attr_mut(&mut self) -> &mut Attr {
         &mut self.attr
     }
 
-    /// Returns how messages call the event.
+    /// Returns the event's name in messages.
     pub fn event_name(&self) -> &str {
         &self.name
     }
@@ -232,15 +231,15 @@ impl Builder {
     /// Opens the event as a counter.
     ///
     /// # Errors
-    /// [`OpenEventError`], with the remedy that the settings of this system suggest.
+    /// Returns [`OpenEventError`], with a remedy based on this system's settings.
     pub fn open(&self) -> Result<Counter, OpenEventError> {
         Ok(Counter::new(self.open_fd(None)?))
     }
 
-    /// Opens the event's descriptor, as a member of the group that `leader` leads if there is one.
+    /// Opens the event's descriptor, as a member of `leader`'s group if given.
     ///
     /// # Errors
-    /// [`OpenEventError`], with the remedy that the settings of this system suggest.
+    /// Returns [`OpenEventError`], with a remedy based on this system's settings.
     pub fn open_fd(&self, leader: Option<&PerfFd>) -> Result<PerfFd, OpenEventError> {
         let subject = match &self.watched {
             Watched::Thread(tid) => Subject::Thread(*tid),

@@ -1,67 +1,67 @@
-//! Fields of a control page that belong together, and what follows from them.
+//! Consistent fields of a control page, and values derived from them.
 
 use super::tsc::TscConversion;
 use super::word;
 use bitflags::bitflags;
 
 bitflags! {
-    /// Abilities that a control page tells of (`capabilities` of `struct perf_event_mmap_page`).
+    /// Capabilities in a control page (`capabilities` of `struct perf_event_mmap_page`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PageCapabilities: u64 {
-        /// Set by kernels before 3.12 only, whose other bits mean one another (`cap_bit0`).
+        /// Set only by kernels before 3.12, whose other bits are ambiguous (`cap_bit0`).
         const BIT_0 = 1;
-        /// Set since Linux 3.12: the other bits mean what they say (`cap_bit0_is_deprecated`).
+        /// Set since Linux 3.12: the other bits are reliable (`cap_bit0_is_deprecated`).
         const BIT_0_IS_DEPRECATED = 1 << 1;
-        /// The counter can be read by its own instruction, `rdpmc` on x86 (`cap_user_rdpmc`).
+        /// A user-mode instruction can read the counter, `rdpmc` on x86 (`cap_user_rdpmc`).
         const USER_RDPMC = 1 << 2;
-        /// Times can be brought up to now (`cap_user_time`).
+        /// Times can be extrapolated to now (`cap_user_time`).
         const USER_TIME = 1 << 3;
-        /// Timestamps of the processor can be made times of records (`cap_user_time_zero`).
+        /// Processor timestamps can be converted to record times (`cap_user_time_zero`).
         const USER_TIME_ZERO = 1 << 4;
-        /// The processor's clock is shorter than 64 bits (`cap_user_time_short`, Linux 5.9).
+        /// The processor's clock has fewer than 64 bits (`cap_user_time_short`, Linux 5.9).
         const USER_TIME_SHORT = 1 << 5;
         const _ = !0;
     }
 }
 
-/// Fields of a control page, of one moment (`struct perf_event_mmap_page`, perf_event_open(2), "MMAP
-/// layout").
+/// Consistent snapshot of a control page's fields (`struct perf_event_mmap_page`,
+/// perf_event_open(2), "MMAP layout").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFields {
     /// Version of the struct.
     pub version: u32,
-    /// Lowest version that this one is compatible with.
+    /// Lowest compatible version.
     pub compat_version: u32,
-    /// Count of the changes so far, times two; odd during one.
+    /// Number of changes times two; odd during a change.
     pub lock: u32,
-    /// Number of the hardware counter plus one; 0 while the event is on none.
+    /// Hardware counter number plus one; 0 while the event has no counter.
     pub index: u32,
-    /// Count to be added to the counter's.
+    /// Value to add to the counter's value.
     pub offset: i64,
-    /// Nanoseconds for which the event was enabled, at the last change.
+    /// Enabled time in nanoseconds, at the last change.
     pub time_enabled: u64,
-    /// Nanoseconds for which the event ran, at the last change.
+    /// Running time in nanoseconds, at the last change.
     pub time_running: u64,
     /// Abilities.
     pub capabilities: PageCapabilities,
-    /// Bits of the hardware counter.
+    /// Width of the hardware counter in bits.
     pub pmc_width: u16,
-    /// Conversion of timestamps.
+    /// Timestamp conversion.
     pub time: TscConversion,
-    /// Nanoseconds to be added to a converted timestamp, for `time_enabled` and `time_running`.
+    /// Nanoseconds to add to a converted timestamp, for `time_enabled` and `time_running`.
     pub time_offset: u64,
-    /// Bytes of the struct that the kernel knows, before its reserved ones.
+    /// Size in bytes of the struct's part that the kernel supports, without reserved bytes.
     pub size: u32,
 }
 
-/// Count and times that were read without a system call.
+/// Count and times, read without a system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserReading {
-    /// Number of events; `None` where a system call is needed.
+    /// Count; `None` if a system call is required.
     pub value: Option<u64>,
-    /// Nanoseconds for which the event was enabled.
+    /// Enabled time in nanoseconds.
     pub enabled: u64,
-    /// Nanoseconds for which the event ran.
+    /// Running time in nanoseconds.
     pub running: u64,
 }
 
@@ -103,27 +103,27 @@ impl PageFields {
         }
     }
 
-    /// Returns the number of the hardware counter, if it may be read and the event is on it.
+    /// Returns the hardware counter number, if it is readable and in use by the event.
     pub fn counter(&self) -> Option<u32> {
         let readable = self.capabilities.contains(PageCapabilities::USER_RDPMC);
         (readable && self.index > 0).then(|| self.index - 1)
     }
 
-    /// Returns the conversion between timestamps and times of records, if the kernel vouches for it.
+    /// Returns the conversion between timestamps and record times, if the kernel supports it.
     pub fn tsc_conversion(&self) -> Option<TscConversion> {
         let known = self.capabilities.contains(PageCapabilities::USER_TIME_ZERO);
         known.then_some(self.time)
     }
 
-    /// Puts a reading together from the fields, the hardware counter's value and the processor's
-    /// timestamp, each where it was read.
+    /// Combines the fields with the hardware counter's value and the processor's timestamp, as far
+    /// as these were read.
     pub fn reading(&self, counter: Option<u64>, tsc: Option<u64>) -> UserReading {
         let value = match (self.counter(), counter) {
             (Some(_), Some(counter)) => {
                 let counter = sign_extended(counter, self.pmc_width);
                 Some(self.offset.wrapping_add(counter) as u64)
             }
-            // It is on no counter: nothing has been added since.
+            // Without a hardware counter, `offset` is the whole count.
             (None, _) if self.capabilities.contains(PageCapabilities::USER_RDPMC) => {
                 Some(self.offset as u64)
             }
@@ -147,7 +147,7 @@ impl PageFields {
     }
 }
 
-/// Extends the sign of a counter of `width` bits; a width of 0 or beyond 64 is one of 64.
+/// Sign-extends a counter of `width` bits. A width of 0 or above 64 means 64.
 fn sign_extended(counter: u64, width: u16) -> i64 {
     let unused = match width {
         1..=63 => 64 - u32::from(width),

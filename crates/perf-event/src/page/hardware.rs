@@ -1,14 +1,14 @@
-//! Instructions that read counters and clocks of the processor.
+//! Instructions that read processor counters and clocks.
 
 /// Reads a hardware counter.
 ///
 /// # Safety
-/// The kernel has said that this process may: a control page that is mapped has `cap_user_rdpmc`,
-/// and the counter's number is its `index` less one.
+/// The kernel must allow it: a mapped control page has `cap_user_rdpmc`, and `number` is its
+/// `index` minus one.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn counter(number: u32) -> Option<u64> {
     let (low, high): (u32, u32);
-    // SAFETY: the instruction reads a counter into two registers; that it is allowed, the caller vouches.
+    // SAFETY: the instruction reads a counter into two registers. The caller guarantees permission.
     unsafe {
         std::arch::asm!(
             "rdpmc",
@@ -28,7 +28,7 @@ pub(super) fn tsc() -> Option<u64> {
     Some(unsafe { std::arch::x86_64::_rdtsc() })
 }
 
-/// Reads nothing: it is written for x86-64 alone.
+/// Returns `None`: only implemented on x86-64.
 ///
 /// # Safety
 /// Always safe.
@@ -37,7 +37,7 @@ pub(super) unsafe fn counter(_number: u32) -> Option<u64> {
     None
 }
 
-/// Reads nothing: it is written for x86-64 alone.
+/// Returns `None`: only implemented on x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn tsc() -> Option<u64> {
     None

@@ -1,4 +1,4 @@
-//! [`ControlPage`]: the page in front of a ring, which tells counts and times without a system call.
+//! [`ControlPage`]: the page before a ring buffer, with counts and times that need no system call.
 
 mod fields;
 mod hardware;
@@ -16,7 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Numbers of the words of `struct perf_event_mmap_page`.
+/// Word indexes of `struct perf_event_mmap_page`.
 pub(crate) mod word {
     /// `version` and `compat_version`.
     pub(crate) const VERSION: usize = 0;
@@ -33,7 +33,7 @@ pub(crate) mod word {
     pub(crate) const SIZE: usize = 9;
     pub(crate) const TIME_CYCLES: usize = 10;
     pub(crate) const TIME_MASK: usize = 11;
-    /// Words that the lock guards.
+    /// Number of words under the lock.
     pub(crate) const LOCKED: usize = 12;
     pub(crate) const DATA_HEAD: usize = 128;
     pub(crate) const DATA_TAIL: usize = 129;
@@ -43,11 +43,11 @@ pub(crate) mod word {
     pub(crate) const AUX_TAIL: usize = 133;
     pub(crate) const AUX_OFFSET: usize = 134;
     pub(crate) const AUX_SIZE: usize = 135;
-    /// Words of the whole struct that have a name.
+    /// Number of named words of the struct.
     pub(crate) const COUNT: usize = 136;
 }
 
-/// Attempts at reading a page that changes; the kernel's changes take some instructions.
+/// Maximum attempts to read a changing page. The kernel's changes take a few instructions.
 const ATTEMPTS: usize = 1 << 16;
 
 /// Control page of an event (`struct perf_event_mmap_page`).
@@ -71,7 +71,7 @@ pub struct ControlPage {
     mapping: Arc<Mapping>,
 }
 
-/// Positions in a page that no lock guards: each is read by itself.
+/// Positions in a page, each read separately because no lock covers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in perf_event_open(2), in bytes")]
 pub struct PagePositions {
@@ -86,16 +86,16 @@ pub struct PagePositions {
 }
 
 impl ControlPage {
-    /// Maps the control page of an event, without a ring and not writable.
+    /// Maps the control page of an event read-only, without a ring buffer.
     ///
     /// # Errors
-    /// The kernel's: `EPERM` past the allowance `perf_event_mlock_kb`, `EINVAL` for an event that is
-    /// inherited and of any CPU, or whose ring is mapped already.
+    /// Returns the kernel's error: `EPERM` above the limit `perf_event_mlock_kb`; `EINVAL` for an
+    /// event that is inherited and for any CPU, or whose ring buffer is already mapped.
     pub fn map(fd: BorrowedFd<'_>) -> Result<ControlPage, Errno> {
         Ok(ControlPage::of(Mapping::of_fd(fd, page_size(), false, 0)?))
     }
 
-    /// Makes a page up, of the bytes of a `struct perf_event_mmap_page`: missing ones are zero.
+    /// Creates a page from the bytes of a `struct perf_event_mmap_page`. Missing bytes are zero.
     pub fn from_bytes(bytes: &[u8]) -> ControlPage {
         let words = bytes.chunks(8).map(|chunk| {
             let mut word = [0; 8];
@@ -110,23 +110,23 @@ impl ControlPage {
         ControlPage { mapping }
     }
 
-    /// Reads all fields that belong together. `None` if the page never stands still, as no kernel has it.
+    /// Reads a consistent snapshot of the fields. `None` if the page never stops changing, which no
+    /// kernel does.
     pub fn fields(&self) -> Option<PageFields> {
         Some(self.consistent(|_| ())?.0)
     }
 
-    /// Reads the count of this very thread without a system call, where the page says that it can be
-    /// had: `value` is `None` where it cannot, and [`Counter::read`](crate::Counter::read) is what is
-    /// left. The times are those of now if [`PageCapabilities::USER_TIME`] is set, else those of the
-    /// last change.
+    /// Reads the count of the calling thread without a system call, if possible. If `value` is
+    /// `None`, use [`Counter::read`](crate::Counter::read). The times are current if
+    /// [`PageCapabilities::USER_TIME`] is set, else those of the last change.
     ///
-    /// The answer is right only on the thread that the event counts, since the counter is that of
-    /// the CPU which asks.
+    /// The result is correct only on the counted thread, because the instruction reads the current
+    /// CPU's counter.
     pub fn read_here(&self) -> Option<UserReading> {
         let kernels = self.mapping.is_kernels();
         let (fields, (counter, tsc)) = self.consistent(|fields| {
             let counter = match fields.counter() {
-                // SAFETY: the kernel's page says that its counters may be read here.
+                // SAFETY: the kernel's page permits reading its counters here.
                 Some(number) if kernels => unsafe { hardware::counter(number) },
                 _ => None,
             };
@@ -139,7 +139,7 @@ impl ControlPage {
         Some(fields.reading(counter, tsc))
     }
 
-    /// Reads positions of the ring and of the AUX area.
+    /// Reads the positions of the ring buffer and of the AUX area.
     pub fn positions(&self) -> PagePositions {
         let load = |number| self.mapping.load(number, Ordering::Acquire);
         PagePositions {
@@ -154,7 +154,7 @@ impl ControlPage {
         }
     }
 
-    /// Reads the fields, and what `beside` reads, between two looks at the lock that saw the same
+    /// Reads the fields, and runs `beside`, between two equal reads of the lock
     /// (perf_event_open(2), "MMAP layout": `lock`).
     fn consistent<T>(&self, beside: impl Fn(&PageFields) -> T) -> Option<(PageFields, T)> {
         for _ in 0..ATTEMPTS {
@@ -165,7 +165,7 @@ impl ControlPage {
             }
             words[word::LOCK] = lock;
             let fields = PageFields::from_words(&words);
-            // Odd while the kernel is at it.
+            // Odd during a change.
             if fields.lock.is_multiple_of(2) {
                 let other = beside(&fields);
                 fence(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Pages that no kernel of this machine makes.
+//! Pages that this machine's kernel does not produce.
 
 use super::*;
 use proptest::prelude::*;
@@ -133,11 +133,11 @@ fn a_counter_is_added_with_its_sign() {
     .unwrap();
     let value = |counter| fields.reading(Some(counter), None).value;
     assert_eq!(value(234), Some(1234));
-    // Counters begin below zero, and overflow at it.
+    // Counters start below zero and overflow at it.
     assert_eq!(value((1 << 48) - 100), Some(900));
     assert_eq!(value((1 << 47) - 1), Some(999 + (1 << 47)));
     assert_eq!(fields.reading(None, None).value, None, "it was not read");
-    // A page of no kernel: nothing may be read from the processor.
+    // Not a kernel's page, so the processor must not be read.
     let here = ControlPage::read_here(&page(&[
         (word::LOCK, halves(0, 1)),
         (word::CAPABILITIES, RDPMC),
@@ -221,7 +221,7 @@ fn a_page_is_read_whole_while_it_changes() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // As the kernel does: odd, change, even.
+            // Like the kernel: odd, change, even.
             let store = |number: usize, value: u64| {
                 mapping
                     .word(number)
@@ -247,7 +247,7 @@ fn a_page_is_read_whole_while_it_changes() {
             }
         });
         let mut read = 0;
-        // The writer may be held up in the middle of a change for long.
+        // The writer may be preempted for long in the middle of a change.
         for _ in 0..20_000 {
             let Some(fields) = page.fields() else {
                 std::thread::yield_now();

@@ -1,7 +1,7 @@
-//! [`TscConversion`]: timestamps of the processor to times of records, and back.
+//! [`TscConversion`]: converts processor timestamps to record times, and back.
 
-/// Conversion between timestamps of the processor (TSC on x86, CNTVCT on ARM) and times of records without a
-/// [clock](crate::Builder::clock), as a control page states it (`time_shift`, `time_mult`, `time_zero`).
+/// Conversion between processor timestamps (TSC on x86, CNTVCT on ARM) and times of records without
+/// a [clock](crate::Builder::clock), from a control page (`time_shift`, `time_mult`, `time_zero`).
 ///
 /// ```
 /// use rprof_perf_event::TscConversion;
@@ -15,20 +15,20 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TscConversion {
-    /// Bits by which products are shifted.
+    /// Right shift of products, in bits.
     pub shift: u16,
-    /// Factor: `mult / 2^shift` nanoseconds a tick.
+    /// Factor: `mult / 2^shift` nanoseconds per tick.
     pub mult: u32,
-    /// Time of a timestamp of zero, in nanoseconds.
+    /// Time in nanoseconds at timestamp zero.
     pub zero: u64,
-    /// Timestamp from which shorter clocks are extended; 0 for those of 64 bits.
+    /// Base timestamp for extending shorter clocks; 0 for 64-bit clocks.
     pub cycles: u64,
-    /// Bits that a shorter clock has.
+    /// Mask of a shorter clock's bits.
     pub mask: u64,
 }
 
 impl Default for TscConversion {
-    /// No conversion, of a clock of 64 bits.
+    /// Returns no conversion, for a 64-bit clock.
     fn default() -> TscConversion {
         TscConversion {
             shift: 0,
@@ -41,25 +41,25 @@ impl Default for TscConversion {
 }
 
 impl TscConversion {
-    /// Converts a timestamp to nanoseconds since the timestamp zero, modulo 2^64; `None` with a shift that
-    /// cannot be.
+    /// Converts a timestamp to nanoseconds since timestamp zero, modulo 2^64. Returns `None` if the
+    /// shift is invalid.
     pub fn nanoseconds(&self, tsc: u64) -> Option<u64> {
         let shift = self.usable_shift()?;
         let past = tsc.wrapping_sub(self.cycles) & self.mask;
         let tsc = self.cycles.wrapping_add(past);
-        // In two parts, as the kernel does: the product of all bits may have 96.
+        // Multiplies in two parts like the kernel, because the full product may have 96 bits.
         let whole = (tsc >> shift).wrapping_mul(self.mult.into());
         let rest = u128::from(tsc & ((1 << shift) - 1)) * u128::from(self.mult);
         Some(whole.wrapping_add((rest >> shift) as u64))
     }
 
-    /// Converts a timestamp to the time that a record of that moment has, in nanoseconds.
+    /// Converts a timestamp to a record time in nanoseconds.
     pub fn time(&self, tsc: u64) -> Option<u64> {
         Some(self.nanoseconds(tsc)?.wrapping_add(self.zero))
     }
 
-    /// Converts the time of a record to the timestamp of that moment; `None` with numbers that cannot be.
-    /// It is off by as many ticks at most as a nanosecond has, and one.
+    /// Converts a record time to a timestamp; `None` if the conversion is invalid. The error is at
+    /// most the ticks of one nanosecond, plus one.
     pub fn tsc(&self, time: u64) -> Option<u64> {
         let shift = self.usable_shift()?;
         let elapsed = time.wrapping_sub(self.zero);

@@ -1,9 +1,9 @@
-//! The wrap logic on plain memory, with a writer that behaves as the kernel does.
+//! Wrap-around on plain memory, with a writer that behaves like the kernel.
 
 use super::*;
 use proptest::prelude::*;
 
-/// A ring of `size` bytes whose counters stand at `at`.
+/// A ring buffer of `size` bytes with its counters at `at`.
 fn ring(size: usize, at: u64) -> Ring {
     Ring {
         memory: made_up(size, at),
@@ -11,7 +11,7 @@ fn ring(size: usize, at: u64) -> Ring {
     }
 }
 
-/// Counters at `at`, and an area of `size` bytes, of plain memory.
+/// Counters at `at`, and an area of `size` bytes, in plain memory.
 pub(crate) fn made_up(size: usize, at: u64) -> Memory {
     let counters = Mapping::of_words([at, at]);
     let area = Mapping::of_words(vec![0xEEEE_EEEE_EEEE_EEEE; size / 8]);
@@ -28,7 +28,7 @@ pub(crate) fn record(size: u16, mark: u8) -> Vec<u8> {
 }
 
 impl Ring {
-    /// Writes as the kernel would: `false`, and nothing written, when there is no room.
+    /// Writes like the kernel. Returns false, without writing, if there is no room.
     fn write(&mut self, bytes: &[u8]) -> bool {
         let head = self.memory.head();
         let tail = self.memory.tail();
@@ -55,7 +55,7 @@ fn an_empty_ring_gives_nothing() {
 
 #[test]
 fn a_record_that_wraps_comes_out_whole() {
-    // Eight bytes before the end: the header fits, the rest goes on at the start.
+    // Eight bytes before the end: the header fits, the rest continues at the start.
     let mut ring = ring(4096, 3 * 4096 - 8);
     let wrapped = record(64, 7);
     assert!(ring.write(&wrapped));
@@ -90,7 +90,7 @@ fn the_limit_cuts_between_records() {
     let mut out = Vec::new();
     let drained = ring.drain_into(&mut out, 100_000);
     assert_eq!((drained.copied, drained.left), (80_000, 80_000));
-    // However small the limit, one record always fits.
+    // One record fits any limit.
     let drained = ring.drain_into(&mut out, 0);
     assert_eq!((drained.copied, drained.left), (40_000, 40_000));
 }
@@ -132,8 +132,8 @@ fn a_head_beyond_the_size_is_damage() {
 }
 
 proptest! {
-    /// Every record written comes out once, in order and whole, however writes, reads and
-    /// limits alternate and wherever the counters start.
+    /// Every record comes out once, in order and whole, for any sequence of writes, reads and
+    /// limits, and any start of the counters.
     #[test]
     fn everything_comes_out_once_and_in_order(
         start in 0u64..1 << 20,
@@ -172,7 +172,7 @@ proptest! {
         prop_assert!(read == written);
     }
 
-    /// No bytes, however wrong, make the reader panic, stall or leave the ring full.
+    /// Arbitrary bytes do not make the reader panic, stall or leave the ring buffer full.
     #[test]
     fn arbitrary_bytes_do_no_harm(
         bytes in prop::collection::vec(any::<u8>(), 8..4096),

@@ -1,22 +1,22 @@
-//! `siginfo_t` of signals that events send, as values.
+//! `siginfo_t` of event signals, decoded.
 
-/// Bytes of `siginfo_t` (asm-generic/siginfo.h, `SI_MAX_SIZE`).
+/// Size of `siginfo_t` (asm-generic/siginfo.h, `SI_MAX_SIZE`).
 const SIZE: usize = 128;
 
-/// `TRAP_PERF`: code of a SIGTRAP that an event sends.
+/// `TRAP_PERF`: code of an event's SIGTRAP.
 const TRAP_PERF: i32 = 6;
 /// `TRAP_PERF_FLAG_ASYNC`.
 const ASYNC: u32 = 1;
 
-/// Meaning of a signal that an event sent.
+/// Meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignalInfo {
-    /// Overflow of an event that was asked to signal it.
+    /// Overflow of an event with overflow signals.
     Overflow(Overflow),
     /// SIGTRAP of an event with [`sigtrap`](crate::Builder::sigtrap).
     Trap(Trap),
-    /// Signal of somebody else.
+    /// Signal from another source.
     Other {
         /// Number of the signal.
         signal: i32,
@@ -34,7 +34,7 @@ pub struct Overflow {
     pub code: OverflowCode,
     /// Descriptor of the event; meaningless with [`OverflowCode::QUEUE_FULL`].
     pub fd: i32,
-    /// Events as poll(2) has them.
+    /// Event mask, as in poll(2).
     pub band: i64,
 }
 
@@ -45,30 +45,31 @@ pub struct OverflowCode(pub i32);
 impl OverflowCode {
     /// An overflow (`POLL_IN`).
     pub const IN: OverflowCode = OverflowCode(1);
-    /// The last overflow of those that [`PerfFd::refresh`](crate::PerfFd::refresh) allowed: the event is
+    /// The last overflow allowed by [`PerfFd::refresh`](crate::PerfFd::refresh): the event is
     /// disabled (`POLL_HUP`).
     pub const HUP: OverflowCode = OverflowCode(6);
-    /// Signals were dropped, as too many were queued (`SI_KERNEL`): nobody can tell of which event.
+    /// Signals were dropped because too many were queued (`SI_KERNEL`). Their events are unknown.
     pub const QUEUE_FULL: OverflowCode = OverflowCode(0x80);
 }
 
 /// SIGTRAP of an event with [`sigtrap`](crate::Builder::sigtrap) (sigaction(2), `TRAP_PERF`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trap {
-    /// Word that the event was given ([`signal_data`](crate::Builder::signal_data)).
+    /// Word set by [`signal_data`](crate::Builder::signal_data).
     pub data: u64,
-    /// Address of the event: for a breakpoint, of the access.
+    /// Address of the event; for a breakpoint, the accessed address.
     pub address: u64,
-    /// Kind of the event (`perf_event_attr.type`).
+    /// Type of the event (`perf_event_attr.type`).
     pub kind: u32,
-    /// True if the signal was blocked when the event came, so that it was delivered later.
+    /// True if the signal was blocked at the event, and so delivered later.
     pub is_async: bool,
-    /// Id of the thread that was trapped; 0 if it is not known.
+    /// Id of the trapped thread; 0 if unknown.
     pub thread: i32,
 }
 
 impl SignalInfo {
-    /// Decodes the bytes of a `siginfo_t` of a 64-bit machine, whatever they are; missing ones are zero.
+    /// Decodes the bytes of a `siginfo_t` of a 64-bit machine. Accepts arbitrary bytes; missing
+    /// ones are zero.
     pub fn from_bytes(bytes: &[u8]) -> SignalInfo {
         let mut info = [0; SIZE];
         let length = bytes.len().min(SIZE);
@@ -91,7 +92,7 @@ impl SignalInfo {
                 is_async: i32_at(36) as u32 & ASYNC != 0,
                 thread: 0,
             }),
-            // POLL_IN to POLL_HUP; other signals have codes of their own in this range.
+            // POLL_IN to POLL_HUP. Other signals use these codes with other meanings.
             (signal, 1..=6) if is_for_io(signal) => SignalInfo::Overflow(Overflow {
                 signal,
                 code: OverflowCode(code),
@@ -108,18 +109,19 @@ impl SignalInfo {
         }
     }
 
-    /// Decodes what the kernel delivered.
+    /// Decodes a `siginfo_t` from the kernel.
     pub fn from_siginfo(info: &libc::siginfo_t) -> SignalInfo {
         const { assert!(size_of::<libc::siginfo_t>() <= SIZE) };
         let bytes = std::ptr::from_ref(info).cast::<u8>();
-        // SAFETY: as many bytes as the struct has, which the kernel or a zeroed value has filled.
+        // SAFETY: the slice covers exactly the struct, which the kernel or a zeroed value has
+        // filled.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, size_of::<libc::siginfo_t>()) };
         SignalInfo::from_bytes(bytes)
     }
 }
 
-/// Returns true for signals that F_SETSIG can choose without a meaning of their own: SIGIO, SIGURG and those
-/// of real time.
+/// Returns true for signals that F_SETSIG can choose and that have no other meaning: SIGIO, SIGURG
+/// and real-time signals.
 fn is_for_io(signal: i32) -> bool {
     signal == libc::SIGIO || signal == libc::SIGURG || (32..=64).contains(&signal)
 }

@@ -1,4 +1,4 @@
-//! [`OverflowSignals`]: overflows as signals, waited for by the thread that they are sent to.
+//! [`OverflowSignals`]: waits on a thread for overflow signals sent to it.
 
 use super::info::{Overflow, SignalInfo};
 use crate::errno::{self, Errno};
@@ -8,11 +8,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Receiver of the signals that events send when they overflow, for the thread that made it.
+/// Receiver of overflow signals, for the thread that created it.
 ///
-/// The signal is blocked for this thread and taken by [`wait`](Self::wait): no handler runs at a moment
-/// that nobody chose, and other threads see nothing of it. Signals of real time queue, each overflow is
-/// one; of SIGIO one at most is pending.
+/// The signal is blocked for this thread, and [`wait`](Self::wait) receives it. So no handler
+/// interrupts the program, and other threads are not affected. Real-time signals queue: there is
+/// one for each overflow. At most one SIGIO is pending.
 ///
 /// ```no_run
 /// use rprof_perf_event::{Builder, OverflowSignals, Software};
@@ -30,15 +30,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct OverflowSignals {
     signal: i32,
-    /// Signals that were blocked before.
+    /// Previously blocked signals.
     before: SignalSet,
-    /// Copies of the descriptors of all events that send here.
+    /// Copies of the descriptors of all events with signals to this receiver.
     watched: Vec<OwnedFd>,
-    /// Masks of signals are a thread's own.
+    /// Not `Send`: a signal mask belongs to its thread.
     of_this_thread: PhantomData<*const ()>,
 }
 
-/// `sigset_t`.
 #[derive(Clone, Copy)]
 struct SignalSet(libc::sigset_t);
 
@@ -51,7 +50,7 @@ impl std::fmt::Debug for SignalSet {
 impl SignalSet {
     fn of(signals: &[i32]) -> SignalSet {
         let mut set = MaybeUninit::zeroed();
-        // SAFETY: sigemptyset makes a set of the memory; numbers that are none are refused.
+        // SAFETY: sigemptyset initialises the set; sigaddset refuses invalid numbers.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for signal in signals {
@@ -61,10 +60,10 @@ impl SignalSet {
         }
     }
 
-    /// Changes this thread's mask, and returns what it was.
+    /// Changes this thread's mask, and returns the previous one.
     fn change(&self, how: i32) -> Result<SignalSet, Errno> {
         let mut before = SignalSet::of(&[]);
-        // SAFETY: both sets are whole.
+        // SAFETY: both sets are initialised.
         match unsafe { libc::pthread_sigmask(how, &self.0, &mut before.0) } {
             0 => Ok(before),
             number => Err(Errno::from_raw_os_error(number)),
@@ -76,7 +75,7 @@ impl OverflowSignals {
     /// Receives SIGIO.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn io() -> Result<OverflowSignals, Errno> {
         OverflowSignals::block(libc::SIGIO)
     }
@@ -84,7 +83,7 @@ impl OverflowSignals {
     /// Receives the signal `SIGRTMIN + number`.
     ///
     /// # Errors
-    /// `EINVAL` beyond `SIGRTMAX`.
+    /// Returns `EINVAL` beyond `SIGRTMAX`.
     pub fn realtime(number: u8) -> Result<OverflowSignals, Errno> {
         let signal = libc::SIGRTMIN() + i32::from(number);
         if signal > libc::SIGRTMAX() {
@@ -94,7 +93,7 @@ impl OverflowSignals {
     }
 
     fn block(signal: i32) -> Result<OverflowSignals, Errno> {
-        // SIGIO comes in place of others where too many are queued.
+        // SIGIO replaces other signals if too many are queued.
         let before = SignalSet::of(&[signal, libc::SIGIO]).change(libc::SIG_BLOCK)?;
         Ok(OverflowSignals {
             signal,
@@ -109,11 +108,11 @@ impl OverflowSignals {
         self.signal
     }
 
-    /// Has an event send the signal to this thread at each overflow (`F_SETSIG`, `F_SETOWN_EX` and
-    /// `O_ASYNC` of fcntl(2)). The event stays open as long as this receiver is there.
+    /// Makes an event send the signal to this thread at each overflow (`F_SETSIG`, `F_SETOWN_EX`
+    /// and `O_ASYNC` of fcntl(2)). The event stays open as long as this receiver.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn watch(&mut self, event: &PerfFd) -> Result<(), Errno> {
         let copy = event.as_fd().try_clone_to_owned();
         let copy = copy.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -122,7 +121,8 @@ impl OverflowSignals {
             kind: F_OWNER_TID,
             id: rustix::thread::gettid().as_raw_nonzero().get(),
         };
-        // SAFETY: the descriptor is open, the arguments are a number and a struct that the kernel reads.
+        // SAFETY: the descriptor is open, the arguments are a number and a struct that the kernel
+        // reads.
         unsafe {
             check(libc::fcntl(fd, F_SETSIG, self.signal))?;
             check(libc::fcntl(fd, F_SETOWN_EX, &raw const owner))?;
@@ -131,17 +131,17 @@ impl OverflowSignals {
         set_async(fd, true)
     }
 
-    /// Waits for the next overflow, for `timeout` at most; without a timeout for ever. `None` if none
-    /// came in time.
+    /// Waits for the next overflow, at most for `timeout`; without a timeout, forever. `None` if
+    /// the timeout expires.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Overflow>, Errno> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             match self.take(deadline)? {
                 Some(SignalInfo::Overflow(overflow)) => return Ok(Some(overflow)),
-                // Somebody sent the signal by hand.
+                // The signal came from another source.
                 Some(_) => {}
                 None => return Ok(None),
             }
@@ -158,7 +158,8 @@ impl OverflowSignals {
             });
             let timeout = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
             let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-            // SAFETY: the set is whole; the kernel fills `info`, and reads the time if there is one.
+            // SAFETY: the set is initialised; the kernel fills `info`, and reads the time if there
+            // is one.
             let signal = unsafe { libc::sigtimedwait(&set.0, info.as_mut_ptr(), timeout) };
             if signal > 0 {
                 // SAFETY: the kernel has filled it; all bytes were zero before.
@@ -177,17 +178,17 @@ impl OverflowSignals {
 impl Drop for OverflowSignals {
     fn drop(&mut self) {
         for fd in &self.watched {
-            // An event that is closed sends nothing.
+            // Fails only for a closed event, which sends nothing.
             let _ = set_async(fd.as_raw_fd(), false);
         }
-        // What is pending would end the process once the signal is not blocked any more.
+        // Pending signals would end the process once they are unblocked.
         let now = Some(Instant::now());
         while let Ok(Some(_)) = self.take(now) {}
         let _ = self.before.change(libc::SIG_SETMASK);
     }
 }
 
-/// Numbers of asm-generic/fcntl.h, which libc does not have for all targets.
+/// Numbers of asm-generic/fcntl.h, missing in libc for some targets.
 const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 const F_OWNER_TID: i32 = 0;

@@ -1,4 +1,4 @@
-//! [`SignalSampler`]: samples that a signal tells of, taken by a thread which listens.
+//! [`SignalSampler`]: collects samples on a thread that overflow signals wake.
 
 use super::info::OverflowCode;
 use super::overflow::OverflowSignals;
@@ -15,13 +15,13 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest time for which the listening thread does not look whether it is to stop.
+/// Maximum time between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Sampler of one event that is told of each overflow by SIGIO.
+/// Sampler of one event, notified of each overflow by SIGIO.
 ///
-/// Nothing runs in the context of a signal: a thread of its own has the signal sent to itself, waits
-/// for it, and reads the ring. What the calling thread does is sampled, and not disturbed.
+/// No code runs in a signal handler. A separate thread receives the signal and reads the ring
+/// buffer. The calling thread is sampled without interruption.
 #[derive(Debug)]
 pub struct SignalSampler {
     fd: Arc<PerfFd>,
@@ -39,7 +39,7 @@ struct Heard {
     dropped: u64,
 }
 
-/// Samples and other records of a [`SignalSampler`], with what the signals said.
+/// Samples and other records of a [`SignalSampler`], with counts of signals.
 #[derive(Debug)]
 pub struct SignalSamples {
     decoder: RecordDecoder,
@@ -47,17 +47,17 @@ pub struct SignalSamples {
 }
 
 impl SignalSampler {
-    /// Opens an event, by default for the calling thread, with a ring of `ring_bytes`, a power of two of pages.
-    /// At most `most_bytes` of records are kept.
+    /// Opens an event, by default for the calling thread, with a ring buffer of `ring_bytes`, a
+    /// power of two of pages. Keeps at most `most_bytes` of records.
     ///
     /// # Errors
-    /// [`SampleError`].
+    /// Returns [`SampleError`].
     pub fn open(
         event: &Builder,
         ring_bytes: usize,
         most_bytes: usize,
     ) -> Result<SignalSampler, SampleError> {
-        // Here, so that it counts the calling thread and not the one that listens.
+        // Opened here, to count the calling thread and not the listening one.
         let fd = Arc::new(event.open_fd(None)?);
         let ring = map_ring(&fd, ring_bytes)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -72,7 +72,7 @@ impl SignalSampler {
                 let signals = match signals {
                     Ok(signals) => signals,
                     Err(errno) => {
-                        // Nobody listens where the other side is gone.
+                        // Fails only if the receiver is gone.
                         let _ = ready.send(Err(errno));
                         return Err(errno);
                     }
@@ -103,10 +103,10 @@ impl SignalSampler {
         &self.fd
     }
 
-    /// Stops the event, and returns what was sampled.
+    /// Disables the event, and returns the samples.
     ///
     /// # Errors
-    /// [`SampleError::Control`].
+    /// Returns [`SampleError::Control`].
     pub fn finish(mut self) -> Result<SignalSamples, SampleError> {
         let control = |errno| SampleError::Control {
             what: "listen for signals",
@@ -128,12 +128,12 @@ impl SignalSampler {
 
 impl Drop for SignalSampler {
     fn drop(&mut self) {
-        // Whoever finishes has the answer already.
+        // After `finish`, there is no error left to return.
         let _ = self.end();
     }
 }
 
-/// Waits for signals, and reads the ring at each.
+/// Waits for signals, and reads the ring buffer at each.
 fn listen(
     signals: &OverflowSignals,
     mut ring: Ring,
@@ -142,7 +142,7 @@ fn listen(
 ) -> Result<Heard, Errno> {
     let mut heard = Heard::default();
     loop {
-        // Before the ring is read for the last time.
+        // Checked before the last read of the ring buffer.
         let last = stop.load(Ordering::Acquire);
         match signals.wait(Some(if last { Duration::ZERO } else { LOOK }))? {
             Some(overflow) if overflow.code == OverflowCode::HUP => heard.hang_ups += 1,
@@ -173,18 +173,18 @@ impl SignalSamples {
         self.decoder.records(&self.heard.bytes)
     }
 
-    /// Returns the number of signals that told of overflows. There are fewer than samples: of SIGIO one is
-    /// pending at most.
+    /// Returns the number of overflow signals. It is lower than the number of samples, because at
+    /// most one SIGIO is pending.
     pub fn overflows(&self) -> u64 {
         self.heard.overflows
     }
 
-    /// Returns the number of signals that told of an event's last overflow.
+    /// Returns the number of signals for an event's last overflow.
     pub fn hang_ups(&self) -> u64 {
         self.heard.hang_ups
     }
 
-    /// Returns the number of records for which there was no room.
+    /// Returns the number of records dropped for lack of room.
     pub fn dropped(&self) -> u64 {
         self.heard.dropped
     }

@@ -1,19 +1,19 @@
-//! [`Traps`]: SIGTRAP, which an event sends to the very instruction behind it.
+//! [`Traps`]: SIGTRAP, which an event sends right after the instruction that caused it.
 
 use super::info::{SignalInfo, Trap};
 use crate::errno::{self, Errno, ErrnoText};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
-/// Traps that are kept until they are taken.
+/// Maximum number of pending traps.
 const KEPT: usize = 1024;
 
-/// Receiver of the SIGTRAPs that events with [`sigtrap`](crate::Builder::sigtrap) send, of all threads of this
-/// process. There is one at a time.
+/// Receiver of the SIGTRAPs of events with [`sigtrap`](crate::Builder::sigtrap), for all threads of
+/// this process. Only one may exist.
 ///
-/// The handler notes them down, and does nothing else. Events must be disabled or closed before it is
-/// dropped: a SIGTRAP that nobody handles ends the process. A SIGTRAP of another cause, a debugger's for one,
-/// goes to the handler that was there before.
+/// The handler only stores the traps. Disable or close the events before dropping it, because an
+/// unhandled SIGTRAP ends the process. SIGTRAPs of other origin, such as a debugger's, go to the
+/// previous handler.
 ///
 /// ```no_run
 /// use rprof_perf_event::{Breakpoint, Builder, Traps};
@@ -44,15 +44,15 @@ pub struct Traps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrapsError {
-    /// There is a receiver already.
+    /// A receiver exists already.
     #[error("SIGTRAP already has a receiver in this process; only one is allowed")]
     Taken,
-    /// The handler was refused.
+    /// The kernel refused the handler.
     #[error("cannot handle SIGTRAP: {}", ErrnoText(*_0))]
     Refused(Errno),
 }
 
-/// `struct sigaction` that was there before.
+/// Previous `struct sigaction`.
 struct Before(libc::sigaction);
 
 impl std::fmt::Debug for Before {
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Before {
     }
 }
 
-/// One trap, noted down. `number` is set last: the count of traps with this one.
+/// Stored trap. `number` is set last: the count of traps including this one.
 struct Note {
     number: AtomicUsize,
     data: AtomicU64,
@@ -70,7 +70,7 @@ struct Note {
     thread: AtomicI32,
 }
 
-/// A queue without locks, which a handler of a signal may write.
+/// Lock-free queue, writable by a signal handler.
 static NOTES: [Note; KEPT] = [const {
     Note {
         number: AtomicUsize::new(0),
@@ -80,13 +80,13 @@ static NOTES: [Note; KEPT] = [const {
         thread: AtomicI32::new(0),
     }
 }; KEPT];
-/// Traps noted down so far, and of these those that were taken.
+/// Numbers of stored traps and of those taken.
 static NOTED: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
-/// Traps for which there was no room.
+/// Traps dropped for lack of room.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// Handler that was there before, and its flags.
+/// Previous handler and its flags.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static BEFORE_FLAGS: AtomicI32 = AtomicI32::new(0);
 
@@ -94,10 +94,10 @@ static BEFORE_FLAGS: AtomicI32 = AtomicI32::new(0);
 const ASYNC: u64 = 1 << 32;
 
 impl Traps {
-    /// Handles SIGTRAP from now on.
+    /// Installs the SIGTRAP handler.
     ///
     /// # Errors
-    /// [`TrapsError`].
+    /// Returns [`TrapsError`].
     pub fn install() -> Result<Traps, TrapsError> {
         if INSTALLED.swap(true, Ordering::AcqRel) {
             return Err(TrapsError::Taken);
@@ -112,8 +112,8 @@ impl Traps {
         // SAFETY: zeroes are a sigaction without handler, flags and mask.
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         let mut before = action;
-        // Known before the handler may need it.
-        // SAFETY: the kernel writes what is in force now.
+        // Stored before the new handler may need it.
+        // SAFETY: the kernel writes the current action.
         if unsafe { libc::sigaction(libc::SIGTRAP, std::ptr::null(), &mut before) } != 0 {
             return Err(refused());
         }
@@ -122,8 +122,8 @@ impl Traps {
         let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = note;
         action.sa_sigaction = handler as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        // SAFETY: the handler has the signature that SA_SIGINFO asks for, and calls nothing but atomics,
-        // gettid and what was there before.
+        // SAFETY: the handler has the signature that SA_SIGINFO requires, and calls only atomics,
+        // gettid and the previous handler.
         if unsafe { libc::sigaction(libc::SIGTRAP, &action, std::ptr::null_mut()) } != 0 {
             return Err(refused());
         }
@@ -132,7 +132,7 @@ impl Traps {
         })
     }
 
-    /// Takes the traps that came so far, oldest first.
+    /// Returns the pending traps, oldest first, and removes them.
     pub fn take(&mut self) -> Vec<Trap> {
         let mut traps = Vec::new();
         loop {
@@ -153,8 +153,8 @@ impl Traps {
         }
     }
 
-    /// Returns the number of traps for which there was no room, since there is room for 1,024 between two
-    /// calls of [`take`](Self::take).
+    /// Returns the number of traps dropped for lack of room. 1,024 fit between two calls of
+    /// [`take`](Self::take).
     pub fn missed(&self) -> u64 {
         MISSED.load(Ordering::Relaxed)
     }
@@ -162,15 +162,15 @@ impl Traps {
 
 impl Drop for Traps {
     fn drop(&mut self) {
-        // SAFETY: what the kernel said was in force before.
+        // SAFETY: restores the action that the kernel returned at the installation.
         unsafe { libc::sigaction(libc::SIGTRAP, &self.before.0, std::ptr::null_mut()) };
         INSTALLED.store(false, Ordering::Release);
     }
 }
 
-/// Handles SIGTRAP, in the context of a signal.
+/// Handles SIGTRAP, as a signal handler.
 extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel hands a whole siginfo to handlers with SA_SIGINFO.
+    // SAFETY: the kernel passes a complete siginfo to handlers with SA_SIGINFO.
     let what = SignalInfo::from_siginfo(unsafe { &*info });
     match what {
         SignalInfo::Trap(trap) => keep(trap),
@@ -196,27 +196,27 @@ fn keep(trap: Trap) {
     note.address.store(trap.address, Ordering::Relaxed);
     let kind = u64::from(trap.kind) | if trap.is_async { ASYNC } else { 0 };
     note.kind.store(kind, Ordering::Relaxed);
-    // SAFETY: gettid takes nothing, and cannot fail.
+    // SAFETY: gettid takes no arguments, and cannot fail.
     note.thread
         .store(unsafe { libc::gettid() }, Ordering::Relaxed);
     note.number.store(noted.wrapping_add(1), Ordering::Release);
 }
 
-/// Has a signal of another cause handled as it was before.
+/// Passes a SIGTRAP of another origin to the previous handler.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE.load(Ordering::Acquire);
     match before {
         libc::SIG_IGN => {}
         libc::SIG_DFL => {
-            // SAFETY: zeroes are the default action. Raised once more, the signal ends the process as it
-            // would have done.
+            // SAFETY: zeroes are the default action. Raised again, the signal ends the process as
+            // it would have without this handler.
             unsafe {
                 let action: libc::sigaction = MaybeUninit::zeroed().assume_init();
                 libc::sigaction(signal, &action, std::ptr::null_mut());
                 libc::raise(signal);
             }
         }
-        // SAFETY: a handler that the process had installed, of the kind that its flags say.
+        // SAFETY: the process had installed this handler, with the signature that its flags say.
         _ => unsafe {
             if BEFORE_FLAGS.load(Ordering::Acquire) & libc::SA_SIGINFO != 0 {
                 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);

@@ -8,11 +8,11 @@ use rprof_records::SampleType;
 use rprof_testing::needs;
 use std::os::fd::AsFd;
 
-/// Bytes of a ring's data, and of one sample with nothing but IDENTIFIER and ADDR.
+/// Size of the ring buffer's data, and of one sample with only IDENTIFIER and ADDR.
 const RING: usize = 64 << 10;
 const SAMPLE: usize = 24;
 
-/// Event on writes of the word, each of which is a sample of [`SAMPLE`] bytes.
+/// Event on writes of the word. Each write is a sample of [`SAMPLE`] bytes.
 fn sampled(word: &Word) -> Builder {
     let fields = SampleType::IDENTIFIER | SampleType::ADDR;
     word.event().period(1).sample(fields)
@@ -60,7 +60,7 @@ fn output_is_paused_and_resumed() {
     assert_eq!(ring.unread(), 2 * SAMPLE);
     writes.pause_output(false).unwrap();
     word.write(1);
-    // A LOST record may tell of the pause.
+    // A LOST record may report the pause.
     assert!(ring.unread() >= 3 * SAMPLE && ring.unread() < 10 * SAMPLE);
     assert_eq!(
         writes.reading().unwrap().value,
@@ -78,7 +78,7 @@ fn the_period_of_an_open_event_changes() {
     word.write(10);
     assert_eq!(ring.unread(), 10 * SAMPLE);
     writes.set_period(1 << 40).unwrap();
-    // Not at the very next event: what is left of the period that was running ends first.
+    // Not at the very next event: the current period ends first.
     word.write(1000);
     assert!(ring.unread() < 500 * SAMPLE, "{}", ring.unread());
     assert_eq!(writes.set_period(0), Err(Errno::INVAL));
@@ -97,7 +97,7 @@ fn an_event_is_refreshed_for_some_overflows() {
     let word = Word::new();
     let writes = sampled(&word).open_fd(None).unwrap();
     writes.refresh(3).unwrap();
-    // It is disabled from an interrupt, which need not come at once.
+    // An interrupt disables it, possibly later.
     crate::support::wait_for("the event to be disabled", || {
         let before = writes.reading().unwrap().value;
         word.write(10);
@@ -145,7 +145,7 @@ fn a_tracepoint_is_filtered() {
     let filter = format!("who == {}", myself.as_raw_nonzero());
     let filter = std::ffi::CString::new(filter).unwrap();
     assert_eq!(calls.set_filter(c"who ==="), Err(Errno::INVAL));
-    // One that could not be parsed counts as none.
+    // An invalid filter does not count as the first one.
     let calls = Builder::tracepoint(id).open_fd(None).unwrap();
     calls.set_filter(&filter).unwrap();
     assert_eq!(
@@ -182,7 +182,7 @@ fn all_events_opened_by_a_thread_start_and_stop() {
     enable_all_opened_here().unwrap();
     write();
     assert_eq!(values(), (3, 4));
-    // Another thread opened none.
+    // Another thread has opened no events.
     std::thread::scope(|scope| scope.spawn(disable_all_opened_here).join().unwrap()).unwrap();
     write();
     assert_eq!(values(), (6, 8));
@@ -205,7 +205,7 @@ fn a_tracepoint_runs_a_bpf_program() {
     assert_eq!(after.attached, before.attached + 1);
     let id = crate::programs::id(&program);
     assert!(after.ids.contains(&id), "{after:?} lacks {id}");
-    // The program answers 0, which keeps the hit from the event.
+    // The program returns 0, so the event does not count the hit.
     call_getppid(23);
     assert_eq!(calls.reading().unwrap().value, 2);
     let dummy = Builder::software(Software::DUMMY).open_fd(None).unwrap();

@@ -1,4 +1,4 @@
-//! Fields of samples, each against what is true.
+//! Fields of samples, compared with true values.
 
 use crate::support::{Word, getppid};
 use rprof_perf_event::{
@@ -8,7 +8,7 @@ use rprof_records::{EventKind, ReadFormat, Record, Sample, SampleType};
 use rprof_testing::needs;
 use std::time::Duration;
 
-/// Numbers of the stack pointer and of the instruction pointer (asm/perf_regs.h).
+/// Numbers of the stack and instruction pointers (asm/perf_regs.h).
 const REGISTERS: [u32; 2] = match cfg!(target_arch = "x86_64") {
     true => [7, 8],
     false => [31, 32],
@@ -18,7 +18,7 @@ fn register_mask() -> u64 {
     REGISTERS.iter().map(|number| 1_u64 << number).sum()
 }
 
-/// Hands the sample of the last of so many writes to `check`, with the id of its event.
+/// Passes the last of `writes` samples to `check`, with its event's id.
 fn last_sample(event: &Builder, word: &Word, writes: u64, check: impl FnOnce(u64, Sample<'_>)) {
     let mut sampler = Sampler::open(&event.clone().disabled(false), 64 << 10).unwrap();
     let id = sampler.fd().id().unwrap();
@@ -118,7 +118,7 @@ fn pages_of_addresses_are_sampled() {
     });
 }
 
-/// Mark of the user's side of a callchain (`PERF_CONTEXT_USER`), and of the kernel's.
+/// Markers of the user part (`PERF_CONTEXT_USER`) and the kernel part of a callchain.
 const USER: u64 = (-512_i64) as u64;
 const KERNEL: u64 = (-128_i64) as u64;
 
@@ -181,7 +181,7 @@ fn an_empty_breakpoint_watches_nothing() {
         ..word.breakpoint()
     };
     match Builder::breakpoint(empty).exclude_kernel(true).open() {
-        // What x86 answers.
+        // Result on x86.
         Err(error) => assert_eq!(error.errno, Errno::INVAL),
         Ok(none) => assert_eq!(none.measure(|| word.write(5)).unwrap().1.value, 0),
     }

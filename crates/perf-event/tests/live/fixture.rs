@@ -1,11 +1,11 @@
-//! A program that waits to be watched.
+//! A program that waits to be profiled.
 
 use rprof_testing::{Tether, compile};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// `tests/fixtures/writers.c`, started: it waits for [`go`](Self::go).
+/// `tests/fixtures/writers.c`, running: it waits for [`go`](Self::go).
 pub(crate) struct Writers {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
@@ -16,7 +16,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Writes of the word when all is done.
+    /// Total writes of the word.
     pub(crate) const WRITES: u64 = 3 * 1000 + 234;
 
     pub(crate) fn start() -> Writers {
@@ -41,7 +41,7 @@ impl Writers {
         }
     }
 
-    /// Has it write, and waits until it has. It then waits for its end.
+    /// Makes it write, and waits until it has. It then waits for its end.
     pub(crate) fn go(&mut self) {
         self.input.as_mut().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();
@@ -49,7 +49,7 @@ impl Writers {
         assert_eq!(line, "done\n");
     }
 
-    /// Has it end, and waits for that.
+    /// Ends it, and waits for its exit.
     pub(crate) fn end(&mut self) {
         self.input = None;
         assert!(self.child.wait().unwrap().success());

@@ -1,5 +1,5 @@
-//! The library on this kernel. Truth is made by construction: a word that is written 1,234 times has
-//! a breakpoint that counts 1,234 hits.
+//! The library on this kernel. True values are known by construction: a breakpoint on a word that
+//! is written 1,234 times counts 1,234 hits.
 
 mod control;
 mod counting;

@@ -1,4 +1,4 @@
-//! Rings that the kernel overwrites.
+//! Ring buffers that the kernel overwrites.
 
 use crate::support::Word;
 use rprof_perf_event::{AuxRing, BackwardRing, Builder, Errno, OverwriteRing, Ring};
@@ -6,7 +6,7 @@ use rprof_records::{Endian, RawBytes, RawRecord, Record, SampleLayout, SampleTyp
 use rprof_testing::needs;
 use std::os::fd::AsFd;
 
-/// Event on writes of the word, each a sample of 16 bytes with its address.
+/// Event on writes of the word. Each write is a sample of 16 bytes with its address.
 fn sampled(word: &Word) -> Builder {
     let event = word.event().period(1).sample(SampleType::ADDR);
     event.disabled(false)
@@ -33,7 +33,7 @@ fn a_ring_that_is_only_read_is_followed() {
     let fd = event.open_fd(None).unwrap();
     let mut ring = OverwriteRing::map(fd.as_fd(), 4096).unwrap();
     let address = word.breakpoint().address;
-    // A hundred times as much as the ring holds.
+    // A hundred times the ring buffer's size.
     for _ in 0..500 {
         word.write(50);
         let mut out = Vec::new();
@@ -41,7 +41,7 @@ fn a_ring_that_is_only_read_is_followed() {
         assert_eq!((followed.copied, followed.missed), (50 * 16, 0));
         assert_eq!(addresses(&event, &out), [address; 50]);
     }
-    // The kernel writes over what was not read, and who falls behind is told.
+    // The kernel overwrites unread data, and a slow reader detects it.
     word.write(1000);
     let mut out = Vec::new();
     let followed = ring.follow(&mut out);
@@ -72,11 +72,11 @@ fn the_latest_records_of_a_backward_ring_are_found() {
             _ => None,
         })
         .collect();
-    // 4,096 bytes hold 256 samples of 16; a LOST record may stand among them.
+    // 4,096 bytes hold 256 samples of 16; a LOST record may be among them.
     assert!((250..=256).contains(&found.len()), "{}", found.len());
     let (one, two) = (one.breakpoint().address, two.breakpoint().address);
     assert_eq!(found[found.len() - 3..], [one, two, two], "oldest first");
-    // It goes on afterwards.
+    // Counting continues afterwards.
     assert_eq!(fd.reading().unwrap().value, 10_005);
 }
 

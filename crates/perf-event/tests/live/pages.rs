@@ -78,7 +78,7 @@ fn timestamps_become_times_of_records() {
     let mut record = Vec::new();
     ring.drain_into(&mut record, 4096);
     let time = u64::from_ne_bytes(record[8..16].try_into().unwrap());
-    // Clocks of the kernel's own are allowed a little.
+    // The kernel's own clocks may deviate a little.
     let (before, after) = (before.saturating_sub(1_000_000), after + 1_000_000);
     assert!((before..=after).contains(&time), "{before} {time} {after}");
     let back = conversion.tsc(time).unwrap();

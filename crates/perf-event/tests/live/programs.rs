@@ -1,4 +1,4 @@
-//! The smallest BPF program, loaded by the system call itself.
+//! A minimal BPF program, loaded with the system call.
 
 use rprof_testing::skip;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const LOAD: libc::c_int = 5;
 const TRACEPOINT: u32 = 5;
 
-/// Beginning of `union bpf_attr` for `BPF_PROG_LOAD`.
+/// Start of `union bpf_attr` for `BPF_PROG_LOAD`.
 #[repr(C)]
 struct Load {
     kind: u32,
@@ -21,7 +21,7 @@ struct Load {
     flags: u32,
 }
 
-/// A program for tracepoints that answers 0; the calling test is skipped where none may be loaded.
+/// A tracepoint program that returns 0. Skips the test if loading is not allowed.
 #[track_caller]
 pub(crate) fn returns_zero() -> Option<OwnedFd> {
     // r0 = 0; exit
@@ -38,19 +38,19 @@ pub(crate) fn returns_zero() -> Option<OwnedFd> {
         kernel_version: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads as many bytes as are said, and what the pointers lead to, which lives
-    // until the end of this function.
+    // SAFETY: the kernel reads `size_of::<Load>()` bytes and the memory behind the pointers, which
+    // lives until the end of this function.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, LOAD, &raw const load, size_of::<Load>()) };
     if fd < 0 {
         let error = std::io::Error::last_os_error();
         skip(format!("needs the right to load BPF programs: {error}"));
         return None;
     }
-    // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, so it has no other owner.
     Some(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Id of a program, as its descriptor tells.
+/// Id of a program, from its descriptor.
 pub(crate) fn id(program: &OwnedFd) -> u32 {
     let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
     let text = std::fs::read_to_string(path).unwrap();

@@ -1,4 +1,4 @@
-//! Records beside samples.
+//! Records other than samples.
 
 use crate::programs;
 use crate::support::{PATIENCE, call_getppid, getppid};
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Event that carries records and counts nothing.
+/// Event that never counts but carries records.
 fn dummy() -> Builder {
     Builder::software(Software::DUMMY)
         .exclude_kernel(true)
@@ -18,7 +18,7 @@ fn dummy() -> Builder {
         .disabled(false)
 }
 
-/// A shell that waits for a line before it does what the script says.
+/// A shell that waits for a line before it runs the script.
 fn shell(tether: &Tether, script: &str) -> Child {
     let mut command = Command::new("sh");
     command
@@ -31,7 +31,7 @@ fn go(child: &mut Child) {
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }
 
-/// Kinds of records that were seen.
+/// Types of records seen.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     mmap: usize,
@@ -99,7 +99,7 @@ fn mappings_have_build_ids() {
     go(&mut child);
     assert!(child.wait().unwrap().success());
     let found = seen(&mut sampler);
-    // The kernel says so of what it can read; of anonymous memory it has inodes at most.
+    // The kernel has build-ids only of readable files; anonymous memory has at most inodes.
     assert!(found.by_build_id > 0, "{found:?}");
 }
 
@@ -108,7 +108,7 @@ fn mappings_of_data_are_recorded() {
     needs!(PerfEvents);
     let event = dummy().mmap(true).mmap_data(true);
     let mut sampler = Sampler::open(&event, 64 << 10).unwrap();
-    // Larger than what any allocator takes from memory that it has.
+    // Larger than any free block of an allocator.
     let length = 64 << 20;
     let memory: Vec<u8> = std::hint::black_box(vec![0; length]);
     let address = memory.as_ptr() as u64;
@@ -126,7 +126,7 @@ fn mappings_of_data_are_recorded() {
 fn switches_are_recorded() {
     needs!(PerfEvents);
     let mut sampler = Sampler::open(&dummy().context_switch(true), 64 << 10).unwrap();
-    // Whoever sleeps leaves the CPU.
+    // A sleeping thread leaves the CPU.
     std::thread::sleep(Duration::from_millis(2));
     let (mut out, mut back) = (0, 0);
     while let Next::Record(next) = sampler.next(Some(Duration::ZERO)).unwrap() {
@@ -177,7 +177,7 @@ fn threads_inherit_and_children_do_not() {
     std::thread::scope(|scope| scope.spawn(|| call_getppid(11)).join().unwrap());
     let counts = || (all.read().unwrap().value, threads.read().unwrap().value);
     assert_eq!(counts(), (11, 11));
-    // A shell asks for its parent when it starts.
+    // A shell calls getppid at its start.
     let script = "echo $PPID";
     let output = Command::new("sh").args(["-c", script]).output().unwrap();
     assert!(output.status.success());

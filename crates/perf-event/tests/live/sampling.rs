@@ -1,4 +1,4 @@
-//! Records of rings, one by one.
+//! Single records of ring buffers.
 
 use crate::fixture::Writers;
 use crate::support::{PATIENCE, Word};
@@ -11,16 +11,16 @@ use rprof_testing::needs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
 
-/// Bytes of a ring's data.
+/// Size of the ring buffer's data.
 const RING: usize = 64 << 10;
 
-/// Event on writes of the word, each of which is a sample with its address.
+/// Event on writes of the word. Each write is a sample with its address.
 fn sampled(word: &Word) -> Builder {
     let fields = SampleType::IDENTIFIER | SampleType::IP | SampleType::TID | SampleType::ADDR;
     word.event().period(1).sample(fields)
 }
 
-/// Address in a sample's ADDR, and the number of its event.
+/// Event number and ADDR of the next sample.
 #[track_caller]
 fn next_address(sampler: &mut Sampler) -> Option<(usize, u64)> {
     match sampler.next(Some(Duration::ZERO)).unwrap() {
@@ -76,7 +76,7 @@ fn what_does_not_fit_is_told_as_lost() {
     while next_address(&mut sampler).is_some() {
         found += 1;
     }
-    // LOST is written with the next sample that fits.
+    // The kernel writes LOST with the next sample that fits.
     word.write(1);
     let mut lost = 0;
     while let Next::Record(next) = sampler.next(Some(Duration::ZERO)).unwrap() {
@@ -152,7 +152,7 @@ fn what_came_without_a_wake_up_is_found_when_the_time_is_over() {
     assert!(matches!(next, Next::Record(_)), "{next:?}");
 }
 
-/// Event on the word of another program.
+/// Event on a word of another program.
 fn foreign(writers: &Writers) -> Builder {
     let breakpoint = Breakpoint {
         address: writers.address,
@@ -228,11 +228,11 @@ fn times_are_those_of_the_clock_that_was_chosen() {
         (Clock::MONOTONIC, ClockId::Monotonic),
         (Clock::MONOTONIC_RAW, ClockId::MonotonicRaw),
         (Clock::BOOTTIME, ClockId::Boottime),
-        // International atomic time, which is some seconds ahead.
+        // International atomic time is some seconds ahead.
         (Clock::TAI, ClockId::Realtime),
         (Clock::REALTIME, ClockId::Realtime),
     ] {
-        // Breakpoints come at any moment, and take clocks of the first two kinds only.
+        // Breakpoints may interrupt any code, and accept only the first two clocks.
         let event = Builder::software(Software::PAGE_FAULTS)
             .exclude_kernel(true)
             .period(1)
@@ -244,7 +244,7 @@ fn times_are_those_of_the_clock_that_was_chosen() {
             let now = clock_gettime(id);
             now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
         };
-        // Larger than what any allocator takes from memory that it has: no page of it is there yet.
+        // Larger than any free block of an allocator, so no page is mapped yet.
         let mut memory = vec![0_u8; 64 << 20];
         let before = now();
         memory[32 << 20] = std::hint::black_box(1);
@@ -259,7 +259,7 @@ fn times_are_those_of_the_clock_that_was_chosen() {
             }
         }
         let time = time.expect("a page fault");
-        // Clocks that are set may be set just then; the others only grow.
+        // Settable clocks may be set meanwhile; the others only grow.
         match clock {
             Clock::REALTIME | Clock::TAI => assert!(time.abs_diff(before) < 3_600_000_000_000),
             _ => assert!((before..=after).contains(&time), "{clock:?}"),

@@ -7,12 +7,12 @@ use rprof_testing::needs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// Event on writes of the word, each of which is a sample with its address.
+/// Event on writes of the word. Each write is a sample with its address.
 fn sampled(word: &Word) -> Builder {
     word.event().period(1).sample(SampleType::ADDR)
 }
 
-/// Runs on a thread of its own, whose mask of signals ends with it.
+/// Runs on a separate thread, whose signal mask ends with it.
 fn alone(test: impl FnOnce() + Send) {
     std::thread::scope(|scope| scope.spawn(test).join().unwrap());
 }
@@ -30,7 +30,7 @@ fn each_overflow_is_a_signal_until_the_last_hangs_up() {
         let mut codes: Vec<OverflowCode> = Vec::new();
         while codes.last() != Some(&OverflowCode::HUP) {
             word.write(1);
-            // Signals come from an interrupt, which need not be at once.
+            // Signals come from an interrupt, possibly later.
             let overflow = signals.wait(Some(PATIENCE)).unwrap().expect("an overflow");
             assert_eq!(overflow.fd, event.as_fd().as_raw_fd());
             assert_eq!(overflow.signal, signals.signal());
@@ -87,7 +87,7 @@ fn a_listener_takes_the_samples_of_its_caller() {
         assert_eq!(sample.addr(), Some(address));
         found += 1;
     }
-    // The ring holds all of them, whenever the listener ran.
+    // The ring buffer holds all of them, whenever the listener runs.
     assert_eq!((found, samples.dropped()), (700, 0));
     assert!(samples.overflows() >= 1, "it was told by a signal");
     assert_eq!(samples.hang_ups(), 0);
@@ -102,6 +102,6 @@ fn a_listener_keeps_no_more_than_it_may() {
     word.write(100);
     let samples = sampler.finish().unwrap();
     assert_eq!((samples.records().count(), samples.dropped()), (10, 90));
-    // Dropped without being finished, it ends as well.
+    // Dropping it unfinished also ends the listener.
     drop(SignalSampler::open(&sampled(&word), 64 << 10, 160).unwrap());
 }

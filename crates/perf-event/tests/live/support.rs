@@ -1,4 +1,4 @@
-//! Events whose truth is known.
+//! Events with known counts.
 
 use rprof_perf_event::{Breakpoint, Builder};
 use rprof_testing::{Need, has, skip};
@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Limit on anything that is waited for; a test that reaches it has failed.
+/// Maximum time of any wait. A test that reaches it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Word whose writes a breakpoint counts. Each test has one of its own.
+/// Word whose writes a breakpoint counts. Each test has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Word(AtomicU64);
 
@@ -19,7 +19,7 @@ impl Word {
         Box::default()
     }
 
-    /// Writes the word as often as said, by one instruction each.
+    /// Writes the word `times` times, by one instruction each.
     #[inline(never)]
     pub(crate) fn write(&self, times: u64) {
         for value in 0..times {
@@ -37,8 +37,8 @@ impl Word {
     }
 }
 
-/// Number of a tracepoint such as `syscalls/sys_enter_getppid`. Where tracefs is not mounted, it is asked
-/// in a mount namespace of a child, which ends with it.
+/// Number of a tracepoint such as `syscalls/sys_enter_getppid`. If tracefs is not mounted, a child
+/// reads it in its own mount namespace.
 #[track_caller]
 pub(crate) fn tracepoint(name: &str) -> Option<u64> {
     let path = format!("/sys/kernel/tracing/events/{name}/id");
@@ -75,17 +75,17 @@ pub(crate) fn getppid() -> Option<Builder> {
     )?))
 }
 
-/// Calls getppid(2) as often as said.
+/// Calls getppid(2) `times` times.
 pub(crate) fn call_getppid(times: usize) {
     for _ in 0..times {
         std::hint::black_box(rustix::process::getppid());
     }
 }
 
-/// Waits until `done` answers something.
+/// Waits until `done` returns a value.
 ///
 /// # Panics
-/// If that takes longer than anything should.
+/// Panics after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

@@ -54,7 +54,7 @@ fn children_inherit_an_event() {
     let (child, counted) = writes.measure(work).unwrap();
     assert_eq!(counted.value, 1010);
     assert_eq!(alone.read().unwrap().value, 10);
-    // It is joined before it has ended for good.
+    // The join returns before the thread's exit is complete.
     wait_for("the end of the thread", || {
         let folder = format!("/proc/self/task/{child}");
         (!std::path::Path::new(&folder).exists()).then_some(())
@@ -64,7 +64,7 @@ fn children_inherit_an_event() {
     assert_eq!(left, 1000, "RESET leaves what ended children counted");
 }
 
-/// Breakpoint on the word of another program.
+/// Breakpoint on a word of another program.
 fn foreign(writers: &Writers) -> Builder {
     let breakpoint = Breakpoint {
         address: writers.address,
@@ -90,7 +90,7 @@ fn a_process_is_counted_with_all_threads() {
     assert_eq!(all.read().unwrap().value, Writers::WRITES);
     assert_eq!(first.read().unwrap().value, 234, "one thread alone");
     all.disable().unwrap();
-    // What was counted outlives the process.
+    // The count outlives the process.
     writers.end();
     assert_eq!(all.read().unwrap().value, Writers::WRITES);
     let gone = ProcessCounter::open(pid, &Builder::software(Software::DUMMY)).unwrap_err();
@@ -119,8 +119,7 @@ fn an_exec_enables_an_event() {
     assert!(after.value > 0 && after.enabled > Some(0), "{after:?}");
 }
 
-/// Sum of an event that is opened once for each CPU that is online, while this thread calls getppid(2) 23
-/// times.
+/// Sum of an event opened on each online CPU, while this thread calls getppid(2) 23 times.
 fn on_all_cpus(open: impl Fn(u32) -> Builder) -> u64 {
     let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let cpus = cpus.trim().split(',').flat_map(|range| {
@@ -136,7 +135,7 @@ fn on_all_cpus(open: impl Fn(u32) -> Builder) -> u64 {
 #[test]
 fn everything_on_a_cpu_is_counted() {
     let Some(event) = getppid() else { return };
-    // Others may call it as well.
+    // Other processes may call it as well.
     assert!(on_all_cpus(|cpu| event.clone().everything_on(cpu)) >= 23);
     let error = event.thread(-1).open().unwrap_err();
     assert_eq!(error.errno, Errno::INVAL, "any process on any CPU");
@@ -157,7 +156,7 @@ fn a_control_group_is_counted() {
 fn a_thread_is_counted_on_one_cpu() {
     needs!(PerfEvents);
     let word = Word::new();
-    // On a thread of its own: it is bound to a CPU.
+    // On a separate thread, because it is bound to a CPU.
     std::thread::scope(|scope| {
         let bound = scope.spawn(|| {
             let allowed = rustix::thread::sched_getaffinity(None).unwrap();

@@ -1,4 +1,4 @@
-//! SIGTRAP. It is a signal of the whole process, so one test has it all.
+//! SIGTRAP. The signal belongs to the whole process, so there is only one test.
 
 use crate::support::Word;
 use rprof_perf_event::{Errno, Traps, TrapsError};
@@ -42,7 +42,7 @@ fn a_write_traps_with_the_data_of_its_event() {
     }
     assert_eq!(traps.missed(), 0);
     assert!(traps.take().is_empty());
-    // No more than there is room for.
+    // Traps beyond the limit are dropped.
     one.write(1500);
     let kept = traps.take().len() as u64;
     assert!(kept < 1500);

@@ -1,16 +1,15 @@
-//! BPF programs that were loaded while recording, and their types.
+//! BPF programs loaded during the recording, and their types.
 
 use super::{Feature, FeatureSections};
 
 /// A BPF program (BPF_PROG_INFO).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BpfProgram {
-    /// Arrays that `info` refers to and that are in `data`: a bit for each,
-    /// numbered as in perf's `bpil.h`.
+    /// Bit mask of the arrays in `data` that `info` refers to, numbered as in perf's `bpil.h`.
     pub arrays: u64,
     /// `struct bpf_prog_info` of the kernel, in the recorder's version and byte order.
     pub info: Vec<u8>,
-    /// The arrays: code, line tables and so on, one behind the other.
+    /// The arrays (code, line tables and others), concatenated.
     pub data: Vec<u8>,
 }
 
@@ -75,7 +74,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

@@ -1,31 +1,31 @@
-//! Build-ids of the images that were mapped.
+//! Build-ids of mapped images.
 
 use rprof_records::{Endian, Misc, RawRecord, RecordType, put_record};
 
 use super::{Feature, FeatureSections};
 
-/// The build-id of an image that was mapped.
+/// Build-id of a mapped image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildIdEntry {
     /// CPU mode of the image: [`Misc::KERNEL`] or [`Misc::USER`].
     pub misc: Misc,
     /// Process; -1 for "all".
     pub pid: i32,
-    /// The build-id: 1 to 20 bytes.
+    /// Build-id of 1 to 20 bytes.
     pub build_id: Vec<u8>,
     /// Path, or a name such as `[kernel.kallsyms]`.
     pub path: Vec<u8>,
 }
 
-/// Set in a build-id record's `misc` when its length is said; before, 20 was meant.
+/// Bit in a build-id record's `misc` if it contains the length. Older records imply 20 bytes.
 const BUILD_ID_SIZE: u16 = 1 << 15;
 
-/// Offset of the build-id in a record's body, behind the pid. The first perf
-/// that wrote the section had no pid there.
+/// Offset of the build-id in a record's body, after the pid. The first perf with this section wrote
+/// no pid.
 const WITH_PID: usize = 4;
 
 impl FeatureSections {
-    /// Build-ids of images. Those before a damaged entry are answered.
+    /// Returns the build-ids. Stops at a damaged entry.
     pub fn build_ids(&self) -> Option<Vec<BuildIdEntry>> {
         let bytes = self.get(Feature::BUILD_ID)?;
         let read = |id_at| {
@@ -34,27 +34,27 @@ impl FeatureSections {
                 .collect::<Vec<_>>()
         };
         let entries = read(WITH_PID);
-        // What becomes of "[kernel.kallsyms]" when four bytes too many are skipped;
-        // perf knows that old form by the same sign.
+        // This name results from skipping four bytes too many in "[kernel.kallsyms]". perf detects
+        // the old form in the same way.
         match entries.iter().any(|e| e.path == b"nel.kallsyms]") {
             true => Some(read(0)),
             false => Some(entries),
         }
     }
 
-    /// Sets the build-ids. An entry whose path is too long for a record is left out.
+    /// Sets the build-ids. Skips an entry whose path is too long for a record.
     pub fn insert_build_ids(&mut self, entries: &[BuildIdEntry]) {
         self.encode(Feature::BUILD_ID, |out| {
             let endian = out.endian();
             for entry in entries {
-                // perf skips by the header's size; the type of these was never used.
+                // perf skips by the header's size. It never used this type.
                 put_build_id(&mut out.bytes, RecordType(0), entry, endian);
             }
         });
     }
 }
 
-/// Appends a build-id as a record. One whose path is too long is left out.
+/// Appends a build-id record. Skips a path that is too long.
 pub(crate) fn put_build_id(
     out: &mut Vec<u8>,
     kind: RecordType,
@@ -70,14 +70,14 @@ pub(crate) fn put_build_id(
         out.extend(endian.put_u32(entry.pid as u32));
         out.extend(id);
         out.extend_from_slice(&entry.path);
-        // perf's reader wants the path padded to a multiple of 64.
+        // perf's reader expects padding of the path to a multiple of 64.
         let padded = (entry.path.len() + 1).next_multiple_of(64);
         out.extend(std::iter::repeat_n(0, padded - entry.path.len()));
     })
     .ok();
 }
 
-/// Reads a build-id out of a section's entry or a pipe's HEADER_BUILD_ID record.
+/// Decodes an entry of the section, or a HEADER_BUILD_ID record of a pipe.
 pub(crate) fn build_id_entry(record: &RawRecord<'_>) -> Option<BuildIdEntry> {
     entry(record, WITH_PID)
 }
@@ -105,7 +105,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

@@ -1,8 +1,8 @@
-//! The few forms of which all sections are made.
+//! Encoder and decoder of the primitive values in sections.
 
 use rprof_records::Endian;
 
-/// Reads a section from front to back; `None` past its end.
+/// Decodes a section from front to back; `None` past its end.
 #[derive(Clone)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
@@ -42,13 +42,13 @@ impl<'a> Decoder<'a> {
         Some(self.endian.u64(bytes))
     }
 
-    /// Reads a 32-bit length that counts padding, then text up to the first NUL.
+    /// Decodes a 32-bit length that includes padding, then text up to the first NUL.
     pub(super) fn string(&mut self) -> Option<String> {
         let len = self.u32()? as usize;
         Some(text(self.take(len)?))
     }
 
-    /// Reads a 32-bit count, and so many items of at least `least` bytes each.
+    /// Decodes a 32-bit count, then that many items of at least `least` bytes each.
     pub(super) fn list<T>(
         &mut self,
         least: usize,
@@ -58,8 +58,8 @@ impl<'a> Decoder<'a> {
         self.items(u64::from(count), least, item)
     }
 
-    /// `count` items of at least `least` bytes each. A count that the bytes cannot
-    /// hold is refused before anything is allocated.
+    /// Decodes `count` items of at least `least` bytes each. Refuses a count that exceeds the bytes
+    /// left, before any allocation.
     pub(super) fn items<T>(
         &mut self,
         count: u64,
@@ -73,13 +73,13 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Text up to the first NUL.
+/// Returns the text up to the first NUL.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Writes a section.
+/// Encodes a section.
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
     endian: Endian,
@@ -105,8 +105,7 @@ impl Encoder {
         self.bytes.extend(self.endian.put_u64(value));
     }
 
-    /// perf pads strings with NULs, of which there is at least one, to a multiple
-    /// of 64.
+    /// Pads with at least one NUL to a multiple of 64, like perf.
     pub(super) fn string(&mut self, text: &str) {
         let len = (text.len() + 1).next_multiple_of(64);
         self.u32(len as u32);
@@ -118,7 +117,7 @@ impl Encoder {
         self.bytes.extend(std::iter::repeat_n(0, count));
     }
 
-    /// A 32-bit count and the items.
+    /// Encodes a 32-bit count and the items.
     pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
         self.u32(items.len() as u32);
         for one in items {

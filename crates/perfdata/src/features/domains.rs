@@ -7,7 +7,7 @@ use super::{Feature, FeatureSections};
 pub struct CpuDomains {
     /// Version of /proc/schedstat.
     pub schedstat_version: u32,
-    /// One more than the highest number of a domain.
+    /// Highest domain number plus one.
     pub max_domains: u32,
     /// CPUs with their domains.
     pub cpus: Vec<DomainsOfCpu>,
@@ -16,7 +16,7 @@ pub struct CpuDomains {
 /// The domains of a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainsOfCpu {
-    /// Number.
+    /// CPU number.
     pub cpu: u32,
     /// Scheduling domains, innermost first.
     pub domains: Vec<SchedulingDomain>,
@@ -25,17 +25,17 @@ pub struct DomainsOfCpu {
 /// A scheduling domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulingDomain {
-    /// Number.
+    /// Domain number.
     pub number: u32,
-    /// Name, from version 17 of schedstat on.
+    /// Name, since schedstat version 17.
     pub name: Option<String>,
-    /// CPUs as a mask in hexadecimal digits.
+    /// CPUs as a hexadecimal mask.
     pub mask: String,
     /// CPUs as a list.
     pub cpus: String,
 }
 
-/// Version of schedstat from which on domains have names.
+/// First schedstat version with domain names.
 const WITH_NAMES: u32 = 17;
 
 impl FeatureSections {
@@ -44,7 +44,7 @@ impl FeatureSections {
         let mut section = self.decoder(Feature::CPU_DOMAIN_INFO)?;
         let (schedstat_version, max_domains) = (section.u32()?, section.u32()?);
         let mut cpus = Vec::new();
-        // As many as there are bytes for; less is padding.
+        // Fewer bytes than an entry are padding.
         while section.left() >= 8 {
             cpus.push(DomainsOfCpu {
                 cpu: section.u32()?,
@@ -93,7 +93,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

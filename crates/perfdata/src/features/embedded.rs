@@ -1,9 +1,9 @@
-//! Files that rprof embeds since they are not there for long: perf maps and jitdumps of runtimes,
-//! and programs that only the process could see.
+//! Short-lived files that rprof embeds: perf maps and jitdumps of runtimes, and programs visible
+//! only to the process.
 //!
-//! The section is rprof's own, like that of [`rprof_notes`](super::rprof_notes): a mark, a count, and
-//! each file with what it is known by, compressed by zstd. Offsets and sizes are those of the
-//! file's byte order.
+//! This section is private to rprof, like [`rprof_notes`](super::rprof_notes). It contains a magic
+//! string, a count, and an entry for each file: its identity and its contents, compressed with
+//! zstd. Numbers have the file's byte order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use std::io::{self, Read};
 
 use super::{Feature, FeatureSections};
 
-/// Begins the section, since another tool may use the same number.
+/// Magic string, because another tool may use the same section number.
 const MARK: &str = "rprof files";
 
-/// Longest embedded file, in bytes; one that says to be longer is not expanded.
+/// Maximum length of an embedded file in bytes. Longer ones are not decompressed.
 pub const MOST_BYTES: u64 = 256 << 20;
 
-/// Least bytes of an entry.
+/// Minimum bytes of an entry.
 const LEAST: usize = 4 + 4 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 8;
 
 /// Kind of an embedded file.
@@ -27,56 +27,57 @@ pub struct EmbeddedKind(pub u32);
 impl EmbeddedKind {
     /// `/tmp/perf-PID.map`.
     pub const PERF_MAP: EmbeddedKind = EmbeddedKind(1);
-    /// `jit-PID.dump`, perhaps without the machine code.
+    /// `jit-PID.dump`, possibly without the machine code.
     pub const JITDUMP: EmbeddedKind = EmbeddedKind(2);
-    /// A program or library.
+    /// Program or library.
     pub const IMAGE: EmbeddedKind = EmbeddedKind(3);
-    /// No file, but the [build-id](EmbeddedFile::of_build_id) of one that records name by device and inode.
+    /// [Build-id](EmbeddedFile::of_build_id) of a file that records identify by device and inode.
+    /// Has no contents.
     pub const BUILD_ID: EmbeddedKind = EmbeddedKind(4);
 }
 
-/// A file embedded in the recording.
+/// File embedded in the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddedFile<'a> {
     /// Kind of the file.
     pub kind: EmbeddedKind,
-    /// Process of the file, by the number that the records use; -1 for a file of no process.
+    /// Process of the file, with the pid of the records; -1 if it belongs to none.
     pub pid: i32,
-    /// From when on it is of that process, in nanoseconds, where its number was used again; of
-    /// [`EmbeddedKind::BUILD_ID`] the generation of the inode.
+    /// Start of that process in nanoseconds, if its pid was reused. For [`EmbeddedKind::BUILD_ID`],
+    /// the generation of the inode.
     pub since: u64,
-    /// The device it was on, as the record of the mapping tells; 0 where it does not.
+    /// Device from the mapping record; 0 if unknown.
     pub device: (u32, u32),
-    /// Inode; 0 where the record has none.
+    /// Inode; 0 if unknown.
     pub inode: u64,
-    /// Build-id, where the record has one; else empty.
+    /// Build-id from the record; may be empty.
     pub build_id: Cow<'a, [u8]>,
-    /// Path as the process saw it, or as the record has it.
+    /// Path as seen by the process, or as recorded.
     pub path: Cow<'a, [u8]>,
-    /// Length in bytes.
+    /// Uncompressed length in bytes.
     pub len: u64,
     /// Compressed contents.
     pub compressed: Cow<'a, [u8]>,
 }
 
 impl EmbeddedFile<'_> {
-    /// Decompresses the contents. Returns `None` where they are damaged, or too long.
+    /// Decompresses the contents. Returns `None` if they are damaged or too long.
     pub fn contents(&self) -> Option<Vec<u8>> {
         if self.len > MOST_BYTES {
             return None;
         }
         let decoder = zstd::stream::read::Decoder::new(&self.compressed[..]).ok()?;
         let mut bytes = Vec::new();
-        // It grows with what comes, not with what is said.
+        // The buffer grows with the actual data, not with the stated length.
         decoder.take(self.len).read_to_end(&mut bytes).ok()?;
         (bytes.len() as u64 == self.len).then_some(bytes)
     }
 }
 
-/// Level of zstd: these files compress well at any.
+/// zstd level. These files compress well at any level.
 const LEVEL: i32 = 1;
 
-/// Compresses the contents of a file that is to be embedded.
+/// Compresses contents for embedding.
 ///
 /// # Errors
 /// Fails if zstd does.
@@ -84,7 +85,7 @@ pub fn compress(contents: &[u8]) -> io::Result<Vec<u8>> {
     zstd::stream::encode_all(contents, LEVEL)
 }
 
-/// Compression of a file that is to be embedded, in pieces, at the level of [`compress`].
+/// Streaming form of [`compress`].
 pub struct Compressor {
     encoder: zstd::stream::Encoder<'static, Vec<u8>>,
 }
@@ -98,7 +99,7 @@ impl fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Begins with nothing.
+    /// Creates an empty compressor.
     ///
     /// # Errors
     /// Fails if zstd does.
@@ -107,7 +108,7 @@ impl Compressor {
         Ok(Compressor { encoder })
     }
 
-    /// Returns the compressed bytes so far; zstd holds some back.
+    /// Returns the number of compressed bytes so far, without those buffered in zstd.
     pub fn compressed(&self) -> usize {
         self.encoder.get_ref().len()
     }
@@ -132,8 +133,7 @@ impl io::Write for Compressor {
 }
 
 impl FeatureSections {
-    /// Returns the files that rprof embedded. `None` also when the section with this number is not
-    /// rprof's.
+    /// Returns the embedded files. `None` also if another tool wrote the section.
     pub fn embedded_files(&self) -> Option<Vec<EmbeddedFile<'_>>> {
         let mut section = self.decoder(Feature::RPROF_FILES)?;
         if section.string()? != MARK {

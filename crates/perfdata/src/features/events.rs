@@ -1,14 +1,14 @@
-//! The events, with names and ids, and their groups.
+//! Events with names and ids, and their groups.
 
 use rprof_records::Attr;
 
 use super::codec::Decoder;
 use super::{Feature, FeatureSections};
 
-/// An event as EVENT_DESC describes it.
+/// Event, as in EVENT_DESC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescribedEvent {
-    /// Attributes with which the event was opened.
+    /// Attributes of the event.
     pub attr: Attr,
     /// Name of the event.
     pub name: String,
@@ -16,19 +16,19 @@ pub struct DescribedEvent {
     pub ids: Vec<u64>,
 }
 
-/// A group of events that count together (GROUP_DESC).
+/// Event group, whose members count together (GROUP_DESC).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventGroup {
     /// Name of the group; may be empty.
     pub name: String,
-    /// Index of the event that leads the group.
+    /// Index of the leader.
     pub leader: u32,
-    /// Number of events, the leader included.
+    /// Number of events, including the leader.
     pub members: u32,
 }
 
 impl FeatureSections {
-    /// Events with names and ids.
+    /// Returns the events with names and ids.
     pub fn event_descriptions(&self) -> Option<Vec<DescribedEvent>> {
         let mut section = self.decoder(Feature::EVENT_DESC)?;
         let (count, attr_size) = (section.u32()?, section.u32()? as usize);
@@ -41,8 +41,7 @@ impl FeatureSections {
         })
     }
 
-    /// Sets the event descriptions; `attr_size` must hold every attr, else nothing
-    /// is set.
+    /// Sets the event descriptions. Does nothing if an attr exceeds `attr_size` bytes.
     pub fn insert_event_descriptions(&mut self, events: &[DescribedEvent], attr_size: usize) {
         let endian = self.endian();
         let attrs: Result<Vec<_>, _> = (events.iter())
@@ -91,7 +90,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

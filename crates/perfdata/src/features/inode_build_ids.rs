@@ -1,9 +1,9 @@
-//! Build-ids of files that records name by device and inode.
+//! Build-ids of files that records identify by device and inode.
 //!
-//! A recorder that does not ask the kernel for build-ids (`attr.build_id`, which harms perf 6.1 when it listens as well)
-//! reads them itself, and often has them only after the record of the mapping was written. So it lists them beside the
-//! [embedded files](super::embedded), as entries of a kind of their own without contents: what is known by path alone
-//! (`HEADER_BUILD_ID`) does not tell files of several containers, or of one name, apart.
+//! A recorder that does not set `attr.build_id` (which breaks perf 6.1 as a reader) reads build-ids
+//! itself, often after the mapping record was written. It stores them in the section of [embedded
+//! files](super::embedded), as entries without contents. `HEADER_BUILD_ID` identifies files by path
+//! alone, so it cannot separate files of several containers, or successive files of one name.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,8 @@ use rprof_records::{BuildId, MmapIdentity};
 use super::{EmbeddedFile, EmbeddedKind, FeatureSections};
 
 impl EmbeddedFile<'static> {
-    /// Makes the entry by which a file has this build-id. `None` for an identity that is a build-id itself, or nobody's.
+    /// Creates an entry with a file's build-id. Returns `None` if `identity` is itself a build-id,
+    /// or has no inode.
     #[must_use]
     pub fn of_build_id(
         identity: &MmapIdentity,
@@ -41,7 +42,8 @@ impl EmbeddedFile<'static> {
 }
 
 impl FeatureSections {
-    /// Returns the build-ids of files that records name by device and inode; none in files of other recorders.
+    /// Returns the build-ids of files that records identify by device and inode. Only rprof writes
+    /// them.
     #[must_use]
     pub fn inode_build_ids(&self) -> Vec<(MmapIdentity, BuildId)> {
         let entries = self.embedded_files().unwrap_or_default();

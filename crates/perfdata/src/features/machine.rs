@@ -1,15 +1,15 @@
-//! The machine of the recording, and the recorder's command line.
+//! Recording machine, and the recorder's command line.
 
 use super::codec::Decoder;
 use super::{Feature, FeatureSections};
 
 impl FeatureSections {
-    /// Returns a section that holds one string: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID.
+    /// Returns a section with one string: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID.
     pub fn string(&self, feature: Feature) -> Option<String> {
         self.decoder(feature)?.string()
     }
 
-    /// Adds a section that holds one string.
+    /// Adds a section with one string.
     pub fn insert_string(&mut self, feature: Feature, text: &str) {
         self.encode(feature, |out| out.string(text));
     }
@@ -26,13 +26,13 @@ impl FeatureSections {
         });
     }
 
-    /// CPUs available, and of these online.
+    /// Returns the numbers of available CPUs and of online CPUs.
     pub fn cpu_counts(&self) -> Option<(u32, u32)> {
         let mut section = self.decoder(Feature::NRCPUS)?;
         Some((section.u32()?, section.u32()?))
     }
 
-    /// Sets the number of CPUs available, and of these online.
+    /// Sets the numbers of available CPUs and of online CPUs.
     pub fn insert_cpu_counts(&mut self, available: u32, online: u32) {
         self.encode(Feature::NRCPUS, |out| {
             out.u32(available);
@@ -40,17 +40,17 @@ impl FeatureSections {
         });
     }
 
-    /// Memory in KiB.
+    /// Returns the memory in KiB.
     pub fn total_memory(&self) -> Option<u64> {
         self.decoder(Feature::TOTAL_MEM)?.u64()
     }
 
-    /// Returns the bytes of a cache line (CLN_SIZE).
+    /// Returns the cache line size in bytes (CLN_SIZE).
     pub fn cache_line_size(&self) -> Option<u32> {
         self.decoder(Feature::CLN_SIZE)?.u32()
     }
 
-    /// Sets the bytes of a cache line.
+    /// Sets the cache line size in bytes.
     pub fn insert_cache_line_size(&mut self, bytes: u32) {
         self.encode(Feature::CLN_SIZE, |out| out.u32(bytes));
     }
@@ -66,7 +66,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

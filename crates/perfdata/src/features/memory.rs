@@ -3,12 +3,12 @@
 use super::codec::Decoder;
 use super::{Feature, FeatureSections};
 
-/// A CPU cache (CACHE). Several CPUs with like caches each have their own entry.
+/// CPU cache (CACHE). Equal caches of several CPUs have separate entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// Level, 1 being next to the core.
+    /// Cache level; 1 is next to the core.
     pub level: u32,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line_size: u32,
     /// Number of sets.
     pub sets: u32,
@@ -18,7 +18,7 @@ pub struct Cache {
     pub kind: String,
     /// Size as in sysfs: `48K`.
     pub size: String,
-    /// CPUs that share it, as a list: `0-1`.
+    /// CPUs that share the cache, as a list: `0-1`.
     pub cpus: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Cache {
 pub struct MemoryTopology {
     /// Version of the section; 1.
     pub version: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_size: u64,
     /// The nodes.
     pub nodes: Vec<MemoryNode>,
@@ -36,11 +36,11 @@ pub struct MemoryTopology {
 /// Blocks of a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryNode {
-    /// Number of the node.
+    /// Node number.
     pub node: u64,
-    /// Bits in the bitmap.
+    /// Number of bits in the bitmap.
     pub bits: u64,
-    /// A bit is set for each block that belongs to it, lowest first.
+    /// One bit for each block, lowest first, set if it belongs to the node.
     pub bitmap: Vec<u64>,
 }
 
@@ -48,7 +48,7 @@ impl FeatureSections {
     /// CPU caches.
     pub fn caches(&self) -> Option<Vec<Cache>> {
         let mut section = self.decoder(Feature::CACHE)?;
-        // The version; there has been one.
+        // Version 1 is the only one.
         if section.u32()? != 1 {
             return None;
         }
@@ -86,7 +86,7 @@ impl FeatureSections {
         let (version, block_size, count) = (section.u64()?, section.u64()?, section.u64()?);
         let nodes = section.items(count, 24, |section| {
             let node = section.u64()?;
-            // How many bits is said twice: for the node, and for the bitmap.
+            // The number of bits occurs twice: for the node, and for the bitmap.
             let _bits = section.u64()?;
             let bits = section.u64()?;
             let bitmap = section.items(bits.div_ceil(64), 8, Decoder::u64)?;
@@ -120,7 +120,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

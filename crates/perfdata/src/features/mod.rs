@@ -1,4 +1,4 @@
-//! Feature sections: what the header says of the machine and the run.
+//! Feature sections: the header's data about the machine and the run.
 //!
 //! | module | sections |
 //! |---|---|
@@ -14,10 +14,9 @@
 //! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
 //! | [`tracing_data`] | TRACING_DATA |
 //! | [`simpleperf`] | simpleperf's META_INFO |
-//! | [`rprof_notes`], [`embedded`], [`inode_build_ids`] | rprof's own |
+//! | [`rprof_notes`], [`embedded`], [`inode_build_ids`] | private to rprof |
 //!
-//! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. What is not named here stays
-//! bytes.
+//! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. Other sections stay bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -53,11 +52,11 @@ pub(crate) use build_ids::{build_id_entry, put_build_id};
 pub(crate) use codec::text;
 use codec::{Decoder, Encoder};
 
-/// Bytes of a section: those of the opened file, or made here.
+/// Bytes of a section, in the opened file or in memory.
 #[derive(Clone)]
 enum Bytes {
     Owned(Vec<u8>),
-    /// Not copied: a hostile header can name 256 sections that each span the file.
+    /// Not copied, because a hostile header can list 256 sections that each span the file.
     InFile(Arc<Contents>, Range<usize>),
 }
 
@@ -76,13 +75,11 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// Feature sections as bytes, with readers and writers for those that rprof
-/// interprets.
+/// Feature sections as bytes, with typed accessors for those that rprof interprets.
 ///
-/// Readers answer `None` for a section that is absent, or damaged: cut off, or
-/// with counts that it cannot hold. What a reader allocates is bounded by the
-/// length of the section, never by a count in it. Strings that are not UTF-8 have
-/// the bad parts replaced; [`get`](Self::get) has the bytes.
+/// Accessors return `None` for a missing or damaged section, such as a truncated one, or one with
+/// impossible counts. Their allocations are limited by the section's length, not by a count in it.
+/// Invalid UTF-8 in strings is replaced; [`get`](Self::get) returns the bytes.
 #[derive(Clone, Debug, Default)]
 pub struct FeatureSections {
     sections: BTreeMap<Feature, Bytes>,
@@ -99,7 +96,7 @@ impl PartialEq for FeatureSections {
 impl Eq for FeatureSections {}
 
 impl FeatureSections {
-    /// No sections; those added are written in `endian`.
+    /// Creates an empty set. Sections added later are encoded in `endian`.
     pub fn new(endian: Endian) -> FeatureSections {
         FeatureSections {
             sections: BTreeMap::new(),
@@ -112,12 +109,12 @@ impl FeatureSections {
         self.endian.unwrap_or(Endian::NATIVE)
     }
 
-    /// Adds a section as bytes; one of the same number is replaced.
+    /// Adds a section as bytes, or replaces it.
     pub fn insert(&mut self, feature: Feature, bytes: Vec<u8>) {
         self.sections.insert(feature, Bytes::Owned(bytes));
     }
 
-    /// Adds a section that stands in an opened file.
+    /// Adds a section of an opened file.
     pub(crate) fn insert_in_file(
         &mut self,
         feature: Feature,
@@ -128,17 +125,17 @@ impl FeatureSections {
             .insert(feature, Bytes::InFile(Arc::clone(contents), range));
     }
 
-    /// Takes a section away.
+    /// Removes a section.
     pub fn remove(&mut self, feature: Feature) {
         self.sections.remove(&feature);
     }
 
-    /// Takes away the sections that are not to be kept.
+    /// Keeps only the sections that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(Feature) -> bool) {
         self.sections.retain(|feature, _| keep(*feature));
     }
 
-    /// Returns true if there is such a section, be it empty.
+    /// Returns true if the section exists, even if it is empty.
     pub fn has(&self, feature: Feature) -> bool {
         self.sections.contains_key(&feature)
     }
@@ -148,7 +145,7 @@ impl FeatureSections {
         self.sections.get(&feature).map(Bytes::get)
     }
 
-    /// Returns all sections in the order of their numbers.
+    /// Iterates over all sections in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Feature, &[u8])> {
         self.sections.iter().map(|(f, b)| (*f, b.get()))
     }
@@ -158,7 +155,7 @@ impl FeatureSections {
         self.sections.len()
     }
 
-    /// Returns true if there is no section.
+    /// Returns true if there are no sections.
     pub fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }
@@ -198,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Calls every reader.
+    /// Calls every accessor.
     fn read_all(f: &FeatureSections) {
         f.command_line();
         f.cpu_counts();

@@ -28,7 +28,7 @@ features! {
     OSRELEASE = 4;
     /// Version of the recorder.
     VERSION = 5;
-    /// Machine architecture, as uname(2) says.
+    /// Machine architecture, as in uname(2).
     ARCH = 6;
     /// CPUs available and online.
     NRCPUS = 7;
@@ -86,31 +86,27 @@ features! {
     CLN_SIZE = 33;
     /// simpleperf: files with their symbols, as protocol buffers each with a length.
     SIMPLEPERF_FILE = 128;
-    /// simpleperf: pairs of key and value.
+    /// simpleperf: key-value pairs.
     SIMPLEPERF_META_INFO = 129;
-    /// simpleperf: how unwinding went.
+    /// simpleperf: results of unwinding.
     SIMPLEPERF_DEBUG_UNWIND = 130;
-    /// simpleperf: files kept to look into unwinding.
+    /// simpleperf: files for debugging the unwinder.
     SIMPLEPERF_DEBUG_UNWIND_FILE = 131;
-    /// simpleperf: files with their symbols, as one protocol buffer each.
+    /// simpleperf: files with their symbols, each as one protocol buffer.
     SIMPLEPERF_FILE2 = 132;
     /// simpleperf: branches decoded from ETM traces.
     SIMPLEPERF_ETM_BRANCH_LIST = 133;
     /// simpleperf: mappings at the start.
     SIMPLEPERF_INIT_MAP = 134;
-    /// rprof: what [`FeatureSections::insert_rprof_notes`] keeps. Tools that do not
-    /// know the number skip the section.
-    ///
-    /// [`FeatureSections::insert_rprof_notes`]: super::FeatureSections::insert_rprof_notes
+    /// rprof: [private notes](super::FeatureSections::insert_rprof_notes). Other tools skip the
+    /// section.
     RPROF = 200;
-    /// rprof: the embedded files, see [`FeatureSections::insert_embedded_files`].
-    ///
-    /// [`FeatureSections::insert_embedded_files`]: super::FeatureSections::insert_embedded_files
+    /// rprof: [embedded files](super::FeatureSections::insert_embedded_files).
     RPROF_FILES = 201;
 }
 
 impl Feature {
-    /// Bits in the header's bitmap.
+    /// Number of bits in the header's bitmap.
     pub const MAX: u32 = 256;
 }
 

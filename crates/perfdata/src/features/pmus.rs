@@ -1,9 +1,9 @@
-//! Performance monitoring units: their numbers and what they can do.
+//! Performance monitoring units: numbers and capabilities.
 
 use super::codec::{Decoder, Encoder};
 use super::{Feature, FeatureSections};
 
-/// Capabilities of a PMU: pairs of name and value, as `branches=32`.
+/// Capabilities of a PMU: name-value pairs such as `branches=32`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PmuCaps {
     /// Name of the PMU.
@@ -13,7 +13,7 @@ pub struct PmuCaps {
 }
 
 impl FeatureSections {
-    /// Numbers of PMUs (`perf_event_attr.type`), and their names.
+    /// Returns the PMUs by number (`perf_event_attr.type`), with their names.
     pub fn pmu_mappings(&self) -> Option<Vec<(u32, String)>> {
         self.decoder(Feature::PMU_MAPPINGS)?
             .list(8, |section| Some((section.u32()?, section.string()?)))
@@ -34,12 +34,12 @@ impl FeatureSections {
         pairs(&mut self.decoder(Feature::CPU_PMU_CAPS)?)
     }
 
-    /// Sets what the CPU's PMU can do.
+    /// Sets the capabilities of the CPU's PMU.
     pub fn insert_cpu_pmu_caps(&mut self, caps: &[(String, String)]) {
         self.encode(Feature::CPU_PMU_CAPS, |out| put_pairs(out, caps));
     }
 
-    /// Returns the capabilities of other PMUs, and of those of hybrid CPUs.
+    /// Returns the capabilities of other PMUs, including those of hybrid CPUs.
     pub fn pmu_caps(&self) -> Option<Vec<PmuCaps>> {
         self.decoder(Feature::PMU_CAPS)?.list(8, |section| {
             let caps = pairs(section)?;
@@ -48,7 +48,7 @@ impl FeatureSections {
         })
     }
 
-    /// Sets what other PMUs can do.
+    /// Sets the capabilities of other PMUs.
     pub fn insert_pmu_caps(&mut self, pmus: &[PmuCaps]) {
         self.encode(Feature::PMU_CAPS, |out| {
             out.list(pmus, |out, one| {
@@ -75,7 +75,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

@@ -1,17 +1,16 @@
-//! rprof's own notes in a recording: the quality tallies.
+//! Private notes of rprof: the quality tallies.
 
 use super::pmus::{pairs, put_pairs};
 use super::{Feature, FeatureSections};
 
-/// Begins the section, since another tool may use the same number.
+/// Magic string, because another tool may use the same section number.
 const MARK: &str = "rprof";
 
-/// Key of the note in a recording that was not finished.
+/// Key of the note in an unfinished recording.
 pub(crate) const UNFINISHED: &str = "unfinished";
 
 impl FeatureSections {
-    /// rprof's own notes: pairs of key and value. `None` also when the section
-    /// with this number is not rprof's.
+    /// Returns rprof's private key-value pairs. `None` also if another tool wrote the section.
     pub fn rprof_notes(&self) -> Option<Vec<(String, String)>> {
         let mut section = self.decoder(Feature::RPROF)?;
         if section.string()? != MARK {
@@ -20,9 +19,8 @@ impl FeatureSections {
         pairs(&mut section)
     }
 
-    /// Sets rprof's own notes: pairs of key and value, as `lost.cpu3` and `17`.
-    /// Neither may hold a NUL, which would end it. perf skips the section, and in
-    /// pipe mode the record that has it.
+    /// Sets rprof's private key-value pairs, such as `lost.cpu3` and `17`. Neither may contain a
+    /// NUL. perf skips the section, and its record in pipe mode.
     pub fn insert_rprof_notes(&mut self, notes: &[(String, String)]) {
         self.encode(Feature::RPROF, |out| {
             out.string(MARK);

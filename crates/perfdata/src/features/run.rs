@@ -1,4 +1,4 @@
-//! The run that was recorded: clocks, compression, folder, AUX index.
+//! Data about the run: clocks, compression, folder, AUX index.
 
 use super::{Feature, FeatureSections};
 
@@ -7,16 +7,17 @@ use super::{Feature, FeatureSections};
 pub struct ClockData {
     /// Version of the section; 1.
     pub version: u32,
-    /// The clock of the records, as in clock_gettime(2).
+    /// Clock of the records, as in clock_gettime(2).
     pub clockid: u32,
-    /// Wall clock, in nanoseconds since 1970.
+    /// Wall clock in nanoseconds since 1970.
     pub wall_clock: u64,
-    /// Nanoseconds on the clock of the records at the same time.
+    /// Clock of the records at the same instant, in nanoseconds.
     pub clock: u64,
 }
 
 impl ClockData {
-    /// Converts a time of the records to nanoseconds since 1970; `None` for times before that or out of range.
+    /// Converts a record time to nanoseconds since 1970; `None` if the result is negative or out of
+    /// range.
     pub fn wall_time(&self, time: u64) -> Option<u64> {
         let since = i128::from(time) - i128::from(self.clock);
         u64::try_from(i128::from(self.wall_clock) + since).ok()
@@ -28,13 +29,13 @@ impl ClockData {
 pub struct Compression {
     /// Version of the section; 1.
     pub version: u32,
-    /// 1 for zstd.
+    /// Algorithm; 1 for zstd.
     pub kind: u32,
-    /// Level that was asked for.
+    /// Requested compression level.
     pub level: u32,
-    /// Bytes before by bytes after.
+    /// Uncompressed size divided by compressed size.
     pub ratio: u32,
-    /// Most bytes that one COMPRESSED record expands to. perf allots that much.
+    /// Maximum uncompressed bytes of one COMPRESSED record. perf allocates that much.
     pub mmap_len: u32,
 }
 
@@ -59,12 +60,12 @@ impl FeatureSections {
         Some((section.u64()?, section.u64()?))
     }
 
-    /// Returns the resolution of the clock of the records, in nanoseconds (CLOCKID).
+    /// Returns the resolution of the record clock in nanoseconds (CLOCKID).
     pub fn clock_resolution(&self) -> Option<u64> {
         self.decoder(Feature::CLOCKID)?.u64()
     }
 
-    /// Returns the version of the folder form, if the data is in a folder (DIR_FORMAT).
+    /// Returns the version of the folder format, if the data is in a folder (DIR_FORMAT).
     pub fn folder_version(&self) -> Option<u64> {
         self.decoder(Feature::DIR_FORMAT)?.u64()
     }
@@ -102,7 +103,7 @@ impl FeatureSections {
         })
     }
 
-    /// Sets how records are compressed.
+    /// Sets the compression of the records.
     pub fn insert_compression(&mut self, how: &Compression) {
         self.encode(Feature::COMPRESSED, |out| {
             for word in [how.version, how.kind, how.level, how.ratio, how.mmap_len] {
@@ -123,7 +124,7 @@ impl FeatureSections {
         })
     }
 
-    /// Sets where the AUXTRACE records stand.
+    /// Sets the positions of the AUXTRACE records.
     pub fn insert_auxtrace_index(&mut self, entries: &[AuxtraceEntry]) {
         self.encode(Feature::AUXTRACE, |out| {
             out.u64(entries.len() as u64);
@@ -140,7 +141,6 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

@@ -1,14 +1,14 @@
-//! Sections that Android's simpleperf adds.
+//! Sections of Android's simpleperf.
 
 use super::codec::text;
 use super::{Feature, FeatureSections};
 
 impl FeatureSections {
-    /// simpleperf's notes on the run: pairs of key and value, as
-    /// `android_version`. Source: simpleperf's `record_file_format.h`.
+    /// Returns simpleperf's key-value pairs, such as `android_version`. Source: simpleperf's
+    /// `record_file_format.h`.
     pub fn simpleperf_meta_info(&self) -> Option<Vec<(String, String)>> {
         let section = self.get(Feature::SIMPLEPERF_META_INFO)?;
-        // Each key and each value ends with a NUL.
+        // A NUL ends each key and each value.
         let mut texts = section.split_inclusive(|b| *b == 0);
         let mut pairs = Vec::new();
         while let (Some(key), Some(value)) = (texts.next(), texts.next()) {
@@ -20,7 +20,7 @@ impl FeatureSections {
         Some(pairs)
     }
 
-    /// Sets simpleperf's notes on the run.
+    /// Sets simpleperf's key-value pairs.
     pub fn insert_simpleperf_meta_info(&mut self, pairs: &[(String, String)]) {
         self.encode(Feature::SIMPLEPERF_META_INFO, |out| {
             for text in pairs.iter().flat_map(|(key, value)| [key, value]) {
@@ -35,7 +35,6 @@ impl FeatureSections {
 mod tests {
     use super::super::in_both_orders;
 
-    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
     fn reads_back_what_was_set() {
         in_both_orders(|f| {

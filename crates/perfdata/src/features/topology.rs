@@ -3,56 +3,55 @@
 use super::codec::Decoder;
 use super::{Feature, FeatureSections};
 
-/// Cores, threads and dies (CPU_TOPOLOGY). Lists of CPUs are written as in sysfs:
-/// `0-3,8`.
+/// Cores, threads and dies (CPU_TOPOLOGY). CPU lists have the form of sysfs: `0-3,8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTopology {
     /// CPUs that share a socket (perf: "sibling sockets").
     pub sockets: Vec<String>,
     /// CPUs that share a core ("sibling threads").
     pub cores: Vec<String>,
-    /// CPUs that share a die; perf writes them from 5.2 on, where there are several.
+    /// CPUs that share a die. perf writes them since 5.2, if there are several dies.
     pub dies: Vec<String>,
-    /// Core and socket of each CPU, by its number; perf writes this from 3.19 on.
+    /// Core and socket by CPU number. perf writes them since 3.19.
     pub cpus: Vec<CpuPlace>,
 }
 
-/// Core, die and socket of a CPU; -1 where the kernel does not know.
+/// Core, die and socket of a CPU; -1 if the kernel does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuPlace {
-    /// Number of its core, within the die.
+    /// Core number within the die.
     pub core: i32,
-    /// Number of its socket.
+    /// Socket number.
     pub socket: i32,
-    /// Number of its die, where dies are told.
+    /// Die number, if recorded.
     pub die: Option<i32>,
 }
 
-/// A memory node (NUMA_TOPOLOGY).
+/// Memory node (NUMA_TOPOLOGY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Number of the node.
+    /// Node number.
     pub node: u32,
-    /// Memory of the node, in KiB.
+    /// Total memory in KiB.
     pub total: u64,
-    /// Free memory of the node, in KiB.
+    /// Free memory in KiB.
     pub free: u64,
     /// CPUs, as a list.
     pub cpus: String,
 }
 
-/// A kind of core (HYBRID_TOPOLOGY).
+/// Core type (HYBRID_TOPOLOGY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HybridPmu {
-    /// PMU of these CPUs, as `cpu_core`.
+    /// PMU of these CPUs, such as `cpu_core`.
     pub pmu: String,
     /// CPUs, as a list.
     pub cpus: String,
 }
 
 impl FeatureSections {
-    /// Cores, threads and dies. How many CPUs there are is said by NRCPUS: without
-    /// it dies are not told.
+    /// Returns cores, threads and dies. NRCPUS supplies the number of CPUs. Without it, dies are
+    /// not decoded.
     pub fn cpu_topology(&self) -> Option<CpuTopology> {
         let mut section = self.decoder(Feature::CPU_TOPOLOGY)?;
         let mut topology = CpuTopology {
@@ -64,7 +63,7 @@ impl FeatureSections {
             Some((available, _)) => u64::from(available),
             None => section.left() as u64 / 8,
         };
-        // The oldest form ends here; pipe mode may have padding instead.
+        // The oldest form ends here. Pipe mode may have padding instead.
         let places = section.items(count, 8, |s| {
             Some(CpuPlace {
                 core: s.i32()?,
@@ -86,8 +85,8 @@ impl FeatureSections {
         Some(topology)
     }
 
-    /// Sets cores, threads and dies. [`insert_cpu_counts`](Self::insert_cpu_counts)
-    /// must say as many CPUs available as `cpus` has.
+    /// Sets cores, threads and dies. [`insert_cpu_counts`](Self::insert_cpu_counts) must set as
+    /// many available CPUs as `cpus` has.
     pub fn insert_cpu_topology(&mut self, topology: &CpuTopology) {
         self.encode(Feature::CPU_TOPOLOGY, |out| {
             out.list(&topology.sockets, |out, cpus| out.string(cpus));
@@ -129,7 +128,7 @@ impl FeatureSections {
         });
     }
 
-    /// Kinds of cores.
+    /// Returns the core types.
     pub fn hybrid_pmus(&self) -> Option<Vec<HybridPmu>> {
         self.decoder(Feature::HYBRID_TOPOLOGY)?.list(8, |section| {
             Some(HybridPmu {
@@ -139,7 +138,7 @@ impl FeatureSections {
         })
     }
 
-    /// Sets the kinds of cores.
+    /// Sets the core types.
     pub fn insert_hybrid_pmus(&mut self, pmus: &[HybridPmu]) {
         self.encode(Feature::HYBRID_TOPOLOGY, |out| {
             out.list(pmus, |out, kind| {
@@ -182,12 +181,12 @@ mod tests {
             for mut one in [topology(false), topology(true)] {
                 f.insert_cpu_topology(&one);
                 assert_eq!(f.cpu_topology().unwrap(), one);
-                // Padded, as in a pipe of perf 6.12.
+                // perf 6.12 pads it in a pipe.
                 let mut padded = f.get(Feature::CPU_TOPOLOGY).unwrap().to_vec();
                 padded.extend([0; 4]);
                 f.insert(Feature::CPU_TOPOLOGY, padded);
                 assert_eq!(f.cpu_topology().unwrap(), one);
-                // Before 3.19.
+                // Form before 3.19.
                 (one.cpus, one.dies) = (vec![], vec![]);
                 f.insert_cpu_topology(&one);
                 assert_eq!(f.cpu_topology().unwrap(), one);

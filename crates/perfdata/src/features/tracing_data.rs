@@ -1,4 +1,4 @@
-//! TRACING_DATA: what a recorder found under `/sys/kernel/tracing`.
+//! TRACING_DATA: contents of `/sys/kernel/tracing` on the recording machine.
 //!
 //! ```text
 //!   17 08 44 "tracing"         magic
@@ -13,8 +13,7 @@
 //!   u64 len, bytes             saved_cmdlines, from version 0.6 on
 //! ```
 //!
-//! `perf record` writes it (`tools/perf/util/trace-event-info.c`). Its numbers are in the
-//! byte order that the section itself names.
+//! Source: `tools/perf/util/trace-event-info.c` of perf. The section states its own byte order.
 
 use std::collections::BTreeMap;
 
@@ -24,35 +23,34 @@ use super::{Feature, FeatureSections};
 
 const MAGIC: &[u8] = b"\x17\x08Dtracing";
 
-/// The system of ftrace's own formats, which stand apart.
+/// System name of ftrace's own formats, which are stored separately.
 const FTRACE: &[u8] = b"ftrace";
 
-/// Texts that describe the tracepoints of a recording (TRACING_DATA).
+/// Tracepoint descriptions of a recording (TRACING_DATA).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracingData<'a> {
     /// Version of the section, such as `0.6`.
     pub version: String,
-    /// Bytes of a `long` of the recorder.
+    /// Bytes of a `long` on the recording machine.
     pub long_size: u8,
     /// Byte order of payloads.
     pub endian: Endian,
     /// System (`sched`) and `format` file of each tracepoint.
     pub formats: Vec<(&'a [u8], &'a [u8])>,
-    /// String constants of the kernel by address, which payloads point to.
+    /// Kernel string constants by address, for pointers in payloads.
     pub kernel_strings: BTreeMap<u64, String>,
-    /// True if the section ends early; what stands before that is kept.
+    /// True if the section is truncated. Data before that is kept.
     pub damaged: bool,
 }
 
 impl FeatureSections {
-    /// Returns the texts that describe tracepoints; `None` also where the section is not one of
-    /// perf's.
+    /// Returns the tracepoint descriptions. `None` also if perf did not write the section.
     pub fn tracing_data(&self) -> Option<TracingData<'_>> {
         TracingData::parse(self.get(Feature::TRACING_DATA)?)
     }
 }
 
-/// Reads the section from front to back; `None` past its end.
+/// Decodes the section from front to back; `None` past its end.
 struct Cursor<'a> {
     section: &'a [u8],
     at: usize,
@@ -86,7 +84,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..len])
     }
 
-    /// Bytes behind their 64-bit length.
+    /// Returns bytes prefixed with a 64-bit length.
     fn sized(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.u64()?).ok()?;
         self.bytes(len)
@@ -132,7 +130,7 @@ impl<'a> TracingData<'a> {
             (c.c_str()? == header).then_some(())?;
             c.sized()?;
         }
-        // Counts are bounded by the bytes there are: each item takes some.
+        // The bytes left limit the counts, because each item takes some.
         for _ in 0..c.u32()? {
             self.formats.push((FTRACE, c.sized()?));
         }
@@ -165,7 +163,7 @@ fn kernel_string(line: &str) -> Option<(u64, String)> {
 mod tests {
     use super::*;
 
-    /// Returns a section with one tracepoint.
+    /// A section with one tracepoint.
     fn section(big: bool, format: &str) -> Vec<u8> {
         let word = |v: u32| match big {
             true => v.to_be_bytes(),
@@ -212,7 +210,7 @@ mod tests {
             assert_eq!(data.formats, [(&b"test"[..], format.as_bytes())]);
             let strings = [(0x88, "end".to_owned()), (0x1234, "Start".to_owned())];
             assert_eq!(data.kernel_strings, BTreeMap::from(strings));
-            // Saved command lines, the last eight bytes, are not read.
+            // The saved command lines, the last eight bytes, are not decoded.
             for len in 0..bytes.len() {
                 match TracingData::parse(&bytes[..len]) {
                     Some(cut) if len + 8 >= bytes.len() => assert_eq!(cut, data),

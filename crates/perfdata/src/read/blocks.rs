@@ -1,4 +1,4 @@
-//! The records of a recording in pieces that can be handed to threads.
+//! Records of a recording in blocks, for processing by several threads.
 
 use std::borrow::Cow;
 
@@ -8,29 +8,29 @@ use crate::error::Damage;
 use crate::read::inflate::Inflate;
 use crate::read::walk::{RecordAt, Walk};
 
-/// Bytes after which a block ends.
+/// Minimum bytes of a block.
 const BLOCK: usize = 1 << 20;
 
-/// Bytes to which compressed records may expand in any case.
+/// Expanded bytes that compressed records may have in any case.
 const EXPANDED_FREE: u64 = 16 << 20;
 
-/// Bytes for each compressed byte beyond that. Zstandard can do 30,000; copies of stacks that hardly change
-/// come to some hundred, other records to ten.
+/// Maximum expansion beyond that, in bytes for each compressed byte. Zstandard can reach 30,000.
+/// Similar stack dumps expand several hundred times, other records about ten times.
 const EXPANDED_PER_BYTE: u64 = 1024;
 
-/// A run of whole records.
+/// Run of whole records.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// Offset of the first record in its file; for decompressed records, that of the compressed
-    /// record that ended them.
+    /// File offset of the first record. For decompressed records, the offset of the compressed
+    /// record that completed them.
     pub offset: u64,
-    /// The records: borrowed from the file unless they had to be decompressed.
+    /// Records, borrowed from the file unless decompressed.
     pub bytes: Cow<'a, [u8]>,
     pub(crate) endian: Endian,
 }
 
 impl Block<'_> {
-    /// Walks over the records.
+    /// Iterates over the records.
     pub fn walk(&self) -> Walk<'_> {
         match &self.bytes {
             Cow::Borrowed(bytes) => Walk::new(bytes, self.offset, self.endian),
@@ -38,7 +38,7 @@ impl Block<'_> {
         }
     }
 
-    /// Walks over the records from the one that stands `at` bytes into the block.
+    /// Iterates over the records from byte `at` of the block.
     pub(crate) fn walk_from(&self, at: usize) -> Walk<'_> {
         let rest = self.bytes.get(at..).unwrap_or_default();
         match &self.bytes {
@@ -47,41 +47,41 @@ impl Block<'_> {
         }
     }
 
-    /// Returns the record that stands `at` bytes into the block.
+    /// Returns the record at byte `at` of the block.
     pub(crate) fn record_at(&self, at: usize) -> Option<RecordAt<'_>> {
         self.walk_from(at).next()
     }
 }
 
-/// Bytes of one file that hold records.
+/// Records of one file, as bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRange<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Offset of the bytes in the file.
+    /// File offset of the bytes.
     pub(crate) base: u64,
-    /// Name of the file in its folder; empty where there is but one.
+    /// Name of the file in its folder; empty for a single file.
     pub(crate) file: &'a str,
 }
 
-/// Cuts the data of a recording into blocks, decompressing what is compressed.
+/// Splits the data of a recording into blocks, and decompresses it.
 ///
-/// Memory is bounded: at most one block and one partial record are held, however
-/// far the data expands. Data that expands further than records do counts as damaged there.
+/// Memory is bounded: the iterator holds at most one block and one partial record. Data that
+/// expands more than records can counts as damaged.
 ///
-/// A file ends at its first [`Damage`], which is an item of its own behind the blocks that hold
-/// what stands before it. Of a folder the other files follow.
+/// A file ends at its first [`Damage`], an item after the blocks before it. In a folder, the other
+/// files follow.
 pub struct Blocks<'a> {
-    /// Files still to come.
+    /// Remaining files.
     next: std::vec::IntoIter<DataRange<'a>>,
     data: DataRange<'a>,
     at: usize,
     endian: Endian,
     inflate: Option<Inflate<'a>>,
-    /// True if the file at hand has no more blocks.
+    /// True if the current file has no more blocks.
     ended: bool,
-    /// Damage of the file at hand, until it is returned.
+    /// Damage of the current file, until it is returned.
     damage: Option<Damage>,
-    /// Bytes of compressed records, and to how many they expanded, in all files.
+    /// Bytes of compressed records in all files, before and after expansion.
     compressed: u64,
     expanded: u64,
 }
@@ -115,17 +115,17 @@ impl<'a> Blocks<'a> {
         self.damage = Some(damage);
     }
 
-    /// Goes on to the next file; false if there is none.
+    /// Opens the next file. Returns false if there is none.
     fn next_file(&mut self) -> bool {
         let Some(data) = self.next.next() else {
             return false;
         };
-        // Each file has a zstd stream of its own.
+        // Each file has its own zstd stream.
         (self.data, self.at, self.inflate, self.ended) = (data, 0, None, false);
         true
     }
 
-    /// Returns the next block out of the compressed record at hand, if there is one.
+    /// Returns the next block of the current compressed record.
     fn inflated(&mut self) -> Option<Block<'a>> {
         let inflate = self.inflate.as_mut()?;
         let (bytes, damage) = inflate.next(self.endian)?;
@@ -147,7 +147,7 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    /// Begins on a COMPRESSED or COMPRESSED2 record.
+    /// Starts a COMPRESSED or COMPRESSED2 record.
     fn begin_inflate(&mut self, record: &'a [u8], kind: RecordType, offset: u64) {
         let damage = |what| Damage { offset, what };
         let Some(input) = compressed_bytes(record, kind, self.endian) else {
@@ -165,7 +165,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// At the end of a file: a zstd stream that ends within a record is damage.
+    /// Reports damage if a file's zstd stream ends within a record.
     fn check_left_over(&mut self) {
         if let Some(inflate) = &self.inflate
             && inflate.left_over() > 0
@@ -179,8 +179,8 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Cuts off a run of records that are not compressed; empty if a compressed one comes
-    /// first. `None` at the end.
+    /// Takes a run of uncompressed records, which may be empty before a compressed one. `None` at
+    /// the end.
     fn borrowed(&mut self) -> Option<Block<'a>> {
         let Some(rest) = self.data.bytes.get(self.at..).filter(|r| !r.is_empty()) else {
             self.check_left_over();
@@ -223,8 +223,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Returns the compressed bytes in a record. COMPRESSED2 says how many they are, and is
-/// padded.
+/// Returns the compressed bytes of a record. COMPRESSED2 states their length, and has padding.
 fn compressed_bytes(record: &[u8], kind: RecordType, endian: Endian) -> Option<&[u8]> {
     let body = record.get(8..)?;
     if kind != RecordType::COMPRESSED2 {
@@ -249,7 +248,7 @@ impl<'a> Iterator for Blocks<'a> {
             match block {
                 Some(block) if block.bytes.is_empty() => {}
                 Some(block) => return Some(Ok(block)),
-                // At the end of a file: a compressed record that is not whole.
+                // A file ends with a truncated compressed record.
                 None if self.damage.is_some() => {}
                 None if self.next_file() => {}
                 None => return None,

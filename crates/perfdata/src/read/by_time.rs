@@ -1,4 +1,4 @@
-//! Records in order of time.
+//! Records in time order.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use super::events::Events;
 use super::walk::RecordAt;
 use crate::error::Damage;
 
-/// Iterates over the records of a recording in order of time, as perf and its tools show them.
+/// Iterates over the records of a recording in time order, as perf and its tools do.
 ///
-/// Each CPU has a ring of its own, which a recorder empties one after the other, so that a
-/// file has the records of each CPU in order, and those of all CPUs only nearly so. After each
-/// *round*, in which it has emptied every ring once, a recorder writes a FINISHED_ROUND record.
+/// Each CPU has its own ring buffer. A recorder reads the rings one after another. So each CPU's
+/// records are in order in the file, but the merged sequence is not. After each *round*, in which
+/// it has read every ring once, a recorder writes a FINISHED_ROUND record.
 ///
 /// ```text
 ///           round 1        round 2          round 3
@@ -27,23 +27,23 @@ use crate::error::Damage;
 ///   at the end of the file:  20 21 22 23
 /// ```
 ///
-/// CPU 1's record of time 15 arose while CPU 1's ring was read in round 1, or after that; so it
-/// comes in round 2. It cannot come in round 3: whatever arose before the end of round 1 is in
-/// the rings when round 2 empties them. That is the contract: **neighbouring rounds may overlap
-/// in time, others may not**. (`tools/perf/util/session.c`, at `process_finished_round`.)
+/// CPU 1's record of time 15 was written to its ring after that ring was read in round 1, so it
+/// comes in round 2. It cannot come in round 3: round 2 reads all records older than the end of
+/// round 1. The contract is: **neighbouring rounds may overlap in time, others may not**.
+/// (`tools/perf/util/session.c`, `process_finished_round`.)
 ///
-/// | a recording | is |
+/// | recording | treatment |
 /// |---|---|
-/// | with rounds | held in memory by two rounds |
-/// | without rounds, or a folder of several files | sorted as a whole: 16 bytes a record, and all that compressed records expand to |
-/// | that breaks the contract | returned nonetheless: a record that comes too late follows those that were returned before, and [`late`](Self::late) counts it |
+/// | with rounds | holds at most two rounds in memory |
+/// | without rounds, or several files | sorts all: 16 bytes a record, plus decompressed records |
+/// | breaks the contract | returns late records out of order, and [counts](Self::late) them |
 ///
-/// Records of the same time stay in the order of the file. Records without a time come where
-/// they stand in the file, so before those that wait: what the recorder itself wrote
-/// (`kind.is_user()`), kernel records of events without `sample_id_all`, and times 0 and `u64::MAX`,
-/// which recorders give to what they found at the start. FINISHED_ROUND records are left out.
+/// Records of equal time stay in file order. Records without a time keep their position in the
+/// file, before the records that wait. They are: the recorder's own records (`kind.is_user()`),
+/// kernel records of events without `sample_id_all`, and the times 0 and `u64::MAX`, which
+/// recorders use for the initial state. FINISHED_ROUND records are skipped.
 ///
-/// It lends each record until the next is asked for, so it is no [`Iterator`]:
+/// Each record is borrowed until the next call, so this is not an [`Iterator`]:
 ///
 /// ```
 /// use std::io::Cursor;
@@ -83,44 +83,44 @@ use crate::error::Damage;
 pub struct RecordsByTime<'a> {
     blocks: Blocks<'a>,
     events: &'a Events,
-    /// True if FINISHED_ROUND records say what can be released.
+    /// True if FINISHED_ROUND records control the release.
     has_rounds: bool,
-    /// Blocks with records that wait, and the one that is read.
+    /// Blocks with waiting records, and the current block.
     held: VecDeque<HeldBlock<'a>>,
     /// Number of the first block in `held`.
     first: u32,
-    /// Offset of the next record in the last block of `held`; `None` where that is read.
+    /// Offset of the next record in the last block of `held`; `None` after its end.
     at: Option<usize>,
-    /// Records whose turn has not come.
+    /// Records not yet released.
     waiting: Vec<Position>,
-    /// Records to be returned, in order.
+    /// Records to return, in order.
     released: VecDeque<Position>,
-    /// Latest time of any record that was read.
+    /// Latest time read.
     latest: u64,
-    /// Latest time at the end of the round before.
+    /// Latest time at the end of the previous round.
     complete_to: Option<u64>,
-    /// Time of the last record that was returned.
+    /// Time of the last record returned.
     returned_to: u64,
     late: u64,
     damage: VecDeque<Damage>,
 }
 
-/// A record, and the time at which it arose.
+/// Record with its time.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedRecord<'r> {
     /// Nanoseconds of the recording's clock; `None` for a record without a time.
     pub time: Option<u64>,
-    /// The record, and where it stands.
+    /// The record and its position.
     pub at: RecordAt<'r>,
 }
 
-/// A block, and how many of its records wait.
+/// Block with the number of its waiting records.
 struct HeldBlock<'a> {
     block: Block<'a>,
     waiting: u32,
 }
 
-/// Position of a record: number of its block, and offset within that.
+/// Position of a record: block number, and offset in the block.
 #[derive(Clone, Copy)]
 struct Position {
     time: u64,
@@ -132,15 +132,15 @@ struct Position {
 enum Step {
     /// A record without a time.
     Untimed(Position),
-    /// A block or a round ended.
+    /// End of a block or round.
     Ended,
-    /// There are no further records.
+    /// End of the records.
     Finished,
 }
 
 impl<'a> RecordsByTime<'a> {
-    /// `has_rounds` is false where FINISHED_ROUND records mean nothing: in a folder each file
-    /// has its own.
+    /// `has_rounds` must be false in a folder, because each file has its own FINISHED_ROUND
+    /// records.
     pub(crate) fn new(blocks: Blocks<'a>, events: &'a Events, has_rounds: bool) -> Self {
         RecordsByTime {
             blocks,
@@ -159,11 +159,11 @@ impl<'a> RecordsByTime<'a> {
         }
     }
 
-    /// Returns the next record; `None` behind the last.
+    /// Returns the next record; `None` at the end.
     ///
     /// # Errors
-    /// [`Damage`], when everything before it has been returned. Of a folder the other files
-    /// are read all the same, and each damaged one is an error at the end.
+    /// Returns [`Damage`] after everything before it. In a folder, the other files are still read,
+    /// and each damaged one returns an error at the end.
     pub fn next_record(&mut self) -> Result<Option<TimedRecord<'_>>, Damage> {
         self.drop_blocks();
         let (position, is_timed) = loop {
@@ -187,18 +187,18 @@ impl<'a> RecordsByTime<'a> {
         }))
     }
 
-    /// Returns the number of records so far that came after one with a later time had been
-    /// returned: the recorder broke the contract of rounds.
+    /// Returns the number of late records so far: a later record had been returned before them. The
+    /// recorder broke the contract of rounds.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Returns the number of records that were read and wait for their turn.
+    /// Returns the number of records read but not yet returned.
     pub fn waiting(&self) -> usize {
         self.waiting.len() + self.released.len()
     }
 
-    /// Lets go of blocks that nothing waits in.
+    /// Drops blocks without waiting records.
     fn drop_blocks(&mut self) {
         while let Some(first) = self.held.front()
             && first.waiting == 0
@@ -209,7 +209,7 @@ impl<'a> RecordsByTime<'a> {
         }
     }
 
-    /// Reads up to the end of a block, of a round, or to a record without a time.
+    /// Reads to the end of a block or round, or to a record without a time.
     fn read_on(&mut self) -> Step {
         let Some(mut at) = self.at else {
             return self.next_block();
@@ -273,10 +273,9 @@ impl<'a> RecordsByTime<'a> {
         self.complete_to = Some(self.latest);
     }
 
-    /// Releases the records up to a time.
     fn release(&mut self, up_to: u64) {
-        // Stable: equal times stay in the order of the file. Fast for what it is given, runs that
-        // are sorted already.
+        // The sort is stable, so equal times stay in file order. It is fast, because the input
+        // consists of sorted runs.
         self.waiting.sort_by_key(|position| position.time);
         let count = (self.waiting).partition_point(|position| position.time <= up_to);
         self.released.extend(self.waiting.drain(..count));
@@ -293,7 +292,6 @@ impl std::fmt::Debug for RecordsByTime<'_> {
     }
 }
 
-/// Returns the time of a record, unless it has none.
 fn time_of(events: &Events, record: &RawRecord<'_>) -> Option<u64> {
     let time = events.layout_of(record)?.time_of(record);
     time.filter(|time| *time != 0 && *time != u64::MAX)

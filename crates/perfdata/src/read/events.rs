@@ -7,19 +7,19 @@ use crate::user_records::{CpuSet, EventUpdate};
 /// One recorded event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Attributes with which the event was opened.
+    /// Attributes of the event.
     pub attr: Attr,
-    /// Name as the recorder wrote it, else made from the attr.
+    /// Recorded name, or one derived from the attr.
     pub name: String,
     /// Ids of its instances (one for each CPU or thread).
     pub ids: Vec<u64>,
-    /// Layout of the fields of its samples.
+    /// Layout of its samples.
     pub layout: SampleLayout,
-    /// Unit of its counts, as `Joules`, where the recorder says one.
+    /// Unit of its counts, such as `Joules`, if recorded.
     pub unit: Option<String>,
-    /// Factor that turns counts into `unit`.
+    /// Factor from counts to `unit`.
     pub scale: Option<f64>,
-    /// CPUs that it was opened on, where the recorder says so.
+    /// CPUs of the event, if recorded.
     pub cpus: Option<CpuSet>,
 }
 
@@ -27,17 +27,17 @@ pub struct Event {
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
-    /// Sorted by id. Not a hash table: the ids are the file's to choose.
+    /// Sorted by id. Not a hash table, because a hostile file chooses the ids.
     by_id: Vec<(u64, u32)>,
-    /// Offset of a sample's id, if it is the same for all events.
+    /// Offset of the id in samples, if it is the same for all events.
     sample_id_at: Option<usize>,
-    /// Distance of a trailer's id from the end, in bytes, if it is the same for all events.
+    /// Distance in bytes of a trailer's id from the end, if it is the same for all events.
     trailer_id_at: Option<usize>,
 }
 
 impl Events {
-    /// Events in the order of the file, each with its ids; an empty name is
-    /// replaced by one made from the attr. An id that several have is the first's.
+    /// Creates the list from events with their ids, in file order. An empty name is derived from
+    /// the attr. A duplicate id belongs to the first event.
     pub fn new(list: Vec<(Attr, String, Vec<u64>)>, endian: Endian) -> Events {
         let list: Vec<Event> = (list.into_iter())
             .map(|(attr, name, ids)| Event {
@@ -72,7 +72,7 @@ impl Events {
         }
     }
 
-    /// Notes what an EVENT_UPDATE says of the event with this id.
+    /// Applies an EVENT_UPDATE record.
     pub(crate) fn update(&mut self, id: u64, update: EventUpdate) {
         let Some(event) = self.by_id(id).and_then(|i| self.list.get_mut(i)) else {
             return;
@@ -91,24 +91,24 @@ impl Events {
         &self.list
     }
 
-    /// Returns the event that `id` belongs to.
+    /// Returns the index of the event with an id.
     pub fn by_id(&self, id: u64) -> Option<usize> {
         let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(self.by_id[at].1 as usize)
     }
 
-    /// Returns true if samples cannot be told apart although several events sample: they
-    /// hold no id at a common place, or no event has ids. The first event then
-    /// takes them all, as in perf.
+    /// Returns true if several events sample, but their samples are indistinguishable: the id has
+    /// no common position, or no event has ids. All samples then belong to the first event, as in
+    /// perf.
     pub fn are_indistinct(&self) -> bool {
         let sampling = self.list.iter().filter(|e| e.attr.period_or_freq != 0);
         sampling.count() > 1 && (self.sample_id_at.is_none() || self.by_id.is_empty())
     }
 
-    /// Returns the event of a sample, as index into [`list`](Self::list); `None` for an id that no
-    /// event has. Id 0, which recorders give to what they make up, is the first event's.
+    /// Returns the event of a sample, as an index into [`list`](Self::list); `None` for an unknown
+    /// id. Id 0 in synthesized samples means the first event.
     ///
-    /// The record's type is not looked at: for other types use [`of_other`](Self::of_other).
+    /// This does not check the record's type. For other types, use [`of_other`](Self::of_other).
     #[inline]
     pub fn of_sample(&self, record: &RawRecord<'_>) -> Option<usize> {
         if self.list.len() == 1 {
@@ -124,8 +124,8 @@ impl Events {
         }
     }
 
-    /// Returns the event of a kernel record that is not a sample. Records that a recorder
-    /// synthesised carry id 0, or none: they are laid out as the first event says.
+    /// Returns the event of a kernel record other than a sample. Synthesized records have id 0 or
+    /// none, and use the layout of the first event.
     #[inline]
     pub fn of_other(&self, record: &RawRecord<'_>) -> Option<usize> {
         if self.list.is_empty() || record.kind.is_user() {
@@ -141,7 +141,7 @@ impl Events {
         Some(id.and_then(|id| self.by_id(id)).unwrap_or(0))
     }
 
-    /// Returns the layout for a record, if its event is known.
+    /// Returns the layout of a record, if its event is known.
     #[inline]
     pub fn layout_of(&self, record: &RawRecord<'_>) -> Option<&SampleLayout> {
         let index = match record.kind {

@@ -1,5 +1,4 @@
-//! Recordings that are a folder: `perf record --threads` writes a file for each
-//! thread of its own.
+//! Recordings in a folder. `perf record --threads` writes one file for each of its threads.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +6,16 @@ use std::path::Path;
 use crate::contents::Contents;
 use crate::error::Error;
 
-/// The file that has the header, and the records that no thread wrote.
+/// File with the header, and with the records outside the per-thread files.
 pub(crate) const MAIN: &str = "data";
 
-/// More files than this are not opened. perf writes one for each CPU at most.
+/// Maximum number of files. perf writes at most one for each CPU.
 const MOST_FILES: usize = 4096;
 
-/// Files by name.
 pub(crate) type Named = Vec<(String, Contents)>;
 
-/// Returns the files that hold nothing but records, in the order of their numbers; and what
-/// is wrong with others.
+/// Opens the other files, which contain only records, in numerical order. Also returns warnings
+/// about skipped files.
 pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error> {
     let read = |source| Error::Read {
         path: folder.to_owned(),
@@ -43,10 +41,10 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
     }
     let mut files = Vec::new();
     for name in numbers.into_iter().map(file_name) {
-        // Only regular files: a link could lead anywhere.
+        // Only regular files, because a link may lead anywhere.
         match Contents::open_no_link(&folder.join(&name)) {
             Ok(contents) => files.push((name, contents)),
-            // A thread that had nothing to write.
+            // A thread without records leaves an empty file.
             Err(Error::Empty { .. }) => {}
             Err(error) => warnings.push(format!("{name} was skipped: {error}")),
         }

@@ -1,4 +1,4 @@
-//! The zstd stream that runs through the COMPRESSED records of a file.
+//! zstd stream in the COMPRESSED records of a file.
 
 use std::io;
 
@@ -8,30 +8,30 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use crate::error::Damage;
 use crate::read::walk::Walk;
 
-/// Most bytes decompressed at once, with what was left of the time before.
+/// Maximum bytes decompressed at once, including the partial record before.
 const AT_ONCE: usize = (1 << 20) + (1 << 16);
 
-/// Longest record of the kernel or perf. simpleperf's longer ones are not compressed.
+/// Maximum length of a record of the kernel or perf. simpleperf's longer ones are never compressed.
 const LONGEST_RECORD: usize = 1 << 16;
 
-/// A zstd stream that may be cut anywhere: in a record's middle, and in a block's.
+/// zstd stream, which may be cut anywhere: within a record or a zstd block.
 pub(crate) struct Inflate<'a> {
     decoder: Decoder<'static>,
-    /// Rest of the compressed record at hand.
+    /// Rest of the current compressed record.
     input: &'a [u8],
-    /// Offset of that record.
+    /// File offset of that record.
     pub(crate) offset: u64,
-    /// The last call filled its output, so the decoder may hold more.
+    /// True if the last call filled its output, so that the decoder may hold more.
     more: bool,
-    /// Buffer for decompressed bytes, used again and again: a file may consist of
-    /// millions of compressed records of a few bytes.
+    /// Reused buffer for decompressed bytes, because a file may contain millions of small
+    /// compressed records.
     scratch: Vec<u8>,
-    /// Bytes at the start of `scratch` that do not make a whole record yet.
+    /// Bytes of a partial record at the start of `scratch`.
     carried: usize,
 }
 
 impl<'a> Inflate<'a> {
-    /// Begins with the bytes of the first compressed record, which stands at `offset`.
+    /// Starts with the first compressed record's bytes, at file offset `offset`.
     pub(crate) fn new(input: &'a [u8], offset: u64) -> io::Result<Inflate<'a>> {
         Ok(Inflate {
             decoder: Decoder::new()?,
@@ -43,18 +43,18 @@ impl<'a> Inflate<'a> {
         })
     }
 
-    /// Goes on with the bytes of another.
+    /// Continues with the next compressed record's bytes.
     pub(crate) fn go_on(&mut self, input: &'a [u8], offset: u64) {
         (self.input, self.offset) = (input, offset);
     }
 
-    /// Returns the number of bytes of a record that is not there as a whole.
+    /// Returns the number of bytes of a partial record.
     pub(crate) fn left_over(&self) -> usize {
         self.carried
     }
 
-    /// Returns whole records out of the record at hand, perhaps none, and what is wrong
-    /// behind them. `None` when it is used up.
+    /// Returns whole records, possibly none, of the current compressed record, and damage after
+    /// them. `None` at its end.
     pub(crate) fn next(&mut self, endian: Endian) -> Option<(Vec<u8>, Option<Damage>)> {
         if self.input.is_empty() && !self.more {
             return None;
@@ -71,7 +71,7 @@ impl<'a> Inflate<'a> {
                 failure = Some(format!("cannot decompress records: {e}"));
                 break;
             }
-            // All input taken and room left: everything is out.
+            // Input consumed and output not full: the decoder is empty.
             let taken = input.pos() == self.input.len() && before.1 == filled;
             if filled == self.scratch.len() || taken {
                 break;
@@ -88,8 +88,8 @@ impl<'a> Inflate<'a> {
         walk.by_ref().for_each(drop);
         let whole = walk.consumed();
         let rest = &bytes[whole..];
-        // A record not there as a whole waits for the next compressed one; a bad
-        // header does not get better by waiting.
+        // A partial record waits for the next compressed one. An invalid header never becomes
+        // valid.
         let hopeless =
             rest.len() >= LONGEST_RECORD || rest.len() >= 8 && endian.u16([rest[6], rest[7]]) < 8;
         let damage = match failure {

@@ -1,4 +1,4 @@
-//! Pipe mode: everything comes as records, the header too.
+//! Pipe mode: all data comes as records, including the header.
 
 use rprof_records::{Attr, Endian, RawBytes, RecordType};
 
@@ -8,7 +8,7 @@ use crate::read::events::Events;
 use crate::read::walk::{RecordAt, Walk, tracing_data};
 use crate::user_records::EventUpdate;
 
-/// Collects what a stream says of itself.
+/// Header data of a stream.
 pub(crate) struct PipeHeader {
     pub(crate) events: Events,
     pub(crate) features: FeatureSections,
@@ -21,13 +21,12 @@ struct Scan {
     updates: Vec<(u64, EventUpdate)>,
     build_ids: Vec<BuildIdEntry>,
     features: FeatureSections,
-    /// The section of embedded files, as far as it has come.
+    /// Section of embedded files, as far as it has come.
     embedded: Vec<u8>,
 }
 
 impl PipeHeader {
-    /// Looks at all records that are not compressed: no recorder compresses those
-    /// that make the header.
+    /// Collects header data from all uncompressed records. Recorders never compress header records.
     pub(crate) fn scan(bytes: &[u8], base: u64, endian: Endian) -> PipeHeader {
         let mut scan = Scan {
             features: FeatureSections::new(endian),
@@ -85,8 +84,8 @@ impl Scan {
                 let number = body.u64(0, endian).filter(|n| *n < u64::from(Feature::MAX));
                 if let (Some(number), Some(bytes)) = (number, body.get_from(8)) {
                     let feature = Feature(number as u32);
-                    // perf ends the features with an empty one whose number its
-                    // successors use for something.
+                    // perf ends the features with an empty one. Its number means something else in
+                    // later versions.
                     let may_be_empty = [Feature::BRANCH_STACK, Feature::STAT].contains(&feature);
                     if !bytes.is_empty() || may_be_empty {
                         self.features.insert(feature, bytes.to_cow().into_owned());
@@ -105,8 +104,7 @@ impl Scan {
     }
 }
 
-/// Gives events the names, and where they have none the ids, that EVENT_DESC or
-/// else the event types say.
+/// Adds names and missing ids to events, from EVENT_DESC or else from the event types.
 pub(crate) fn name_events(
     attrs: AttrsWithIds,
     event_types: &[(u64, String)],
@@ -117,12 +115,12 @@ pub(crate) fn name_events(
         .filter_map(|(i, event)| Some((*event.ids.first()?, i)))
         .collect();
     by_id.sort_unstable();
-    // Their numbers are `config`, whatever the kind: good for naming by place, or
-    // where no two have the same.
+    // Their numbers are `config` without the type. They are usable by position, or if they are
+    // unique.
     let in_place = event_types.len() == attrs.len();
     let list = (attrs.into_iter().enumerate())
         .map(|(i, (attr, ids))| {
-            // By id where there are ids, else by place.
+            // By id if there are ids, else by position.
             let found = (ids.first())
                 .and_then(|id| by_id.binary_search_by_key(id, |(id, _)| *id).ok())
                 .map(|at| by_id[at].1)
@@ -147,7 +145,7 @@ pub(crate) fn name_events(
     Events::new(list, features.endian())
 }
 
-/// Returns true if the header is that of a stream, by its size.
+/// Detects a stream header by its size.
 pub(crate) fn is_pipe(bytes: &[u8], endian: Endian) -> bool {
     RawBytes::from(bytes).u64(8, endian) == Some(crate::header::PIPE_HEADER_SIZE as u64)
 }

@@ -19,23 +19,23 @@ use crate::read::pipe::{PipeHeader, is_pipe, name_events};
 use crate::read::walk::{Walk, tracing_data};
 use crate::user_records::EventUpdate;
 
-/// Bytes of a file's data in which readers look for records that belong to the
-/// header. Recorders write them before all else.
+/// Maximum bytes at the start of the data that are searched for header records. Recorders write
+/// these first.
 const HEADER_RECORDS_WITHIN: u64 = 256 << 10;
 
 /// Layout of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// With a header that says where everything is.
+    /// File with a header that locates all other data.
     File,
-    /// A stream in which the header, too, comes as records.
+    /// Stream, which contains its header as records.
     Pipe,
 }
 
-/// A recording: what its header says, and its records.
+/// Opened recording: header and records.
 pub struct PerfData {
     contents: Arc<Contents>,
-    /// Files of a folder besides the one with the header.
+    /// Other files of a folder.
     others: folder::Named,
     path: PathBuf,
     endian: Endian,
@@ -59,11 +59,11 @@ impl std::fmt::Debug for PerfData {
 }
 
 impl PerfData {
-    /// Opens a file in file or pipe mode, or a folder, in either byte order.
+    /// Opens a recording in either byte order: a file in file or pipe mode, or a folder.
     ///
     /// # Errors
-    /// [`Error`], when it is no recording or its header is beyond reading.
-    /// Damage further on is no error: [`blocks`](Self::blocks) returns it.
+    /// Returns [`Error`] if it is not a recording, or its header is unusable. Later damage is not
+    /// an error: [`blocks`](Self::blocks) returns it.
     pub fn open(path: &Path) -> Result<PerfData, Error> {
         let main = path.join(folder::MAIN);
         if !path.is_dir() || main.symlink_metadata().is_err() {
@@ -76,16 +76,16 @@ impl PerfData {
         Ok(data)
     }
 
-    /// Reads a stream to its end. `name` is used in messages. What is long is kept
-    /// in a temporary file without a name, so that memory stays bounded.
+    /// Reads a stream to its end. `name` is for messages. A long stream goes to an unlinked
+    /// temporary file, so that memory stays bounded.
     ///
     /// # Errors
-    /// Fails as [`open`](Self::open) does.
+    /// Fails like [`open`](Self::open).
     pub fn read(from: impl Read, name: &Path) -> Result<PerfData, Error> {
         PerfData::parse(Contents::read(from, name)?, name)
     }
 
-    /// Returns whether a file that begins with these bytes, 8 at least, is a recording.
+    /// Returns whether a file that starts with these bytes is a recording. Needs at least 8 bytes.
     pub fn is_magic(start: &[u8]) -> bool {
         is_magic(start)
     }
@@ -143,7 +143,7 @@ impl PerfData {
         })
     }
 
-    /// Returns the name it was opened under.
+    /// Returns its path or name.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -163,37 +163,36 @@ impl PerfData {
         &self.events
     }
 
-    /// Returns the sections of the header: the machine and the run.
+    /// Returns the header's sections about the machine and the run.
     pub fn features(&self) -> &FeatureSections {
         &self.features
     }
 
-    /// Returns warnings about the header, after which reading went on.
+    /// Returns warnings about recoverable errors of the header.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns the length of the data in bytes, as it stands in the file or the folder's files.
+    /// Returns the length of the data in bytes, before decompression, of all files.
     pub fn data_len(&self) -> u64 {
         let others = self.others.iter().map(|(_, c)| c.len());
         (self.data.len() + others.sum::<usize>()) as u64
     }
 
-    /// Returns the records in order of time, with bounded memory where the recording has rounds.
+    /// Iterates over the records in time order. Memory is bounded if the recording has rounds.
     pub fn records_by_time(&self) -> RecordsByTime<'_> {
         RecordsByTime::new(self.blocks(), &self.events, self.has_rounds())
     }
 
-    /// Returns true if a FINISHED_ROUND record is about all of the recording. In a folder each is about
-    /// the file in which it stands.
+    /// Returns true if FINISHED_ROUND records apply to the whole recording. In a folder, each
+    /// applies only to its file.
     pub(crate) fn has_rounds(&self) -> bool {
         self.others.is_empty()
     }
 
-    /// Returns the records, from the first, in blocks. Can be asked for any number of times.
+    /// Iterates over the records in blocks, from the first. May be called repeatedly.
     ///
-    /// The files of a folder come one after the other; each is in order of time by
-    /// itself.
+    /// The files of a folder follow one another. Each is only in its own time order.
     pub fn blocks(&self) -> Blocks<'_> {
         let main = DataRange {
             bytes: self.contents.get(self.data.clone()).unwrap_or_default(),
@@ -213,8 +212,8 @@ impl PerfData {
     }
 }
 
-/// Handles what records at the start of a file say of events, and simpleperf's
-/// tracepoint formats, which it has nowhere else.
+/// Handles event descriptions at the start of a file, and simpleperf's tracepoint formats, which
+/// exist only there.
 fn handle_header_records(
     data: &[u8],
     endian: Endian,

@@ -1,4 +1,4 @@
-//! Record after record.
+//! Iteration over records.
 
 use std::borrow::Cow;
 
@@ -6,24 +6,23 @@ use rprof_records::{Endian, Header, Misc, RawBytes, RawRecord, RecordType};
 
 use crate::error::Damage;
 
-/// One record and where it stood.
+/// Record with its position.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordAt<'a> {
-    /// Bytes from the start of the file; for a decompressed record that of the
-    /// compressed record it came out of.
+    /// File offset. A decompressed record has that of its compressed record.
     pub offset: u64,
     /// The record.
     pub record: RawRecord<'a>,
     /// Bytes that follow the record and belong to it (AUXTRACE, tracing data).
     pub payload: &'a [u8],
-    /// The record as it stands, with its header and its payload.
+    /// Raw bytes, with header and payload.
     pub bytes: &'a [u8],
 }
 
 /// simpleperf's own record of tracepoint formats.
 const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
 
-/// Returns the tracepoint formats in a record, or behind it.
+/// Returns the tracepoint formats in a record or in its payload.
 pub(crate) fn tracing_data<'a>(walked: &RecordAt<'a>) -> Option<Cow<'a, [u8]>> {
     let kind = walked.record.kind;
     if kind != RecordType::HEADER_TRACING_DATA && kind != SIMPLEPERF_TRACING_DATA {
@@ -36,7 +35,7 @@ pub(crate) fn tracing_data<'a>(walked: &RecordAt<'a>) -> Option<Cow<'a, [u8]>> {
     }
 }
 
-/// Walks over bytes that hold records one behind the other.
+/// Iterates over consecutive records in bytes.
 pub struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -48,7 +47,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks over `bytes`, the first of which stands at `base` in the file.
+    /// Iterates over `bytes`, which start at file offset `base`.
     pub fn new(bytes: &'a [u8], base: u64, endian: Endian) -> Walk<'a> {
         Walk {
             bytes,
@@ -67,13 +66,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Bytes walked over so far.
+    /// Returns the number of bytes consumed so far.
     pub fn consumed(&self) -> usize {
         self.at
     }
 
-    /// Goes over ordinary records without looking at them, until `bytes` are behind it or
-    /// the next record is not ordinary: it has something behind it, is compressed, or damaged.
+    /// Skips ordinary records, without decoding, until `bytes` are consumed. Stops at a record that
+    /// has a payload, is compressed, or is damaged.
     pub(crate) fn skip_ordinary(&mut self, bytes: usize) {
         while self.at < bytes {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -81,7 +80,7 @@ impl<'a> Walk<'a> {
                 return;
             };
             let size = usize::from(header.size);
-            // Below are the kernel's; see perf_event.h.
+            // Numbers below 64 are the kernel's (perf_event.h).
             let is_kernels = header.kind.0 < 64 || header.kind == RecordType::FINISHED_ROUND;
             if !is_kernels || size < Header::SIZE || size > rest.len() {
                 return;
@@ -90,8 +89,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes over records without looking at their bodies, as long as they are whole samples and
-    /// `each`, which gets their `misc`, returns true: it needs no more of them.
+    /// Skips whole samples without decoding their bodies, while `each` returns true for their
+    /// `misc`.
     #[inline]
     pub fn skip_samples(&mut self, mut each: impl FnMut(Misc) -> bool) {
         loop {
@@ -108,7 +107,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Why the walk ended before the end of the bytes, if it did.
+    /// Returns the damage that ended the iteration early.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
     }
@@ -146,7 +145,8 @@ impl<'a> Iterator for Walk<'a> {
         };
         let mut size = usize::from(header.size);
         let mut misc = header.misc;
-        // Sizes of simpleperf's own records have 32 bits: the upper half stands in `misc` (its `record.h`).
+        // simpleperf's own records have 32-bit sizes, with the upper half in `misc` (its
+        // `record.h`).
         if header.kind.is_simpleperf() {
             size |= usize::from(misc.0) << 16;
             misc = Misc(0);
@@ -173,7 +173,7 @@ impl<'a> Iterator for Walk<'a> {
         let after = &rest[size..];
         let payload_len = match header.kind {
             RecordType::AUXTRACE => record.body.u64(0, self.endian),
-            // simpleperf has the formats in the record itself.
+            // simpleperf stores the formats in the record itself.
             RecordType::HEADER_TRACING_DATA if record.body.len() <= 8 => {
                 (record.body.u32(0, self.endian)).map(|len| u64::from(len).next_multiple_of(8))
             }
@@ -243,7 +243,7 @@ mod tests {
         let mut walk = Walk::new(&bytes, 0, Endian::Little);
         walk.skip_ordinary(33);
         assert_eq!(walk.consumed(), 64);
-        // A size of 0 is left to the walk, which tells.
+        // The iterator itself reports a size of 0.
         walk.skip_ordinary(1000);
         assert_eq!((walk.consumed(), walk.damage()), (64, None));
         assert!(walk.next().is_none() && walk.damage().is_some());
@@ -273,7 +273,7 @@ mod tests {
         let mut walk = Walk::new(&bytes, 0, Endian::Little);
         walk.skip_samples(|misc| misc.0 < 2);
         assert_eq!(walk.consumed(), 64);
-        // One that is cut off is left to the walk, which tells; as are other records.
+        // The iterator itself handles truncated samples and other records.
         let mut walk = Walk::new(&bytes[..100], 0, Endian::Little);
         walk.skip_samples(|_| true);
         assert_eq!((walk.consumed(), walk.damage()), (96, None));
@@ -339,7 +339,7 @@ mod tests {
             .map(|w| (w.record.kind, w.payload.len()))
             .collect();
         assert_eq!(kinds, [(RecordType::AUXTRACE, 16), (RecordType::COMM, 0)]);
-        // A payload said to be longer than the file.
+        // A payload longer than the file.
         bytes[8..16].fill(0xff);
         let mut walk = Walk::new(&bytes, 0, Endian::Big);
         assert!(walk.next().is_none() && walk.damage().is_some());

@@ -1,16 +1,16 @@
-//! AUX traces: data of a tracing unit, kept beside the records.
+//! AUX traces: data of a trace unit, stored beside the records.
 
 use rprof_records::{EncodeError, Endian, Misc, RecordType, put_record};
 
 use super::fields::Fields;
 
-/// Kind of an AUX trace.
+/// Type of an AUX trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuxtraceInfo {
-    /// Kind: 1 Intel PT, 2 Intel BTS, 3 Arm CoreSight ETM, 4 Arm SPE, 5 s390,
-    /// 6 HiSilicon PTT, 7 PowerPC VPA dispatch log.
+    /// Type: 1 Intel PT, 2 Intel BTS, 3 Arm CoreSight ETM, 4 Arm SPE, 5 s390, 6 HiSilicon PTT, 7
+    /// PowerPC VPA dispatch log.
     pub kind: u32,
-    /// Settings, which each kind has in its own way.
+    /// Settings, which depend on the type.
     pub settings: Vec<u64>,
 }
 
@@ -21,7 +21,7 @@ pub struct Auxtrace {
     pub size: u64,
     /// Offset of the bytes in the CPU's or thread's trace.
     pub offset: u64,
-    /// A number that tells apart what was read at different times.
+    /// Number that separates data of different reads.
     pub reference: u64,
     /// Number of the AUX ring.
     pub index: u32,
@@ -31,12 +31,12 @@ pub struct Auxtrace {
     pub cpu: i32,
 }
 
-/// An error that decoding an AUX trace met with; perf inject writes them.
+/// Error of an AUX trace decoder. perf inject writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuxtraceError {
-    /// Kind of error; 1 is "instruction trace".
+    /// Type of error; 1 is "instruction trace".
     pub kind: u32,
-    /// Number of the error, which the kind defines.
+    /// Error code, which depends on the type.
     pub code: u32,
     /// CPU.
     pub cpu: i32,
@@ -44,19 +44,19 @@ pub struct AuxtraceError {
     pub pid: i32,
     /// Thread.
     pub tid: i32,
-    /// Address at which it occurred.
+    /// Instruction address.
     pub ip: u64,
-    /// When, in nanoseconds, where the format has it.
+    /// Time in nanoseconds, if the format has it.
     pub time: Option<u64>,
-    /// Kind of the error.
+    /// Error message.
     pub message: String,
 }
 
 impl AuxtraceInfo {
-    /// Appends the record, which comes before all traces.
+    /// Appends the record. It must precede all traces.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`] for more settings than a record holds.
+    /// Returns [`EncodeError::TooLong`] if the settings exceed a record.
     pub fn encode(&self, endian: Endian, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         put_record(out, RecordType::AUXTRACE_INFO, Misc(0), endian, |out| {
             out.extend(endian.put_u32(self.kind));
@@ -68,12 +68,12 @@ impl AuxtraceInfo {
 }
 
 impl Auxtrace {
-    /// Appends the record and its trace, which is filled up with zeroes to a multiple of eight bytes, as perf does
-    /// it. [`size`](Self::size) is set by that. The bytes are no records: a writer that compresses must be handed
-    /// them uncompressed.
+    /// Appends the record and its trace, padded with zeroes to a multiple of eight bytes like
+    /// perf's. The padded length replaces [`size`](Self::size). The trace is not a record, so a
+    /// compressing writer must receive it uncompressed.
     ///
     /// # Errors
-    /// None that are known: the record has a fixed length.
+    /// Never fails in practice, because the record has a fixed length.
     pub fn encode(
         &self,
         trace: &[u8],
@@ -120,7 +120,7 @@ pub(super) fn data(fields: &Fields<'_>) -> Option<Auxtrace> {
 }
 
 pub(super) fn error(fields: &Fields<'_>) -> Option<AuxtraceError> {
-    // Format 0 has the message where later ones have the time.
+    // Format 0 has the message in place of the time.
     let format = fields.u32(20)?;
     let (time, message_at) = match format {
         0 => (None, 32),

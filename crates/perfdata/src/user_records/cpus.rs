@@ -1,25 +1,25 @@
-//! CPUs and threads that were watched, and the ids of their events.
+//! Recorded CPUs and threads, and the ids of their events.
 
 use rprof_records::{Endian, RawBytes};
 
 use super::fields::Fields;
 
-/// Event, CPU and thread of an id.
+/// Event id with its CPU and thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdIndexEntry {
     /// The id.
     pub id: u64,
-    /// Number of the ring.
+    /// Number of the ring buffer.
     pub index: u64,
     /// CPU; -1 for all.
     pub cpu: i64,
     /// Thread; -1 for all.
     pub tid: i64,
-    /// Process of the virtual machine and its CPU, where there is one.
+    /// Process and CPU of the virtual machine, if any.
     pub machine: Option<(u64, u64)>,
 }
 
-/// A thread that was watched.
+/// Recorded thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedThread {
     /// Thread id.
@@ -28,35 +28,34 @@ pub struct WatchedThread {
     pub comm: String,
 }
 
-/// A set of CPUs. -1 means "any".
+/// Set of CPUs. -1 means "any".
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CpuSet {
-    /// Each by its number.
+    /// CPU numbers.
     List(Vec<i32>),
-    /// All from the first to the last.
+    /// Range of CPU numbers.
     Range {
-        /// True if "any" is among them.
+        /// True if "any" is included.
         any: bool,
-        /// The first.
+        /// First CPU.
         first: u16,
-        /// The last.
+        /// Last CPU.
         last: u16,
     },
 }
 
 impl CpuSet {
-    /// Reads a set: a 16-bit kind, then numbers, a mask, or a range.
+    /// Decodes a set: a 16-bit type, then numbers, a mask, or a range.
     pub(super) fn read(body: &RawBytes<'_>, endian: Endian) -> Option<CpuSet> {
         let u16_at = |at| body.u16(at, endian);
         match u16_at(0)? {
-            // Numbers of 16 bits.
+            // 16-bit numbers.
             0 => (0..usize::from(u16_at(2)?))
                 .map(|i| u16_at(4 + 2 * i).map(|cpu| i32::from(cpu.cast_signed())))
                 .collect::<Option<_>>()
                 .map(CpuSet::List),
-            // A mask of words, which are as long as the recorder's `unsigned long`
-            // and stand where its compiler put them.
+            // Mask of words. Their length and alignment depend on the recorder's `unsigned long`.
             1 => {
                 let (words, word_len) = (u16_at(2)?, u16_at(4)?);
                 let word_at = |i| match word_len {
@@ -93,7 +92,7 @@ pub(super) fn id_index(fields: &Fields<'_>) -> Option<Vec<IdIndexEntry>> {
             machine: None,
         })
     })?;
-    // From perf 6.0 on as many again, about virtual machines.
+    // Since perf 6.0, as many entries for virtual machines follow.
     let machines = fields.items(8 + 32 * entries.len(), count, 16, |at| {
         Some((fields.u64(at)?, fields.u64(at + 8)?))
     });

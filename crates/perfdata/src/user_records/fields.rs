@@ -1,8 +1,8 @@
-//! [`Fields`]: reading a record's body.
+//! [`Fields`]: decodes a record's body.
 
 use rprof_records::{Endian, RawBytes};
 
-/// A record's body, for reading.
+/// Body of a record.
 pub(super) struct Fields<'a> {
     pub(super) body: RawBytes<'a>,
     pub(super) endian: Endian,
@@ -21,13 +21,13 @@ impl Fields<'_> {
         self.body.u64(at, self.endian)
     }
 
-    /// Reads a text in a field of `len` bytes, up to the first NUL.
+    /// Decodes the text in a field of `len` bytes, up to the first NUL.
     pub(super) fn text(&self, at: usize, len: usize) -> Option<String> {
         let bytes = self.body.get(at..at + len)?.to_cow();
         Some(crate::features::text(&bytes))
     }
 
-    /// Reads `count` items of `size` bytes each from `at` on; `None` if they are not all there.
+    /// Decodes `count` items of `size` bytes each from offset `at`; `None` if some are missing.
     pub(super) fn items<T>(
         &self,
         at: usize,

@@ -2,25 +2,25 @@
 
 use super::fields::Fields;
 
-/// Settings of perf stat: tags and values. Tags are 0 for how counts are added
-/// up, 1 for the interval in milliseconds, 2 for scaling.
+/// Settings of perf stat: tags and values. Tag 0 is the aggregation mode, 1 the interval in
+/// milliseconds, 2 scaling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatConfig(pub Vec<(u64, u64)>);
 
-/// A count.
+/// Count of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// An id of the event.
     pub id: u64,
-    /// Index among the watched CPUs.
+    /// Index of the CPU in the CPU map.
     pub cpu: u32,
-    /// Index among the watched threads.
+    /// Index of the thread in the thread map.
     pub thread: u32,
     /// The count.
     pub value: u64,
-    /// Nanoseconds that the event was enabled for.
+    /// Enabled time in nanoseconds.
     pub enabled: u64,
-    /// Nanoseconds that it counted for.
+    /// Running time in nanoseconds.
     pub running: u64,
 }
 

@@ -4,23 +4,23 @@ use rprof_records::{RawRecord, RecordType};
 
 use super::cpus::CpuSet;
 
-/// Something more about an event.
+/// Additional data of an event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventUpdate {
     /// Unit of its counts.
     Unit(String),
-    /// Factor that makes its counts that unit.
+    /// Factor from counts to the unit.
     Scale(f64),
     /// Name.
     Name(String),
-    /// CPUs that it was opened on.
+    /// CPUs of the event.
     Cpus(CpuSet),
 }
 
 impl EventUpdate {
-    /// Returns the id of an event, and what the record says of it. `None` for other
-    /// records, and for what is not known here or cut off.
+    /// Decodes the event id and the update. Returns `None` for other records, unknown updates, and
+    /// truncated ones.
     pub fn decode(record: &RawRecord<'_>) -> Option<(u64, EventUpdate)> {
         if record.kind != RecordType::EVENT_UPDATE {
             return None;

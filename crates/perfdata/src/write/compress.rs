@@ -1,4 +1,4 @@
-//! Records as a zstd stream in COMPRESSED records.
+//! Compresses records into a zstd stream of COMPRESSED records.
 
 use std::io;
 
@@ -8,20 +8,19 @@ use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 use super::options::WriteOptions;
 use crate::features::run::Compression;
 
-/// Bytes of records that are compressed together. The stream is flushed after
-/// them, so that a crash loses no more.
+/// Bytes of records compressed together. The stream is flushed after them, which limits the loss in
+/// a crash.
 const TOGETHER: usize = 256 << 10;
 
-/// Most compressed bytes in a record, whose size has 16 bits; with the header a
-/// multiple of eight. There is room left to make a shorter one up to such a multiple.
+/// Maximum compressed bytes in a record, whose size has 16 bits. A multiple of eight with the
+/// header. Leaves room to pad a shorter one to such a multiple.
 const IN_A_RECORD: usize = 65_504;
 
-/// Limit on what a COMPRESSED record expands to, for which perf allots memory: what
-/// is flushed together, and what zstd may hold back of the record before (a block
-/// of 128 KiB).
+/// Maximum expanded size of a COMPRESSED record; perf allocates that much. It covers one flush plus
+/// zstd's buffer from the previous record (a block of 128 KiB).
 const EXPANDS_TO: u32 = 512 << 10;
 
-/// Gathers records, and compresses them.
+/// Buffers and compresses records.
 pub(crate) struct Compressor {
     encoder: Encoder<'static>,
     level: i32,
@@ -44,7 +43,7 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Makes a compressor, if the options ask for compression.
+    /// Creates a compressor if the options require one.
     pub(crate) fn for_options(options: &WriteOptions) -> io::Result<Option<Compressor>> {
         let Some(level) = options.compression else {
             return Ok(None);
@@ -61,18 +60,18 @@ impl Compressor {
         }))
     }
 
-    /// Takes in whole records; returns whether there is enough to compress.
+    /// Buffers whole records. Returns true if there are enough to compress.
     pub(crate) fn push(&mut self, records: &[u8]) -> bool {
         self.pending.extend_from_slice(records);
         self.pending.len() >= TOGETHER
     }
 
-    /// Compresses all that was pushed, as COMPRESSED records.
+    /// Compresses the buffered records into COMPRESSED records.
     pub(crate) fn compress_pushed(&mut self) -> io::Result<&[u8]> {
         self.out.clear();
         let pending = std::mem::take(&mut self.pending);
         let result = pending.chunks(TOGETHER).try_for_each(|c| self.compress(c));
-        // The buffer is used again.
+        // Reuses the buffer.
         self.pending = pending;
         self.pending.clear();
         result?;

@@ -1,4 +1,4 @@
-//! Writing a file in file mode.
+//! Writer for file mode.
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
@@ -9,18 +9,17 @@ use super::options::{EventDescription, WriteOptions};
 use crate::features::FeatureSections;
 use crate::header::DATA_LEN_AT;
 
-/// Bytes gathered before a write.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// Writes a perf.data file in file mode.
 ///
-/// The header says how much data there was at the last
-/// [`checkpoint`](Self::checkpoint), and before the first one 0, which readers take
-/// for "to the end of the file": a writer that is killed leaves a file whose
-/// complete records read back, without its sections, and so, if they are compressed,
-/// beyond perf. A recorder has [`GrowingWriter`](crate::GrowingWriter) for that.
+/// The header contains the data length at the last [`checkpoint`](Self::checkpoint). Before the
+/// first one it contains 0, which readers take for "to the end of the file". If the writer is
+/// killed, readers find the complete records but no sections. perf cannot read such a file if it is
+/// compressed. Recorders should use [`GrowingWriter`](crate::GrowingWriter).
 ///
-/// After an error nothing more is written: what went before stays readable.
+/// After an error, the writer refuses further writes. Earlier data stays readable.
 #[derive(Debug)]
 pub struct FileWriter<W: Write + Seek> {
     out: BufWriter<W>,
@@ -32,7 +31,7 @@ pub struct FileWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> FileWriter<W> {
-    /// Begins a file with these events: writes the header, the attrs and the ids.
+    /// Creates a file with these events: writes the header, the attrs and the ids.
     ///
     /// # Errors
     /// Fails if the writer does.
@@ -40,7 +39,7 @@ impl<W: Write + Seek> FileWriter<W> {
         FileWriter::create_with(out, events, WriteOptions::default())
     }
 
-    /// Begins a file as [`create`](Self::create) does, with a byte order and a compression.
+    /// Creates a file like [`create`](Self::create), with a byte order and a compression.
     ///
     /// # Errors
     /// Fails if the writer or zstd does.
@@ -65,17 +64,16 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(writer)
     }
 
-    /// Returns the events, in the order of the file.
+    /// Returns the events, in file order.
     pub fn events(&self) -> &[EventDescription] {
         &self.header.events
     }
 
-    /// Appends whole records as they are, even where others are compressed: those
-    /// with a payload behind them must not be. Returns at which byte of the file
-    /// they stand.
+    /// Appends whole records without compression. Records with a payload require this. Returns
+    /// their file offset.
     ///
     /// # Errors
-    /// Fails as [`write_records`](RecordWriter::write_records) does.
+    /// Fails like [`write_records`](RecordWriter::write_records).
     pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<u64> {
         self.guarded(|this| {
             this.put_compressed()?;
@@ -85,8 +83,8 @@ impl<W: Write + Seek> FileWriter<W> {
         })
     }
 
-    /// Remembers a failure: records written after a gap could not be read, nor told
-    /// from good ones.
+    /// Remembers a failure. Readers could not find records after a gap, or separate them from
+    /// damaged ones.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this file failed"));
@@ -138,13 +136,13 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
         self.data_len
     }
 
-    /// Writes what is buffered, then the length of the data into the header. (perf reads nothing
-    /// from a file whose header says 0 bytes.)
+    /// Flushes the buffer, then updates the data length in the header. (perf reads nothing from a
+    /// file whose header says 0 bytes.)
     fn checkpoint(&mut self) -> io::Result<()> {
         self.guarded(|this| {
             this.put_compressed()?;
             this.out.flush()?;
-            // The records first, the header after: it must not name what is not there.
+            // Records before the header, which must not refer to missing data.
             this.out.seek(SeekFrom::Start(DATA_LEN_AT))?;
             this.out
                 .write_all(&this.header.endian.put_u64(this.data_len))?;
@@ -155,8 +153,8 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
     }
 
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
-        // From here on the header knows how long the data is, and of no section: who
-        // reads it after a crash below takes no section for records.
+        // From here on, the header has the data length but no sections. After a crash below,
+        // readers do not mistake a section for records.
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
         let mut at = self.data_start + self.data_len + 16 * features.len() as u64;
@@ -169,7 +167,7 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
         for (_, bytes) in features.iter() {
             self.out.write_all(bytes)?;
         }
-        // The sections first, the header last: it must not name what is not there.
+        // Sections before the header, which must not refer to missing data.
         self.out.flush()?;
         let header = self.encode_header(self.data_len, &features);
         self.out.seek(SeekFrom::Start(0))?;
@@ -250,7 +248,7 @@ mod tests {
             assert_eq!(kinds(&data), (len - start) / 24);
         }
         for len in 1..start {
-            // Attrs or ids cut off: an error or a warning, never a panic.
+            // Truncated attrs or ids cause an error or a warning, never a panic.
             let _ = PerfData::read(&bytes[..len], Path::new("-"));
         }
     }

@@ -1,24 +1,22 @@
-//! A recording that is whole at every moment, its header sections too.
+//! Writer of a recording that is complete at every moment, including its header sections.
 //!
 //! ```text
 //!   header | attrs | ids | sections | records ... gap gap gap | table | late sections
 //!                                            ^end              ^limit
 //! ```
 //!
-//! A recorder may be killed between any two writes, and readers look for the table of the
-//! feature sections right behind the data: as long as records are appended there is no place
-//! for it. So the header names more data than there is, up to `limit`, where the table
-//! stands. From the last record on, gaps fill the data: HEADER_EVENT_TYPE records, which
-//! every perf since 3.10 passes over. They cost nothing but their headers, one at each
-//! multiple of 32 KiB; what lies between was never written.
+//! A recorder may be killed between any two writes. Readers expect the table of feature sections
+//! right after the data, but there is no place for it while records are appended. So the header
+//! states more data than there is, up to `limit`, where the table starts. After the last record,
+//! gaps fill the data. A gap is a HEADER_EVENT_TYPE record, which every perf since 3.10 skips. Only
+//! its header is written, at each multiple of 32 KiB. The bytes between are never written.
 //!
-//! Records are put where a gap is: first all but the header of the first, while readers still
-//! pass over it, then that header, eight bytes that are written at once. When the gaps are
-//! used up, the next are made behind the table, with a table of their own at their end; then
-//! the last gap is made to lead to them, and the header is told. Between these two writes,
-//! and between two of the last, the last gap reaches over the end of the data, and perf
-//! may refuse the file: some microseconds in each half MiB. The sections themselves
-//! stand before the records, and never move.
+//! A record replaces a gap: first all bytes except for the first header, while readers still skip
+//! the gap, then that header, eight bytes in one write. When the gaps are used up, more gaps and
+//! another table are written after the table. Then the last gap is extended to them, and the header
+//! is updated. Between these two writes, and between the last two at the end, the last gap exceeds
+//! the data, and perf may refuse the file. This takes some microseconds in each half MiB. The
+//! sections precede the records and never move.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -33,30 +31,30 @@ use crate::features::rprof_notes::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
 use crate::header::{DATA_LEN_AT, HEADER_SIZE};
 
-/// Gaps begin at its multiples.
+/// Gaps start at multiples of this.
 const GRID: u64 = 32 << 10;
 
-/// Bytes that are made into gaps at a time.
+/// Bytes reserved as gaps at a time.
 const RESERVE: u64 = 512 << 10;
 
 /// Length of the last gap, between the last multiple of [`GRID`] and the table.
 const LAST_GAP: u64 = 16;
 
-/// Most bytes of records that are put at once, unless one alone is longer.
+/// Maximum bytes of records placed at once, unless a single record is longer.
 const PIECE: usize = 60 << 10;
 
-/// Longest gap, the size of a record having 16 bits.
+/// Maximum length of a gap, because the size of a record has 16 bits.
 const LONGEST_GAP: u64 = 65_528;
 
-/// Bytes gathered before a write.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Bytes of an entry of the table of sections.
+/// Bytes of a table entry.
 const ENTRY: u64 = 16;
 
-/// Destination of a recording that can be made shorter.
+/// Destination of a recording that supports truncation.
 pub trait Storage: Write + Seek {
-    /// Cuts off what lies behind so many bytes.
+    /// Truncates the destination to `len` bytes.
     ///
     /// # Errors
     /// Fails if the file system does.
@@ -64,7 +62,7 @@ pub trait Storage: Write + Seek {
 }
 
 impl Storage for File {
-    /// A device, such as `/dev/null`, has nothing to cut off.
+    /// Does nothing on a device such as `/dev/null`.
     fn cut(&mut self, len: u64) -> io::Result<()> {
         match self.metadata()?.is_file() {
             true => self.set_len(len),
@@ -73,33 +71,33 @@ impl Storage for File {
     }
 }
 
-/// Writes a perf.data file in file mode that can be read, by perf too, whenever its writer
-/// dies: with all records up to the last [`checkpoint`](Self::checkpoint), and with the
-/// sections that were known when it began.
+/// Writes a perf.data file in file mode that stays readable, even by perf, whenever the writer
+/// dies. It then has all records up to the last [`checkpoint`](Self::checkpoint), and the sections
+/// passed at the start.
 ///
-/// After an error nothing more is written: what went before stays readable.
+/// After an error, the writer refuses further writes. Earlier data stays readable.
 #[derive(Debug)]
 pub struct GrowingWriter<W: Storage> {
     out: W,
     header: HeaderBlock,
     compressor: Option<Compressor>,
-    /// Sections that were known at the start.
+    /// Sections passed at the start.
     features: FeatureSections,
     /// Offset and length of each of `features`, in their order.
     places: Vec<(u64, u64)>,
-    /// Records that are not in the file yet.
+    /// Records not yet written.
     pending: Vec<u8>,
     data_start: u64,
-    /// Behind the last record; a multiple of eight.
+    /// End of the last record; a multiple of eight.
     end: u64,
-    /// Behind the last gap.
+    /// End of the last gap.
     limit: u64,
     failed: bool,
 }
 
 impl<W: Storage> GrowingWriter<W> {
-    /// Begins a file with these events, and the sections that are known: EVENT_DESC is added
-    /// unless it is among them, and so is COMPRESSED where records will be.
+    /// Creates a file with these events and sections. Adds EVENT_DESC if missing, and COMPRESSED if
+    /// the records will be compressed.
     ///
     /// # Errors
     /// Fails if the writer or zstd does.
@@ -146,12 +144,12 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(writer)
     }
 
-    /// Returns the events, in the order of the file.
+    /// Returns the events, in file order.
     pub fn events(&self) -> &[EventDescription] {
         &self.header.events
     }
 
-    /// Ends the data, and has these sections in the file: number, place, length.
+    /// Ends the data, and publishes a table of sections: number, offset, length.
     fn commit(&mut self, data_end: u64, table: &[(Feature, u64, u64)]) -> io::Result<()> {
         let endian = self.header.endian;
         let entries = (table.iter())
@@ -162,25 +160,25 @@ impl<W: Storage> GrowingWriter<W> {
         let data_len = data_end - self.data_start;
         let named = table.iter().map(|(feature, ..)| *feature);
         let header = self.header.header(self.data_start, data_len, named);
-        // All at once: the data ends before the table, and these sections are in it.
+        // One write ends the data before the table, and publishes the sections.
         self.put_at(0, &header)?;
         self.put_gap(self.end, Header::SIZE as u64)
     }
 
-    /// Returns offset and length of a section that was written at the start.
+    /// Returns offset and length of a section written at the start.
     fn place(&self, feature: Feature) -> Option<(u64, u64)> {
         (self.features.iter().zip(&self.places))
             .find(|((known, _), _)| *known == feature)
             .map(|(_, place)| *place)
     }
 
-    /// Returns the offset of a section that is as it was at the start.
+    /// Returns the offset of a section, if its contents have not changed since the start.
     fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
         let same = self.features.get(feature) == Some(bytes);
         self.place(feature).filter(|_| same).map(|(at, _)| at)
     }
 
-    /// Remembers a failure: who writes on after a gap of its own cannot be read.
+    /// Remembers a failure. Readers could not read records after a gap.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this file failed"));
@@ -190,7 +188,7 @@ impl<W: Storage> GrowingWriter<W> {
         result
     }
 
-    /// Compresses what waits for that.
+    /// Compresses and places the pending records.
     fn gather(&mut self) -> io::Result<()> {
         if let Some(compressor) = &mut self.compressor {
             self.pending
@@ -207,17 +205,17 @@ impl<W: Storage> GrowingWriter<W> {
             self.append(piece)?;
             rest = behind;
         }
-        // The buffer is used again.
+        // Reuses the buffer.
         pending.clear();
         self.pending = pending;
         Ok(())
     }
 
-    /// Puts records where a gap is; see the module's description for the order.
+    /// Replaces a gap with records, in the order of the module's description.
     fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         let (first, rest) = piece.split_at(Header::SIZE.min(piece.len()));
         let begin = self.end;
-        // What is compressed has any length: a short gap brings the next to a multiple of eight.
+        // Compressed records have any length. A short gap pads them to a multiple of eight.
         let ragged = begin + piece.len() as u64;
         let end = match ragged % 8 {
             0 => ragged,
@@ -233,7 +231,7 @@ impl<W: Storage> GrowingWriter<W> {
         if end + Header::SIZE as u64 <= next(begin) {
             behind.extend(gap(onward, endian));
         } else {
-            // Over the beginnings of other gaps: nobody may come to them any more.
+            // Overwrites the starts of other gaps, so readers must not enter them any more.
             self.put_gap(end, onward)?;
             self.put_gap(begin, end - begin)?;
         }
@@ -243,7 +241,7 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(())
     }
 
-    /// Sees to gaps behind `end`.
+    /// Ensures that gaps exist after `end`.
     fn reserve(&mut self, end: u64) -> io::Result<()> {
         while end + Header::SIZE as u64 > self.limit - LAST_GAP {
             self.extend()?;
@@ -253,7 +251,7 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(())
     }
 
-    /// Makes more gaps, and the table behind them; the last gap leads to them.
+    /// Writes more gaps and another table after them, and extends the last gap to them.
     fn extend(&mut self) -> io::Result<()> {
         let last = self.limit - LAST_GAP;
         let limit = self.limit + RESERVE;
@@ -303,7 +301,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     }
 
     fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
-        // While it is written a gap reaches over it.
+        // A gap covers the record while it is written.
         if record.len() > PIECE {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -325,11 +323,11 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
         })
     }
 
-    /// Replaces the sections of the start. After an error the file is as at the last checkpoint.
+    /// Replaces the sections of the start. After an error, the file is as at the last checkpoint.
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
-        // Table and sections come into a gap, of which the header alone becomes data.
+        // Table and sections go into a gap. Only its header becomes data.
         let data_end = self.end + Header::SIZE as u64;
         let room = self.end + LONGEST_GAP;
         self.reserve(room)?;
@@ -368,7 +366,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
         match left {
             None => self.commit(data_end, &table)?,
             Some(bytes) => {
-                // Until all is there, the file says that it was not finished.
+                // Until all sections are written, the file has the note about being unfinished.
                 let begun = self.place(Feature::RPROF);
                 let notes = (table.iter().copied().enumerate())
                     .find(|(_, (feature, ..))| *feature == Feature::RPROF);
@@ -392,7 +390,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     }
 }
 
-/// Returns the header of a gap of so many bytes, at most [`LONGEST_GAP`].
+/// Returns the header of a gap of `len` bytes, at most [`LONGEST_GAP`].
 fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
     let header = Header {
         kind: RecordType::HEADER_EVENT_TYPE,
@@ -402,12 +400,12 @@ fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
     header.encode(endian)
 }
 
-/// Returns the end of the gap that begins at `at`.
+/// Returns the end of the gap at `at`.
 fn next(at: u64) -> u64 {
     (at + Header::SIZE as u64).next_multiple_of(GRID)
 }
 
-/// Returns the length of the first records that are put at once.
+/// Returns the length of the first records to place at once.
 fn piece(records: &[u8], endian: Endian) -> usize {
     let mut len = 0;
     while let Some(header) = Header::parse(&RawBytes::from(&records[len..]), endian) {
@@ -421,7 +419,7 @@ fn piece(records: &[u8], endian: Endian) -> usize {
         len = more;
     }
     match len {
-        // Not records: at once then.
+        // Not records: place all at once.
         0 => records.len(),
         len => len,
     }

@@ -1,4 +1,4 @@
-//! The header of a file in file mode, with its attrs and ids.
+//! Header of a file in file mode, with its attrs and ids.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use super::options::EventDescription;
 use crate::features::{Feature, FeatureSections};
 use crate::header::{HEADER_SIZE, magic};
 
-/// Length of the attrs that perf 6.1 knows. It refuses a file whose attrs are longer, even with a
-/// zero tail, so more is written only when a newer field is used.
+/// Length of the attrs that perf 6.1 supports. It refuses a file with longer attrs, even with a
+/// zero tail. Longer ones are written only for newer fields.
 const ATTR_SIZE: usize = 128;
 
-/// Everything before the data of a file in file mode: the header, the attrs, and their ids.
+/// Data before the records: header, attrs, and ids.
 #[derive(Debug)]
 pub(crate) struct HeaderBlock {
     pub(crate) events: Vec<EventDescription>,
@@ -34,14 +34,15 @@ impl HeaderBlock {
         self.attr_size + 16
     }
 
-    /// Length in bytes: the offset of the data if nothing else comes before it.
+    /// Returns the length in bytes, which is the offset of the records if nothing else precedes
+    /// them.
     pub(crate) fn len(&self) -> usize {
         let ids: usize = self.events.iter().map(|e| e.ids.len() * 8).sum();
         HEADER_SIZE + self.stride() * self.events.len() + ids
     }
 
-    /// Encodes what follows the header: the attrs, each with offset and length of its ids, then
-    /// the ids.
+    /// Encodes the part after the header: attrs, each with offset and length of its ids, then the
+    /// ids.
     pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
         let endian = self.endian;
         let mut body = Vec::new();
@@ -58,7 +59,7 @@ impl HeaderBlock {
         Ok(body)
     }
 
-    /// Encodes the header: place of the data, and a bit for each section that follows it.
+    /// Encodes the header: data position, and a bit for each section.
     pub(crate) fn header(
         &self,
         data_start: u64,
@@ -87,8 +88,8 @@ impl HeaderBlock {
         header
     }
 
-    /// Adds the sections that every file has: EVENT_DESC unless it is there, COMPRESSED where
-    /// records are. Drops those with numbers for which the header has no bit.
+    /// Adds the sections of every file: EVENT_DESC if missing, and COMPRESSED for compressed
+    /// records. Drops sections whose number has no bit in the header.
     pub(crate) fn complete(&self, features: &mut FeatureSections, compressor: Option<&Compressor>) {
         features.retain(|feature| feature.0 < Feature::MAX);
         if !features.has(Feature::EVENT_DESC) {
@@ -100,7 +101,7 @@ impl HeaderBlock {
     }
 }
 
-/// Returns the size in bytes that holds all attrs.
+/// Returns the size in bytes of the longest attr.
 pub(crate) fn attr_size(events: &[EventDescription]) -> usize {
     (events.iter())
         .map(|e| e.attr.needed_size())
@@ -110,7 +111,7 @@ pub(crate) fn attr_size(events: &[EventDescription]) -> usize {
 /// Encodes an attr in `size` bytes.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it has fields beyond them.
+/// Returns [`io::ErrorKind::InvalidInput`] if it has fields beyond them.
 pub(crate) fn encode_attr(attr: &Attr, size: usize, endian: Endian) -> io::Result<Vec<u8>> {
     attr.encode(endian, size)
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))

@@ -1,14 +1,14 @@
-//! Writing a recording.
+//! Writes recordings.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `mod` | [`RecordWriter`]: what every writer does |
+//! | `mod` | [`RecordWriter`]: interface of all writers |
 //! | [`options`] | [`WriteOptions`], [`EventDescription`] |
 //! | [`mod@file`] | [`FileWriter`](file::FileWriter): a file |
-//! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file that is whole whenever its writer dies |
+//! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file complete at any time |
 //! | [`pipe`] | [`PipeWriter`](pipe::PipeWriter): a stream |
-//! | `header_block` | the header, attrs and ids of a file |
-//! | `compress` | records to COMPRESSED records |
+//! | `header_block` | header, attrs and ids of a file |
+//! | `compress` | encoder of COMPRESSED records |
 
 mod compress;
 pub mod file;
@@ -23,22 +23,22 @@ use crate::features::FeatureSections;
 
 pub use options::{EventDescription, WriteOptions};
 
-/// A destination for the records of a recording, in the order in which readers are to meet them.
+/// Destination for the records of a recording, in reading order.
 ///
 /// [`FileWriter`](file::FileWriter), [`GrowingWriter`](growing::GrowingWriter) and
 /// [`PipeWriter`](pipe::PipeWriter) implement it, each for a form of perf.data. A program that
-/// wants the merged records of a session and no file implements it itself, with the default
+/// needs the merged records without a file implements it itself, with the default
 /// [`checkpoint`](Self::checkpoint).
 ///
 /// ```text
 ///   create --> write_records ... checkpoint --> write_records ... checkpoint --> finish
 /// ```
 ///
-/// After an error a writer of this crate refuses everything that follows: records behind a gap
-/// could not be told from good ones. What went before stays readable.
+/// After an error, a writer of this crate refuses further calls, because readers could not separate
+/// valid records from damage. Earlier data stays readable.
 ///
 /// # Examples
-/// A destination that counts samples and keeps nothing:
+/// A destination that only counts samples:
 ///
 /// ```
 /// use std::io;
@@ -71,42 +71,42 @@ pub use options::{EventDescription, WriteOptions};
 /// }
 /// ```
 pub trait RecordWriter {
-    /// Appends whole records, one behind the other, in the recording's byte order.
+    /// Appends whole, consecutive records in the recording's byte order.
     ///
     /// # Errors
-    /// Fails if the destination does: a full disk. [`io::ErrorKind::BrokenPipe`] of a stream
-    /// means that its reader went away.
+    /// Fails if the destination does, as with a full disk. [`io::ErrorKind::BrokenPipe`] means that
+    /// the reader of a stream exited.
     fn write_records(&mut self, records: &[u8]) -> io::Result<()>;
 
-    /// Appends one record with its payload behind it, as AUXTRACE has it; at most 60 KiB in all. Such a record is not
-    /// compressed with others. Does nothing by default: who wants records only passes over payloads.
+    /// Appends one record with its payload (AUXTRACE), at most 60 KiB in total. It stays
+    /// uncompressed. The default implementation does nothing, for destinations that ignore
+    /// payloads.
     ///
     /// # Errors
-    /// Fails as [`write_records`](Self::write_records) does, and with [`io::ErrorKind::InvalidInput`] for one that is too
-    /// long.
+    /// Fails like [`write_records`](Self::write_records), and with [`io::ErrorKind::InvalidInput`]
+    /// if the record is too long.
     fn write_with_payload(&mut self, _record: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
-    /// Hands on every record so far: what is in a file survives this process, what goes into a
-    /// stream reaches its reader. Does nothing by default.
+    /// Flushes all records so far. In a file, they survive this process. In a stream, they reach
+    /// the reader. The default implementation does nothing.
     ///
     /// # Errors
-    /// Fails as [`write_records`](Self::write_records) does.
+    /// Fails like [`write_records`](Self::write_records).
     fn checkpoint(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns the number of bytes so far, after compression; limits on the size of a
-    /// recording are compared with it. Of a file these are the records, of a stream
-    /// everything.
+    /// Returns the number of compressed bytes so far, for size limits. Files count only records,
+    /// streams everything.
     fn bytes_written(&self) -> u64;
 
-    /// Ends the recording with the sections that describe it, and returns its length in bytes.
-    /// `features` has all of them, those that were known from the start too.
+    /// Ends the recording with its sections, and returns its length in bytes. `features` must
+    /// include the sections passed at the start.
     ///
     /// # Errors
-    /// Fails as [`write_records`](Self::write_records) does.
+    /// Fails like [`write_records`](Self::write_records).
     fn finish(self, features: FeatureSections) -> io::Result<u64>
     where
         Self: Sized;

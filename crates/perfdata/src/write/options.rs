@@ -1,18 +1,18 @@
-//! Events, byte order and compression of a recording that is written.
+//! Events, byte order and compression of a new recording.
 
 use rprof_records::Endian;
 
 use crate::features::DescribedEvent;
 
-/// An event to be recorded: attr, name, and the ids of its instances.
+/// Event with attr, name, and the ids of its instances.
 pub type EventDescription = DescribedEvent;
 
-/// Byte order and compression of a recording that is written.
+/// Byte order and compression of a new recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Byte order of the records that will come, and so of the file.
+    /// Byte order of the records, and so of the file.
     pub endian: Endian,
-    /// Level at which zstd compresses the records, from 1 to 22; `None` for not at all.
+    /// zstd compression level, from 1 to 22; `None` for no compression.
     pub compression: Option<i32>,
 }
 

@@ -1,4 +1,4 @@
-//! Writing a stream, for a pipe.
+//! Writer for pipe mode.
 
 use std::io::{self, BufWriter, Write};
 
@@ -11,19 +11,19 @@ use super::options::{EventDescription, WriteOptions};
 use crate::features::{Feature, FeatureSections, put_build_id};
 use crate::header::{EMBEDDED_MARK, PIPE_HEADER_SIZE, PRIVATE_MARK, magic};
 
-/// Bytes of a longer section in one record: a multiple of eight, so that nothing comes between.
+/// Bytes of a long section in one record: a multiple of eight, so that there is no padding.
 const PIECE: usize = 65_000;
 
-/// `type` of an EVENT_UPDATE that has a name.
+/// `type` of an EVENT_UPDATE with a name.
 const NAME: u64 = 2;
 
-/// Writes a recording in pipe mode: `perf report -i -` reads it while it comes.
+/// Writes a recording in pipe mode, which `perf report -i -` reads as it arrives.
 ///
-/// The header comes as records: each event with its ids and its name, then the
-/// feature sections known at the start. [`finish`](RecordWriter::finish) adds those that became
-/// known, or changed, since; [`write_features`](Self::write_features) does so in between.
+/// The header consists of records: each event with its ids and name, then the feature sections
+/// passed at the start. [`finish`](RecordWriter::finish) adds new and changed sections.
+/// [`write_features`](Self::write_features) does so earlier.
 ///
-/// [`checkpoint`](RecordWriter::checkpoint) hands on what is buffered.
+/// [`checkpoint`](RecordWriter::checkpoint) flushes the buffer.
 #[derive(Debug)]
 pub struct PipeWriter<W: Write> {
     out: BufWriter<W>,
@@ -31,15 +31,15 @@ pub struct PipeWriter<W: Write> {
     events: Vec<EventDescription>,
     compressor: Option<Compressor>,
     written: u64,
-    /// Sections that readers have.
+    /// Sections already sent.
     features: FeatureSections,
     left_out: Vec<Feature>,
     failed: bool,
 }
 
 impl<W: Write> PipeWriter<W> {
-    /// Begins a stream with these events and features. EVENT_DESC is added unless
-    /// `features` has it, and so is COMPRESSED where records will be.
+    /// Creates a stream with these events and features. Adds EVENT_DESC if missing, and COMPRESSED
+    /// if the records will be compressed.
     ///
     /// # Errors
     /// Fails if the writer or zstd does.
@@ -87,21 +87,20 @@ impl<W: Write> PipeWriter<W> {
         Ok(writer)
     }
 
-    /// Returns the events, in the order of the stream.
+    /// Returns the events, in stream order.
     pub fn events(&self) -> &[EventDescription] {
         &self.events
     }
 
-    /// Returns the features that no record can hold, being longer than 65,519 bytes.
+    /// Returns the features omitted because they exceed a record (65,519 bytes).
     pub fn left_out(&self) -> &[Feature] {
         &self.left_out
     }
 
-    /// Writes feature sections. A section written again replaces the one before.
+    /// Writes feature sections. A repeated section replaces the earlier one.
     ///
-    /// TRACING_DATA and BUILD_ID become records of their own kinds, and so does
-    /// rprof's own section; others with numbers that perf 6.1 does not know are
-    /// left out, for its `report` refuses a stream with such a one.
+    /// TRACING_DATA, BUILD_ID and rprof's private section become records of other types. Other
+    /// sections unknown to perf 6.1 are omitted, because its `report` refuses a stream with one.
     ///
     /// # Errors
     /// Fails if the writer does.
@@ -116,7 +115,7 @@ impl<W: Write> PipeWriter<W> {
                         put_build_id(&mut out, RecordType::HEADER_BUILD_ID, &entry, endian);
                     }
                 }
-                // The index has offsets into a file; a folder is none any more.
+                // The AUXTRACE index has file offsets, and the output is not a folder.
                 Feature::AUXTRACE | Feature::DIR_FORMAT => {}
                 Feature::RPROF => {
                     let put = |out: &mut Vec<u8>| {
@@ -133,8 +132,8 @@ impl<W: Write> PipeWriter<W> {
                 Feature(number) => {
                     let put = |out: &mut Vec<u8>| {
                         out.extend(endian.put_u64(u64::from(number)));
-                        // Not padded: perf 6.1 takes what is behind a CPU_TOPOLOGY
-                        // for dies, and refuses the stream.
+                        // No padding: perf 6.1 takes bytes after a CPU_TOPOLOGY for dies, and
+                        // refuses the stream.
                         out.extend_from_slice(bytes);
                     };
                     let kind = RecordType::HEADER_FEATURE;
@@ -150,11 +149,10 @@ impl<W: Write> PipeWriter<W> {
         })
     }
 
-    /// Appends whole records as they are, even where others are compressed: those
-    /// with a payload behind them must not be.
+    /// Appends whole records without compression. Records with a payload require this.
     ///
     /// # Errors
-    /// Fails as [`write_records`](RecordWriter::write_records) does.
+    /// Fails like [`write_records`](RecordWriter::write_records).
     pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<()> {
         self.guarded(|this| {
             this.flush_compressed()?;
@@ -162,7 +160,7 @@ impl<W: Write> PipeWriter<W> {
         })
     }
 
-    /// Remembers a failure: the rest of a record that was cut off would be taken for records.
+    /// Remembers a failure. Readers would mistake the rest of a truncated record for records.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this stream failed"));
@@ -227,7 +225,7 @@ impl<W: Write> RecordWriter for PipeWriter<W> {
     }
 }
 
-/// Appends a section that is too long for a record, in pieces.
+/// Appends a long section in pieces.
 fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
     for piece in bytes.chunks(PIECE) {
         put_record(out, RecordType::HEADER_EVENT_TYPE, Misc(0), endian, |out| {
@@ -248,7 +246,7 @@ fn put_attr(out: &mut Vec<u8>, attr: &[u8], ids: &[u64], endian: Endian) -> io::
     .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
 }
 
-/// The name of an event. perf makes names up itself if this is too long for it.
+/// Appends the name of an event. perf derives a name if this one is too long.
 fn put_name(out: &mut Vec<u8>, id: u64, name: &str, endian: Endian) {
     put_record(out, RecordType::EVENT_UPDATE, Misc(0), endian, |out| {
         out.extend(endian.put_u64(NAME));
@@ -260,8 +258,8 @@ fn put_name(out: &mut Vec<u8>, id: u64, name: &str, endian: Endian) {
     .ok();
 }
 
-/// Tracepoint formats: a record that says how many bytes follow it. perf refuses a
-/// length that does not count the padding to a multiple of eight.
+/// Appends tracepoint formats: a record with their length, then the bytes. perf refuses a length
+/// without the padding to a multiple of eight.
 fn put_tracing_data(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
     let padded = bytes.len().next_multiple_of(8);
     let len = u32::try_from(padded)

@@ -1,11 +1,14 @@
-//! The crate `linux-perf-data` reads the same, where it can read at all.
+//! The crate `linux-perf-data` reads the same data, as far as it supports it.
 //!
-//! Known differences of 0.13: it asserts on some damaged input, so
-//! it runs under `catch_unwind`; it sorts records into rounds, which drops none but
-//! changes their order, so only counts are compared; it does not hand out
-//! FINISHED_ROUND and what makes a stream's header; it knows neither the magic of
-//! version 1 nor folders; of a stream with tracepoint formats, which stand behind
-//! their record, it reads nothing; of a file without EVENT_DESC it has no ids.
+//! Known differences of 0.13:
+//!
+//! - It asserts on some damaged input, so it runs under `catch_unwind`.
+//! - It sorts records into rounds. This drops none but changes their order, so only counts are
+//!   compared.
+//! - It hides FINISHED_ROUND and the header records of a stream.
+//! - It supports neither the magic of version 1 nor folders.
+//! - It reads nothing from a stream with tracepoint formats, which follow their record.
+//! - It finds no ids in a file without EVENT_DESC.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -17,7 +20,7 @@ use rprof_perfdata::{Feature, Mode, PerfData, WriteOptions};
 
 use crate::made;
 
-/// Records by number, the name of the host, the number of ids of each event.
+/// Record counts by type, the host name, and the number of ids of each event.
 type Reading = (BTreeMap<u32, u64>, Option<String>, Vec<(u32, usize)>);
 
 fn theirs(bytes: &[u8], mode: Mode) -> Option<Reading> {
@@ -60,7 +63,7 @@ impl Number for linux_perf_data::linux_perf_event_reader::PerfEventType {
             PerfEventType::Tracepoint(..) => 2,
             PerfEventType::HwCache(..) => 3,
             PerfEventType::Breakpoint(..) => 5,
-            // Raw ones, and those of PMUs that the machine has.
+            // Raw events, and those of the machine's PMUs.
             _ => 4,
         }
     }
@@ -75,12 +78,12 @@ fn ours(data: &PerfData) -> Reading {
     )
 }
 
-/// Numbers that it keeps to itself.
+/// Record types that it hides.
 fn hidden(kind: u32) -> bool {
     [64, 65, 66, 67, 68, 80, 81, 83].contains(&kind)
 }
 
-/// Captures in which it goes astray for the reasons above.
+/// Captures that it cannot read, for the reasons above.
 const ASTRAY: [&str; 1] = ["probe.data.stream"];
 
 fn agree(bytes: &[u8], name: &str) -> bool {
@@ -100,7 +103,7 @@ fn agree(bytes: &[u8], name: &str) -> bool {
     assert_eq!(our_host, host, "{name}");
     assert_eq!(our_attrs.len(), attrs.len(), "{name}");
     for (ours, theirs) in our_attrs.iter().zip(&attrs) {
-        // In file mode it has ids only where EVENT_DESC says them.
+        // In file mode, it has only the ids of EVENT_DESC.
         if theirs.1 > 0 {
             assert_eq!(ours.1, theirs.1, "{name}: ids");
         }

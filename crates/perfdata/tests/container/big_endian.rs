@@ -1,4 +1,4 @@
-//! Recordings of machines with the other byte order.
+//! Recordings in the other byte order.
 
 use rprof_perfdata::{Feature, Mode, WriteOptions};
 use rprof_records::Endian;
@@ -19,7 +19,7 @@ fn files_and_streams_read_the_same_in_both_orders() {
         for (mode, bytes) in both {
             let data = made::read(&bytes).unwrap();
             assert_eq!((data.mode(), data.endian()), (mode, endian));
-            // In a stream there are the names of events as well.
+            // A stream also has records with event names.
             let names = if mode == Mode::Pipe { 2 } else { 0 };
             assert_eq!(made::all_records(&data).len(), 12 + names);
             let events = data.events().list();

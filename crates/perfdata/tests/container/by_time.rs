@@ -1,4 +1,4 @@
-//! Records in order of time.
+//! Records in time order.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rprof_testing::{needs, skip};
 use crate::made;
 use crate::perf::perf;
 
-/// Names a record: time, CPU, number among those of its CPU.
+/// Identifies a record: time, CPU, and number among the CPU's records.
 type Name = (u64, u64, u64);
 
 /// Ends a round.
@@ -21,7 +21,7 @@ fn end_round(out: &mut Vec<u8>) {
     put_record(out, kind, Misc(0), Endian::NATIVE, |_| ()).unwrap();
 }
 
-/// A sample whose address names it: see [`Name`].
+/// A sample whose address encodes its [`Name`].
 fn sample(out: &mut Vec<u8>, (time, cpu, number): Name) {
     let endian = Endian::NATIVE;
     put_record(out, RecordType::SAMPLE, Misc::USER, endian, |out| {
@@ -44,8 +44,8 @@ fn file(records: &[u8], options: WriteOptions) -> PerfData {
     made::read(bytes.get_ref()).unwrap()
 }
 
-/// The samples of a recording in order of time, the records that came late, and the most that
-/// waited at a time.
+/// The samples of a recording in time order, the number of late records, and the maximum number of
+/// waiting ones.
 fn in_order(data: &PerfData) -> (Vec<Name>, u64, usize) {
     let mut records = data.records_by_time();
     let (mut names, mut most) = (Vec::new(), 0);
@@ -58,9 +58,9 @@ fn in_order(data: &PerfData) -> (Vec<Name>, u64, usize) {
     (names, records.late(), most)
 }
 
-/// Records as a recorder writes them: of each CPU the times are given, and in each round all
-/// rings are emptied one after the other, at the times of `reads`, as many as there are CPUs for
-/// each round.
+/// Records as a recorder writes them. `cpus` has the times of each CPU's records. In each round,
+/// all ring buffers are read one after another, at the times in `reads`, which has one time for
+/// each CPU and round.
 fn recorded(cpus: &[Vec<u64>], reads: &[u64]) -> (Vec<u8>, Vec<Name>) {
     let (mut out, mut names) = (Vec::new(), Vec::new());
     let mut next = vec![0; cpus.len()];
@@ -80,7 +80,7 @@ fn recorded(cpus: &[Vec<u64>], reads: &[u64]) -> (Vec<u8>, Vec<Name>) {
 }
 
 fn sorted_times() -> impl Strategy<Value = Vec<u64>> {
-    // Few different times, so that many are equal.
+    // Few distinct times, so that many are equal.
     prop::collection::vec(1..400u64, 0..60).prop_map(|mut times| {
         times.sort_unstable();
         times
@@ -98,7 +98,7 @@ proptest! {
         let (records, mut names) = recorded(&cpus, &reads);
         let options = if compress { made::compressed() } else { WriteOptions::default() };
         let (found, late, _) = in_order(&file(&records, options));
-        // Stable: equal times stay in the order of the file.
+        // The sort is stable: equal times stay in file order.
         names.sort_by_key(|name| name.0);
         prop_assert_eq!(found, names);
         prop_assert_eq!(late, 0);
@@ -128,7 +128,7 @@ proptest! {
             end_round(&mut records);
         }
         let (mut found, late, _) = in_order(&file(&records, WriteOptions::default()));
-        // Each step back in time is due to a record that came late.
+        // Each step back in time results from a late record.
         let steps_back = found.windows(2).filter(|two| two[0].0 > two[1].0).count() as u64;
         prop_assert!(steps_back <= late, "{steps_back} steps back, {late} late");
         found.sort_unstable();
@@ -151,7 +151,7 @@ fn a_record_two_rounds_too_late_is_counted() {
     }
     let (found, late, _) = in_order(&file(&records, WriteOptions::default()));
     let times: Vec<u64> = found.iter().map(|name| name.0).collect();
-    // 12 is a round late, which may be; 11 comes when 14 has been returned.
+    // 12 is one round late, which is allowed; 11 comes after 14 was returned.
     assert_eq!(times, [10, 12, 14, 11, 20, 29, 30]);
     assert_eq!(late, 1);
 }
@@ -176,7 +176,7 @@ fn two_rounds_wait_and_no_more() {
 fn records_without_a_time_stand_where_they_were() {
     let mut records = Vec::new();
     sample(&mut records, (5, 0, 0));
-    // What was found at the start has time 0, and must be known before the first sample.
+    // The initial state has time 0, and must precede the first sample.
     sample(&mut records, (0, 0, 1));
     sample(&mut records, (3, 0, 2));
     let kind = RecordType(71);
@@ -218,7 +218,7 @@ fn damage_follows_all_that_stands_before_it() {
     assert!(by_time.next_record().unwrap().is_none());
 }
 
-/// Time and type of each record that perf script shows.
+/// Time and type of each record in the output of perf script.
 fn shown_by_perf(path: &Path) -> Vec<(u64, &'static str)> {
     let arguments = ["script", "-f", "--ns", "-F", "tid,time", "-i"];
     let side = [
@@ -257,7 +257,7 @@ fn records_come_in_the_order_in_which_perf_script_shows_them() {
     needs!(Perf, PerfEvents);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("perf.data");
-    // Long enough for several rounds, on several CPUs; small buffers make for more rounds.
+    // Long enough for several rounds on several CPUs; small buffers cause more rounds.
     let busy = "for i in 1 2 3 4; do (for j in 1 2 3 4 5 6 7 8; do ls -lR /usr/include; done) & done; wait";
     let mut command = Command::new("perf");
     command.args(["record", "-q", "-e", "cpu-clock", "-F", "4999", "-m", "8"]);

@@ -1,4 +1,4 @@
-//! Real captures, if they are there: record counts as the index says.
+//! Real captures, if available: record counts match the index.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn record_counts_are_those_of_the_index() {
     for line in lines {
         let fields: Vec<&str> = line.split('\t').collect();
         let Ok(data) = PerfData::open(&corpus.join(fields[file])) else {
-            // Nothing that perf could read is refused.
+            // Every file that perf can read must be readable.
             assert_eq!(fields[perf_count], "0", "{line}");
             continue;
         };
@@ -51,9 +51,9 @@ fn record_counts_are_those_of_the_index() {
             .filter_map(|one| one.rsplit_once(':'))
             .map(|(name, count)| (number(name), count.parse().unwrap()))
             .collect();
-        // The index counts compressed records as they stand in the file. Of one file
-        // it takes 2,800 bytes of records for tracepoint formats: those of simpleperf
-        // are in their record, not behind it.
+        // The index counts compressed records as stored in the file. In one file, it mistakes 2,800
+        // bytes of records for tracepoint formats: simpleperf stores them in the record, not after
+        // it.
         if fields[file].ends_with("perf_sched_stat_runtime.data") {
             let right = BTreeMap::from([(1, 11651), (3, 1957), (7, 1399), (9, 2430), (66, 1)]);
             assert_eq!(counts, right);
@@ -65,10 +65,10 @@ fn record_counts_are_those_of_the_index() {
                 assert!(counts.get(kind) >= Some(count), "{}: {kind}", fields[file]);
             }
         }
-        // perf makes further samples out of AUX traces; otherwise it shows each.
+        // perf derives further samples from AUX traces; otherwise it shows each sample.
         if fields[perf_rc] == "0" && fields[perf_count] != "0" && !fields[file].contains("_pt") {
             let mut samples = counts.get(&9).copied().unwrap_or(0);
-            // A sample that reads a group of events is shown once for each of them.
+            // perf shows a sample with a group read once for each member.
             let first = &data.events().list()[0].attr;
             if first.read_format.contains(rprof_records::ReadFormat::GROUP)
                 && first.sample_type.contains(rprof_records::SampleType::READ)
@@ -81,7 +81,7 @@ fn record_counts_are_those_of_the_index() {
     }
 }
 
-/// The format of traces is that of captures: what is read of them is written as it stands there.
+/// Traces have the format of captures: reading and writing them reproduces their bytes.
 #[test]
 fn traces_of_captures_are_written_back_to_the_byte() {
     let Some(file) = rprof_testing::corpus_file("perfdata/quipper/perf.data.intel_pt-4.14") else {
@@ -113,7 +113,7 @@ fn traces_of_captures_are_written_back_to_the_byte() {
     assert!(infos == 1 && traces > 1, "{infos}, {traces}");
 }
 
-/// What readers report as unknown or inconsistent is so seldom in recordings of real tools that it is worth a warning.
+/// Recordings of real tools rarely have unknown or inconsistent records, so a warning is justified.
 #[test]
 fn records_of_captures_are_known_and_their_samples_consistent() {
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ fn records_of_captures_are_known_and_their_samples_consistent() {
             ));
         }
     }
-    // Those that a fuzzer made are what they are.
+    // Fuzzer output may contain anything.
     found.retain(|(name, ..)| !name.starts_with("poc-") && !name.starts_with("clusterfuzz-"));
     assert_eq!(found, []);
 }

@@ -23,7 +23,7 @@ fn truncated_at_every_byte() {
         let mut last = 0;
         let mut steps = 0;
         for len in 0..=whole.len() {
-            // More bytes never make fewer records.
+            // More bytes never yield fewer records.
             if let Some(records) = made::exhaust(&whole[..len]) {
                 assert!(records >= last, "{records} records of {len} bytes");
                 steps += u64::from(records > last);
@@ -31,7 +31,7 @@ fn truncated_at_every_byte() {
             }
         }
         assert_eq!(last, all);
-        // Compressed records come out together, others one by one.
+        // Compressed records appear together, others one by one.
         let compressed = made::read(&whole).unwrap().features().compression();
         let least = if compressed.is_some() { 1 } else { all };
         assert!(steps >= least, "{all} records in {steps} steps");
@@ -51,7 +51,7 @@ fn truncated_files_keep_the_records_before_the_cut() {
     }
 }
 
-/// A fixed sequence of numbers (xorshift64*).
+/// Pseudo-random numbers with a fixed seed (xorshift64*).
 struct Numbers(u64);
 
 impl Numbers {
@@ -96,7 +96,7 @@ fn hostile_values_in_each_word() {
 #[test]
 fn sections_may_overlap() {
     let mut bytes = made::file(4, WriteOptions::default());
-    // Data that begins at the attrs, and event types that are the whole file.
+    // Data that starts at the attrs, and event types that span the whole file.
     bytes[40..48].copy_from_slice(&104u64.to_le_bytes());
     bytes[56..64].copy_from_slice(&0u64.to_le_bytes());
     let len = bytes.len() as u64;
@@ -106,7 +106,7 @@ fn sections_may_overlap() {
 
 #[test]
 fn events_that_share_a_giant_list_of_ids_do_not_multiply_it() {
-    // 5,000 attrs, each of which says that the whole file is its ids.
+    // 5,000 attrs, each with the whole file as its ids.
     let (count, stride) = (5000u64, 80u64);
     let mut bytes = made::file(0, WriteOptions::default())[..104].to_vec();
     let end = 104 + count * stride;
@@ -132,7 +132,7 @@ fn events_that_share_a_giant_list_of_ids_do_not_multiply_it() {
 
 #[test]
 fn many_events_are_read_in_linear_time() {
-    // Quadratic, this would take minutes.
+    // Quadratic time would take minutes.
     let options = WriteOptions::default();
     let mut bytes = made::stream(0, options);
     let attr = made::events()[0].attr.encode(Endian::NATIVE, 64).unwrap();
@@ -160,7 +160,7 @@ fn a_compressed_stream_in_tiny_pieces_is_read_in_linear_time() {
     let data_at = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
     let data_len = u64::from_le_bytes(whole[48..56].try_into().unwrap()) as usize;
     let mut bytes = whole[..data_at].to_vec();
-    // Every byte in a record of its own; `0 bytes of data` is `all there is`.
+    // Every byte in its own record; a data length of 0 means "to the end of the file".
     for byte in &whole[data_at + 8..data_at + data_len] {
         bytes.extend([81, 0, 0, 0, 0, 0, 9, 0, *byte]);
     }
@@ -181,7 +181,7 @@ fn a_stream_that_ends_within_a_record_says_so() {
         for missing in [1, 9] {
             let cut = &whole[..whole.len() - missing];
             let found = damage(cut).expect("the last record is not whole");
-            // At the beginning of a record, and not of one long before.
+            // At the start of a record near the end.
             let offset = found.offset as usize;
             assert!(
                 offset < cut.len() && whole.len() - offset < 1 << 16,

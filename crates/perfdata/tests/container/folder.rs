@@ -1,4 +1,4 @@
-//! Recordings that are folders.
+//! Recordings in folders.
 
 use std::fs;
 use std::io::Cursor;
@@ -25,8 +25,7 @@ fn all_files_are_read() {
     assert!(data.warnings().is_empty());
 }
 
-/// Returns the times of a recording's records in the order in which they are read, and how many of them
-/// came too late.
+/// Returns the times of a recording's records in reading order, and the number of late ones.
 fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
     let (mut records, mut times) = (data.records_by_time(), Vec::new());
     while let Some(record) = records.next_record().unwrap() {
@@ -35,8 +34,8 @@ fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
     (times, records.late())
 }
 
-/// All files begin at the same time, so the end of a round in the first of them says nothing about those
-/// that stand behind it in the new one.
+/// All files start at the same time. So the end of a round in the first file does not apply to
+/// later files, which follow it in the new file.
 #[test]
 fn written_as_one_it_keeps_the_order_of_time() {
     let dir = folder();
@@ -81,7 +80,7 @@ fn a_link_is_not_followed() {
     let data = PerfData::open(dir.path()).unwrap();
     assert_eq!(made::counts(&data)[&9], 6);
     assert!(data.warnings()[0].contains("symbolic link"));
-    // And not for the file with the header.
+    // The same applies to the file with the header.
     fs::rename(dir.path().join("data"), dir.path().join("away")).unwrap();
     std::os::unix::fs::symlink("away", dir.path().join("data")).unwrap();
     let error = PerfData::open(dir.path()).unwrap_err();

@@ -1,4 +1,4 @@
-//! A recording is whole whenever its recorder dies.
+//! A recording is complete whenever its recorder dies.
 
 use std::cell::RefCell;
 use std::fs;
@@ -12,10 +12,10 @@ use rprof_records::{Endian, Misc, RecordType, put_record};
 use crate::made;
 use crate::perf::perf;
 
-/// Each write to a file: where, and what.
+/// Each write to a file: offset and bytes.
 type Writes = Rc<RefCell<Vec<(u64, Vec<u8>)>>>;
 
-/// A file of which nothing is kept but how it came to be.
+/// A file that stores only its sequence of writes.
 #[derive(Default)]
 struct Journal {
     at: u64,
@@ -61,7 +61,7 @@ fn start(endian: Endian) -> FeatureSections {
     features
 }
 
-/// Samples of odd sizes between 24 and the largest there is.
+/// Samples of odd sizes, from 24 to the maximum.
 fn pieces(count: usize) -> Vec<Vec<u8>> {
     let sizes = [
         24, 40, 800, 30_000, 65_528, 65_520, 8, 32_760, 32_768, 61_440,
@@ -90,13 +90,13 @@ fn pieces(count: usize) -> Vec<Vec<u8>> {
 /// A file killed between two writes, or within one.
 struct Killed<'a> {
     bytes: &'a [u8],
-    /// Samples that it was to keep.
+    /// Samples that it must contain.
     kept: u64,
     finished: bool,
 }
 
-/// Writes rounds of seven samples and a record of some size, and then has each state of the
-/// file looked at in which a kill may leave it.
+/// Writes rounds of seven samples and a record of some size. Calls `look` with each state of the
+/// file that a kill may leave.
 fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, &Killed<'_>)) {
     let journal = Journal::default();
     let writes = Rc::clone(&journal.writes);
@@ -112,11 +112,11 @@ fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, 
     }
     let mut features = made::features(options.endian);
     if options.compression.is_some() {
-        // More than there is room for near the records.
+        // Too large for the space after the records.
         features.insert(Feature::RPROF_FILES, vec![7; 300_000]);
     }
     writer.finish(features).unwrap();
-    // Where there is a kept file, what says that all is there comes last.
+    // With embedded files, the note about completion is written last.
     let done = match options.compression {
         Some(_) => Some(so_far() - 1),
         None => (writes.borrow().iter()).rposition(|(at, _)| *at == 0),
@@ -125,7 +125,7 @@ fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, 
     let mut finished = false;
     for (n, (at, bytes)) in writes.borrow().iter().enumerate() {
         let kept = 7 * checkpoints.iter().filter(|end| **end <= n).count() as u64;
-        // A write within a page, the header's above all, is done at once or not at all.
+        // A write within a page, such as the header's, is atomic.
         if n > begun && bytes.len() > 104 {
             let mut half = file.clone();
             apply(&mut half, *at, &bytes[..bytes.len() / 2]);
@@ -162,8 +162,8 @@ fn killed_between_any_two_writes_it_is_whole() {
     for options in [WriteOptions::default(), made::compressed()] {
         each_state(options, 60, |n, state| {
             let data = made::read(state.bytes).unwrap();
-            // Between two writes, when gaps are added and in the end, the last gap reaches
-            // over the end of the data; nothing is behind it.
+            // Between two writes, when gaps are added and at the end, the last gap exceeds the
+            // file, with nothing after it.
             let damage = made::damage(&data).map(|damage| damage.what);
             if let Some(what) = damage {
                 assert!(
@@ -211,7 +211,7 @@ fn perf_reads_what_a_kill_leaves() {
                 return;
             }
             let data = made::read(state.bytes).unwrap();
-            // The moment between two writes of eight bytes that the test above tells of.
+            // The same moment between two writes of eight bytes as in the test above.
             if made::damage(&data).is_some() {
                 return;
             }
@@ -246,7 +246,7 @@ fn what_is_finished_is_cut_and_says_what_it_should() {
         compression: None,
     };
     let mut late = made::features(endian);
-    // One that fits nowhere near.
+    // Too large for the space after the records.
     late.insert(Feature::RPROF_FILES, vec![7; 200_000]);
     for features in [made::features(endian), late] {
         let dir = tempfile::tempdir().unwrap();

@@ -1,18 +1,24 @@
 //! Layouts of feature sections, byte by byte.
 //!
-//! Encoder and decoder of this crate could agree on a wrong layout. So bytes are composed here by
-//! the structures of the kernel's `tools/perf/Documentation/perf.data-file-format.txt`, in the
-//! little-endian order, and both must agree with them. `perf.rs` compares further sections with
-//! what perf prints of a recording of this machine and of captures.
+//! Encoder and decoder of this crate could agree on a wrong layout. So these tests compose the
+//! bytes from the structures in the kernel's `tools/perf/Documentation/perf.data-file-format.txt`,
+//! in little-endian order, and compare both with them. `perf.rs` compares further sections with
+//! perf's output for recordings of this machine and for captures.
 //!
-//! | section | source of the layout |
-//! |---|---|
-//! | CPU_TOPOLOGY, NUMA_TOPOLOGY, PMU_MAPPINGS, NRCPUS, TOTAL_MEM, strings, CACHE, MEM_TOPOLOGY, COMPRESSED, capabilities | perf's own output, in `perf.rs` |
-//! | EVENT_DESC, CMDLINE, GROUP_DESC | perf's own files, in `perf.rs`; bytes here |
-//! | CACHE, MEM_TOPOLOGY, PMU_MAPPINGS, CPU_PMU_CAPS, PMU_CAPS, CLOCK_DATA | bytes here, by the document |
-//! | BPF_PROG_INFO, BPF_BTF | bytes here, by `write_bpf_prog_info` and `write_bpf_btf` of `tools/perf/util/header.c`; nothing else confirms them, perf prints them with `-vv` only |
-//! | CPU_DOMAIN_INFO | bytes here, by `write_cpu_domain_info` of newer perfs; nothing else confirms it: perf 6.1 does not know it |
-//! | META_INFO | bytes here, by simpleperf's `record_file_format.h`; the file of simpleperf in the corpus has one |
+//! Sources of the layouts:
+//!
+//! - CPU_TOPOLOGY, NUMA_TOPOLOGY, PMU_MAPPINGS, NRCPUS, TOTAL_MEM, strings, CACHE, MEM_TOPOLOGY,
+//!   COMPRESSED, capabilities: perf's own output, in `perf.rs`.
+//! - EVENT_DESC, CMDLINE, GROUP_DESC: perf's own files, in `perf.rs`; bytes here.
+//! - CACHE, MEM_TOPOLOGY, PMU_MAPPINGS, CPU_PMU_CAPS, PMU_CAPS, CLOCK_DATA: bytes here, from the
+//!   document.
+//! - BPF_PROG_INFO, BPF_BTF: bytes here, from `write_bpf_prog_info` and `write_bpf_btf` of
+//!   `tools/perf/util/header.c`. Nothing else confirms them, because perf prints them only with
+//!   `-vv`.
+//! - CPU_DOMAIN_INFO: bytes here, from `write_cpu_domain_info` of newer perfs. Nothing else
+//!   confirms it, because perf 6.1 does not support it.
+//! - META_INFO: bytes here, from simpleperf's `record_file_format.h`. The simpleperf file in the
+//!   corpus has one.
 
 use rprof_perfdata::features::EventGroup;
 use rprof_perfdata::features::bpf::{BpfBtf, BpfProgram};
@@ -38,8 +44,8 @@ impl Bytes {
         self
     }
 
-    /// `struct perf_header_string`: a length that counts the NUL and padding to 64 bytes, as
-    /// perf's `do_write_string` has it, then the text.
+    /// `struct perf_header_string`: a length that includes the NUL and padding to 64 bytes, as in
+    /// perf's `do_write_string`, then the text.
     fn string(mut self, text: &str) -> Bytes {
         let len = (text.len() + 1).next_multiple_of(64);
         self = self.u32(&[len as u32]);
@@ -55,7 +61,7 @@ impl Bytes {
     }
 }
 
-/// The bytes read as the value, and the value is written as the bytes.
+/// Checks that the bytes decode to the value, and the value encodes to the bytes.
 #[track_caller]
 #[allow(clippy::needless_pass_by_value, reason = "callers make them for this")]
 fn both_ways<T: PartialEq + std::fmt::Debug>(
@@ -161,8 +167,8 @@ fn memory() {
         FeatureSections::caches,
         |sections, caches| sections.insert_caches(caches),
     );
-    // Version, bytes of a block, nodes; of a node its number, its bits, and the bitmap, which
-    // begins with them again.
+    // Version, block size, number of nodes; for each node its number, its bits, and the bitmap,
+    // which starts with them again.
     both_ways(
         Feature::MEM_TOPOLOGY,
         Bytes::default().u64(&[1, 1 << 27, 1, 5, 70, 70, u64::MAX, 0x3f]),
@@ -197,7 +203,7 @@ fn pmus() {
         FeatureSections::cpu_pmu_caps,
         |sections, caps| sections.insert_cpu_pmu_caps(caps),
     );
-    // Capabilities first, the name behind them.
+    // Capabilities first, then the name.
     both_ways(
         Feature::PMU_CAPS,
         Bytes::default()
@@ -246,7 +252,7 @@ fn bpf() {
 
 #[test]
 fn scheduling_domains() {
-    // Version of schedstat, most domains of a CPU; of each CPU its number and its domains.
+    // schedstat version, maximum number of domains; for each CPU its number and its domains.
     let domains = |version, name: Option<&str>| CpuDomains {
         schedstat_version: version,
         max_domains: 2,

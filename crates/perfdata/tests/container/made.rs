@@ -1,4 +1,4 @@
-//! Files made for tests.
+//! Builders of test files.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -10,7 +10,7 @@ use rprof_perfdata::{
 };
 use rprof_records::{Attr, AttrFlags, Endian, Misc, RecordType, SampleType, put_record};
 
-/// Two events whose samples hold id, address, thread and time.
+/// Two events whose samples contain id, address, thread and time.
 pub(crate) fn events() -> Vec<EventDescription> {
     [("cpu-clock", 0), ("page-faults", 2)]
         .map(|(name, config)| EventDescription {
@@ -41,7 +41,7 @@ pub(crate) fn sample(out: &mut Vec<u8>, id: u64, time: u64, endian: Endian) {
     .unwrap();
 }
 
-/// Returns a COMM record, `count` samples, a FINISHED_ROUND.
+/// Returns a COMM record, `count` samples, and a FINISHED_ROUND.
 pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
     let mut out = Vec::new();
     put_record(&mut out, RecordType::COMM, Misc(0), endian, |out| {
@@ -77,7 +77,7 @@ pub(crate) fn features(endian: Endian) -> FeatureSections {
     f
 }
 
-/// Returns a whole file.
+/// Returns a complete file.
 pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = FileWriter::create_with(&mut bytes, events(), options).unwrap();
@@ -88,7 +88,7 @@ pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Returns a whole stream.
+/// Returns a complete stream.
 pub(crate) fn stream(count: u64, options: WriteOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
     let features = features(options.endian);
@@ -111,7 +111,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<PerfData, rprof_perfdata::Error> {
     PerfData::read(bytes, Path::new("test"))
 }
 
-/// Returns all records as bytes, those of a stream's header left out.
+/// Returns all records as bytes, except a stream's header records.
 pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     let header = [64, 65, 66, 67, 80].map(RecordType);
     let mut all = Vec::new();
@@ -124,7 +124,7 @@ pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     all
 }
 
-/// Returns number of records of each type.
+/// Returns the number of records of each type.
 pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for block in data.blocks().filter_map(Result::ok) {
@@ -140,7 +140,7 @@ pub(crate) fn damage(data: &PerfData) -> Option<Damage> {
     data.blocks().find_map(Result::err)
 }
 
-/// Reads everything there is to read, to see that nothing fails but by an error.
+/// Reads all data, to check that every failure is an error.
 pub(crate) fn exhaust(bytes: &[u8]) -> Option<u64> {
     let data = read(bytes).ok()?;
     let mut records = 0;

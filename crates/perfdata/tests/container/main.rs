@@ -1,5 +1,5 @@
-//! The container as its users see it: made files, damaged files, and, where they
-//! are there, real captures.
+//! The container's public interface, with synthetic files, damaged files, and real captures if
+//! available.
 
 mod agreement;
 mod big_endian;

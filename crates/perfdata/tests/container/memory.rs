@@ -1,4 +1,4 @@
-//! Sections that name the whole file are not copied.
+//! Sections that span the whole file are not copied.
 
 use rprof_perfdata::{Feature, PerfData};
 
@@ -27,11 +27,11 @@ fn sections_that_all_span_the_file_take_no_memory() {
     let total: usize = data.features().iter().map(|(_, b)| b.len()).sum();
     assert_eq!(total as u64, 256 * len);
     let taken = resident().saturating_sub(before);
-    // Other tests run at the same time; copies would be 8 GiB.
+    // Other tests run at the same time; copies would take 8 GiB.
     assert!(taken < 512 << 20, "{taken} bytes");
 }
 
-/// Returns bytes of this process in memory.
+/// Returns the resident bytes of this process.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages = statm.split(' ').nth(1).unwrap();

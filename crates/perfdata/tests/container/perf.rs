@@ -1,4 +1,4 @@
-//! perf reads what is written, where it is installed.
+//! perf, if installed, reads the written files.
 
 use std::fs;
 use std::io::Cursor;
@@ -11,7 +11,7 @@ use rprof_testing::needs;
 
 use crate::made;
 
-/// Returns what perf prints, and what it complains of. `None`, and a skipped test, without perf.
+/// Returns perf's output and error output. Without perf, returns `None` and skips the test.
 pub(crate) fn perf(args: &[&str], stdin: Option<&Path>) -> Option<(String, String)> {
     let stdin = stdin.map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
     rprof_testing::has(rprof_testing::Need::Perf).then_some(())?;
@@ -47,7 +47,7 @@ fn every_form_is_read_without_complaint() {
         );
         assert_eq!(complaints, "", "{name}");
         let (out, complaints) = perf(&["evlist", "-i", file], None).unwrap();
-        // Of a stream evlist takes no names, but makes them up: "cpu-clock:HG".
+        // For a stream, evlist ignores the names and derives its own: "cpu-clock:HG".
         let names: Vec<&str> = out.lines().filter_map(|l| l.split(':').next()).collect();
         assert_eq!(
             (&names[..], &complaints[..]),
@@ -108,13 +108,13 @@ fn many_events_are_told_apart() {
     }
 }
 
-/// Numbers of a range, `0-23`, or one alone.
+/// Numbers of a range such as `0-23`, or a single number.
 fn bits(range: &str) -> std::ops::RangeInclusive<u64> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     first.trim().parse().unwrap()..=last.trim().parse().unwrap()
 }
 
-/// Sections read as perf prints them.
+/// Compares decoded sections with perf's output.
 fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
     let f = data.features();
     let lines = |start: &str| {
@@ -154,7 +154,7 @@ fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
         memory.into_iter().collect(),
     );
     let topology = f.cpu_topology().unwrap_or_default();
-    // perf 4.14's word for it, and that of later ones.
+    // The terms of perf 4.14, and of later versions.
     let sockets = [lines("# sibling cores   : "), lines("# sibling sockets : ")].concat();
     same("sockets", sockets, topology.sockets);
     same("cores", lines("# sibling threads : "), topology.cores);
@@ -172,7 +172,7 @@ fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
         });
     let mut printed_places = lines("# CPU ");
     printed_places.retain(|line| line.contains("Core ID"));
-    // perf drops all where it finds a number too high for it.
+    // perf drops all if a number is too high.
     if !printed.contains("Core ID and Socket ID information is not available") {
         same("places", printed_places, places.collect());
     }
@@ -242,7 +242,7 @@ fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
         how.into_iter().collect(),
     );
     let memory = f.memory_topology().map_or(vec![], |m| m.nodes);
-    // "0 [7G]: 0-23,32-69": the numbers of the bits that are set.
+    // "0 [7G]: 0-23,32-69": the numbers of the set bits.
     let mut printed_memory = lines("#  ");
     printed_memory.retain(|l| l.contains("]: "));
     let read = memory.iter().map(|node| {
@@ -278,7 +278,7 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
     let data = PerfData::open(&path).unwrap();
     let compared = compare_features(&data, &printed, "this machine");
     assert!(compared > 10, "{compared}: {printed}");
-    // GROUP_DESC, which is not printed, but shown.
+    // evlist shows GROUP_DESC, which the header's output lacks.
     let (shown, _) = perf(&["evlist", "-g", "-i", file], None).unwrap();
     let groups = data.features().event_groups().unwrap();
     assert_eq!(
@@ -286,7 +286,7 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
         (1, 0, 2)
     );
     assert!(shown.starts_with("{cpu-clock"), "{shown}");
-    // CMDLINE, without the `perf` that perf puts before it.
+    // CMDLINE, without the `perf` that perf prepends.
     let line = data.features().command_line().unwrap();
     assert!(
         printed.contains(&format!("# cmdline : {} ", line.join(" "))),

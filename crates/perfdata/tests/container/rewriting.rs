@@ -11,14 +11,14 @@ use rprof_records::{Attr, Endian, Misc, RecordType, SampleType, put_record};
 
 use crate::made;
 
-/// Events as far as the file has them.
+/// Events in the file.
 fn events(data: &PerfData) -> Vec<(Attr, String, Vec<u64>)> {
     (data.events().list().iter())
         .map(|e| (e.attr.clone(), e.name.clone(), e.ids.clone()))
         .collect()
 }
 
-/// Returns features but those that depend on how the file is written.
+/// Returns the features, except those that depend on the file's form.
 fn features(data: &PerfData) -> Vec<(Feature, Vec<u8>)> {
     let own = [
         Feature::COMPRESSED,
@@ -32,7 +32,7 @@ fn features(data: &PerfData) -> Vec<(Feature, Vec<u8>)> {
         .collect()
 }
 
-/// Rewrites in each form; what is read from it must be the same.
+/// Rewrites the recording in each form, and compares the results.
 fn check(data: &PerfData) {
     let (records, wanted) = (made::all_records(data), features(data));
     for compression in [None, Some(1)] {
@@ -50,7 +50,7 @@ fn check(data: &PerfData) {
         let mut bytes = Vec::new();
         let left_out = match rewrite_pipe(data, &mut bytes, compression) {
             Ok(written) => written.left_out,
-            // An event with more ids than a record can hold.
+            // The event has more ids than a record can hold.
             Err(e) => {
                 assert_eq!(e.kind(), std::io::ErrorKind::InvalidInput);
                 continue;
@@ -72,7 +72,7 @@ fn check(data: &PerfData) {
         plain.retain(other);
         assert_eq!(kept, plain);
         assert_eq!(events(&again), events(data));
-        // Written anew, build-ids say their length; tracepoint formats are padded.
+        // Rewritten build-ids have an explicit length, and tracepoint formats have padding.
         let mut wanted = wanted.clone();
         wanted.retain(|(f, _)| !left_out.contains(f) && !rewritten_in_pipes(*f));
         let mut got = features(&again);
@@ -178,7 +178,7 @@ fn any_event() -> impl Strategy<Value = EventDescription> {
 }
 
 fn any_records(endian: Endian) -> impl Strategy<Value = Vec<u8>> {
-    // Kernel records, plain user records, and numbers not known.
+    // Kernel records, simple user records, and unknown types.
     let kind = prop_oneof![1..22u32, Just(68u32), Just(73), Just(79), 90..200u32];
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let record = (kind, any::<u16>(), body);
@@ -206,7 +206,7 @@ proptest! {
         sections in prop::collection::btree_map(3..32u32, prop::collection::vec(any::<u8>(), 1..200), 0..8),
         compress in any::<bool>(),
     ) {
-        // Two events with the same id are not told apart.
+        // Ids must be unique.
         for (i, id) in events.iter_mut().flat_map(|e| &mut e.ids).enumerate() {
             *id = (*id << 8) | i as u64;
         }
@@ -220,7 +220,7 @@ proptest! {
         writer.write_records(&records).unwrap();
         let mut f = FeatureSections::new(endian);
         for (number, bytes) in sections {
-            // EVENT_DESC names the events, AUXTRACE is checked elsewhere.
+            // EVENT_DESC names the events; another test covers AUXTRACE.
             if ![12, 18].contains(&number) {
                 f.insert(Feature(number), bytes);
             }

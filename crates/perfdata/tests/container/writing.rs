@@ -1,4 +1,4 @@
-//! Files that are written survive kills and full disks.
+//! Written files survive kills and full disks.
 
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
@@ -16,7 +16,7 @@ fn compressed_records_survive_a_kill_at_any_byte() {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer =
         FileWriter::create_with(&mut bytes, made::events(), made::compressed()).unwrap();
-    // Where the file ended after each round.
+    // End of the file after each round.
     let mut ends = Vec::new();
     for _ in 0..4 {
         writer
@@ -37,7 +37,7 @@ fn compressed_records_survive_a_kill_at_any_byte() {
 
 #[test]
 fn killed_while_finishing_leaves_all_records_and_nothing_else() {
-    /// Stops taking bytes after so many, as a process that is killed.
+    /// Fails after a number of bytes, like a killed process.
     struct Killed {
         file: Cursor<Vec<u8>>,
         left: usize,
@@ -77,7 +77,7 @@ fn killed_while_finishing_leaves_all_records_and_nothing_else() {
             .and_then(|()| writer.checkpoint());
         let checkpointed = written.is_ok();
         if written.is_err() {
-            // Once it failed, it goes on failing.
+            // After a failure, further calls fail too.
             assert!(writer.write_records(&records).is_err());
         }
         match writer.finish(made::features(Endian::NATIVE)) {

@@ -1,4 +1,4 @@
-//! Bytes of headers, fields and trailers.
+//! Encodes headers, fields and trailers.
 
 use crate::build_id::BuildId;
 use crate::bytes::{Endian, RawBytes};
@@ -8,11 +8,11 @@ use crate::layout::{SampleLayout, TRAILER};
 use crate::record::{Mmap2, MmapIdentity, Task};
 use crate::sample_id::SampleId;
 
-/// Cause for which a record cannot be encoded.
+/// Failure to encode a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The size field of a header has 16 bits.
+    /// The record is too long for the 16-bit size in its header.
     #[error("a {kind} record of {size} bytes exceeds the 65,535-byte limit of its header")]
     TooLong {
         /// Type of the record.
@@ -20,15 +20,15 @@ pub enum EncodeError {
         /// Length of the record in bytes.
         size: usize,
     },
-    /// An MMAP2 record has room for 20 bytes.
+    /// The build-id is too long for the 20 bytes in an MMAP2 record.
     #[error("build-id {0} exceeds the 20 bytes that fit into an MMAP2 record")]
     LongBuildId(BuildId),
 }
 
-/// Appends a record: a header, then what `body` writes.
+/// Appends a record: a header, then the output of `body`.
 ///
 /// # Errors
-/// [`EncodeError::TooLong`] beyond 65,535 bytes; nothing is appended then.
+/// Returns [`EncodeError::TooLong`] above 65,535 bytes. Nothing is appended then.
 pub fn put_record(
     out: &mut Vec<u8>,
     kind: RecordType,
@@ -72,7 +72,7 @@ impl Out<'_> {
     pub(super) fn u64(&mut self, v: u64) {
         self.out.extend(self.endian.put_u64(v));
     }
-    /// Bytes, one NUL at least, and NULs up to a multiple of eight.
+    /// Appends the bytes with at least one NUL, padded to a multiple of eight.
     pub(super) fn c_str(&mut self, s: &[u8]) {
         self.out.extend_from_slice(s);
         let len = (s.len() + 1).next_multiple_of(8);

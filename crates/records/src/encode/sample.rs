@@ -1,4 +1,4 @@
-//! A sample as bytes.
+//! Encodes samples.
 
 use super::put::{EncodeError, Out, put_record};
 use crate::bytes::RawBytes;
@@ -9,17 +9,17 @@ use crate::read_values::ReadValues;
 use crate::sample::{BranchEntry, Registers, Sample};
 use crate::words::Weight;
 
-/// Registers to write: the ABI and the values of the mask's bits, lowest first.
+/// Registers to encode: the ABI, and the values of the mask's bits, lowest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegisterValues {
-    /// `PERF_SAMPLE_REGS_ABI_*`; with 0 there are no values.
+    /// `PERF_SAMPLE_REGS_ABI_*`; 0 means no values.
     pub abi: u64,
     /// One value for each bit of the event's mask.
     pub values: Vec<u64>,
 }
 
-/// A sample's fields as owned values, to be written. Fields that the layout
-/// lacks are not written; what was absent from the [`Sample`](crate::Sample) is 0 or empty here.
+/// Owned field values of a sample, for encoding. Fields missing in the layout are not written.
+/// Fields missing in the [`Sample`](crate::Sample) are 0 or empty here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as the accessors of Sample")]
 pub struct SampleFields {
@@ -41,9 +41,9 @@ pub struct SampleFields {
     /// One for each branch.
     pub branch_counters: Vec<u64>,
     pub regs_user: RegisterValues,
-    /// The real bytes of the stack dump.
+    /// Valid bytes of the stack dump.
     pub stack_user: Vec<u8>,
-    /// Bytes that the record reserves for the dump.
+    /// Bytes reserved for the dump in the record.
     pub stack_user_reserved: u64,
     pub weight: u64,
     pub data_src: u64,
@@ -103,11 +103,11 @@ impl From<&Sample<'_>> for SampleFields {
 }
 
 impl SampleFields {
-    /// Appends a SAMPLE record laid out as `layout` says. `misc` is written as it is; it has the CPU
+    /// Appends a SAMPLE record with this `layout`. `misc` is written unchanged; it contains the CPU
     /// mode of `ip`.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`] beyond 65,535 bytes; nothing is appended then.
+    /// Returns [`EncodeError::TooLong`] above 65,535 bytes. Nothing is appended then.
     pub fn encode(
         &self,
         misc: Misc,
@@ -159,7 +159,7 @@ impl SampleFields {
             self.callchain.iter().for_each(|v| w.u64(*v));
         }
         if has(SampleType::RAW) {
-            // The size counts padding, so that the next field is aligned.
+            // The size includes padding, so that the next field is aligned.
             let size = (4 + self.raw.len()).next_multiple_of(8) - 4;
             w.u32(size as u32);
             w.out.extend_from_slice(&self.raw);
@@ -218,7 +218,7 @@ impl SampleFields {
     fn put_stack(&self, w: &mut Out<'_>) {
         w.u64(self.stack_user_reserved);
         if self.stack_user_reserved > 0 {
-            // Bounded by what a record can hold; put_record refuses the rest.
+            // Limited to more than a record can hold; put_record refuses excess.
             let reserved = usize::try_from(self.stack_user_reserved.min(1 << 17)).unwrap_or(0);
             let real = self.stack_user.len().min(reserved);
             w.out.extend_from_slice(&self.stack_user[..real]);

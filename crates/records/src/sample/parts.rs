@@ -1,16 +1,16 @@
-//! The parts of a sample that are more than a number.
+//! Compound fields of a sample.
 
 use crate::bytes::{Endian, RawBytes};
 use crate::words::BranchFlags;
 
-/// Addresses of a callchain as recorded: leaf first, with context markers.
+/// Callchain as recorded: leaf first, with context markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callchain<'a> {
     bytes: RawBytes<'a>,
     endian: Endian,
 }
 
-/// A `PERF_CONTEXT_*` marker: what the addresses after it are.
+/// `PERF_CONTEXT_*` marker, for the addresses after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextMarker(pub u64);
 
@@ -21,8 +21,8 @@ impl ContextMarker {
     pub const KERNEL: ContextMarker = ContextMarker(-128i64 as u64);
     /// User.
     pub const USER: ContextMarker = ContextMarker(-512i64 as u64);
-    /// User, delivered in a record of its own. The next entry, the last one, is a cookie and no address:
-    /// see [`Callchain::cookie`].
+    /// User part, deferred to a separate record. The next and last entry is a cookie, not an
+    /// address: see [`Callchain::cookie`].
     pub const USER_DEFERRED: ContextMarker = ContextMarker(-640i64 as u64);
     /// Guest.
     pub const GUEST: ContextMarker = ContextMarker(-2048i64 as u64);
@@ -31,8 +31,7 @@ impl ContextMarker {
     /// User mode of the guest.
     pub const GUEST_USER: ContextMarker = ContextMarker(-2560i64 as u64);
 
-    /// Returns true if an entry of a callchain is a marker and no address
-    /// (`>= PERF_CONTEXT_MAX`).
+    /// Returns true if an entry of a callchain is a marker, not an address (`>= PERF_CONTEXT_MAX`).
     #[inline]
     pub fn is_marker(entry: u64) -> bool {
         entry >= -4095i64 as u64
@@ -40,7 +39,7 @@ impl ContextMarker {
 }
 
 impl<'a> Callchain<'a> {
-    /// Reads a counted callchain that begins at `at`; `None` if it does not fit.
+    /// Parses a counted callchain at `at`; `None` if it exceeds the body.
     pub(crate) fn parse(body: RawBytes<'a>, at: usize, endian: Endian) -> Option<Callchain<'a>> {
         let len = counted(&body, at, endian, 8, 0)?;
         Some(Callchain {
@@ -49,25 +48,25 @@ impl<'a> Callchain<'a> {
         })
     }
 
-    /// Number of entries, markers included.
+    /// Returns the number of entries, including markers.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Returns true if there is no entry.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The entries, leaf first, markers and cookie included.
+    /// Iterates over the entries, leaf first, including markers and cookie.
     pub fn iter(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (bytes, endian) = (self.bytes, self.endian);
         (0..bytes.len() / 8).map_while(move |i| bytes.u64(i * 8, endian))
     }
 
-    /// Returns the cookie of a deferred user part: that of the CALLCHAIN_DEFERRED record which has it. `None`
-    /// if the callchain does not end with [`ContextMarker::USER_DEFERRED`] and a cookie, where the kernel
-    /// writes them (`get_perf_callchain` in kernel/events/callchain.c).
+    /// Returns the cookie of a deferred user part, which identifies the CALLCHAIN_DEFERRED record.
+    /// Returns `None` unless the callchain ends with [`ContextMarker::USER_DEFERRED`] and a cookie,
+    /// as the kernel writes them (`get_perf_callchain` in kernel/events/callchain.c).
     pub fn cookie(&self) -> Option<u64> {
         let marker = self.bytes.len().checked_sub(16)?;
         let is_deferred =
@@ -76,8 +75,7 @@ impl<'a> Callchain<'a> {
         cookie.filter(|_| is_deferred)
     }
 
-    /// Returns the callchain without the marker and cookie of a deferred user part: markers and
-    /// addresses only.
+    /// Returns the callchain without the marker and cookie of a deferred user part.
     pub fn without_cookie(&self) -> Callchain<'a> {
         let end = self.bytes.len() - if self.cookie().is_some() { 16 } else { 0 };
         Callchain {
@@ -86,8 +84,8 @@ impl<'a> Callchain<'a> {
         }
     }
 
-    /// The entries as they stand, eight bytes each in the recorder's byte
-    /// order: a key for interning.
+    /// Returns the raw entries, eight bytes each in the recorder's byte order, as a key for
+    /// interning.
     pub fn raw(&self) -> RawBytes<'a> {
         self.bytes
     }
@@ -104,7 +102,7 @@ pub struct Registers<'a> {
 }
 
 impl Registers<'_> {
-    /// Register `number`, as numbered in the architecture's `asm/perf_regs.h`.
+    /// Returns register `number` of the architecture's `asm/perf_regs.h`.
     pub fn get(&self, number: u32) -> Option<u64> {
         let bit = 1u64.checked_shl(number)?;
         if self.mask & bit == 0 || self.bytes.is_empty() {
@@ -114,7 +112,7 @@ impl Registers<'_> {
         self.bytes.u64(index * 8, self.endian)
     }
 
-    /// Number and value of every register that is there.
+    /// Iterates over the numbers and values of all present registers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let mut mask = self.mask;
         (0..self.bytes.len() / 8).map_while(move |index| {
@@ -126,27 +124,27 @@ impl Registers<'_> {
     }
 }
 
-/// Bytes of the user stack, from the stack pointer upwards.
+/// User stack dump, from the stack pointer upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackDump<'a> {
-    /// The bytes that are real (`dyn_size` of them).
+    /// Valid bytes (`dyn_size`).
     pub bytes: RawBytes<'a>,
-    /// Bytes that the record has for the dump, real or not.
+    /// Bytes reserved for the dump, valid or not.
     pub reserved: u64,
 }
 
-/// One entry of a branch stack.
+/// Entry of a branch stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchEntry {
     /// Address of the branch.
     pub from: u64,
-    /// Address that the branch went to.
+    /// Target address of the branch.
     pub to: u64,
-    /// Flags, kind and cycles of the branch, as read.
+    /// Flags, type and cycles of the branch.
     pub flags: BranchFlags,
 }
 
-/// A branch stack, most recent first.
+/// Branch stack, most recent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchEntries<'a> {
     /// Hardware index, with [`BranchSampleType::HW_INDEX`](crate::BranchSampleType::HW_INDEX).
@@ -157,17 +155,17 @@ pub struct BranchEntries<'a> {
 }
 
 impl BranchEntries<'_> {
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len() / 24
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries.
+    /// Iterates over the entries.
     pub fn iter(&self) -> impl Iterator<Item = BranchEntry> + '_ {
         (0..self.len()).map_while(|i| {
             let word = |n: usize| self.entries.u64(i * 24 + n * 8, self.endian);
@@ -179,13 +177,14 @@ impl BranchEntries<'_> {
         })
     }
 
-    /// A word of event counters for each entry, with [`BranchSampleType::COUNTERS`](crate::BranchSampleType::COUNTERS).
+    /// Iterates over the event counters of each entry, one word each, with
+    /// [`BranchSampleType::COUNTERS`](crate::BranchSampleType::COUNTERS).
     pub fn counters(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.counters.len() / 8).map_while(|i| self.counters.u64(i * 8, self.endian))
     }
 }
 
-/// Bytes of a counted list that begins at `at`: the count and its items.
+/// Returns the bytes of a counted list at `at`, with its count.
 pub(super) fn counted(
     body: &RawBytes<'_>,
     at: usize,

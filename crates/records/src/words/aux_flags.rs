@@ -1,17 +1,17 @@
-//! Flags of a piece of an AUX trace, as the kernel sets them.
+//! Flags of a piece of an AUX trace, set by the kernel.
 
 /// Flags of an AUX record, `PERF_AUX_FLAG_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AuxFlags(pub u64);
 
 impl AuxFlags {
-    /// The buffer was full: what came then is missing.
+    /// The buffer was full, and later data was lost.
     pub const TRUNCATED: AuxFlags = AuxFlags(1);
     /// Later data overwrote earlier data (snapshot mode).
     pub const OVERWRITE: AuxFlags = AuxFlags(2);
-    /// The trace has gaps, for other reasons than a full buffer.
+    /// The trace has gaps for other reasons than a full buffer.
     pub const PARTIAL: AuxFlags = AuxFlags(4);
-    /// The unit dropped samples while it wrote others (Arm SPE).
+    /// The trace unit dropped samples while it wrote others (Arm SPE).
     pub const COLLISION: AuxFlags = AuxFlags(8);
 
     /// Returns true if all bits of `other` are set.
@@ -19,8 +19,8 @@ impl AuxFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Returns perf's letters, as in the brackets behind `flags:` in `perf script -D`: `T` truncated, `O`
-    /// overwriting, `P` partial; and `C` collision, which perf 6.1 has no letter for.
+    /// Returns perf's letters, as after `flags:` in `perf script -D`: `T` truncated, `O`
+    /// overwriting, `P` partial; and `C` collision, which perf 6.1 lacks.
     pub fn letters(self) -> String {
         let letters = [
             (AuxFlags::TRUNCATED, 'T'),

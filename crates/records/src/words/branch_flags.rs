@@ -1,15 +1,17 @@
-//! Flags of a branch, which the processor records besides its two addresses.
+//! Flags of a branch record.
 
 use std::fmt;
 
-/// Bits behind the addresses of a branch: `struct perf_branch_entry`, third word.
+/// Bits after the addresses of a branch: `struct perf_branch_entry`, third word.
 ///
-/// `Display` gives `/P/X/A/cycles/type` as `perf script -F brstack` does: predicted (`P`), mispredicted (`M`) or
-/// unknown (`-`), inside a transaction (`X`), aborted one (`A`), cycles since the branch before, and kind.
+/// `Display` writes `/P/X/A/cycles/type` like `perf script -F brstack`: predicted (`P`),
+/// mispredicted (`M`) or unknown (`-`), inside a transaction (`X`), abort (`A`), cycles since the
+/// previous branch, and type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BranchFlags(pub u64);
 
-/// Kind of a branch: `PERF_BR_*`, those of `PERF_BR_EXTEND_ABI` from [`EXTENDED`](Self::EXTENDED) on.
+/// Type of a branch: `PERF_BR_*`, with `PERF_BR_EXTEND_ABI` types from
+/// [`EXTENDED`](Self::EXTENDED).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BranchKind(pub u8);
 
@@ -22,8 +24,8 @@ impl BranchFlags {
         self.0 >> from & ((1 << length) - 1)
     }
 
-    /// Returns true if the branch was predicted, false if it was mispredicted; `None` where the processor
-    /// does not say. With both bits set it counts as predicted, as in perf.
+    /// Returns true if the branch was predicted, false if mispredicted; `None` if unknown. With
+    /// both bits set it counts as predicted, as in perf.
     pub fn predicted(self) -> Option<bool> {
         match (self.bit(0), self.bit(1)) {
             (_, true) => Some(true),
@@ -42,27 +44,28 @@ impl BranchFlags {
         self.bit(3)
     }
 
-    /// Returns the cycles since the branch before it; 0 where the processor does not count them.
+    /// Returns the cycles since the previous branch; 0 if the processor does not count them.
     pub fn cycles(self) -> u16 {
         self.field(4, 16) as u16
     }
 
-    /// Returns the kind of the branch.
+    /// Returns the type of the branch.
     pub fn kind(self) -> BranchKind {
         match self.field(20, 4) as u8 {
-            // PERF_BR_EXTEND_ABI: the kind stands in `new_type`.
+            // PERF_BR_EXTEND_ABI: the type is in `new_type`.
             15 => BranchKind(BranchKind::EXTENDED + self.field(26, 4) as u8),
             kind => BranchKind(kind),
         }
     }
 
-    /// Returns how speculation went (`PERF_BR_SPEC_*`): 0 unknown, 1 speculated and wrong, 2 not speculated and
-    /// right, 3 speculated and right.
+    /// Returns the speculation outcome (`PERF_BR_SPEC_*`): 0 unknown, 1 speculated and wrong, 2 not
+    /// speculated and right, 3 speculated and right.
     pub fn speculation(self) -> u8 {
         self.field(24, 2) as u8
     }
 
-    /// Returns the privilege level of the target (`PERF_BR_PRIV_*`): 0 unknown, 1 user, 2 kernel, 3 hypervisor.
+    /// Returns the privilege level of the target (`PERF_BR_PRIV_*`): 0 unknown, 1 user, 2 kernel,
+    /// 3 hypervisor.
     pub fn privilege(self) -> u8 {
         self.field(30, 3) as u8
     }
@@ -98,10 +101,10 @@ const EXTENDED_KINDS: [&str; 8] = [
 ];
 
 impl BranchKind {
-    /// Number of the first kind of `PERF_BR_EXTEND_ABI` here (`PERF_BR_NEW_FAULT_ALGN`).
+    /// Number of the first `PERF_BR_EXTEND_ABI` type here (`PERF_BR_NEW_FAULT_ALGN`).
     pub const EXTENDED: u8 = 16;
 
-    /// Returns perf's name; nothing for unknown kinds.
+    /// Returns perf's name; empty for unknown types.
     pub fn name(self) -> &'static str {
         let name = match self.0.checked_sub(BranchKind::EXTENDED) {
             Some(extended) => EXTENDED_KINDS.get(usize::from(extended)),

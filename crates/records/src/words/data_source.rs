@@ -4,19 +4,19 @@ use std::fmt;
 
 use bitflags::bitflags;
 
-/// Source of the data that an instruction loaded or stored: `union perf_mem_data_src` (perf_event_open(2),
+/// Data source of a load or store: `union perf_mem_data_src` (perf_event_open(2),
 /// `PERF_SAMPLE_DATA_SRC`).
 ///
-/// `Display` gives `|OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A`, as `perf script -F data_src`
-/// does behind the word itself.
+/// `Display` writes `|OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A`, like `perf
+/// script -F data_src` after the word itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataSource(pub u64);
 
 bitflags! {
-    /// Operation on memory, `PERF_MEM_OP_*`.
+    /// Memory operation, `PERF_MEM_OP_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct MemoryOperation: u8 {
-        /// Not known.
+        /// Unknown.
         const NOT_AVAILABLE = 1;
         /// Load.
         const LOAD = 1 << 1;
@@ -24,28 +24,28 @@ bitflags! {
         const STORE = 1 << 2;
         /// Prefetch.
         const PREFETCH = 1 << 3;
-        /// Fetch of code.
+        /// Instruction fetch.
         const EXECUTE = 1 << 4;
     }
 }
 
 bitflags! {
-    /// Level of the memory hierarchy, and how it answered: `PERF_MEM_LVL_*`.
+    /// Level of the memory hierarchy, with hit or miss: `PERF_MEM_LVL_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct MemoryLevel: u16 {
-        /// Not known.
+        /// Unknown.
         const NOT_AVAILABLE = 1;
-        /// It was there.
+        /// Hit.
         const HIT = 1 << 1;
-        /// It was not there.
+        /// Miss.
         const MISS = 1 << 2;
-        /// First cache.
+        /// First-level cache.
         const L1 = 1 << 3;
         /// Line fill buffer.
         const LINE_FILL_BUFFER = 1 << 4;
-        /// Second cache.
+        /// Second-level cache.
         const L2 = 1 << 5;
-        /// Third cache.
+        /// Third-level cache.
         const L3 = 1 << 6;
         /// Memory of this node.
         const LOCAL_MEMORY = 1 << 7;
@@ -57,60 +57,60 @@ bitflags! {
         const REMOTE_CACHE_1 = 1 << 10;
         /// Cache two hops away.
         const REMOTE_CACHE_2 = 1 << 11;
-        /// Memory of a device.
+        /// Device memory.
         const IO = 1 << 12;
-        /// Memory that is not cached.
+        /// Uncached memory.
         const UNCACHED = 1 << 13;
     }
 }
 
 bitflags! {
-    /// Answers of other caches, `PERF_MEM_SNOOP_*`; from bit 5 on `PERF_MEM_SNOOPX_*`.
+    /// Snoop results, `PERF_MEM_SNOOP_*`; from bit 5 `PERF_MEM_SNOOPX_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Snoop: u8 {
-        /// Not known.
+        /// Unknown.
         const NOT_AVAILABLE = 1;
-        /// None was asked.
+        /// No snoop.
         const NONE = 1 << 1;
-        /// One had it.
+        /// Hit in another cache.
         const HIT = 1 << 2;
-        /// None had it.
+        /// Miss in all other caches.
         const MISS = 1 << 3;
-        /// One had it, changed.
+        /// Hit on a modified line.
         const HIT_MODIFIED = 1 << 4;
-        /// One handed it on.
+        /// Forwarded by another cache.
         const FORWARD = 1 << 5;
-        /// One of the same level handed it on.
+        /// Forwarded by a cache of the same level.
         const PEER = 1 << 6;
     }
 }
 
 bitflags! {
-    /// Translation of the address, `PERF_MEM_TLB_*`.
+    /// Address translation, `PERF_MEM_TLB_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct TlbAccess: u8 {
-        /// Not known.
+        /// Unknown.
         const NOT_AVAILABLE = 1;
-        /// It was there.
+        /// Hit.
         const HIT = 1 << 1;
-        /// It was not there.
+        /// Miss.
         const MISS = 1 << 2;
         /// First level.
         const L1 = 1 << 3;
         /// Second level.
         const L2 = 1 << 4;
-        /// Walk of the page tables by the processor.
+        /// Page table walk by the processor.
         const WALKER = 1 << 5;
-        /// Fault, handled by the kernel.
+        /// Page fault, handled by the kernel.
         const FAULT = 1 << 6;
     }
 }
 
 bitflags! {
-    /// Reason for which an access was held up, `PERF_MEM_BLK_*`.
+    /// Reason for a blocked access, `PERF_MEM_BLK_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Blocked: u8 {
-        /// Not known.
+        /// Unknown.
         const NOT_AVAILABLE = 1;
         /// Data could not be forwarded.
         const DATA = 1 << 1;
@@ -129,14 +129,14 @@ impl DataSource {
         MemoryOperation::from_bits_retain(self.field(0, 5) as u8)
     }
 
-    /// Returns level and answer (`mem_lvl`). Newer kernels give the level as
-    /// [`level_number`](Self::level_number) too.
+    /// Returns level, and hit or miss (`mem_lvl`). Newer kernels also supply
+    /// [`level_number`](Self::level_number).
     pub fn level(self) -> MemoryLevel {
         MemoryLevel::from_bits_retain(self.field(5, 14) as u16)
     }
 
-    /// Returns the level as a number (`mem_lvl_num`): 1 to 4 for caches, then `PERF_MEM_LVLNUM_*`; `None` for 0,
-    /// which says nothing.
+    /// Returns the level as a number (`mem_lvl_num`): 1 to 4 for caches, then `PERF_MEM_LVLNUM_*`;
+    /// `None` for 0 (unknown).
     pub fn level_number(self) -> Option<u8> {
         Some(self.field(33, 4) as u8).filter(|number| *number != 0)
     }
@@ -146,29 +146,29 @@ impl DataSource {
         self.field(37, 1) != 0
     }
 
-    /// Returns the distance of the source (`mem_hops`): 1 another core of the node, 2 another node of the
-    /// socket, 3 another socket, 4 another board; `None` for 0, which says nothing.
+    /// Returns the distance of the source (`mem_hops`): 1 another core of the node, 2 another node
+    /// of the socket, 3 another socket, 4 another board; `None` for 0 (unknown).
     pub fn hops(self) -> Option<u8> {
         Some(self.field(43, 3) as u8).filter(|hops| *hops != 0)
     }
 
-    /// Returns the answers of other caches (`mem_snoop`, `mem_snoopx`).
+    /// Returns the snoop results (`mem_snoop`, `mem_snoopx`).
     pub fn snoop(self) -> Snoop {
         Snoop::from_bits_retain((self.field(19, 5) | self.field(38, 2) << 5) as u8)
     }
 
-    /// Returns true if the instruction had a lock prefix (`mem_lock`); `None` if that is not known.
+    /// Returns true if the instruction had a lock prefix (`mem_lock`); `None` if unknown.
     pub fn is_locked(self) -> Option<bool> {
         let bits = self.field(24, 2);
         (bits & 1 == 0).then_some(bits & 2 != 0)
     }
 
-    /// Returns how the address was translated (`mem_dtlb`).
+    /// Returns the address translation (`mem_dtlb`).
     pub fn tlb(self) -> TlbAccess {
         TlbAccess::from_bits_retain(self.field(26, 7) as u8)
     }
 
-    /// Returns what held the access up (`mem_blk`).
+    /// Returns the reasons for a blocked access (`mem_blk`).
     pub fn blocked(self) -> Blocked {
         Blocked::from_bits_retain(self.field(40, 3) as u8)
     }
@@ -176,7 +176,7 @@ impl DataSource {
 
 const OPERATIONS: [&str; 5] = ["N/A", "LOAD", "STORE", "PFETCH", "EXEC"];
 
-/// Names by bit; those for hit and miss stand behind the places.
+/// Names by bit. Hit and miss follow the level.
 const LEVELS: [&str; 14] = [
     "N/A",
     "",
@@ -204,7 +204,7 @@ const HOPS: [&str; 4] = [
 const SNOOPS: [&str; 7] = ["N/A", "None", "Hit", "Miss", "HitM", "Fwd", "Peer"];
 const TLBS: [&str; 7] = ["N/A", "", "", "L1", "L2", "Walker", "Fault"];
 
-/// Bits for hit and miss, of levels as of TLBs.
+/// Bits for hit and miss, for levels and TLBs.
 const HIT: u64 = 2;
 const MISS: u64 = 4;
 
@@ -245,7 +245,7 @@ fn or_not_available(names: &[&str]) -> String {
 }
 
 impl DataSource {
-    /// Returns the places, as `Remote RAM or L3`, without hit and miss.
+    /// Returns the levels, such as `Remote RAM or L3`, without hit and miss.
     fn places(self) -> String {
         let mut places = String::new();
         if self.is_remote() {
@@ -273,7 +273,7 @@ impl DataSource {
 
 impl fmt::Display for DataSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Of several operations perf names the first.
+        // perf writes only the first of several operations.
         let operation = names(self.operation().bits().into(), &OPERATIONS);
         let lock = match self.is_locked() {
             None => "N/A",
@@ -328,7 +328,7 @@ mod tests {
         ] {
             assert_eq!(DataSource(word).to_string(), text, "{word:#x}");
         }
-        // All bits at once: nothing is beyond a table.
+        // All bits at once must stay within the tables.
         assert!(DataSource(u64::MAX).to_string().starts_with("|OP N/A|"));
     }
 

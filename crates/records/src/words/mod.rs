@@ -1,8 +1,7 @@
-//! Words of a sample that hold several values: what a memory access met, how a transaction ended, what a
-//! branch was, what an event cost.
+//! Packed words of a sample: data source, transaction, branch, and cost.
 //!
-//! Each is the kernel's word as a newtype, so that bits without a name survive a round trip. `Display` gives
-//! the words of perf 6.1.
+//! Each is a newtype of the kernel's word, so that unnamed bits survive a round trip. `Display`
+//! uses the words of perf 6.1.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,30 +1,30 @@
-//! Transactions in memory: which there was, and why it was aborted.
+//! Memory transactions, and the causes of their aborts.
 
 use std::fmt;
 
-/// Kind of a transaction in memory, and the reasons for its end: `PERF_TXN_*` (perf_event_open(2),
+/// Type of a memory transaction, and the causes of its end: `PERF_TXN_*` (perf_event_open(2),
 /// `PERF_SAMPLE_TRANSACTION`).
 ///
-/// `Display` gives the words of `perf report --sort transaction`.
+/// `Display` uses the words of `perf report --sort transaction`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Transaction(pub u64);
 
 impl Transaction {
-    /// Elision of a lock (`PERF_TXN_ELISION`).
+    /// Lock elision (`PERF_TXN_ELISION`).
     pub const ELISION: Transaction = Transaction(1);
     /// Generic transaction (`PERF_TXN_TRANSACTION`).
     pub const TRANSACTION: Transaction = Transaction(1 << 1);
-    /// Abort by the sampled instruction itself (`PERF_TXN_SYNC`).
+    /// Abort caused by the sampled instruction (`PERF_TXN_SYNC`).
     pub const SYNC: Transaction = Transaction(1 << 2);
-    /// Abort that has nothing to do with the sampled instruction (`PERF_TXN_ASYNC`).
+    /// Abort unrelated to the sampled instruction (`PERF_TXN_ASYNC`).
     pub const ASYNC: Transaction = Transaction(1 << 3);
-    /// Another try may succeed (`PERF_TXN_RETRY`).
+    /// A retry may succeed (`PERF_TXN_RETRY`).
     pub const RETRY: Transaction = Transaction(1 << 4);
     /// Conflict with another thread (`PERF_TXN_CONFLICT`).
     pub const CONFLICT: Transaction = Transaction(1 << 5);
-    /// Too much was written (`PERF_TXN_CAPACITY_WRITE`).
+    /// Write capacity exceeded (`PERF_TXN_CAPACITY_WRITE`).
     pub const CAPACITY_WRITE: Transaction = Transaction(1 << 6);
-    /// Too much was read (`PERF_TXN_CAPACITY_READ`).
+    /// Read capacity exceeded (`PERF_TXN_CAPACITY_READ`).
     pub const CAPACITY_READ: Transaction = Transaction(1 << 7);
 
     /// Returns true if all bits of `other` are set.
@@ -32,7 +32,7 @@ impl Transaction {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the code that the program gave for the abort (`PERF_TXN_ABORT_MASK`, bits 32 to 63).
+    /// Returns the program's abort code (`PERF_TXN_ABORT_MASK`, bits 32 to 63).
     pub fn abort_code(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = NAMES.iter().filter(|(bit, _)| self.has(*bit));
         let mut words: Vec<String> = named.map(|(_, name)| (*name).to_owned()).collect();
-        // An abort is one of the two, or the processor does not say which.
+        // An abort is synchronous or asynchronous, unless the processor does not tell.
         if self.0 != 0 && !self.has(Transaction::SYNC) && !self.has(Transaction::ASYNC) {
             words.push("NEITHER".to_owned());
         }

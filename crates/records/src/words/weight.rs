@@ -1,13 +1,13 @@
-//! Costs of an event, as the processor measured them.
+//! Costs of an event, measured by the processor.
 
-/// Cost of an event: the field of [`SampleType::WEIGHT`](crate::SampleType::WEIGHT) or of
+/// Cost of an event: the field of [`SampleType::WEIGHT`](crate::SampleType::WEIGHT) or
 /// [`SampleType::WEIGHT_STRUCT`](crate::SampleType::WEIGHT_STRUCT) (`union perf_sample_weight`).
 ///
-/// The measure depends on event and processor: for memory loads on Intel it is the cycles until the
-/// data was there, for transactions the cycles until the abort.
+/// The meaning depends on event and processor. For memory loads on Intel, it is the latency in
+/// cycles; for transactions, the cycles until the abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {
-    /// One value of 64 bits (`WEIGHT`).
+    /// One 64-bit value (`WEIGHT`).
     Whole(u64),
     /// Three values in one word (`WEIGHT_STRUCT`, Linux 5.12).
     Split(SplitWeight),
@@ -16,17 +16,18 @@ pub enum Weight {
 /// Three costs in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SplitWeight {
-    /// `var1_dw`: the cost itself.
+    /// `var1_dw`: the cost.
     pub cost: u32,
-    /// `var2_w`: cycles of the whole instruction on Intel, until it was finished on POWER; perf's `ins_lat`.
+    /// `var2_w`: cycles of the whole instruction on Intel, until completion on POWER; perf's
+    /// `ins_lat`.
     pub instruction_latency: u16,
-    /// `var3_w`: cycles in a stage of the pipeline on POWER, from dispatch to retirement on Intel;
-    /// perf's `p_stage_cyc`, later `retire_lat`.
+    /// `var3_w`: cycles in a pipeline stage on POWER, from dispatch to retirement on Intel; perf's
+    /// `p_stage_cyc`, later `retire_lat`.
     pub stage_cycles: u16,
 }
 
 impl Weight {
-    /// Splits the word of a sample that has [`SampleType::WEIGHT_STRUCT`](crate::SampleType::WEIGHT_STRUCT).
+    /// Splits the word of a [`SampleType::WEIGHT_STRUCT`](crate::SampleType::WEIGHT_STRUCT) field.
     pub fn split(word: u64) -> Weight {
         Weight::Split(SplitWeight {
             cost: word as u32,
@@ -35,7 +36,7 @@ impl Weight {
         })
     }
 
-    /// Returns the cost itself, which both forms have.
+    /// Returns the cost, which both forms have.
     pub fn cost(self) -> u64 {
         match self {
             Weight::Whole(cost) => cost,
@@ -43,7 +44,7 @@ impl Weight {
         }
     }
 
-    /// Returns the further costs, where the form has them.
+    /// Returns the other costs, if the form has them.
     pub fn parts(self) -> Option<SplitWeight> {
         match self {
             Weight::Whole(_) => None,
@@ -51,7 +52,7 @@ impl Weight {
         }
     }
 
-    /// Returns the word as it stands in the sample.
+    /// Returns the word in the sample.
     pub fn word(self) -> u64 {
         match self {
             Weight::Whole(cost) => cost,

@@ -1,4 +1,4 @@
-//! Records made up, and those that a fuzzer found.
+//! Synthetic records, and records found by a fuzzer.
 
 mod fuzz_corpus;
 mod round_trip;

@@ -1,5 +1,5 @@
-//! Whatever is encoded decodes to itself, in both byte orders, and wherever a
-//! ring's end cuts it.
+//! Encoded records decode to equal ones, in both byte orders, and at any wrap-around of a ring
+//! buffer.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 prop_compose! {
-    /// An attr with any sample fields that the kernel knows (25 bits), any read format.
+    /// An attr with any known sample fields (25 bits), and any read format.
     fn attr()(
         sample_type in 0u64..1 << 25,
         read_format in 0u64..1 << 5,
@@ -49,8 +49,7 @@ prop_compose! {
     }
 }
 
-/// Values for every field that `attr` asks for, and only for those, so that
-/// what comes back can be compared as a whole.
+/// Values for exactly the fields of `attr`, so that the decoded result can be compared as a whole.
 fn fields(attr: &Attr) -> impl Strategy<Value = SampleFields> + use<> {
     let attr = attr.clone();
     let has = {
@@ -191,7 +190,7 @@ fn fields(attr: &Attr) -> impl Strategy<Value = SampleFields> + use<> {
     )
 }
 
-/// The record cut in two, as a ring's end would.
+/// The record in two pieces, as at a ring buffer's end.
 fn wrapped(bytes: &[u8], cut: usize) -> RawBytes<'_> {
     let cut = cut % (bytes.len() + 1);
     RawBytes::split(&bytes[..cut], &bytes[cut..])
@@ -212,7 +211,7 @@ proptest! {
         let sample = Sample::parse(raw.body, &layout).unwrap();
         prop_assert!(sample.rest().is_empty());
         prop_assert_eq!(SampleFields::from(&sample), fields);
-        // Cut short anywhere, it is refused and nothing panics.
+        // Truncated records are refused without a panic.
         for len in 0..raw.body.len() {
             let short = raw.body.get(0..len).unwrap();
             prop_assert!(Sample::parse(short, &layout).is_err());
@@ -287,15 +286,15 @@ proptest! {
             prop_assert_eq!(out.len() % 8, 0);
             let raw = RawRecord::parse(wrapped(&out, cut), endian).unwrap();
             let again = Record::decode(&raw, Some(&layout)).unwrap();
-            // Debug text shows every field; some hold views that compare by place.
+            // Debug text shows every field; some views compare by address.
             prop_assert_eq!(format!("{again:?}"), format!("{record:?}"));
             prop_assert_eq!(layout.sample_id(&raw), id);
         }
     }
 }
 
-/// A record as Linux 6.18 writes it for a recorder that did not ask for build-ids, beside one that
-/// did: of the exec of a program with inode 10,969,470 on device fe:00.
+/// A record of Linux 6.18 for a recorder that did not request build-ids, beside one that did. It
+/// belongs to the exec of a program with inode 10,969,470 on device fe:00.
 #[test]
 fn an_inode_that_is_called_a_build_id_is_an_inode() {
     let ids = [7_354_u32, 7_354].map(u32::to_le_bytes).concat();
@@ -328,7 +327,7 @@ fn an_inode_that_is_called_a_build_id_is_an_inode() {
         generation: 2_748_134_224,
     };
     assert_eq!(identity(&device, &inode), expected(0xfe));
-    // A disk's major number is the length of some build-ids, but they have zeroes behind them.
+    // A disk's major number may be a valid length, but zeroes follow it.
     for major in [0_u32, 8, 259] {
         let device = [major, 0].map(u32::to_le_bytes).concat();
         assert_eq!(identity(&device, &inode), expected(major));

@@ -1,4 +1,4 @@
-//! What tests make recordings of.
+//! Builders of recordings for tests.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -7,7 +7,7 @@ use std::path::Path;
 use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, RecordWriter};
 use rprof_records::{Attr, Mmap2, MmapIdentity};
 
-/// Code that a process maps; `pgoff` is its offset in the file.
+/// A code mapping. `pgoff` is the offset in the file.
 pub(crate) fn mapping(pid: i32, start: u64, len: u64, pgoff: u64, path: &str) -> Mmap2<'static> {
     Mmap2 {
         pid,
@@ -27,7 +27,7 @@ pub(crate) fn mapping(pid: i32, start: u64, len: u64, pgoff: u64, path: &str) ->
     }
 }
 
-/// A recording of one event with these records.
+/// A recording of one event with the given records.
 pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
     let events = vec![EventDescription {
         attr,
@@ -37,12 +37,12 @@ pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
     file_of_events(events, records)
 }
 
-/// A recording of these events with these records.
+/// A recording of several events with the given records.
 pub(crate) fn file_of_events(events: Vec<EventDescription>, records: &[u8]) -> PerfData {
     file_with(events, records, FeatureSections::default())
 }
 
-/// A recording of these events with these records, and with these sections of the header.
+/// A recording with events, records, and header sections.
 pub(crate) fn file_with(
     events: Vec<EventDescription>,
     records: &[u8],

@@ -1,4 +1,4 @@
-//! Read, write, read: in whatever way a recording is written, its profile is the same.
+//! Read, write, read: the profile does not depend on the file's form.
 
 mod made;
 
@@ -29,7 +29,7 @@ fn symbolizer() -> Symbolizer {
     builder.debug_dirs(Vec::new()).perf_cache(None).build()
 }
 
-/// A profile without the numbers that only it has.
+/// A profile without file-specific numbers.
 #[derive(Debug, PartialEq)]
 struct Seen {
     events: Vec<EventSummary>,
@@ -72,13 +72,13 @@ fn seen(data: &PerfData, symbolizer: &Symbolizer) -> Seen {
     }
 }
 
-/// Writes it anew in each of the ways; all must be seen as it is.
+/// Rewrites the recording in each form, and compares the profiles.
 fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
     let see = |data: &PerfData| {
         let mut seen = seen(data, symbolizer);
         if !with_warnings {
             seen.quality.warnings.clear();
-            // What could not be read of a file is not written again.
+            // Damage is not written again.
             seen.quality.damaged = false;
         }
         seen
@@ -96,19 +96,19 @@ fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
         let mut out = Vec::new();
         match rewrite_pipe(data, &mut out, compression) {
             Ok(_) => again(&format!("a {way} stream"), &out),
-            // An event with more ids than a record of a stream can hold.
+            // An event has more ids than a stream record can hold.
             Err(e) => assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}"),
         }
     }
-    // The bytes of a dumped stack have the order of their machine.
+    // Bytes of a stack dump have their machine's order.
     let has_dumps = |event: &Event| event.attr.sample_type.contains(SampleType::STACK_USER);
     if !data.events().list().iter().any(has_dumps) {
         again("a file in the other byte order", &swapped(data));
     }
 }
 
-/// The recording as a machine of the other byte order would write it, as far as the
-/// profile depends on it: records of the kernel, build-ids, where it was made.
+/// The recording in the other byte order, as far as the profile depends on it: kernel records,
+/// build-ids, machine.
 fn swapped(data: &PerfData) -> Vec<u8> {
     let endian = match data.endian() {
         Endian::Little => Endian::Big,
@@ -144,7 +144,7 @@ fn swapped(data: &PerfData) -> Vec<u8> {
     out.into_inner()
 }
 
-/// Nothing where the record cannot be read.
+/// Nothing if the record is damaged.
 fn swapped_record(data: &PerfData, walked: &RecordAt<'_>, endian: Endian) -> Vec<u8> {
     let record = &walked.record;
     let mut out = Vec::new();
@@ -194,7 +194,7 @@ fn a_capture_has_the_same_profile_however_it_is_written() {
     let symbolizer = symbolizer();
     for path in rprof_testing::recordings() {
         if let Ok(data) = PerfData::open(&path) {
-            // Damage is told with its place, and what is written anew has none.
+            // Damage warnings contain positions, and the rewritten file has no damage.
             check(&data, &symbolizer, false);
         }
     }

@@ -1,21 +1,21 @@
-//! Executable mappings of a process that runs already.
+//! Executable mappings of a running process.
 //!
-//! perf events report mappings as they are made. Those made before stand in `/proc/PID/maps`, which is
-//! read in one of two ways:
+//! perf events report only new mappings. Earlier ones come from `/proc/PID/maps`, in one of two
+//! ways:
 //!
-//! - Linux 6.11 answers queries about it (`PROCMAP_QUERY`), with the file's build-id in the
-//!   answer. Only executable mappings are queried, so a process with ten thousand others
-//!   costs no more than one with none.
-//! - Before, its text is read.
+//! - Linux 6.11 and later answer queries (`PROCMAP_QUERY`), including the file's build-id. Only
+//!   executable mappings are queried, so a process with ten thousand others costs no more than one
+//!   with none.
+//! - On older kernels, the text is parsed.
 //!
-//! Names are as in MMAP2 records: `//anon` for memory without a file, whatever name it was given.
+//! Names are as in MMAP2 records: `//anon` for anonymous memory, even if it has a name.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `mapping` | [`ExistingMapping`] |
-//! | `reader` | [`MapsReader`]: by query where the kernel has it, else from the text |
+//! | `reader` | [`MapsReader`]: uses queries if available, else the text |
 //! | `query` | `PROCMAP_QUERY` |
-//! | `text` | the text of `/proc/PID/maps` |
+//! | `text` | parser of `/proc/PID/maps` |
 
 mod mapping;
 mod query;

@@ -30,12 +30,12 @@ struct Query {
     build_id_addr: u64,
 }
 
-/// `_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)`, as most architectures encode it. On the
-/// others (MIPS, PowerPC, SPARC, Alpha) the kernel answers `ENOTTY` to this number.
+/// `_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)` in the encoding of most architectures. On
+/// the others (MIPS, PowerPC, SPARC, Alpha), the kernel returns `ENOTTY`.
 const PROCMAP_QUERY: u64 =
     (3 << 30) | ((size_of::<Query>() as u64) << 16) | ((b'f' as u64) << 8) | 17;
 
-/// `PROCMAP_QUERY_VMA_READABLE`, in queries and answers.
+/// `PROCMAP_QUERY_VMA_READABLE`, in queries and results.
 const READABLE: u64 = 1;
 /// `PROCMAP_QUERY_VMA_WRITABLE`.
 const WRITABLE: u64 = 2;
@@ -46,16 +46,16 @@ const SHARED: u64 = 8;
 /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA`.
 const OR_NEXT: u64 = 16;
 
-/// Longest build-id that an MMAP2 record has room for, in bytes.
+/// Maximum length in bytes of a build-id in an MMAP2 record.
 const BUILD_ID: usize = BuildId::MAX_RECORD_LEN;
 
-/// Returns the executable mapping that covers `at`, or else the next one; `None` behind the last.
-/// `name` is a buffer for its name. The kernel reads the file to answer with its build-id, so that is
-/// asked for only if `with_build_id`.
+/// Returns the executable mapping at `at`, or else the next one; `None` after the last. `name` is a
+/// buffer for its name. The kernel reads the file to find its build-id, so it is requested only
+/// with `with_build_id`.
 ///
 /// # Errors
-/// The kernel's error number: `ENOTTY` or `EINVAL` before Linux 6.11, `ESRCH` for a process without
-/// memory.
+/// Returns the kernel's error number: `ENOTTY` or `EINVAL` before Linux 6.11, `ESRCH` for a process
+/// without memory.
 pub(super) fn next(
     file: &File,
     at: u64,
@@ -77,9 +77,9 @@ pub(super) fn next(
         },
         ..Query::default()
     };
-    // SAFETY: the query has the layout and size that the kernel expects for this number, and the two
-    // addresses lead to as many writable bytes as the sizes beside them say, which live
-    // longer than the call.
+    // SAFETY: the query has the layout and size that the kernel expects for this number. Its two
+    // addresses point to as many writable bytes as the sizes beside them say, and these live longer
+    // than the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) };
     if result < 0 {
         return match std::io::Error::last_os_error().raw_os_error() {
@@ -87,7 +87,7 @@ pub(super) fn next(
             errno => Err(rprof_errno::from_raw(errno.unwrap_or_default())),
         };
     }
-    // The size counts the zero byte behind a name.
+    // The size includes the name's zero byte.
     let length = (query.vma_name_size as usize).saturating_sub(1);
     let file_name = name.get(..length).unwrap_or_default();
     let bit = |flag, value| {
@@ -105,7 +105,7 @@ pub(super) fn next(
     };
     Ok(Some(ExistingMapping {
         start: query.vma_start,
-        // Without progress the loop over all mappings would not end.
+        // Ensures progress, so that the loop over all mappings ends.
         end: query.vma_end.max(at.saturating_add(1)),
         offset: query.vma_offset,
         prot: bit(READABLE, PROT_READ) | bit(WRITABLE, PROT_WRITE) | bit(EXECUTABLE, PROT_EXEC),

@@ -1,4 +1,4 @@
-//! [`MapsReader`]: mappings by query where the kernel has that, else from the text.
+//! [`MapsReader`]: reads mappings by query if available, else from the text.
 
 use super::mapping::ExistingMapping;
 use super::{query, text};
@@ -16,11 +16,11 @@ type FileId = ((u32, u32), u64);
 #[derive(Debug)]
 pub struct MapsReader {
     proc: Procfs,
-    /// Build-ids of files seen before; `None` for a file without one.
+    /// Build-ids by file; `None` for a file without one.
     build_ids: HashMap<FileId, Option<BuildId>>,
     /// False once the kernel has refused `PROCMAP_QUERY`.
     has_query: bool,
-    /// Buffer for the name in an answer, as long as the longest path.
+    /// Name buffer for the longest path.
     name: Vec<u8>,
     counts: MapsCounts,
 }
@@ -29,9 +29,9 @@ pub struct MapsReader {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapsCounts {
-    /// Mappings of a file whose build-id was known from a mapping before.
+    /// Mappings whose file's build-id was cached.
     pub build_id_hits: u64,
-    /// Mappings of a file that was seen for the first time, whose build-id the kernel was asked for.
+    /// Mappings of new files, with a build-id query.
     pub build_id_misses: u64,
 }
 
@@ -48,12 +48,12 @@ impl Default for MapsReader {
 }
 
 impl MapsReader {
-    /// A reader of `/proc`.
+    /// Creates a reader of `/proc`.
     pub fn new() -> MapsReader {
         MapsReader::default()
     }
 
-    /// A reader that reads the text only, as before Linux 6.11.
+    /// Creates a reader of the text only, as before Linux 6.11.
     #[cfg(test)]
     fn of_text() -> MapsReader {
         MapsReader {
@@ -62,28 +62,29 @@ impl MapsReader {
         }
     }
 
-    /// Returns how often build-ids were known already.
+    /// Returns the hits and misses of the build-id cache.
     pub fn counts(&self) -> MapsCounts {
         self.counts
     }
 
-    /// Appends the executable mappings of a process to `into`, by address. A process of the kernel has
+    /// Appends the executable mappings of a process to `into`, by address. Kernel threads have
     /// none.
     ///
-    /// For a build-id the kernel reads the file, which never answers where whoever serves it (FUSE, a network) does not
-    /// want to: then this call does not return.
+    /// The kernel reads the file for a build-id. If a file server (FUSE, network) never responds,
+    /// this call blocks forever.
     ///
     /// # Errors
-    /// `EACCES` when the process is another user's, `ENOENT` or `ESRCH` when it has ended.
+    /// Returns `EACCES` if the process belongs to another user, `ENOENT` or `ESRCH` if it has
+    /// exited.
     pub fn read(&mut self, pid: u32, into: &mut Vec<ExistingMapping>) -> io::Result<()> {
         self.read_all(pid, true, into)
     }
 
-    /// Appends the executable mappings of a process to `into`, as [`read`](Self::read) does, but without build-ids, so that
-    /// no file is read for it.
+    /// Appends the executable mappings of a process to `into`, like [`read`](Self::read), but
+    /// without build-ids. Reads no files.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     pub fn read_without_build_ids(
         &mut self,
         pid: u32,
@@ -102,11 +103,11 @@ impl MapsReader {
         if self.has_query {
             match self.query_all(&file, build_ids, into) {
                 Ok(()) => return Ok(()),
-                // No such query: an older kernel, or a sandbox that knows none.
+                // Query not supported: an older kernel, or a sandbox.
                 Err(Errno::NOTTY | Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
                     self.has_query = false;
                 }
-                // A process of the kernel, or one that has ended but is still there.
+                // A kernel thread, or an exited process that is not reaped.
                 Err(Errno::SRCH) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
@@ -114,7 +115,7 @@ impl MapsReader {
         text::read(file, into)
     }
 
-    /// Queries one mapping after the other. After an error `into` is as it was before.
+    /// Queries one mapping after another. Restores `into` after an error.
     fn query_all(
         &mut self,
         file: &File,
@@ -140,8 +141,8 @@ impl MapsReader {
         }
     }
 
-    /// Returns the build-id of a mapped file. The kernel is asked once for each file, as it has to read
-    /// the file for the answer.
+    /// Returns the build-id of a mapped file. Queries the kernel once for each file, because it
+    /// reads the file.
     fn build_id(&mut self, file: &File, mapping: &ExistingMapping) -> Option<BuildId> {
         let key = (mapping.device, mapping.inode);
         if let Some(known) = self.build_ids.get(&key) {
@@ -151,7 +152,7 @@ impl MapsReader {
         self.counts.build_id_misses += 1;
         let answer = query::next(file, mapping.start, &mut self.name, true);
         let answer = answer.ok().flatten().filter(|answer| {
-            // The process may have mapped something else there meanwhile.
+            // The process may have changed the mapping meanwhile.
             (answer.start, answer.inode) == (mapping.start, mapping.inode)
         });
         let build_id = answer.and_then(|answer| answer.build_id);
@@ -185,7 +186,7 @@ mod tests {
         for mapping in &mut asked {
             mapping.build_id = None;
         }
-        // [vsyscall] is no mapping, and only the text has it.
+        // [vsyscall] is not a mapping; only the text contains it.
         let mut by_text = by_text;
         by_text.retain(|mapping| mapping.path != b"[vsyscall]");
         assert_eq!(asked, by_text);
@@ -211,7 +212,7 @@ mod tests {
                 let hits = counts.build_id_hits - after_first.build_id_hits;
                 assert_eq!(hits, with_file(&second) as u64);
             }
-            // The text has none.
+            // The text contains no build-ids.
             false => assert_eq!(counts, MapsCounts::default()),
         }
     }

@@ -1,4 +1,4 @@
-//! The text of `/proc/PID/maps` (proc_pid_maps(5)).
+//! Parser of `/proc/PID/maps` (proc_pid_maps(5)).
 
 use super::mapping::{
     ExistingMapping, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE,
@@ -6,10 +6,10 @@ use super::mapping::{
 };
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Appends all executable mappings to `into`. Lines that cannot be parsed are skipped.
+/// Appends all executable mappings to `into`. Skips invalid lines.
 ///
 /// # Errors
-/// Errors of reading, such as `EACCES` for the process of another user.
+/// Returns read errors, such as `EACCES` for another user's process.
 pub(super) fn read(text: impl Read, into: &mut Vec<ExistingMapping>) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(64 << 10, text);
     let mut line = Vec::new();
@@ -38,7 +38,7 @@ fn parse(line: &[u8]) -> Option<ExistingMapping> {
     let rights = word()?.as_bytes();
     let offset = hex(word()?)?;
     let (major, minor) = word()?.split_once(':')?;
-    // Without a name the number may end the line.
+    // Without a name, the inode may end the line.
     let inode = match word() {
         Some(inode) => inode,
         None => std::str::from_utf8(std::mem::take(&mut rest)).ok()?,
@@ -66,8 +66,8 @@ fn parse(line: &[u8]) -> Option<ExistingMapping> {
     })
 }
 
-/// Undoes the escape `\012` of a line break in a name. Nothing else is escaped there, not even the
-/// backslash (`seq_path(m, path, "\n")` in fs/proc/task_mmu.c).
+/// Decodes the escape `\012` of a line break in a name. The kernel escapes nothing else, not even
+/// the backslash (`seq_path(m, path, "\n")` in fs/proc/task_mmu.c).
 fn without_escapes(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name;
