@@ -24,7 +24,7 @@ const MAX_HEADERS: usize = 64;
 const MAX_CONNECTIONS: usize = 32;
 /// Longest life of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause after a failure of the system, such as a lack of descriptors.
+/// Pause after a system error, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Server of one page. `P` returns the page at a path: its media type and text.
@@ -127,9 +127,9 @@ struct Connection {
 }
 
 enum State {
-    /// The start of a request, as far as it came.
+    /// Bytes of the request so far.
     Head(Vec<u8>),
-    /// The answer, and how many bytes of it were sent.
+    /// The response, and the number of bytes sent.
     Answer(Vec<u8>, usize),
 }
 
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(rest, "");
     }
 
-    /// Larger than what the buffers of a connection take.
+    /// Larger than the buffers of a connection.
     const LARGE: usize = 32 << 20;
 
     #[test]
