@@ -1,9 +1,9 @@
-//! [`Lines`]: lines of a text of any length, one by one.
+//! [`Lines`]: reads a text of any length line by line.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
-/// Most bytes of a line.
+/// Maximum length of a line in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Line reader that holds one line in memory.
@@ -13,7 +13,7 @@ pub(crate) struct Lines<'i> {
     number: u64,
 }
 
-/// Number of a line, and its text or the reason for which it cannot be read.
+/// Line number, and the text or the reason why it is unreadable.
 pub(crate) type NumberedLine<'l> = (u64, Result<Cow<'l, str>, &'static str>);
 
 impl<'i> Lines<'i> {
@@ -25,7 +25,8 @@ impl<'i> Lines<'i> {
         }
     }
 
-    /// Returns the next line without its end, or why it cannot be read, behind its number from 1; `None` at the end.
+    /// Returns the next line without its end, with its number from 1, or the reason why it is
+    /// unreadable. `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
         self.bytes.clear();
         let (mut any, mut is_whole) = (false, true);
@@ -63,11 +64,11 @@ impl<'i> Lines<'i> {
     }
 }
 
-/// Lines that could not be read.
+/// Unreadable lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
     count: u64,
-    /// Number and fault of the first one.
+    /// Number and reason of the first one.
     first: Option<(u64, &'static str)>,
 }
 
@@ -78,7 +79,7 @@ impl Refused {
         self.first.get_or_insert((line, why));
     }
 
-    /// Returns the fault of the first one.
+    /// Describes the first one.
     pub(crate) fn first(&self) -> Option<String> {
         self.first.map(|(line, why)| format!("line {line} {why}"))
     }

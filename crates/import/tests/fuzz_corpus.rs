@@ -1,5 +1,4 @@
-//! The fuzz target of this crate over the inputs that were found, without a fuzzer: see
-//! `fuzz/README.md`.
+//! Runs the crate's fuzz target on its committed inputs, without a fuzzer: see `fuzz/README.md`.
 
 #[path = "../../../fuzz/targets/import.rs"]
 mod import;
