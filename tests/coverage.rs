@@ -1,10 +1,10 @@
-//! `docs/coverage.md` and `docs/security.md` name tests that exist.
+//! Tests named in `docs/coverage.md` and `docs/security.md` exist.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Row of the table.
+/// Table row.
 struct Row {
     number: String,
     state: String,
@@ -14,7 +14,7 @@ struct Row {
 
 fn rows(text: &str) -> Vec<Row> {
     let rows = text.lines().filter_map(|line| {
-        // A bar within a cell is escaped.
+        // Escaped bars belong to a cell.
         let line = line.replace("\\|", "");
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let [_, number, _, state, _, tests, _] = cells[..] else {
@@ -83,7 +83,7 @@ fn each_row_of_the_coverage_names_tests_that_exist() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // The table at the top says how many there are.
+    // The summary table has the number of each state.
     for (state, count) in counts {
         let row = text
             .lines()
@@ -117,7 +117,7 @@ fn each_guarantee_names_tests_that_exist() {
     };
     let missing: Vec<_> = tests.iter().filter(is_missing).collect();
     assert!(missing.is_empty(), "{missing:#?}");
-    // Each row of a table of guarantees has a test.
+    // Each row in a table of guarantees names a test.
     let mut is_guarantee = false;
     for line in text.lines() {
         is_guarantee = match line {

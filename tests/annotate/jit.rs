@@ -1,4 +1,4 @@
-//! Code that a runtime made, from its jitdump.
+//! JIT code from a jitdump.
 
 use super::Annotated;
 use crate::support::{Here, needs};

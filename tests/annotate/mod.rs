@@ -1,4 +1,4 @@
-//! `rprof annotate` beside objdump, llvm-symbolizer and perf annotate.
+//! `rprof annotate`, compared with objdump, llvm-symbolizer and perf annotate.
 
 mod against_objdump;
 mod against_perf;
@@ -24,7 +24,7 @@ impl Annotated {
         Annotated(json["functions"].as_array().expect("functions").clone())
     }
 
-    /// All instructions, each with the function that it is of.
+    /// Returns all instructions, with their function.
     fn instructions(&self) -> impl Iterator<Item = &Value> {
         let parts = self
             .0
