@@ -4,8 +4,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Runs `target` over `fuzz/corpus/NAME`, and over `fuzz/regressions/NAME` if
-/// there is one.
+/// Runs `target` on `fuzz/corpus/NAME`, and on `fuzz/regressions/NAME` if it exists.
 pub(crate) fn replay(name: &str, target: fn(&[u8])) {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let mut files = list(&fuzz.join("corpus").join(name));

@@ -24,11 +24,11 @@ fn counts_are_kept_in_the_recording_and_shown() {
         both.contains("counted: ") && both.contains("task-clock"),
         "{report}"
     );
-    // To others the notes are a section that they pass over.
+    // Other tools skip this section.
     if has(Need::Perf) {
         here.perf("report --stdio -s comm").ok().prints("shares");
     }
-    // Who did not ask for it has none.
+    // Without the option there are no counts.
     here.rprof("record -q --call-graph none --")
         .arg(c("shares.c"))
         .ok();
