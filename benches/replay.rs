@@ -32,7 +32,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Simulated numbers of CPUs.
 const CPUS: [u32; 4] = [2, 16, 64, 256];
 
 /// Offset of pids and of event ids between two copies.
@@ -490,7 +489,6 @@ fn add_u64(out: &mut [u8], at: usize, more: u64) {
     }
 }
 
-/// Returns the CPU time of this thread, in ns.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -5,7 +5,6 @@ use rprof_perf_event::{Builder, Errno, Next, ProcessSampler, SampleError, Softwa
 use rprof_records::{Record, SampleType};
 use std::time::Duration;
 
-/// Sampler of the callchains of a process.
 struct CallChainSampler(ProcessSampler);
 
 /// Callchain of a thread at one time.

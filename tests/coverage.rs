@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Table row.
 struct Row {
     number: String,
     state: String,
-    /// Paths and names.
     tests: Vec<(String, String)>,
 }
 

@@ -89,7 +89,6 @@ fn in_order_is_sorted() {
     assert!(text.contains("SAMPLE"), "{text}");
 }
 
-/// Returns object, function and counts, sorted by name.
 fn rows(profile: &Profile) -> Vec<(String, String, [u64; 4])> {
     let event = profile.main_event().unwrap();
     let top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);

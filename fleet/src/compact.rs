@@ -155,7 +155,6 @@ fn batches<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Vec<&'f File>> {
     all.filter(|batch| batch.len() > 1).collect()
 }
 
-/// Writes the rows of some files to one file. Returns its size in bytes.
 async fn merge(store: &Store, table: Table, files: &[&File]) -> Result<u64, FleetError> {
     let config = SessionConfig::new().with_target_partitions(1);
     let context = SessionContext::new_with_config_rt(config, runtime()?);

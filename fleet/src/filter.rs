@@ -50,7 +50,6 @@ impl Filter {
     }
 }
 
-/// Returns text as an SQL string literal.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

@@ -375,7 +375,6 @@ async fn tell_refused(fleet: &Fleet) {
     tell(&fleet.refused().await);
 }
 
-/// Reports skipped files.
 fn tell(refused: &[Refused]) {
     for file in refused {
         let line = format!("rprof-fleet: left out: {}: {}", file.path, file.why);
@@ -465,7 +464,6 @@ async fn regressions(question: &Question, judging: &Judging) -> Result<ExitCode>
     })
 }
 
-/// Formats an amount per second of a host.
 fn per_second(amount: f64, diff: &ProfileDiff) -> String {
     match diff.unit {
         rprof_profile::WeightUnit::Nanoseconds => format!("{:.3} ms/s", amount / 1e6),

@@ -17,10 +17,8 @@ const IMAGE: u64 = 0x5555_0000_0000;
 const CODE: u64 = 0x7f00_0000_0000;
 const STACK: u64 = 0x7ffc_0000_0000;
 
-/// Number of registers in the input.
 const REGISTERS: usize = 34;
 
-/// Maximum number of frames.
 const LIMIT: usize = 100;
 
 /// More reads than a step needs. A step analyses up to 2,000 instructions, with a few words each,
@@ -246,7 +244,6 @@ fn check(
     }
 }
 
-/// Reads a whole table.
 fn look_at(table: &UnwindTable, image: &[u8]) {
     let mut rows = 0;
     for row in table.rows().take(10_000) {

@@ -69,7 +69,6 @@ fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
         why.starts_with("status 400: InvalidRequest") && !why.contains('\x1b'),
         "{why}"
     );
-    // No file contains the secret.
     for file in agent.files("spool") {
         let bytes = fs::read(agent.here.path("spool").join(file)).expect("a file");
         assert!(!bytes.windows(6).any(|six| six == b"s3cret"));

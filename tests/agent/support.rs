@@ -63,13 +63,11 @@ impl Agent {
         self.command("").start()
     }
 
-    /// Returns the agent's status, if it exists.
     pub(super) fn status(&self) -> Option<Value> {
         let text = fs::read_to_string(self.here.path("spool/status.json")).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Waits until this agent has stored `count` windows.
     pub(super) fn wait_for_windows(&self, running: &Running, count: u64) {
         let pid = running.pid().as_raw_pid();
         wait_until("windows end", || {
@@ -78,7 +76,6 @@ impl Agent {
         });
     }
 
-    /// Returns the files below a folder, as relative paths.
     pub(super) fn files(&self, folder: &str) -> Vec<String> {
         let root = self.here.path(folder);
         let mut folders = vec![root.clone()];

@@ -63,7 +63,6 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
         "SELECT (SELECT sum(samples) FROM {samples})::BIGINT, (SELECT sum(samples) FROM {hosts})::BIGINT",
     );
     assert_eq!(sums[0][0], sums[0][1]);
-    // All stacks and locations of the samples exist.
     let orphans = agent.query(
         "data",
         "SELECT count(*) FROM {samples} WHERE stack_id NOT IN (SELECT stack_id FROM {stacks})",

@@ -57,7 +57,6 @@ fn as_ours(text: &str) -> String {
     }
 }
 
-/// Normalizes the spelling of an instruction.
 type Spelling = fn(&str) -> String;
 
 fn compare(

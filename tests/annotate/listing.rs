@@ -19,7 +19,6 @@ fn the_hottest_functions_are_shown_with_source_loops_and_skid() {
         .prints("hottest lines: ")
         .prints("burn.h:");
     assert!(!run.out().contains('\x1b'), "{run}");
-    // Source only, by line.
     let source = here
         .rprof("annotate --by source burn_seventy --source-path")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures"))

@@ -24,7 +24,6 @@ impl Annotated {
         Annotated(json["functions"].as_array().expect("functions").clone())
     }
 
-    /// Returns all instructions, with their function.
     fn instructions(&self) -> impl Iterator<Item = &Value> {
         let parts = self
             .0
@@ -40,7 +39,6 @@ impl Annotated {
     }
 }
 
-/// Records a program, and annotates its functions.
 fn annotated(here: &Here, program: &Path, options: &str) -> Annotated {
     here.record("-F 999 -g -e cpu-clock:u", program, "0.3");
     annotated_again(here, program, options)

@@ -47,7 +47,6 @@ fn samples(here: &Here) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// Asserts that every sample's address is in a mapping.
 fn assert_all_mapped(here: &Here) {
     let quality = here.report("").quality;
     let unmapped = &quality["frames"]["unnamed_by_reason"]["unmapped"];

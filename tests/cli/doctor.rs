@@ -34,14 +34,12 @@ fn doctor_says_yes_where_recording_works() {
             known && !check["found"].as_str().unwrap().is_empty(),
             "{check}"
         );
-        // A passed check needs no remedy.
         assert_eq!(
             check["state"] == "ok",
             check.get("fix").is_none(),
             "{check}"
         );
     }
-    // Recording works.
     here.rprof("record -q -g -- true").ok();
 }
 
@@ -63,7 +61,6 @@ fn doctor_says_no_where_seccomp_forbids_recording() {
     for id in ["own-user", "stacks", "seccomp"] {
         assert_eq!(check(&found, id)["state"], "blocked", "{id}");
     }
-    // Recording fails too.
     let rprof = here.command(c("deny.c")).arg(env!("CARGO_BIN_EXE_rprof"));
     let run = rprof.words("record -g -- touch ran").exits(1);
     run.says("seccomp");

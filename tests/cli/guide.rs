@@ -1,6 +1,6 @@
-//! Pages of docs/guide and docs/ci.md: what the reader types is run, and what the pages show is printed.
+//! Pages of docs/guide and docs/ci.md: runs their commands, and compares the output.
 //!
-//! Blocks of ```` ```sh ```` are run, page by page, in one shell that ends at the first failure. A block of
+//! Blocks of ```` ```sh ```` run page by page, in one shell that ends at the first failure. A block of
 //! ```` ```text ```` holds lines of what the last command before it prints, whatever their figures and order.
 
 use std::os::unix::fs::PermissionsExt;

@@ -90,7 +90,6 @@ fn list_takes_kinds_patterns_and_parts_of_names() {
     assert_eq!(names("software fault").len(), 5);
     assert_eq!(names("hw sw cpu-c*"), ["cycles", "cpu-clock"]);
     assert_eq!(names("FAULTS page-f*").len(), 5);
-    // Aliases match too.
     assert_eq!(names("software migrations"), ["cpu-migrations"]);
     here.rprof("list no-such-event")
         .exits(1)

@@ -214,7 +214,6 @@ fn help_has_every_command_and_flag() {
         for flag in flags {
             help.prints(flag);
         }
-        // The short help is for a first look.
         let short = here.rprof(command).arg("-h").ok();
         short.prints("Examples:\n  rprof ").prints(flags[0]);
         assert!(short.out().lines().count() <= 50, "{short}");

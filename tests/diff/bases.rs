@@ -134,7 +134,6 @@ fn a_base_that_is_empty_or_damaged_is_told() {
         .prints("no verdict");
     std::fs::write(&file, &whole[..40]).unwrap();
     gate(&here, "--base base", PLAIN).exits(1);
-    // Other events are not comparable.
     gate(&here, "--save base -e page-faults", PLAIN).ok();
     gate(&here, "--base base -e cpu-clock", PLAIN)
         .exits(2)
@@ -159,7 +158,6 @@ fn a_command_that_fails_each_third_run_is_never_judged() {
         .exits(1);
     run.says("nothing is judged: sh ended with exit status 1");
     assert!(!run.err().contains("run 4 of 5"), "{run}");
-    // The two completed runs are not stored.
     let kept: Vec<_> = std::fs::read_dir(here.path("base")).unwrap().collect();
     assert!(kept.is_empty(), "{kept:?}");
 }

@@ -71,7 +71,6 @@ fn equal_runs_pass() {
 #[test]
 fn what_cannot_be_told_passes_unless_strict() {
     let here = with_runs(&[("old", [1000, 1010, 990]), ("new", [1500, 1490, 1510])]);
-    // One run per side.
     let run = here.rprof("diff old0 new0 --fail-above 5%").ok();
     assert!(run.err().contains("cannot be told"), "{}", run.err());
     here.rprof("diff old0 new0 --fail-above 5% --strict")

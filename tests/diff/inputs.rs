@@ -34,7 +34,6 @@ fn folded_stacks_are_compared() {
         row("utf8").contains("new") && row("ascii").contains("gone"),
         "{table}"
     );
-    // Either side may be a pipe.
     let piped = here
         .rprof("diff - new --noise 2%")
         .stdin(OLD.as_bytes())
@@ -45,7 +44,6 @@ fn folded_stacks_are_compared() {
         rows.map(str::to_owned).collect()
     };
     assert_eq!(rows(&piped), rows(&table));
-    // The filters are the same as in report.
     let focused = here
         .rprof("diff old new --noise 2% --focus rest --format csv")
         .ok()

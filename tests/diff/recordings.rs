@@ -11,7 +11,6 @@ use crate::support::{Here, c, needs};
 const OLD: &str = "0.1 0.2 0.2";
 const NEW: &str = "0.4 0.2 0.2";
 
-/// Records both sides, as old.data and new.data.
 fn recorded() -> Here {
     let here = Here::new();
     for (name, seconds) in [("old.data", OLD), ("new.data", NEW)] {
@@ -54,7 +53,6 @@ fn what_takes_more_is_found_on_real_recordings() {
     let first = table.lines().next().unwrap();
     assert!(first.contains("knob_f"), "{table}");
 
-    // With swapped sides, the result is mirrored.
     let back = diff(&here, "new.data old.data --noise 5%");
     let mirrored = row(&back, "knob_f");
     assert_eq!(mirrored["self"]["verdict"], "improved");
@@ -78,7 +76,6 @@ fn what_takes_more_is_found_on_real_recordings() {
         assert!(environment["cpus_online"].is_string(), "{environment:#}");
     }
 
-    // A recording against itself is the same.
     let same = diff(&here, "old.data old.data --fail-above 1% --strict");
     assert_eq!(same["verdict"], "same");
 

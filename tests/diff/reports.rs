@@ -69,7 +69,6 @@ fn junit_has_a_test_for_each_function_and_the_failures_are_those_of_the_gate() {
         "{text}"
     );
     assert!(failures >= 2, "{text}");
-    // A pass has no failure element.
     let here = with_runs(1000, 1001);
     here.rprof(&format!("{SETS} --junit out.xml")).ok();
     let text = std::fs::read_to_string(here.path("out.xml")).unwrap();

@@ -23,7 +23,6 @@ fn commands_in_turns_are_compared() {
     assert!(!run.out().contains("and 1 more"), "{run}");
     let comment = std::fs::read_to_string(here.path("comment.md")).unwrap();
     assert!(comment.contains("knob&#95;f"), "{comment}");
-    // An improvement passes.
     let run = gate("0.4 0.1 0.1", "0.1 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{}", run.err());
     assert!(!run.out().contains("▲ knob_f"), "{}", run.out());

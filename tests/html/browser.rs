@@ -17,13 +17,11 @@ pub(crate) const DOWN: char = '\u{e015}';
 /// Headless browser with its own session.
 pub(crate) struct Browser(Link);
 
-/// Protocol that drives the browser.
 enum Link {
     Chromium(Chromium),
     Firefox(Marionette),
 }
 
-/// Chromium with its driver.
 struct Chromium {
     agent: ureq::Agent,
     session: String,
@@ -87,12 +85,10 @@ impl Chromium {
 }
 
 impl Browser {
-    /// Starts Chromium with a window of this size.
     pub(crate) fn start(here: &Here, width: u32, height: u32) -> Browser {
         Browser(Link::Chromium(Chromium::start(here, width, height)))
     }
 
-    /// Starts Firefox with a window of this size.
     pub(crate) fn start_firefox(here: &Here, width: u32, height: u32) -> Browser {
         Browser(Link::Firefox(Marionette::start(here, width, height)))
     }
@@ -112,7 +108,6 @@ impl Browser {
         session.command(command, body)["value"].clone()
     }
 
-    /// Opens a URL.
     pub(crate) fn go(&self, address: &str) {
         self.post("/url", &json!({ "url": address }));
     }
@@ -149,7 +144,6 @@ impl Browser {
         self.run_with(script, &[])
     }
 
-    /// As [`run`](Browser::run), with arguments.
     pub(crate) fn run_with(&self, script: &str, arguments: &[Value]) -> Value {
         self.post(
             "/execute/sync",
@@ -157,7 +151,6 @@ impl Browser {
         )
     }
 
-    /// Types text.
     pub(crate) fn keys(&self, text: &str) {
         let each = text.chars().flat_map(|key| {
             ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
@@ -167,7 +160,6 @@ impl Browser {
         self.post("/actions", &json!({ "actions": [keys] }));
     }
 
-    /// Sends a command of the DevTools protocol.
     pub(crate) fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.post(
             "/goog/cdp/execute",
@@ -231,7 +223,6 @@ impl Drop for Chromium {
 }
 
 impl Browser {
-    /// Reloads the page, and waits for it.
     pub(crate) fn post_refresh(&self) {
         self.post("/refresh", &json!({}));
         self.wait_ready();

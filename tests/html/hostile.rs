@@ -85,7 +85,6 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
         assert_eq!(browser.run("return typeof window.pwned"), "undefined");
         browser.is_content();
     }
-    // The same number of elements as for harmless names.
     assert_eq!(counts[0], counts[1]);
     let read = browser.run("return [...rprof.profile.names]");
     let read: Vec<&str> = read

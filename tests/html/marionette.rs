@@ -26,7 +26,6 @@ pub(super) struct Marionette {
 }
 
 impl Marionette {
-    /// Starts Firefox with a profile in the test folder.
     pub(super) fn start(here: &Here, width: u32, height: u32) -> Marionette {
         let profile = here.path("firefox");
         std::fs::create_dir(&profile).expect("a folder");
@@ -57,7 +56,6 @@ impl Marionette {
         session
     }
 
-    /// Sends a command. Returns its result.
     pub(super) fn command(&self, name: &str, parameters: &Value) -> Value {
         let text = {
             let (stream, last) = &mut *self.stream.borrow_mut();

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
 use crate::support::{Here, c, c_with, needs, well_formed};
 
-/// Every view of the page.
 const VIEWS: [&str; 6] = ["flame", "time", "table", "sandwich", "tree", "lines"];
 
 pub(super) fn page(here: &Here) {
@@ -169,7 +168,6 @@ fn a_screen_reader_finds_the_functions_in_a_table() {
     let rows = accessible(&browser, "row");
     assert!(rows.len() > 3, "{rows:?}");
     assert!(accessible(&browser, "treegrid").len() == 1);
-    // Every control has a name.
     for role in ["button", "combobox", "searchbox", "spinbutton"] {
         let names = accessible(&browser, role);
         assert!(
@@ -189,7 +187,6 @@ fn a_keyboard_is_enough() {
     by_keyboard(&browser);
 }
 
-/// Uses an open page by keyboard only.
 pub(super) fn by_keyboard(browser: &Browser) {
     let state = |what: &str| browser.run(&format!("return rprof.state.{what}"));
     // Tab reaches the flame graph.

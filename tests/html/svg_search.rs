@@ -61,7 +61,6 @@ fn the_search_takes_names_as_they_are_shown() {
         browser.complaints().is_empty(),
         "an expression that is none"
     );
-    // The button clears the search.
     search(&browser, &here, "x.svg", "main");
     browser.run("search_prompt()");
     let left = browser.run(

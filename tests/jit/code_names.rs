@@ -109,7 +109,6 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let expected = named(&by_perf.out());
     assert!(expected.len() > 50, "{by_perf}");
     assert_eq!(named(&by_rprof.out()), expected);
-    // A deleted map names nothing.
     let (one, two) = shares(&here.report(""));
     assert_eq!((one, two), (0.0, 0.0));
 }
@@ -228,7 +227,6 @@ fn untrusted_perf_maps_are_refused_while_recording() {
     }
 }
 
-/// The report rejects maps too.
 #[test]
 fn untrusted_perf_maps_are_refused_by_the_report() {
     needs!(PerfEvents, Perf, Root);

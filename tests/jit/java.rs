@@ -117,7 +117,6 @@ fn ticks(pid: &str) -> u64 {
     ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
-/// A map requested during the recording.
 #[test]
 fn java_perf_map_by_jcmd_names_methods() {
     needs!(PerfEvents, Java);

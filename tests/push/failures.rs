@@ -83,7 +83,6 @@ fn nobody_waits_for_ever() {
         run.says(words).says("not sent").is_clean();
         assert_eq!(server.requests().len(), 1, "{run}");
     }
-    // No server listens there.
     let run = here
         .rprof("push --retry-for 100ms --to parca http://127.0.0.1:1")
         .exits(1);

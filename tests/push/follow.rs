@@ -54,7 +54,6 @@ fn finished_files_are_sent_once_in_their_order() {
         .says("0 files left")
         .is_clean();
     assert_eq!(samples(&server), 3 * each);
-    // The next run continues there.
     let running = follow(&here, &server);
     finish(&here, 4);
     wait_until("the fourth is sent", || server.taken().len() == 4);
@@ -126,7 +125,6 @@ fn refused_and_damaged_files_do_not_stop_the_others() {
         .says("rec.data.2026112300000002")
         .says("1 not readable");
     assert_eq!(samples(&server), each);
-    // A rejected file is not sent again.
     let tried = server.requests().len();
     let running = follow(&here, &server);
     finish(&here, 4);

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::server::{Reply, Request, Sent, Server, by_collector, by_parca, by_pyroscope};
 use crate::support::{Here, c, needs};
 
-/// Records a program of several threads.
 pub(crate) fn recorded() -> Here {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");

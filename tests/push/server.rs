@@ -16,7 +16,6 @@ use super::wire::{Field, Message};
 pub(crate) enum Reply {
     /// Sends a status, headers and a body.
     Status(u16, &'static str, Vec<u8>),
-    /// Never responds.
     Hang,
     /// Closes the connection without a response.
     CutOff,
@@ -30,10 +29,8 @@ impl Reply {
     }
 }
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// `POST`, `PUT` or `HEAD`.
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
@@ -51,7 +48,6 @@ struct State {
     requests: Vec<Request>,
 }
 
-/// Server on its own port.
 pub(crate) struct Server {
     pub(crate) url: String,
     state: Arc<Mutex<State>>,
@@ -89,7 +85,6 @@ impl Server {
         self.state().requests.clone()
     }
 
-    /// Returns the successful requests.
     pub(crate) fn taken(&self) -> Vec<Request> {
         let mut all = self.requests();
         all.retain(|request| request.status == 200);

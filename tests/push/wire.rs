@@ -1,7 +1,6 @@
 //! Independent decoder of protocol buffers, not based on the encoder
 //! (<https://protobuf.dev/programming-guides/encoding/>).
 
-/// Value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Number(u64),
@@ -68,7 +67,6 @@ impl Message {
             .map(|(_, field)| field)
     }
 
-    /// Returns the only field with this number.
     pub(crate) fn one(&self, tag: u64) -> &Field {
         let all: Vec<&Field> = self.all(tag).collect();
         assert_eq!(all.len(), 1, "field {tag} in {self:?}");
@@ -80,7 +78,6 @@ impl Message {
         self.all(tag).last().map_or(0, Field::number)
     }
 
-    /// Returns the numbers of a packed field.
     pub(crate) fn packed(&self, tag: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
         for field in self.all(tag) {

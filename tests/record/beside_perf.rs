@@ -50,7 +50,6 @@ fn assert_undisturbed(here: &Here, what: &str) -> u32 {
     others
 }
 
-/// Starts rprof, and waits until it records.
 fn record(here: &Here, whom: &str, command: &[&str]) -> Running {
     let mut shell = here
         .rprof("record -e cpu-clock -F 99 -o r.data")
@@ -65,7 +64,6 @@ fn record(here: &Here, whom: &str, command: &[&str]) -> Running {
     running
 }
 
-/// Returns the number of repetitions.
 fn rounds() -> usize {
     let rounds = std::env::var("RPROF_BESIDE").ok();
     rounds.map_or(1, |rounds| rounds.parse().expect("a number"))

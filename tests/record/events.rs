@@ -10,7 +10,6 @@ use crate::support::{Here, Run, c, needs};
 /// Non-zero fields of the attr that perf passes to the kernel, as printed by `-vv`.
 type Fields = BTreeMap<String, u64>;
 
-/// Single events.
 const TEXTS: &[&str] = &[
     "cycles",
     "cpu-cycles:u",

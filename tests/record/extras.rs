@@ -371,7 +371,6 @@ fn each_record(
     }
 }
 
-/// Decodes the records of a type.
 fn records(here: &Here, kind: RecordType) -> Vec<Record<'static>> {
     let data = PerfData::open(&here.path("perf.data")).unwrap();
     let mut found = Vec::new();

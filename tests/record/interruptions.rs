@@ -87,7 +87,6 @@ fn processes_that_outlive_the_command_are_named() {
         pid.trim()
     );
     run.says(&line);
-    // It was recorded while the command ran.
     let report = here.report("--sort comm,symbol");
     let found = report
         .only()

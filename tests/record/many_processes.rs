@@ -10,7 +10,6 @@ use crate::support::{
     Here, Need, Running, c, check, has, measured, needs, perf_samples, wait_until,
 };
 
-/// Peak resident memory of a process, in KiB.
 fn peak_memory(pid: Pid) -> u64 {
     let path = format!("/proc/{}/status", pid.as_raw_nonzero());
     let status = std::fs::read_to_string(path).unwrap_or_default();
@@ -74,7 +73,6 @@ fn storm(kind: &str, count: u64) -> (Drops, u64) {
     (drops(&here, parent), peak)
 }
 
-/// Prints a figure, for `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -135,7 +133,6 @@ fn random(bound: usize) -> usize {
     RandomState::new().build_hasher().finish() as usize % bound
 }
 
-/// Kills rprof when its file has `samples` samples.
 fn kill_at(here: &Here, mut rprof: Running, samples: usize) {
     let command: i32 = rprof.line().parse().expect("the number of a process");
     wait_until("the file is long enough", || {

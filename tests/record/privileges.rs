@@ -34,7 +34,6 @@ fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> 
     panic!("somebody else keeps changing {PARANOID}");
 }
 
-/// Recording user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Root,
@@ -68,7 +67,6 @@ const TARGETS: [&str; 8] = [
     "", "-p PID", "-t PID", "-u USER", "-a", "-C 0", "-G GROUP", "-i",
 ];
 
-/// Events as options.
 const EVENTS: [&str; 6] = [
     "",
     "-e cpu-clock",
@@ -113,7 +111,6 @@ impl Programs {
         self.folder.path().join(name)
     }
 
-    /// Returns a command of this user.
     fn as_who(&self, here: &Here, who: Who) -> Shell {
         let shell = here.command("env").arg("-C").arg(self.path("out"));
         let nobody = |shell: Shell| {
@@ -127,7 +124,6 @@ impl Programs {
         }
     }
 
-    /// Starts a process of the recording user.
     fn running(&self, here: &Here, who: Who) -> (Running, i32) {
         let mut running = self.as_who(here, who).arg(self.path("endless")).start();
         let pid = running.line().parse().expect("the number of a process");
@@ -135,7 +131,6 @@ impl Programs {
     }
 }
 
-/// Result of one table cell.
 struct Outcome {
     run: Run,
     file: bool,
@@ -172,7 +167,6 @@ impl Outcome {
         }
     }
 
-    /// Returns a word for the table.
     fn word(&self) -> String {
         let steps = self.run.err();
         let user_only = steps.contains("only user-mode code is sampled");
@@ -186,7 +180,6 @@ impl Outcome {
         }
     }
 
-    /// Returns the remedy in the message.
     fn reason(&self) -> String {
         let said = self.run.err();
         let known = [

@@ -151,7 +151,6 @@ fn recording_to_standard_output_makes_no_file() {
         "a file called `-` is left by\n{run}"
     );
     if run.code() == Some(0) {
-        // The output is a recording.
         here.rprof("report -i -").stdin(run.bytes()).ok();
     } else {
         run.exits(2);
@@ -169,7 +168,6 @@ fn two_busy_threads_at_9999_hertz_lose_little() {
         let run = shell.arg("1").ok();
         let report = here.report("");
         let event = report.only();
-        // Losses are reported consistently.
         assert_eq!(report.quality["lost"], event.lost);
         let told = run.err().contains("lost 0 samples");
         assert_eq!(told, event.lost == 0, "{run}");
@@ -185,7 +183,6 @@ fn two_busy_threads_at_9999_hertz_lose_little() {
     });
 }
 
-/// Prints the figures, for `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -236,7 +233,6 @@ fn follow(here: &Here) -> Result<(), String> {
             .find(|r| r.comm == comm && r.symbol == symbol);
         let row = row.unwrap_or_else(|| panic!("no {symbol} of {comm}"));
         assert!(row.self_samples > 0, "{symbol} of {comm}");
-        // And under no other name.
         let others = event
             .rows
             .iter()
@@ -285,14 +281,12 @@ fn event_modifiers_keep_to_user_or_kernel() {
     }
 }
 
-/// Starts a process. Returns it and its pid.
 fn endless(here: &Here) -> (Running, String) {
     let mut running = here.command(c("endless.c")).start();
     let pid = running.line();
     (running, pid)
 }
 
-/// Returns the share of samples in `endless`.
 fn share_of_endless(report: &Report) -> f64 {
     let rows = &report.only().rows;
     let of_it = |row: &&Row| row.symbol == "work_on" && row.comm == "endless";
@@ -364,7 +358,6 @@ fn the_whole_system_is_recorded_with_all_cpus() {
     for target in ["-a", "-C 0-1023", "-u 0", "-G /"] {
         let here = Here::new();
         let target = match target {
-            // All online CPUs.
             "-C 0-1023" => {
                 let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
                 format!("-C {}", online.trim())
@@ -381,7 +374,6 @@ fn the_whole_system_is_recorded_with_all_cpus() {
         .run();
         drop(running);
         if target == "-G /" && run.code() != Some(0) {
-            // Without such a hierarchy, the message says so.
             run.exits(1).says("cgroup");
             continue;
         }

@@ -33,7 +33,6 @@ fn report(here: &Here, file: &str) -> Report {
     Report::parse(&run)
 }
 
-/// Returns the share of samples in `work_on` of `endless`.
 fn share_of_work(report: &Report) -> f64 {
     let rows = &report.only().rows;
     let of_work = |row: &&crate::support::Row| row.symbol == "work_on" && row.comm == "endless";
@@ -75,7 +74,6 @@ fn rotation_by_signal_leaves_complete_files() {
         wait_until("there is another file", || {
             files(&here).len() == n && here.path("perf.data").exists()
         });
-        // Each file has its own samples.
         wait_until("samples are in it", || here.samples_so_far() > 50);
     }
     kill_process(Pid::from_raw(command).unwrap(), Signal::TERM).unwrap();

@@ -90,7 +90,6 @@ fn an_interrupt_ignored_at_the_start_stays_ignored() {
     }
     std::fs::write(here.path("go"), "").unwrap();
     rprof.end().exits(3).says("in perf.data");
-    // A signal that is not ignored ends it.
     let ignoring = here.sh("trap '' INT; exec \"$0\" \"$@\"");
     let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
     let mut rprof = (rprof.words("record -q -e cpu-clock --").arg(c("endless.c"))).start();
@@ -183,7 +182,6 @@ fn signals_end_a_recording_without_command() {
         let rprof = here.rprof("record -F 999 -g -e cpu-clock -a").start();
         wait_until("samples are in the file", || here.samples_so_far() > 1000);
         rprof.signal(signal);
-        // The target does not get the signal.
         let run = rprof.end();
         run.exits(0).says("samples of cpu-clock");
         assert!(kill_process(running.pid(), Signal::CONT).is_ok(), "{run}");

@@ -80,7 +80,6 @@ fn threads_that_sleep_since_before_have_their_reasons() {
         );
         assert!(leaves[reason] >= 400_000_000, "{function}: {leaves:?}");
     }
-    // The reason filters find all of them.
     let whole = here.report("--off-cpu --no-fold-idle");
     for reason in [
         "futex", "pipe", "poll", "sleep", "socket", "child", "signal", "message",

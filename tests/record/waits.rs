@@ -43,7 +43,6 @@ fn noted(here: &Here, key: &str) -> u64 {
     noted_as(here, &format!("thread-time.{key}"))
 }
 
-/// Returns a note of the recorder.
 pub(super) fn noted_as(here: &Here, key: &str) -> u64 {
     let header = here.rprof("header --format json -i perf.data").ok();
     let header: Value = serde_json::from_slice(header.bytes()).expect("JSON");
@@ -137,7 +136,6 @@ fn time_on_cpus_and_waits_are_one_picture() {
     for text in ["[futex]", "wait_in_pipe", "waiting"] {
         assert!(svg.contains(text), "{text}");
     }
-    // Records and draws waits in one command.
     let shell = here.rprof("flamegraph --off-cpu -o waits.svg -- sleep 0.1");
     shell.ok();
     let svg = std::fs::read_to_string(here.path("waits.svg")).expect("a picture");
@@ -259,7 +257,6 @@ fn waits_are_in_streams_and_in_each_file_of_several() {
     shell.ok().prints("[sleep]");
 }
 
-/// Returns the CPUs that this process may use.
 fn allowed_cpus() -> Vec<usize> {
     let allowed = rustix::thread::sched_getaffinity(None).expect("CPUs");
     (0..rustix::thread::CpuSet::MAX_CPU)

@@ -56,7 +56,6 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
                 format!("{name}: {found} of {truth} ns\n{run}")
             })?;
         }
-        // All views show the same waits.
         let report = here.report("--off-cpu --no-fold-idle");
         let row = report.only().row("[woken by feeder]");
         assert!(row.total > 0 && row.own == 0, "{row:?}");

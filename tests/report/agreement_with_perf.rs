@@ -58,7 +58,6 @@ fn assert_agreement(here: &Here, what: &str) {
         &unexplained[..unexplained.len().min(20)]
     );
 
-    // Samples by function.
     let by_perf = here.perf(PERF_REPORT).ok();
     by_perf.complains_of_losses_only();
     let by_perf = comparison.correct(perf_self_samples(&by_perf).remove(0));
@@ -68,7 +67,6 @@ fn assert_agreement(here: &Here, what: &str) {
         &format!("{what}: samples by function"),
     );
 
-    // Weight by stack.
     let by_perf = fold_samples(&legible_samples(comparison.corrected));
     let by_rprof = legible_stacks(folded(
         &here.rprof("collapse --no-inline --no-located").ok(),
@@ -81,7 +79,6 @@ fn assert_agreement(here: &Here, what: &str) {
     ));
 }
 
-/// Prints for `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"

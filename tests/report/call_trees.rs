@@ -51,7 +51,6 @@ fn trees_agree(here: &Here, file: &str) {
     let mut above: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut below: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (stack, weight) in &stacks {
-        // Without the thread name.
         let frames: Vec<&str> = stack.split(';').skip(1).collect();
         if let [.., caller, leaf] = frames[..] {
             *above.entry((leaf, caller)).or_default() += weight;

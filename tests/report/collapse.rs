@@ -16,13 +16,11 @@ fn folded_stacks_weigh_as_much_as_the_report() {
     let samples = folded(&here.rprof("collapse --weight samples").ok());
     assert_eq!(samples.values().sum::<u64>(), event.samples);
     assert!(periods.keys().eq(samples.keys()), "the same stacks");
-    // Samples by leaf.
     let hot = periods
         .iter()
         .filter(|(stack, _)| stack.ends_with(";burn_seventy"));
     let hot: u64 = hot.map(|(_, weight)| weight).sum();
     assert_eq!(hot, event.row("burn_seventy").own);
-    // The root is the thread name.
     assert!(
         periods.keys().all(|s| s.starts_with("shares;")),
         "{periods:#?}"

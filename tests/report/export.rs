@@ -9,7 +9,6 @@ use crate::support::{Here, Report, c, c_with, cxx, needs, pprof};
 /// Self and total time of each function in nanoseconds, by name.
 type Shares = BTreeMap<String, (u64, u64)>;
 
-/// Returns pprof's top functions.
 fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
     let tool = pprof().expect("it was asked for");
     let command = here
@@ -41,7 +40,6 @@ fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
     .collect()
 }
 
-/// Returns rprof's top functions.
 fn by_report(here: &Here) -> Shares {
     // Exports have inlined calls, also in libraries with installed debug information.
     let report = Report::parse(&here.rprof("report --format json").ok());
@@ -54,7 +52,6 @@ fn by_report(here: &Here) -> Shares {
     shares
 }
 
-/// Returns the export for the Firefox Profiler.
 fn firefox(here: &Here, options: &str) -> Value {
     let export = here.rprof("export -q --format firefox -o -").words(options);
     let bytes = export.ok();
@@ -101,7 +98,6 @@ fn one_recording_makes_one_pprof() {
     let second = here.rprof("export -q -o - --format pprof").ok();
     assert_eq!(first.bytes(), second.bytes());
     assert!(first.bytes().starts_with(&[0x1f, 0x8b]));
-    // A difference to itself has no rows.
     here.rprof("export -q -o a.pb.gz").ok();
     let same = by_pprof(&here, "-diff_base a.pb.gz", "a.pb.gz");
     assert!(same.values().all(|shares| *shares == (0, 0)), "{same:#?}");

@@ -2,7 +2,6 @@
 
 use crate::support::{Here, c, cxx, folded, needs, well_formed};
 
-/// Returns the SVG of this name as text.
 fn svg(here: &Here, name: &str) -> String {
     let path = here.path(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -142,7 +141,6 @@ fn flamegraph_is_deterministic() {
     first.prints(&format!(">{title}"));
 }
 
-/// Returns the upper edge of a frame.
 fn top(svg: &str, name: &str) -> u32 {
     let frame = svg.split(&format!("<title>{name} (")).nth(1);
     let frame = frame.unwrap_or_else(|| panic!("{name} is not in {svg}"));
@@ -168,7 +166,6 @@ fn flamegraph_opens_on_the_root() {
         well_formed(&svg);
         let (all, main) = (top(&svg, "all"), top(&svg, "main"));
         assert_eq!(all < main, is_inverted, "{all} {main} with {options:?}");
-        // The first screen shows it.
         assert!(!is_inverted || all < 120, "{all}");
     }
 }
@@ -256,7 +253,6 @@ fn options_may_stand_behind_the_file_to_draw() {
     ] {
         assert_eq!(drawn(words), expected, "{words}");
     }
-    // The exit status of a command is forwarded.
     let run = here
         .rprof("flamegraph -q -F 999 -o x.svg sh -c")
         .arg("exit 3")
@@ -272,7 +268,6 @@ fn a_flamegraph_that_cannot_be_written_is_named() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.1");
-    // A full disk.
     here.rprof("flamegraph -o /dev/full")
         .exits(1)
         .says("/dev/full");

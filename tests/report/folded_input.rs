@@ -22,7 +22,6 @@ fn with_text(text: &str) -> Here {
     here
 }
 
-/// Returns the frame titles in inferno's flame graph.
 fn titles_by_inferno(text: &str) -> Vec<String> {
     let mut options = inferno::flamegraph::Options::default();
     options.min_width = 0.0;
@@ -68,7 +67,6 @@ fn folded_text_is_collapsed_to_the_same_stacks() {
     );
     let again = here.rprof("collapse -i -").stdin(run.bytes()).ok();
     assert_eq!(again.out(), run.out());
-    // Also through a named pipe.
     let piped = here.sh(&format!(
         "mkfifo pipe && cat x.folded > pipe & while ! [ -p pipe ]; do :; done; {} collapse -i pipe",
         env!("CARGO_BIN_EXE_rprof")

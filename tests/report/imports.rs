@@ -40,7 +40,6 @@ fn our_own_exports_are_the_same_profile_again() {
         let again = functions(&report_of(&here, file));
         assert_eq!(again, recorded, "{file}");
     }
-    // Exported again from the import.
     here.rprof("export -q -i x.pb.gz -o y.pb.gz").ok();
     assert_eq!(functions(&report_of(&here, "y.pb.gz")), recorded);
     here.rprof("export -q -i x.txt -o y.speedscope.json").ok();

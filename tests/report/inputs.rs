@@ -2,7 +2,6 @@
 
 use crate::support::{Here, c, needs};
 
-/// Two recordings, a.data and b.data.
 fn two() -> Here {
     let here = Here::new();
     for name in ["a.data", "b.data"] {
@@ -56,7 +55,6 @@ fn a_recording_given_as_command_is_not_run() {
         .exits(2)
         .says("`rprof report a.data`");
     here.rprof("flamegraph -o - a.data").ok().prints("<svg");
-    // Options may follow it.
     here.rprof("flamegraph a.data -o titled.svg --title Orders")
         .ok();
     let svg = std::fs::read_to_string(here.path("titled.svg")).expect("it was drawn");

@@ -179,7 +179,6 @@ fn pprof_lists_a_function_with_its_time() {
             .map(|sum| sum.trim_end_matches("ns").parse().expect("nanoseconds"))
             .collect();
         assert_eq!(sums, [own, total], "{run}");
-        // By line, with the source.
         run.prints("burn_until(until");
     }
 }

@@ -32,7 +32,6 @@ fn sums(report: &Report, function: &str) -> (u64, u64) {
     rows.fold((0, 0), |sum, row| (sum.0 + row.own, sum.1 + row.total))
 }
 
-/// Function with its flat and cumulative values.
 type Figure = (&'static str, u64, u64);
 
 /// Values printed by `go tool pprof -top -nodefraction=0`: flat and cumulative.

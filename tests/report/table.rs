@@ -7,7 +7,6 @@ use crate::support::{
     perf_self_samples,
 };
 
-/// Records `threads` to perf.data.
 fn recorded() -> Here {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("threads.c"), "0.3");
@@ -116,7 +115,6 @@ fn report_on_a_terminal_fits_it_and_begins_with_the_hottest() {
     assert!(on_terminal(60, "--wide").contains("/threads"));
     let everything = on_terminal(60, "-n 0 --color never");
     assert_eq!(everything.lines().filter(is_row).count(), all);
-    // Piped output is not shortened.
     assert!(plain.out().contains("/threads") && !plain.out().contains(" more ("));
 }
 

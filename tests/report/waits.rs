@@ -84,7 +84,6 @@ fn waits_are_chosen_by_their_reason() {
     assert_eq!(chosen("--wall --reason running,*"), chosen("--wall"));
     let ran = chosen("--wall --reason running");
     assert_eq!(ran, chosen("--event cpu-clock"));
-    // Folded text has reasons too.
     std::fs::write(
         here.path("waits.folded"),
         here.rprof("collapse -q --wall --no-fold-idle").ok().bytes(),
@@ -182,11 +181,9 @@ fn profiles_that_were_exported_have_the_same_filters() {
             assert_eq!(of(format), expected, "{options} of {format}");
         }
     }
-    // One file has both types.
     here.rprof("export -q --no-fold-idle -o both.pb.gz").ok();
     let waited = here.report("--off-cpu --no-fold-idle").only().weight;
     assert_eq!(here.report("--off-cpu both.pb.gz").only().weight, waited);
-    // Without waits, the message says so.
     std::fs::write(here.path("ran.folded"), "main;work 10\n").expect("cannot write");
     for flag in ["--off-cpu", "--reason futex"] {
         let run = here.rprof(&format!("report {flag} ran.folded")).exits(1);

@@ -15,7 +15,6 @@ use rprof_records::{Mapped, MmapIdentity, ProcessEvent, RecordType};
 use super::reader::Reader;
 use crate::support::{Here, c};
 
-/// Maximum memory for reading, in KiB.
 const MOST_MEMORY: u64 = 512 << 10;
 
 /// Runs rprof with these arguments, and checks its resource usage. Returns its messages, also those

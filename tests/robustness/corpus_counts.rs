@@ -112,7 +112,6 @@ const DIFFERENT: [Different; 15] = [
     ),
 ];
 
-/// Recordings with wrong stacks in perf.
 const OTHER_STACKS: [(&str, &str); 1] = [(
     "perfparser/vector_static_gcc.perf.lbr.data",
     "where the processor had no record of calls, perf takes what stands behind it for an address",
@@ -134,7 +133,6 @@ fn text(count: Option<u64>) -> String {
     count.map_or("refused".into(), |n| n.to_string())
 }
 
-/// Prints for `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -239,7 +237,6 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     samples
 }
 
-/// Counts samples by thread name.
 fn names<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<&'a str, u64> {
     let mut counts = BTreeMap::new();
     for (name, count) in all {

@@ -48,7 +48,6 @@ impl Bytes {
         self
     }
 
-    /// Appends copies of `bytes`, up to `size` bytes.
     fn fill(self, bytes: &[u8], size: usize) -> Self {
         let many = bytes.repeat(size / bytes.len());
         self.all(&many)

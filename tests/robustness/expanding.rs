@@ -43,7 +43,6 @@ fn debug_information_of_embedded_images() {
     record_with_debug_info(&here, &[(".debug_info", &zeros), (".debug_abbrev", &zeros)]);
     let said = reads(&here, "report -i bomb.data");
     assert!(said.contains("would take too much memory"), "{said}");
-    // Functions have their symbol names.
     assert!(said.contains("burn_seventy"), "{said}");
 }
 

@@ -123,7 +123,6 @@ fn text_or_nothing(here: &Here, name: &str) -> u64 {
     std::fs::metadata(here.path(name)).map_or(0, |meta| meta.len())
 }
 
-/// Returns the number of samples in a growing file.
 fn seen_so_far(here: &Here, name: &str) -> usize {
     let path = here.path(name);
     let Ok(bytes) = std::fs::read(&path) else {
@@ -205,7 +204,6 @@ fn a_full_standard_error_ends_nothing() {
     assert!(samples_by_both(&here, "high.data") > 0, "{run}");
     full("\"$0\" flamegraph -i high.data -o x.svg 2>/dev/full");
     assert!(here.path("x.svg").exists());
-    // The same if standard error is closed.
     full("\"$0\" record -e cpu-clock -- sh -c 'exit 7' 2>&-; [ $? = 7 ]");
 }
 
@@ -318,7 +316,6 @@ fn a_signal_to_rotate_without_rotation_does_no_harm() {
     for _ in 0..3 {
         rprof.signal(Signal::USR2);
     }
-    // It continues to record.
     let before = here.samples_so_far();
     wait_until("there are more samples", || {
         here.samples_so_far() > before + 20

@@ -10,7 +10,6 @@ use flate2::write::GzEncoder;
 use super::bomb::reads;
 use crate::support::Here;
 
-/// Writes a gzip file.
 fn gzip(here: &Here, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let file = File::create(here.path(name)).expect("it can be written");
     let mut encoder = GzEncoder::new(file, Compression::fast());
@@ -58,7 +57,6 @@ fn pprof_end() -> Vec<u8> {
     [location, sample].concat()
 }
 
-/// Writes empty strings in blocks.
 fn empty_strings(count: usize, out: &mut dyn Write) -> std::io::Result<()> {
     let block = "\"\",".repeat(1 << 16);
     for _ in 0..count >> 16 {

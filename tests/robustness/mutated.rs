@@ -8,7 +8,6 @@ use crate::support::{Here, c, needs};
 /// Words that are special values in many fields.
 const WORDS: [u64; 6] = [0, 1, 0xff, 0x7fff_ffff, u64::MAX, 1 << 63];
 
-/// Mutates a few bytes, or the length.
 fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(6) {

@@ -42,7 +42,6 @@ fn check_victim(report: &Report) -> Result<(), String> {
     )
 }
 
-/// Prints a figure, for `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"

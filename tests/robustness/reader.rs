@@ -1,6 +1,5 @@
 //! The rprof build that reads hostile files, and its limits.
 
-/// A build of rprof, and its limits.
 pub(super) struct Reader {
     pub(super) program: String,
     /// Maximum CPU time per file in seconds, independent of other load.

@@ -49,7 +49,6 @@ fn is_told(here: &Here, file: &str, told: &str) {
     assert!(warnings.contains(told), "{told:?} in {warnings}");
 }
 
-/// Records `shares.c` with these options.
 fn recording(options: &str) -> Here {
     let here = Here::new();
     here.record(options, &c("shares.c"), "0.2");

@@ -75,7 +75,6 @@ fn memory_that_is_no_program_is_not_embedded() {
         .rprof("record -v -F 999 -e cpu-clock --keep all --")
         .arg(c("mallory.c"));
     let run = record.words("memfd 0.3 password=made_up_secret").ok();
-    // The program itself is embedded.
     run.says("kept in the recording:").says("mallory");
     let header = here.rprof("header").ok();
     header.prints("kept           image").prints("mallory");

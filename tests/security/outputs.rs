@@ -7,7 +7,6 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use crate::support::{Here, c, needs, well_formed};
 
-/// Writes folded stacks, which need no recording.
 fn folded(here: &Here) {
     std::fs::write(here.path("x.folded"), "main;work 12\n").unwrap();
 }
@@ -28,7 +27,6 @@ fn a_link_to_a_block_device_is_refused_and_the_device_not_opened() {
     default.says("flamegraph.svg is a link").says("-o");
     let typed = here.rprof("flamegraph -i x.folded -o").arg(&device);
     typed.exits(1).says("is a block device").says("-o");
-    // Recording does not begin either.
     symlink(&device, here.path("perf.data")).unwrap();
     let record = here.rprof("record -- touch begun").exits(1);
     record.says("perf.data is a link");
@@ -245,7 +243,6 @@ fn wrong_arguments_are_shown_without_their_escape_sequences() {
     let here = Here::new();
     for name in ["\x1b[2Jx", "\x1b]8;;http://x\x1b\\y", "\u{202e}x"] {
         for line in ["report --format", "", "report --sort"] {
-            // The output for a terminal.
             let shell = here.rprof(line).arg(name).env("CLICOLOR_FORCE", "1");
             let run = shell.exits(2);
             let said = run.err();

@@ -133,7 +133,6 @@ fn time_and_memory_are_there_on_every_machine() {
     for name in known {
         run.says(name);
     }
-    // Standard output belongs to the command.
     assert_eq!(run.out(), "printed\n");
 }
 
@@ -163,7 +162,6 @@ fn a_process_that_runs_is_counted_until_the_time_is_over() {
     let document = json_in(&here.path("out.json"));
     let found = counts(&document, "task-clock:u");
     assert!(found[0].1 > 0, "{found:?}");
-    // Per thread, for one of its threads.
     let stat = here
         .rprof("stat --format json -e task-clock:u --timeout 300 --per thread -t")
         .arg(&pid)

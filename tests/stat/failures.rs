@@ -100,7 +100,6 @@ fn a_command_that_is_killed_keeps_its_status_and_its_counts() {
 fn runs_that_fail_are_left_out_and_told() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Every second run fails.
     let script = "if [ -e mark ]; then rm mark; exit 9; else touch mark; fi";
     let repeated = || here.rprof("stat -r 6 --format json -e page-faults:u");
     let run = repeated().words("-- sh -c").arg(script).exits(9);

@@ -19,12 +19,10 @@ fn stat_calls(here: &Here, options: &str, times: &str) -> Shell {
     shell.arg("--").arg(c("calls.c")).arg(times)
 }
 
-/// Parses a JSON document.
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
 }
 
-/// Parses the JSON document in a file.
 fn json_in(path: &Path) -> serde_json::Value {
     json(&std::fs::read_to_string(path).expect("the result"))
 }

@@ -28,7 +28,6 @@ fn counts_are_kept_in_the_recording_and_shown() {
     if has(Need::Perf) {
         here.perf("report --stdio -s comm").ok().prints("shares");
     }
-    // Without the option there are no counts.
     here.rprof("record -q --call-graph none --")
         .arg(c("shares.c"))
         .ok();

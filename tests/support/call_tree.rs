@@ -16,7 +16,6 @@ pub(crate) struct CallTree {
     children: Vec<Vec<usize>>,
 }
 
-/// Language of the generated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     C,

@@ -65,7 +65,6 @@ fn is_garbage(frame: &PerfFrame) -> bool {
     u64::from_str_radix(&frame.address, 16).is_ok_and(|a| a >= -4095i64 as u64)
 }
 
-/// Result of comparing two scripts.
 #[derive(Default)]
 pub(crate) struct Comparison {
     /// perf's samples, with the explained frames replaced by rprof's.

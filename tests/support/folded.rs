@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::run::Run;
 
-/// Weight by stack.
 pub(crate) type Folded = BTreeMap<String, u64>;
 
 /// Parses the folded stacks in a command's output. Each line must be valid, and no stack may be

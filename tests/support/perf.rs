@@ -117,7 +117,6 @@ pub(crate) fn fold_samples(samples: &[PerfSample]) -> Folded {
     fold_script(&script)
 }
 
-/// Folds the output of `perf script`.
 fn fold_script(script: &str) -> Folded {
     let mut out = Vec::new();
     let done = Folder::default().collapse(script.as_bytes(), &mut out);

@@ -18,7 +18,6 @@ impl Here {
         (blocks.map(|block| block.walk().filter(|w| samples(w.record.kind)).count())).sum()
     }
 
-    /// Returns true once the recorder has finished the file.
     pub(crate) fn is_finished(&self) -> bool {
         (self.recording()).is_some_and(|data| data.warnings().is_empty())
     }

@@ -6,14 +6,12 @@ use serde_json::Value;
 
 use super::run::Run;
 
-/// Parsed report.
 pub(crate) struct Report {
     pub(crate) events: Vec<Event>,
     /// Lost records, throttling, stacks and so on, as JSON.
     pub(crate) quality: Value,
 }
 
-/// An event of the report.
 pub(crate) struct Event {
     pub(crate) name: String,
     pub(crate) weight: u64,
@@ -70,7 +68,6 @@ impl Report {
         &self.events[0]
     }
 
-    /// Returns the number of samples of all events.
     pub(crate) fn samples(&self) -> u64 {
         self.events.iter().map(|e| e.samples).sum()
     }
@@ -97,7 +94,6 @@ impl Event {
         }
     }
 
-    /// Returns the self samples of each function, by name.
     pub(crate) fn self_samples(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.self_samples > 0) {

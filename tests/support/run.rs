@@ -15,17 +15,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns standard output as text.
     pub(crate) fn out(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Returns standard output as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.stdout
     }
 
-    /// Returns standard error as text.
     pub(crate) fn err(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
@@ -58,7 +55,6 @@ impl Run {
         self
     }
 
-    /// Asserts that standard error is empty.
     pub(crate) fn says_nothing(&self) -> &Run {
         assert!(self.stderr.is_empty(), "stderr is not empty of\n{self}");
         self

@@ -42,7 +42,6 @@ impl Here {
         }
     }
 
-    /// Returns a path in the folder.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -78,7 +77,6 @@ impl Here {
         shell
     }
 
-    /// Returns a script for `sh`.
     pub(crate) fn sh(&self, script: &str) -> Shell {
         self.command("sh").arg("-c").arg(script)
     }
@@ -128,7 +126,6 @@ impl Here {
     }
 }
 
-/// A command to run.
 pub(crate) struct Shell {
     command: Command,
     own_session: bool,
@@ -170,7 +167,6 @@ impl Shell {
         }
     }
 
-    /// Sets its standard input.
     pub(crate) fn stdin(mut self, bytes: &[u8]) -> Shell {
         let mut file = tempfile::tempfile().expect("cannot make a temporary file");
         file.write_all(bytes).and_then(|()| file.rewind()).unwrap();
@@ -244,13 +240,11 @@ impl Shell {
     }
 }
 
-/// A running command.
 pub(crate) struct Running {
     _turn: Option<Turn>,
     line: String,
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    /// Output read so far.
     seen: Vec<u8>,
     stderr: File,
     watch: Option<Sender<()>>,
@@ -261,7 +255,6 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for an output line.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         let stdout = self.stdout.as_mut().expect("its output was closed");
@@ -273,7 +266,6 @@ impl Running {
         line.trim_end().into()
     }
 
-    /// Closes its output pipe.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;
     }
@@ -282,7 +274,6 @@ impl Running {
         kill_process(self.pid(), signal).expect("cannot send a signal");
     }
 
-    /// Waits for its end.
     pub(crate) fn end(mut self) -> Run {
         self.finish()
     }

@@ -36,7 +36,6 @@ impl Tmux<'_> {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Waits for a text on the screen.
     pub(crate) fn wait(&self, text: &str) {
         wait_until(&format!("the screen has {text:?}"), || {
             self.screen().contains(text)
@@ -51,7 +50,6 @@ impl Tmux<'_> {
         self.tmux(&["send-keys", name]);
     }
 
-    /// Runs a command in the shell.
     pub(crate) fn run(&self, command: &str) {
         self.keys(command);
         self.key("Enter");

@@ -100,7 +100,6 @@ fn debuginfod_names_functions_of_stripped_programs() {
     report.prints("burn_seventy").prints("shares.c:").is_clean();
     report.says("debuginfod: fetched").says("for shares");
 
-    // The server has nothing for this program.
     let unknown = c_with("recursion.c", &["-s", "-Wl,--build-id"]);
     let unknown = here.copy(&unknown, "unknown");
     here.record("-o unknown.data -F 999 -g -e cpu-clock", &unknown, "5 0.1");

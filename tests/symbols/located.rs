@@ -104,7 +104,6 @@ fn every_view_has_located_functions_and_no_located_has_none() {
             "{without}"
         );
     }
-    // As in perf.
     assert!(!here.rprof("script").ok().out().contains("bare+0x"));
     assert!(here.rprof("script --located").ok().out().contains(seventy));
     let report = here.report("--no-located");

@@ -27,7 +27,6 @@ const INSIDE: &str = "
     \"$@\"
 ";
 
-/// Commands that run there.
 const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & \
     until grep -q libc /proc/$!/maps; do sleep 0.01; done; mv ../other changed; wait";
 
@@ -45,7 +44,6 @@ fn assert_all_named(stacks: &Run, what: &str) {
                 named += if frames.any(is_burn) { *weight } else { 0 };
             }
         }
-        // User-mode functions.
         let share = named as f64 / all as f64;
         assert!(share > 0.85, "{share} of {all} in {program}, {what}");
     }

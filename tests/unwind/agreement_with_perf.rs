@@ -24,7 +24,6 @@ enum End {
     Skipped,
 }
 
-/// Results of a comparison.
 #[derive(Default)]
 struct Unwound {
     /// Stacks with different ends.

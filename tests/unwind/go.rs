@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Here, check, folded, measured, needs};
 
-/// Builds one of the programs in `fixtures/go`.
 fn go(here: &Here, name: &str, flags: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go");
     let go = rprof_testing::go().expect("go");

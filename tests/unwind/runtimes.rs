@@ -84,7 +84,6 @@ fn remove_map(pid_of: &str) {
     }
 }
 
-/// Returns the pid of the recorded process.
 fn pid_of(here: &Here, leaf: &str) -> String {
     let json = here.rprof("report --format json --sort pid,sym").ok().out();
     let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -168,7 +167,6 @@ fn stacks_of_traces_are_true() {
         });
         println!("LuaJIT: {samples} samples in traces");
         check(samples > 300, || format!("{samples} samples in traces"))?;
-        // One path each.
         assert!(callers.iter().all(|paths| paths.len() == 1), "{callers:?}");
         let [plain, sort, gsub] = callers.map(|paths| paths.into_iter().next().expect("one"));
         assert!(

@@ -42,7 +42,6 @@ fn count(
     counts
 }
 
-/// Records `fixtures/holes.c`.
 fn holes(program: &std::path::Path, options: &str, args: &str) -> Counts {
     let here = Here::new();
     here.record(&format!("-e cpu-clock:u {options} -g"), program, args);

@@ -126,7 +126,6 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// Results of one program.
 #[derive(Debug, Default)]
 struct Counts {
     samples: u64,
@@ -135,7 +134,6 @@ struct Counts {
     /// Samples outside of the tree, by their location.
     outside: BTreeMap<&'static str, u64>,
     truncated: u64,
-    /// See [`is_landing`].
     landing: u64,
 }
 
@@ -166,7 +164,6 @@ fn elsewhere(frames: &[&str]) -> &'static str {
 /// In the loop that chooses a function, or in its clock.
 const LOOP: &str = "loop";
 
-/// Unnamed frames.
 const UNNAMED: &str = "unnamed";
 
 fn run(here: &Here, tree: &CallTree, program: &Path, options: &str, seconds: &str) -> Counts {

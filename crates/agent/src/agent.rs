@@ -182,7 +182,6 @@ struct Agent {
     _lock: File,
 }
 
-/// Message to the analyst thread.
 enum Work {
     Window(Box<EndedWindow>),
     /// The agent uses too much memory.
@@ -386,7 +385,6 @@ impl Agent {
     }
 }
 
-/// The thread that analyses and spools windows.
 struct Keeper {
     config: Arc<Config>,
     host: String,

@@ -201,7 +201,6 @@ struct BuildIds {
 }
 
 impl BuildIds {
-    /// Collects the build-ids of the objects in the profile.
     fn new(profile: &Profile) -> BuildIds {
         let files = profile.objects.iter();
         let files = files.filter(|object| object.kind == ObjectKind::File);

@@ -12,7 +12,6 @@ use crate::identity::{CgroupFacts, Facts, ProcessFacts};
 /// Maximum number of processes. Samples of further ones have no service.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of cgroup paths.
 const MOST_GROUPS: usize = 1 << 16;
 
 /// Table of the sampled processes and their facts. Clones share one state.
@@ -26,7 +25,6 @@ pub struct ProcessWatch(Arc<Mutex<Watched>>);
 struct Watched {
     reader: ProcessFacts,
     processes: FxHashMap<i32, Process>,
-    /// Paths of control groups by id.
     groups: FxHashMap<u64, CgroupFacts>,
     /// Samples since the end of the last window.
     samples: u64,

@@ -98,7 +98,6 @@ impl Column {
         Levels::of(lists, 2).column(Values::Int32)
     }
 
-    /// Writes the values into the current column chunk.
     pub(crate) fn write(&self, writer: &mut ColumnWriter<'_>) -> Result<()> {
         let (definition, repetition) = (self.definition.as_deref(), self.repetition.as_deref());
         match (writer, &self.values) {
@@ -169,7 +168,6 @@ impl<T> Levels<T> {
                 levels.values.extend(value);
             }
             if levels.definition.len() == before {
-                // An empty list.
                 levels.repetition.push(0);
                 levels.definition.push(0);
             }

@@ -172,7 +172,6 @@ struct ThreadNames {
     thread: String,
 }
 
-/// Distinct thread names.
 struct Threads<'p> {
     profile: &'p Profile,
     origin: Origin<'p>,
@@ -262,7 +261,6 @@ impl<'p> Content<'p> {
         }
     }
 
-    /// Returns the id of a profile's stack.
     fn stack(&mut self, stack: StackId) -> Id {
         if let Some(id) = self.of_stacks.get(&stack) {
             return *id;

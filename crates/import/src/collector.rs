@@ -97,7 +97,6 @@ impl<'o> Collector<'o> {
         (self.memory.hold(bytes as u64)).map_err(|error| error.to_string())
     }
 
-    /// Returns memory to the budget.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.memory.give_back(bytes as u64);
     }
@@ -187,8 +186,8 @@ impl<'o> Collector<'o> {
         }))
     }
 
-    /// Returns the id of a function. `[unknown]` and the object's name in brackets, which exports write for unnamed
-    /// functions, make an unnamed function.
+    /// Returns the id of a function. Exports write `[unknown]` or the object's name in brackets for
+    /// unnamed functions, so those names give an unnamed function.
     pub(crate) fn function(&mut self, name: &str, object: ObjectId) -> Result<FunctionId, String> {
         self.pay(name)?;
         Ok(self.builder.add_function(Function {
@@ -212,13 +211,11 @@ impl<'o> Collector<'o> {
         inside.is_some_and(|inside| inside == object || name == object)
     }
 
-    /// Returns the id of a source file.
     pub(crate) fn file(&mut self, path: &str) -> Result<FileId, String> {
         self.pay(path)?;
         Ok(self.builder.intern_file(path))
     }
 
-    /// Returns the id of a frame.
     pub(crate) fn frame(&mut self, frame: Frame) -> Result<FrameId, String> {
         let id = self.builder.intern_frame(frame);
         self.check()?;
@@ -242,7 +239,7 @@ impl<'o> Collector<'o> {
         Ok(Some(id))
     }
 
-    /// Returns a thread; `None` if the filter does not want it. `process` is the name of its process.
+    /// Returns a thread; `None` if the filter drops it. `process` is the name of its process.
     ///
     /// # Errors
     /// The memory budget is exhausted.

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
-/// Maximum length of a line in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Line reader that holds one line in memory.
@@ -64,7 +63,6 @@ impl<'i> Lines<'i> {
     }
 }
 
-/// Unreadable lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
     count: u64,
@@ -73,7 +71,6 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Counts a line.
     pub(crate) fn add(&mut self, line: u64, why: &'static str) {
         self.count += 1;
         self.first.get_or_insert((line, why));

@@ -17,7 +17,6 @@ pub(crate) struct Fields<'a> {
     was_cut: bool,
 }
 
-/// Error for damaged messages.
 pub(crate) const CUT: &str = "a message is cut short, or is none";
 
 impl<'a> Fields<'a> {

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use rprof_import::{Format, ImportOptions, ReadingBudget, read};
 
-/// Number of parts of the smaller input.
 const PARTS: usize = 700;
 
 /// Returns memory and work to read an input, in bytes.
@@ -37,7 +36,6 @@ fn is_linear(name: &str, format: Format, input: impl Fn(usize) -> Vec<u8>) {
     }
 }
 
-/// Joins the texts of parts.
 fn text(parts: usize, part: impl Fn(usize) -> String) -> Vec<u8> {
     (0..parts).map(part).collect::<String>().into_bytes()
 }
@@ -188,7 +186,6 @@ fn profiles_of_speedscope() {
     });
 }
 
-/// Appends a varint.
 fn number(mut value: usize, out: &mut Vec<u8>) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);

@@ -18,10 +18,8 @@ use rprof_testing::Random;
 #[path = "../../../fuzz/targets/import.rs"]
 mod import;
 
-/// Seed of the mutations.
 const SEED: u64 = 0x5eed_1234;
 
-/// Budget of one input, in bytes.
 const BUDGET: u64 = 32 << 20;
 
 /// Maximum resident memory of the test, in KiB: twice the budget for allocator overhead, plus the
@@ -80,7 +78,6 @@ impl Input {
     }
 }
 
-/// Lists the files of a folder.
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -158,7 +155,6 @@ fn huge_number(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Mutates an input in a few places.
 fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(4) {

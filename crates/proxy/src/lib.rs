@@ -60,7 +60,8 @@ pub fn proxy_for(uri: &Uri, has_credentials: bool) -> Result<Option<Proxy>, Prox
     choose(uri, has_credentials, &|name| env::var(name).ok())
 }
 
-/// Returns true if a host is this machine: a loopback address, or `localhost` unless that resolves to another machine.
+/// Returns true if a host is this machine: a loopback address, or `localhost` unless that resolves
+/// to another machine.
 /// Brackets around an IPv6 address are allowed.
 #[must_use]
 pub fn is_loopback(host: &str) -> bool {

@@ -16,10 +16,8 @@ pub const SERVICES: [&str; 5] = ["checkout", "search", "cart", "auth", "ads"];
 /// Versions. Half of a service's hosts run each.
 pub const VERSIONS: [&str; 2] = ["1.4", "1.5"];
 
-/// Service with the slower function.
 pub const SLOWER_SERVICE: &str = "checkout";
 
-/// The slower function.
 pub const SLOWER_FUNCTION: &str = "checkout::f61";
 
 /// Nanoseconds per sample, at 19 samples a second.
@@ -31,7 +29,6 @@ const SAMPLES: usize = 19 * 60;
 /// Functions of a service, without `main` and library functions.
 const FUNCTIONS: usize = 120;
 
-/// Number of stacks of a service.
 const STACKS: usize = 400;
 
 /// Arguments of the generator.

@@ -91,7 +91,6 @@ fn a_cluster_answers_as_one_process_does_also_without_an_executor_that_it_had() 
     assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
 }
 
-/// Query that takes hours.
 const ENDLESS: &str = "SELECT sum(a.value * b.value * c.value * d.value) AS x FROM samples a, samples b, samples c, samples d \
     WHERE a.value + b.value + c.value + d.value > 0";
 

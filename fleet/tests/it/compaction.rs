@@ -28,7 +28,6 @@ fn twice_gives_the_answers_of_not_at_all() {
         told.contains("60 files") && told.contains(" are 6 of"),
         "{told}"
     );
-    // Inputs and the compacted file exist.
     assert_eq!(scene.files("samples").len(), 11);
     assert_eq!(answers(&scene), before);
     scene.run("compact");

@@ -49,7 +49,6 @@ fn sums_are_those_of_the_report() {
     );
     let scene = Scene::empty();
     let mut expected = BTreeMap::new();
-    // Two hosts at the same time.
     for host in ["a", "b"] {
         let run = |words: &str| {
             let mut command = Command::new(&rprof);

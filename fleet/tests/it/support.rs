@@ -5,20 +5,17 @@ use std::process::{Command, Output};
 
 use crate::hosts::{Plan, write};
 
-/// Path of `rprof-fleet`.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rprof-fleet");
 
 /// Query with sums that identify a set of rows.
 pub const SUMS: &str = "SELECT service, version, count(*) AS n, sum(samples) AS samples, sum(value) AS amount, \
     count(DISTINCT stack_id) AS stacks FROM samples GROUP BY service, version ORDER BY service, version";
 
-/// Folder of tables.
 pub struct Scene {
     folder: tempfile::TempDir,
 }
 
 impl Scene {
-    /// An empty folder.
     pub fn empty() -> Scene {
         Scene {
             folder: tempfile::tempdir().expect("a folder"),
@@ -56,12 +53,10 @@ impl Scene {
         finish(&mut self.command(words))
     }
 
-    /// Runs an SQL query. Returns CSV.
     pub fn sql(&self, query: &str) -> String {
         finish(self.command("sql --format csv").arg(query)).0
     }
 
-    /// Returns the files of a table, sorted.
     pub fn files(&self, table: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path().join(table)];
@@ -91,7 +86,6 @@ pub fn finish(command: &mut Command) -> (String, String) {
     (out, err)
 }
 
-/// Returns standard output and standard error as text.
 pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     (text(&output.stdout), text(&output.stderr))

@@ -103,7 +103,6 @@ impl Bucket {
         }
     }
 
-    /// Uploads an object.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Outcome {
         // Reads the file for each upload, because keys may be rotated.
         let credentials = match read_credentials(&self.credentials) {
@@ -133,7 +132,6 @@ impl Bucket {
         }
     }
 
-    /// Sends a HEAD request for the bucket.
     pub(super) fn probe(&self) -> Result<String, String> {
         let credentials = read_credentials(&self.credentials)?;
         let url = self.bucket.head_bucket(Some(&credentials)).sign(SIGNED_FOR);

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::{Facts, PodName};
 
-/// Service name of kernel threads.
 const KERNEL: &str = "kernel";
 
 /// Rule that names a service. Patterns are globs with `*` and `?`. All given patterns must match.

@@ -1,12 +1,12 @@
 //! [`Listener`]: serves a page over HTTP/1 to a few clients at once, on one thread.
 //!
-//! Every local user can connect to a loopback address, and so can every container in the network of the host. A client
-//! therefore costs at most [`MAX_HEAD`] bytes and one descriptor for [`PATIENCE`]:
+//! Every local user and every container in the host's network can connect to a loopback address. A
+//! client therefore costs at most [`MAX_HEAD`] bytes and one descriptor for [`PATIENCE`]:
 //!
 //! - `httparse` parses the head of a request. No body is read, whatever its announced length.
 //! - Each connection gets one answer and is closed.
-//! - At most [`MAX_CONNECTIONS`] are open. A further one replaces the oldest, so that idle connections do not lock out
-//!   a client that sends its request at once.
+//! - At most [`MAX_CONNECTIONS`] are open. A further one replaces the oldest, so that idle
+//!   connections do not lock out a client that sends its request at once.
 //! - The listener survives a lack of descriptors or memory: it pauses and tries again.
 
 use std::io::{self, Read, Write};
@@ -64,7 +64,6 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
         }
     }
 
-    /// Waits for something to do, and does it.
     fn step(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.connections.retain(|open| open.deadline > now);
@@ -113,13 +112,13 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
             // The client has already gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) if is_not_now(&error) => {}
-            // EMFILE, ENFILE, ENOBUFS, ENOMEM: the client waits in the queue, and poll(2) would return at once.
+            // EMFILE, ENFILE, ENOBUFS, ENOMEM: the client stays in the queue, so poll(2) would
+            // return at once.
             Err(_) => self.paused_until = Some(now + PAUSE),
         }
     }
 }
 
-/// A client.
 struct Connection {
     stream: TcpStream,
     deadline: Instant,

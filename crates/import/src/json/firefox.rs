@@ -8,10 +8,8 @@ use super::nanoseconds;
 use super::stacks::Stacks;
 use crate::collector::{Collector, Row};
 
-/// Nanoseconds per millisecond.
 const MILLISECOND: f64 = 1e6;
 
-/// Reads the samples of all threads.
 pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), String> {
     let threads = (document.threads.as_deref()).map_or(&[][..], |list| &list.0[..]);
     let is_time = threads

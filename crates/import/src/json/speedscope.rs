@@ -92,7 +92,6 @@ struct Table<'d> {
     of_nodes: Vec<Node>,
 }
 
-/// Stack in the tree.
 #[derive(Clone, Copy)]
 struct Node {
     caller: u32,
@@ -193,7 +192,6 @@ impl<'d> Table<'d> {
 /// Work for one frame of a stack, in bytes.
 pub(super) const FRAME_WORK: usize = 16;
 
-/// Reader of the samples of one profile.
 struct Reader {
     event: usize,
     thread: Option<ThreadId>,

@@ -227,7 +227,6 @@ impl<'d> Stacks<'d> {
         Ok(id)
     }
 
-    /// Returns name and object of a function.
     fn function(
         &self,
         number: i64,

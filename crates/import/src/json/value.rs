@@ -115,12 +115,10 @@ impl<T: Value> Value for Option<Box<T>> {
     }
 }
 
-/// List.
 #[derive(Debug)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
 impl<T> List<T> {
-    /// List without entries.
     pub(super) const EMPTY: List<T> = List(Vec::new());
 }
 
@@ -193,7 +191,6 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// Empty list.
     pub(super) const EMPTY: Strings = Strings {
         text: String::new(),
         ends: Vec::new(),

@@ -210,7 +210,6 @@ impl<'t> Head<'t> {
     }
 }
 
-/// Returns true if a word ends before this text.
 fn ends_word(behind: &str) -> bool {
     behind.chars().next().is_none_or(char::is_whitespace)
 }

@@ -35,7 +35,6 @@ use head::{Head, Line};
 pub(crate) enum Evidence {
     /// A line is the first of a sample or another record, or a frame follows one.
     Samples,
-    /// No evidence.
     None,
 }
 
@@ -120,7 +119,6 @@ struct Known {
     functions: FxHashMap<(Name, ObjectId), FunctionId>,
     /// Stacks by their line indices, leaf first; `None` if the filter drops the stack.
     stacks: FxHashMap<Box<[u32]>, Option<StackId>>,
-    /// The thread of the last sample.
     thread: Option<(Origin, Option<ThreadId>)>,
 }
 
@@ -363,7 +361,7 @@ fn is_bare_frame(line: &str) -> bool {
     FrameLine::parse(line).is_some_and(|frame| !frame.object.is_empty())
 }
 
-/// Returns whether an event is a tracepoint, such as `sched:sched_switch`. Its payload follows its name.
+/// Returns true for a tracepoint, such as `sched:sched_switch`. Its payload follows its name.
 fn is_tracepoint(event: &str) -> bool {
     let is_modifiers = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWeb".contains(&byte));
     let mut parts = event.split(':');

@@ -31,7 +31,6 @@ pub(super) struct Location {
     pub(super) caller: Vec<FrameId>,
 }
 
-/// Returns all locations by id.
 pub(super) fn locations(
     parts: &Parts<'_>,
     out: &mut Collector<'_>,

@@ -201,12 +201,10 @@ mod tests {
     use super::*;
     use rprof_profile::{Frame, FrameAddress};
 
-    /// Appends a numeric field.
     fn number(tag: u8, value: u8, out: &mut Vec<u8>) {
         out.extend([tag << 3, value]);
     }
 
-    /// Appends a bytes field.
     fn part(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
         out.extend([tag << 3 | 2, bytes.len() as u8]);
         out.extend(bytes);
