@@ -1,4 +1,4 @@
-//! Analysis of a recording made up in memory: from bytes to a profile.
+//! Analysis of an in-memory recording: from bytes to a profile.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -16,8 +16,7 @@ use rprof_symbols::Symbolizer;
 
 const SAMPLES: u64 = 100_000;
 
-/// A recording of `SAMPLES` samples with 20 frames each, of which `distinct`
-/// stacks are different.
+/// Returns a recording of `SAMPLES` samples with 20 frames each, and `distinct` different stacks.
 fn recording(distinct: u64) -> Vec<u8> {
     let attr = Attr {
         kind: EventKind::SOFTWARE,

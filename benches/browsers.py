@@ -1,4 +1,4 @@
-"""Browsers without a window that benches drive: Chromium by WebDriver, Firefox by Marionette, its own protocol."""
+"""Headless browsers for benches: Chromium by WebDriver, Firefox by its own protocol, Marionette."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 SIZE = (1300, 800)
 
-# Firefox talks to nobody but the bench.
+# Firefox without external connections.
 SETTINGS = """user_pref("marionette.port", 0);
 user_pref("browser.startup.page", 0);
 user_pref("browser.shell.checkDefaultBrowser", false);
@@ -38,7 +38,7 @@ def processes():
 
 
 def largest(mark):
-    """Resident MB of the largest process with these bytes in its command line."""
+    """Returns resident MB of the largest process with these bytes in its command line."""
     sizes = [int(status.split("VmRSS:")[1].split()[0]) for _, words, status in processes() if mark in words and "VmRSS:" in status]
     return max(sizes, default=0) / 1000
 
@@ -73,7 +73,7 @@ class Chromium:
             raise RuntimeError(text) from error
 
     def allow(self, seconds):
-        """Sets the time after which a page that has not loaded, or a script, is given up."""
+        """Sets the timeout for page loads and scripts."""
         self.post("/timeouts", {"pageLoad": seconds * 1000, "script": seconds * 1000})
 
     def go(self, address):
@@ -89,7 +89,7 @@ class Chromium:
         return self.post("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def memory(self):
-        """Resident MB of the largest renderer."""
+        """Returns resident MB of the largest renderer."""
         return largest(b"--type=renderer")
 
     def end(self):
@@ -100,7 +100,7 @@ class Chromium:
             pass
         self.driver.terminate()
         self.driver.wait()
-        # A browser that hangs outlives its driver.
+        # A hanging browser outlives its driver.
         for pid, words, _ in processes():
             if self.folder.encode() in words:
                 os.kill(pid, signal.SIGKILL)
@@ -108,7 +108,7 @@ class Chromium:
 
 
 class Firefox:
-    """A session of Marionette: JSON behind its length, over TCP."""
+    """A session of Marionette: length-prefixed JSON over TCP."""
 
     def __init__(self, size=SIZE):
         self.folder = tempfile.mkdtemp(prefix="rprof-firefox-")
@@ -152,7 +152,7 @@ class Firefox:
         return self.command("WebDriver:ExecuteAsyncScript", {"script": script, "args": arguments})["value"]
 
     def memory(self):
-        """Resident MB of the largest process of content."""
+        """Returns resident MB of the largest content process."""
         return largest(b"-contentproc")
 
     def end(self):

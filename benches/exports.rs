@@ -1,4 +1,4 @@
-//! From a profile to what is shown: folded stacks, the flame graph, top functions.
+//! Exports of a profile: folded stacks, flame graph, top functions.
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -20,8 +20,8 @@ use rprof_symbols::Symbolizer;
 
 const STACKS: u64 = 20_000;
 
-/// A profile of as many stacks, of functions that the kernel is said to have made at run time:
-/// their names stand in the recording.
+/// Returns a profile with many stacks. Its functions are JIT code in the kernel, so their names are
+/// in the recording.
 fn profile() -> Profile {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
@@ -58,7 +58,7 @@ fn profile() -> Profile {
             .expect("short records");
     }
     for i in 0..STACKS {
-        // A tree: the outer functions are few.
+        // A tree: there are few outer functions.
         let at = |depth: u64| start + ((i * 7919) >> (depth * 2)) % 2000 * 64 + 8;
         let sample = SampleFields {
             ip: at(0),

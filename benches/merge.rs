@@ -1,4 +1,4 @@
-//! The recorder's merge: batches of two CPUs into one order of time.
+//! The recorder's merge: sorts batches of two CPUs by time.
 
 use std::hint::black_box;
 

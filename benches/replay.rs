@@ -1,17 +1,20 @@
-//! The recorder on many CPUs: batches of a real program, played back as if 2 to 256 CPUs had sent them.
+//! Benchmark of the recorder for many CPUs: replays batches of a real program as 2 to 256 CPUs.
 //!
 //! ```text
 //! cargo bench -p rprof-recorder --bench replay -- [-F HERTZ] [-s SECONDS] [--one-behind MS] PROGRAM [ARGUMENT]...
 //! ```
 //!
-//! The program is sampled with copies of its stacks, and its batches are kept. Copy number k of them gets CPUs,
-//! processes, threads and event ids of its own, and times some microseconds later; images are the same files. One
-//! thread hands them on as fast as they are taken, another does all that the writer thread of a recording does. Its CPU
-//! time is told for each sample, which is what one core can do, whatever the machine has: at C CPUs that are busy and F
-//! samples a second, it takes C x F times that. The beginning, in which images are opened, is left out: of two runs, one
-//! longer than the other, the difference counts. Each figure comes from a process of its own.
+//! The program is sampled with stack dumps, and its batches are stored. Copy k of the batches gets
+//! its own CPUs, pids, tids and event ids, and timestamps some microseconds later. Images are the
+//! same files. One thread feeds the batches as fast as possible. Another does all the work of a
+//! recording's writer thread. Its CPU time per sample is independent of the machine's CPU count: C
+//! busy CPUs at F samples a second need C x F times that.
 //!
-//! Not shown: the drain threads (one for each CPU), contention of real ones, and memory of other sockets.
+//! The start, which opens images, does not count: the result is the difference of a longer and a
+//! shorter run. Each figure comes from its own process.
+//!
+//! Not measured: the drain threads (one for each CPU), contention of real ones, and remote NUMA
+//! memory.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::error::Error;
@@ -29,16 +32,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Numbers of CPUs that are played.
 const CPUS: [u32; 4] = [2, 16, 64, 256];
 
-/// Distance between the process numbers, and between the event ids, of two copies.
+/// Offset of pids and of event ids between two copies.
 const APART: u32 = 1 << 20;
 
-/// Nanoseconds between the times of two copies.
+/// Time offset between two copies, in nanoseconds.
 const LATER: u64 = 1_700;
 
-/// Samples of the shorter run of each two, at least; the longer one has four times as many.
+/// Minimum number of samples of the shorter run. The longer run has four times as many.
 const SAMPLES: u64 = 40_000;
 
 fn main() -> Result<()> {
@@ -87,7 +89,7 @@ fn main() -> Result<()> {
     {
         let copies = u64::from(cpus) / captured.cpus.len() as u64;
         let all = captured.samples * copies;
-        // A beginning that all copies have, and at least as much again.
+        // The start, which all copies share, and at least as much again.
         let short = (SAMPLES as f64 / all as f64).clamp(0.1, 0.25);
         let long = (short * 4.0).min(1.0);
         let run = |share: f64| -> Result<Vec<u64>> {
@@ -123,7 +125,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Batches of a program, in the order in which they came.
+/// Batches of a program, in order of arrival.
 #[derive(Default)]
 struct Capture {
     cpus: Vec<u32>,
@@ -133,7 +135,7 @@ struct Capture {
     bytes: u64,
 }
 
-/// Samples a program with copies of its stacks.
+/// Samples a program with stack dumps.
 fn capture(command: &[String], hertz: u64, time: Duration) -> Result<Capture> {
     let launcher = Launcher::new(&command[0]).args(&command[1..]);
     let mut session = Session::builder()
@@ -249,7 +251,7 @@ impl Capture {
         Some(captured)
     }
 
-    /// Returns the last watermark before a share of the time that was captured.
+    /// Returns the last watermark within a share of the captured time.
     fn until(&self, share: f64) -> u64 {
         let times = || {
             self.batches
@@ -265,7 +267,7 @@ impl Capture {
     }
 }
 
-/// Length of an attr in the file.
+/// Size of an attr in the file.
 const ATTR: usize = 136;
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
@@ -283,7 +285,7 @@ fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(part)
 }
 
-/// Calls `each` with every record of a batch, and with its offset.
+/// Calls `each` with the offset and content of every record in a batch.
 fn records(bytes: &[u8], mut each: impl FnMut(usize, &RawRecord<'_>)) {
     let mut at = 0;
     while let Some(record) = RawRecord::parse(RawBytes::from(&bytes[at..]), Endian::NATIVE) {
@@ -292,8 +294,8 @@ fn records(bytes: &[u8], mut each: impl FnMut(usize, &RawRecord<'_>)) {
     }
 }
 
-/// Plays a capture as that of so many CPUs, and prints CPU time in ns, samples, late records, bytes that waited, and memory
-/// in KiB.
+/// Replays a capture on a number of CPUs. Prints CPU time in ns, samples, late records, maximum
+/// bytes queued, and memory in KiB.
 fn run_one(file: &str, cpus: u32, share: f64, behind: f64) -> Result<()> {
     let captured = Capture::decode(&fs::read(file)?).ok_or("the file is damaged")?;
     let real = captured.cpus.len() as u32;
@@ -334,7 +336,7 @@ fn run_one(file: &str, cpus: u32, share: f64, behind: f64) -> Result<()> {
                 send(batch, copy);
             }
             if is_behind {
-                // The first CPU says what it has so much later than all others.
+                // The first CPU delivers its batches this much later than all others.
                 waiting.push(batch.clone());
             }
             let due = batch.watermark.saturating_sub(behind);
@@ -381,7 +383,7 @@ fn run_one(file: &str, cpus: u32, share: f64, behind: f64) -> Result<()> {
     Ok(())
 }
 
-/// Takes a buffer, and waits for one where all are in use.
+/// Takes a free buffer, or waits for one.
 fn buffer(pools: &(BufferPool, BufferPool), stream: Stream) -> Vec<u8> {
     let pool = match stream {
         Stream::Samples => &pools.0,
@@ -399,7 +401,7 @@ fn id_of(copy: u32) -> u64 {
     u64::from(copy) * u64::from(APART)
 }
 
-/// Places in records of what differs from copy to copy.
+/// Offsets of the fields that differ between copies.
 struct Places {
     samples: Vec<SampleType>,
     sideband: Vec<SampleType>,
@@ -428,7 +430,7 @@ impl Places {
         }
     }
 
-    /// Copies a batch into a buffer, as what copy number `copy` of the program had sent.
+    /// Copies a batch into a buffer, adapted for a copy of the program.
     fn copy(&self, batch: &Batch, copy: u32, mut out: Vec<u8>) -> Vec<u8> {
         out.clear();
         out.extend_from_slice(&batch.bytes);
@@ -471,7 +473,7 @@ impl Places {
     }
 }
 
-/// Adds to a process number; those of the kernel, 0 and -1, stay.
+/// Adds an offset to a pid. Keeps the kernel's 0 and -1.
 fn add_u32(out: &mut [u8], at: usize, more: u32) {
     if let Some(word) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
         let number = i32::from_ne_bytes(*word);
@@ -487,7 +489,6 @@ fn add_u64(out: &mut [u8], at: usize, more: u64) {
     }
 }
 
-/// Returns the CPU time of this thread, in ns.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

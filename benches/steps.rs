@@ -1,5 +1,5 @@
-//! The steps of an analysis, each for itself: reading records, one step of unwinding, looking up
-//! symbols. `analyse` has the passes that they are parts of, with interning.
+//! Single steps of an analysis: reading records, one unwinding step, symbol lookup. `analyse`
+//! measures the whole passes, with interning.
 
 use std::hint::black_box;
 
@@ -34,7 +34,7 @@ fn samples(layout: &SampleLayout) -> Vec<u8> {
     out
 }
 
-/// What every use of a sample begins with.
+/// The first step of every use of a sample.
 fn use_of(body: RawBytes<'_>, layout: &SampleLayout) -> u64 {
     let sample = Sample::parse(body, layout).expect("good samples");
     let leaf = sample.callchain().and_then(|c| c.iter().next());
@@ -66,7 +66,7 @@ fn records(c: &mut Criterion) {
                 .fold(0, |a, b| a ^ b)
         });
     });
-    // As in a ring: all records in two pieces, the worst case.
+    // The worst case in a ring buffer: every record wraps around the end.
     group.bench_function("of a ring's end, samples parsed", |b| {
         b.iter(|| {
             let (mut at, mut sum) = (0, 0);
@@ -90,7 +90,7 @@ fn records(c: &mut Criterion) {
     group.finish();
 }
 
-/// The C library of this process: its path, and where its code lies in the file.
+/// Returns the path of this process's C library, and the file range of its code.
 fn c_library() -> Option<(String, u64, u64)> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = (maps.lines()).find(|l| l.contains("r-xp") && l.contains("/libc.so"))?;
@@ -114,7 +114,7 @@ impl Modules for OneImage {
 }
 
 fn c_library_steps(c: &mut Criterion) {
-    // Nothing to measure where the C library is linked in.
+    // Nothing to measure if the C library is linked statically.
     let Some((path, start, len)) = c_library() else {
         return;
     };

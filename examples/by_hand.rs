@@ -1,4 +1,4 @@
-//! A profile that was built by hand, as a flame graph on standard output.
+//! Builds a profile, and writes it as a flame graph to standard output.
 //!
 //! ```text
 //! cargo run -p rprof-examples --bin by_hand >flames.svg
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let frames: Vec<_> = stack.iter().map(|function| (*function).into()).collect();
         let stack = builder.intern_stack(&frames);
-        // A sample each millisecond.
+        // One sample per millisecond.
         builder.add_samples(event, thread, stack, samples, samples * 1_000_000);
     }
     let profile = builder.finish();

@@ -1,14 +1,13 @@
-//! A class that samples the callchains of all threads of a process, with a time-out:
-//! `callchain_sampler PID NANOSECONDS SAMPLES`.
+//! Samples the callchains of all threads of a process, with a timeout: `callchain_sampler PID
+//! NANOSECONDS SAMPLES`.
 
 use rprof_perf_event::{Builder, Errno, Next, ProcessSampler, SampleError, Software};
 use rprof_records::{Record, SampleType};
 use std::time::Duration;
 
-/// Sampler of the callchains of a process.
 struct CallChainSampler(ProcessSampler);
 
-/// Callchain of a thread at a moment.
+/// Callchain of a thread at one time.
 struct CallChain {
     time: u64,
     pid: i32,
@@ -34,7 +33,7 @@ impl CallChainSampler {
         self.0.disable()
     }
 
-    /// Returns the next callchain; `None` if the time is over, or the process.
+    /// Returns the next callchain; `None` after the timeout or the end of the process.
     fn sample(
         &mut self,
         timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Counts what a function of one's own does: here, how often it writes a variable.
+//! Counts events in a function of this program: here, writes to a variable.
 
 use rprof_perf_event::{Breakpoint, Builder};
 use std::sync::atomic::{AtomicU64, Ordering};

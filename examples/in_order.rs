@@ -1,4 +1,4 @@
-//! Records of a perf.data file in the order of time: the time, in nanoseconds, and the kind.
+//! Prints time in nanoseconds and type of each record of a perf.data file, in time order.
 //!
 //! ```text
 //! cargo run -p rprof-examples --bin in_order -- perf.data

@@ -1,5 +1,5 @@
-//! Counts the instructions of one print, as the example of perf_event_open(2) does. Where the machine has no
-//! counter for them, it counts nanoseconds.
+//! Counts the instructions of one print, like the example in perf_event_open(2). Without a hardware
+//! counter, it counts nanoseconds.
 
 use rprof_perf_event::{Builder, Hardware, Remedy, Software};
 

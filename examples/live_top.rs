@@ -1,4 +1,4 @@
-//! Top functions of a command, each second while it runs, without a file.
+//! Prints the top functions of a running command every second, without a file.
 //!
 //! ```text
 //! cargo run --release -p rprof-examples --bin live_top -- sort -R /usr/share/dict/words
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints the ten functions in which most time was spent.
+/// Prints the ten functions with the most self time.
 fn show(profile: &Profile) {
     let Some(event) = profile.main_event() else {
         return;

@@ -1,4 +1,4 @@
-//! Prints where a thread is, each millisecond of its CPU time: `poll TID SAMPLES`.
+//! Prints the location of a thread for each millisecond of its CPU time: `poll TID SAMPLES`.
 
 use rprof_perf_event::{Builder, Next, Sampler, Software};
 use rprof_records::{Record, SampleType};

@@ -1,4 +1,4 @@
-//! Samples its own instruction pointer each 100,000 ns, told by SIGIO.
+//! Samples its own instruction pointer every 100,000 ns, notified by SIGIO.
 
 use rprof_perf_event::{Builder, SignalSampler, Software};
 use rprof_records::{Record, SampleType};
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .sample(SampleType::IP);
     let sampler = SignalSampler::open(&clock, 64 << 10, 1 << 20)?;
     sampler.fd().enable()?;
-    // At least so many samples, however slow or fast the machine is.
+    // Takes at least 20 samples on any machine.
     while sampler.fd().reading()?.value < 20 * 100_000 {
         workload();
     }

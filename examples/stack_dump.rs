@@ -1,11 +1,11 @@
-//! Samples itself while it sorts, with a copy of its stack in each sample, and finds a number in it.
+//! Samples itself while it sorts, with a stack dump in each sample, and finds a number in the dump.
 
 use rprof_perf_event::{Builder, Next, Sampler, Software};
 use rprof_records::{Record, SampleType};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Bytes of stack in a sample.
+/// Size of the stack dump in bytes.
 const STACK: u32 = 10_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .sample(SampleType::IP | SampleType::STACK_USER)
         .user_stack(STACK);
     let mut sampler = Sampler::open(&clock, 64 << 10)?;
-    // Lies deeper in the stack than the function that is sampled.
+    // Located deeper in the stack than the sampled function.
     let landmark = black_box(0x5ca1_ab1e_0ddb_a110_u64.to_ne_bytes());
     sampler.fd().reset_group()?;
     sampler.fd().enable_group()?;

@@ -1,20 +1,18 @@
-//! `docs/coverage.md` and `docs/security.md` name tests that exist.
+//! Tests named in `docs/coverage.md` and `docs/security.md` exist.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Row of the table.
 struct Row {
     number: String,
     state: String,
-    /// Paths and names.
     tests: Vec<(String, String)>,
 }
 
 fn rows(text: &str) -> Vec<Row> {
     let rows = text.lines().filter_map(|line| {
-        // A bar within a cell is escaped.
+        // Escaped bars belong to a cell.
         let line = line.replace("\\|", "");
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let [_, number, _, state, _, tests, _] = cells[..] else {
@@ -83,7 +81,7 @@ fn each_row_of_the_coverage_names_tests_that_exist() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // The table at the top says how many there are.
+    // The summary table has the number of each state.
     for (state, count) in counts {
         let row = text
             .lines()
@@ -117,7 +115,7 @@ fn each_guarantee_names_tests_that_exist() {
     };
     let missing: Vec<_> = tests.iter().filter(is_missing).collect();
     assert!(missing.is_empty(), "{missing:#?}");
-    // Each row of a table of guarantees has a test.
+    // Each row in a table of guarantees names a test.
     let mut is_guarantee = false;
     for line in text.lines() {
         is_guarantee = match line {

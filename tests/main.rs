@@ -1,8 +1,8 @@
-//! The real `rprof` on real programs.
+//! Tests of the real `rprof` on real programs.
 //!
-//! One binary of modules. Each test has a folder of its own and reads like a session in a
-//! shell (see [`support`]); the programs that are recorded are compiled from `fixtures/`. Nothing
-//! asserts how long something takes, and nothing waits for a fixed time.
+//! One binary of modules. Each test has its own folder and reads like a shell session (see
+//! [`support`]). Recorded programs are compiled from `fixtures/`. No test asserts a duration or
+//! waits for a fixed time.
 
 #![allow(
     clippy::print_stdout,

@@ -1,1 +1,1 @@
-"""Parts of benches/compare. Standard library only."""
+"""Modules of benches/compare. Use only the standard library."""

@@ -1,4 +1,4 @@
-"""An older build of rprof beside a newer one: no row may be slower or larger beyond its noise."""
+"""Compares an older and a newer build of rprof: no row may be significantly slower or larger."""
 
 import os
 import random
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from . import recording, table
 from .measure import Command, run
 
-# Fewer pairs of runs than this show nothing: of as many, all are worse by chance in one of 128 rows.
+# Minimum number of pairs: all of seven are worse by chance in one of 128 rows.
 ENOUGH = 7
 RESAMPLES = 2000
-# Commands that read, and the inputs that each is too slow or too plain for.
+# Reading commands, and the inputs that each skips as too slow or too simple.
 READERS = {
     "collapse": (["collapse", "-q", "-o", "-"], ()),
     "report": (["report", "-q", "--format", "json"], ()),
@@ -25,14 +25,14 @@ RECORDERS = {
     "999 Hz `-g`": ["-g", "-F", "999"],
     "9,999 Hz `-g`": ["-g", "-F", "9999"],
     "9,999 Hz `-g -z`": ["-g", "-z", "-F", "9999"],
-    # Older builds know it as well, and record no stacks without it either.
+    # Older builds have this option too, and record no stacks without it.
     "9,999 Hz": [*FLAT, "-F", "9999"],
 }
 
 
 @dataclass
 class Finding:
-    """One figure of one row, of the same number of runs of both, in pairs."""
+    """One figure of one row, from paired runs of both builds."""
 
     title: str
     figure: str
@@ -42,7 +42,7 @@ class Finding:
     note: str = ""
 
     def ratio(self):
-        """Median of new / old over the pairs, and its interval of 95 % by bootstrap."""
+        """Returns the median of new / old over the pairs, and its 95 % bootstrap interval."""
         ratios = [n / o for o, n in zip(self.old, self.new) if o > 0]
         if not ratios:
             return 1.0, 1.0, 1.0
@@ -57,13 +57,13 @@ class Finding:
         if len(self.old) < ENOUGH:
             return "too few runs"
         if middle > 1 + tolerance:
-            # All of the interval on one side: not by chance.
+            # The whole interval is on one side: significant.
             return "worse" if low > 1 else "in the noise"
         return "better" if middle < 1 - tolerance and high < 1 else "same"
 
 
 def in_pairs(count, budget, measure):
-    """Calls `measure` for each of both builds, `count` times, each time in the other order."""
+    """Calls `measure` for both builds, `count` times, in alternating order."""
     begin, taken = os.times().elapsed, ([], [])
     for number in range(count):
         took = os.times().elapsed - begin
@@ -75,8 +75,8 @@ def in_pairs(count, budget, measure):
 
 
 def measured(title, figures, measure, count, args, budget):
-    """Findings of what `measure` answers, a tuple of `figures`. Where one is worse, once more as many pairs of
-    runs are made and added: of a hundred rows, some are worse by chance."""
+    """Returns findings for `measure`, which returns a tuple of `figures`. If one is worse, adds as many pairs of
+    runs again: of a hundred rows, some are worse by chance."""
     old, new = in_pairs(count, budget, measure)
     made = lambda: [Finding(title, figure, unit, [t[at] for t in old], [t[at] for t in new])
                     for at, (figure, unit) in enumerate(figures)]
@@ -87,14 +87,14 @@ def measured(title, figures, measure, count, args, budget):
 
 
 def reading(title, commands, args):
-    """Time, and then memory, of a command by both builds."""
+    """Measures time, then memory, of a command in both builds."""
     try:
         warm = [run(command) for command in commands]
         count = args.runs if max(w.wall for w in warm) > 0.2 else 3 * args.runs
         figure = {"wall": "wall time", "cpu": "CPU time"}[args.by]
         timed = lambda which: (getattr(run(commands[which]), args.by),)
         yield from measured(title, [(figure, "s")], timed, count, args, args.budget)
-        # Looked at every few milliseconds: that says nothing of what is over at once.
+        # Memory is polled every few milliseconds, which is too coarse for short commands.
         if max(w.wall for w in warm) > 0.05:
             watched = lambda which: (run(commands[which], watch=True).anonymous,)
             yield from measured(title, [("memory", "bytes")], watched, args.runs, args, args.budget)
@@ -103,7 +103,7 @@ def reading(title, commands, args):
 
 
 def recordings(builds, args):
-    """`record` at several rates: CPU time, size of the file, memory."""
+    """Measures `record` at several rates: CPU time, file size, memory."""
     folder, program = args.cache, recording.busy(args.cache)
     commands = [Command(f"{build} record", [[build, "record", "-q", *FLAT, "-o", os.path.join(folder, "true.data"), "--", "true"]])
                 for build in builds]
@@ -126,7 +126,7 @@ def recordings(builds, args):
 
 
 def findings(builds, inputs, args, say):
-    """All of them, as they are measured."""
+    """Yields all findings as they are measured."""
     wanted = lambda title: not args.row or args.row in title
     outputs = [os.path.join(args.cache, name) for name in ("against.old", "against.new")]
     for work, path in inputs.items():
@@ -142,7 +142,7 @@ def findings(builds, inputs, args, say):
             os.remove(output)
     if wanted("start-up"):
         yield from reading("start-up: --version", [Command("--version", [[build, "--version"]]) for build in builds], args)
-    # The same with a symbolizer built beside each of them.
+    # The same with each build's own symbolizer.
     examples = [os.path.join(os.path.dirname(build), "examples", "symbolize") for build in builds]
     if "big" in inputs and all(os.access(example, os.X_OK) for example in examples) and wanted("big"):
         from . import elf
@@ -178,7 +178,7 @@ def markdown(rows, args, builds):
 
 
 def main(old, args, inputs, say):
-    """Compares, prints, and answers the exit status: 1 if any row is worse."""
+    """Compares and prints. Returns the exit status: 1 if any row is worse."""
     builds = [os.path.abspath(old), os.path.abspath(args.rprof)]
     rows = []
     for row in findings(builds, inputs, args, say):

@@ -1,7 +1,7 @@
-"""What a tool found, from what it wrote: did all do the same work?
+"""Parses the output of each tool, to check that all did the same work.
 
-Each answers an amount and the set of functions at the top, of which there are several where they
-are level. Functions without a name are left out: perf has a row for each of their addresses.
+Each function returns a total and the set of top functions, with several in a tie. Unnamed functions
+are excluded, because perf has a row for each of their addresses.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 
 
 def folded(path):
-    """Sum of the weights, and the function in which most samples were taken."""
+    """Returns the sum of weights, and the functions with most samples."""
     total, leaves = 0, {}
     with open(path, errors="replace") as lines:
         for line in lines:
@@ -24,7 +24,7 @@ def folded(path):
 
 
 def svg(path):
-    """The number that the whole graph stands for, and its root."""
+    """Returns the total of the graph, and its root."""
     with open(path, errors="replace") as text:
         found = re.search(r"<title>all \(([\d,]+) [\w.-]*", text.read())
     return int(found[1].replace(",", "")) if found else None, set()
@@ -51,19 +51,19 @@ def rprof_report(path, by="total"):
     with open(path) as text:
         event = next(e for e in json.load(text)["events"] if e["samples"])
     rows = [row for row in event["rows"] if row["symbol"] != "[unknown]"]
-    # As perf shows them: two digits.
+    # With two digits, as in perf.
     share = lambda row: f"{100 * row[by] / event['weight_total']:.2f}"
     most = max((row[by] for row in rows), default=0)
     return event["weight_total"], {r["symbol"] for r in rows if share(r) == f"{100 * most / event['weight_total']:.2f}"}
 
 
 def rprof_flat(path):
-    """As `rprof_report`, by self time."""
+    """Like `rprof_report`, by self time."""
     return rprof_report(path, "self")
 
 
 def samply(path):
-    """Number of samples, which have weights; samply names functions when it shows them."""
+    """Returns the number of weighted samples. samply resolves function names only for display."""
     import gzip
 
     opened = gzip.open if open(path, "rb").read(2) == b"\x1f\x8b" else open

@@ -1,4 +1,4 @@
-"""Where functions lie: in ELF files, and in the kernel of this machine."""
+"""Function addresses in ELF files, and in the running kernel."""
 
 import mmap
 import os
@@ -11,7 +11,7 @@ FUNC = 2
 
 
 class Image:
-    """An ELF file of this machine, with its functions as (offset in the file, size)."""
+    """An ELF file of this machine, with its functions as (file offset, size)."""
 
     def __init__(self, path):
         self.path = os.path.realpath(path)
@@ -47,12 +47,12 @@ class Image:
                     functions[value - vaddr + start] = bytes_
         self.functions = sorted(functions.items())
         if len(self.functions) < 4:
-            # Stripped: addresses in its code, which nobody can name.
+            # Stripped: uses addresses in its code, which have no names.
             step = max(size // 64, 16)
             self.functions = [(start + at, min(step, 256)) for at in range(0, size - 16, step)]
 
     def base(self, slot):
-        """An address to map it at, as the loader would choose one; programs of fixed address at theirs."""
+        """Returns a mapping address as the loader would choose it. Non-PIE programs have their fixed address."""
         offset, vaddr, _ = self.text
         if self.fixed:
             return vaddr & ~0xFFF
@@ -68,7 +68,7 @@ class Image:
 
 
 class Kernel:
-    """Functions of the running kernel as (address, size); none if it hides them."""
+    """Functions of the running kernel as (address, size). Empty if addresses are hidden."""
 
     def __init__(self):
         self.text, self.functions = None, []
@@ -92,8 +92,8 @@ class Kernel:
 
 
 def random_text(program, count, folder):
-    """Random addresses of a program's code, the same each time, in two files: as offsets in the file, and
-    as its own addresses."""
+    """Writes deterministic random addresses of a program's code to two files: as file offsets, and as
+    SVMAs."""
     offset, vaddr, size = Image(program).text
     random_ = random.Random(7)
     places = [random_.randrange(size) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""The inputs W1 to W6: made once, from fixed seeds, of addresses in real images of this machine."""
+"""The inputs W1 to W6, generated once from fixed seeds, with addresses in real images of this machine."""
 
 import bisect
 import glob
@@ -11,7 +11,7 @@ import sys
 from . import perfdata as pd
 from .elf import Image, Kernel
 
-# Programs of the machine that inputs are made of, and the libraries they use.
+# Programs and libraries of this machine used in the inputs.
 GCC = "/usr/lib/gcc/x86_64-linux-gnu/*/cc1"
 PROGRAMS = {
     "cc1": [GCC, "/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libgmp.so.*"],
@@ -44,11 +44,11 @@ def zipf(n, power):
 
 
 class Hot:
-    """The functions of an image, some of which are met more often than others."""
+    """The functions of an image, with different frequencies."""
 
     @staticmethod
     def of(image, random_):
-        """Those of an image: the same for all who use it."""
+        """Returns the shared instance of an image."""
         if not hasattr(image, "hot"):
             image.hot = Hot(image.functions, random_)
         return image.hot
@@ -64,7 +64,7 @@ class Hot:
 
 
 class Program:
-    """Call paths through images: a tree, grown at random, some branches hotter than others."""
+    """Random tree of call paths through images, with hot and cold branches."""
 
     def __init__(self, name, images, kernel, random_, paths, depth, leaf_addresses, kernel_share):
         self.name, self.images, self.random = name, images, random_
@@ -78,16 +78,16 @@ class Program:
         self.cumulative = zipf(len(self.leaves), 0.75)
 
     def pick(self, which):
-        """A place in a function of an image: (image, offset)."""
+        """Returns a location in a function: (image, offset)."""
         offset, size = self.hot[which].pick(self.random)
         return which, offset + self.random.randrange(4, size)
 
     def some_image(self):
-        # Most of the time is spent in the program itself.
+        # The program itself takes most of the time.
         return 0 if len(self.images) == 1 or self.random.random() < 0.7 else self.random.randrange(1, len(self.images))
 
     def path(self, depth):
-        """Return addresses from the root on; it leaves an earlier path somewhere."""
+        """Returns return addresses from the root on. Branches off an earlier path."""
         length = max(1, depth + self.random.randint(-depth // 4, depth // 4) if depth > 4 else self.random.randint(1, 2 * depth - 1))
         if not self.paths:
             return [self.pick(0) for _ in range(length)]
@@ -98,7 +98,7 @@ class Program:
         return path
 
     def leaf(self, path, addresses):
-        """What may be sampled at the end of a path: addresses in one function, or in the kernel below it."""
+        """Returns possible sample addresses at the end of a path: in one function, or in the kernel below it."""
         if self.random.random() < self.kernel_share:
             kernel = []
             for _ in range(self.random.randint(3, 7)):
@@ -113,7 +113,7 @@ class Program:
 
 
 class Process:
-    """A program in memory: images at addresses of its own."""
+    """A process: images at certain addresses."""
 
     def __init__(self, pid, program, random_):
         self.pid, self.program, self.stacks = pid, program, {}
@@ -132,7 +132,7 @@ class Process:
         return self.program.images[which].address(self.slots[which], offset)
 
     def stack(self, number, which):
-        """The sample of a path, at one of the addresses of its leaf."""
+        """Returns a sample of a path, at one of its leaf addresses."""
         leaves = self.program.leaves[number]
         which %= len(leaves)
         key = number << 8 | which
@@ -164,7 +164,7 @@ def programs(random_, **shape):
 
 
 class Clock:
-    """Times of samples on two CPUs: records of a round come CPU by CPU, as from two rings."""
+    """Generates sample times on two CPUs. Records of a round come CPU by CPU, as from two ring buffers."""
 
     def __init__(self, writer):
         self.time, self.out = 1_000_000_000, writer.out
@@ -199,7 +199,7 @@ def wide(path, samples, repeat=1, seed=7, processes=48, paths=1500, depth=3, lea
         size = min(ROUND, samples - at)
         stacks = []
         while len(stacks) < size:
-            # A turn on a CPU.
+            # A time slice.
             turn = min(random_.randint(20, 400), size - len(stacks))
             stacks += random_.choice(running).samples(turn, random_)
         rounds.append(stacks)
@@ -211,7 +211,7 @@ def wide(path, samples, repeat=1, seed=7, processes=48, paths=1500, depth=3, lea
 
 
 def long_tail(path, samples, seed=11, processes=2000, images=500, stacks=100):
-    """W4: many short processes, many images, each stack seldom."""
+    """W4: many short processes, many images, rare stacks."""
     random_ = random.Random(seed)
     kernel = Kernel()
     libraries, seen = [], set()
@@ -250,7 +250,7 @@ BIG_C_EACH = ("int f%d(int x){int a[16];for(int i=0;i<16;i++)a[i]=x*i+%d;int s=0
 
 
 def compile_job(folder, functions):
-    """A command that compiles two files at a time: some 16 s of CPU time for 800 functions."""
+    """Returns a command that compiles two files in parallel: about 16 s of CPU time for 800 functions."""
     source = os.path.join(folder, "big.c")
     with open(source, "w") as out:
         out.write(BIG_C + "".join(BIG_C_EACH % ((n,) * 5) for n in range(functions)))
@@ -265,7 +265,7 @@ def quietly(command, what):
 
 
 def dumps(path, perf, folder, samples):
-    """W3: what perf leaves of a compile job with --call-graph dwarf."""
+    """W3: perf's recording of a compile job with --call-graph dwarf."""
     event = ["-e", "cpu-clock:u", "-F", "4999", "-m", "32M", "--call-graph", "dwarf,8192"]
     job = compile_job(folder, max(samples // 100, 10))
     quietly([perf, "record", "-q", *event, "-o", path + ".part", *job], "W3")
@@ -273,13 +273,13 @@ def dumps(path, perf, folder, samples):
 
 
 def own(path, rprof, folder):
-    """W6: what rprof records of a compile job."""
+    """W6: rprof's recording of a compile job."""
     quietly([rprof, "record", "-q", "-g", "-F", "4999", "-o", path + ".part", *compile_job(folder, 400)], "W6")
     os.replace(path + ".part", path)
 
 
 def make(name, path, tools, folder, scale):
-    """Makes an input; `scale` is 1 for the full size."""
+    """Creates an input. `scale` is 1 for the full size."""
     samples = max(int(SAMPLES * scale), 2 * ROUND)
     match name:
         case "W1":

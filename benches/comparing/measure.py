@@ -1,4 +1,4 @@
-"""Runs commands and says what they took."""
+"""Runs commands and measures their resource usage."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Taken:
-    """What a command took: seconds, and bytes."""
+    """Resource usage of a command in seconds and bytes."""
 
     wall: float
     cpu: float
@@ -21,7 +21,7 @@ class Taken:
 
 @dataclass
 class Command:
-    """A pipeline; `output` is the file that it writes, or where its standard output goes."""
+    """A pipeline. `output` is its output file, or the destination of its standard output."""
 
     name: str
     stages: list
@@ -35,7 +35,7 @@ class Command:
 
 
 class Watch(threading.Thread):
-    """Looks at /proc/PID/status every 5 ms: the most anonymous memory of any process of a pipeline."""
+    """Polls /proc/PID/status every 5 ms for the peak anonymous memory of any process of a pipeline."""
 
     def __init__(self, pids):
         super().__init__(daemon=True)
@@ -54,8 +54,8 @@ class Watch(threading.Thread):
 
 
 def run(command, watch=False, core=None, environment=None):
-    """Runs a command once. Wall time is that of the whole pipeline, CPU time the sum of its processes,
-    memory that of the largest. Without `watch` nothing else runs meanwhile."""
+    """Runs a command once. Measures wall time of the whole pipeline, the sum of CPU times, and memory of
+    the largest process. Without `watch`, no polling disturbs the run."""
     prefix = ["taskset", "-c", str(core)] if core is not None else []
     out = open(command.output if command.to_stdout else os.devnull, "wb")
     children, source = [], open(command.source, "rb")
@@ -89,8 +89,8 @@ def run(command, watch=False, core=None, environment=None):
 
 
 def alternate(commands, runs, budget):
-    """Runs commands in turn, `runs` times, fewer where the seconds of `budget` are not enough, but once
-    at least. A command that is much faster than the slowest has three runs to its one."""
+    """Runs commands alternately, `runs` times, or fewer if the `budget` in seconds is exceeded, but at
+    least once. Commands much faster than the slowest run three times as often."""
     begin = time.monotonic()
     for number in range(runs):
         took = time.monotonic() - begin

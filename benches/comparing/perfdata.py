@@ -1,5 +1,5 @@
-"""Writes perf.data files as `perf record -a -g` does; written on perf's headers, not on rprof's
-code, so that rprof is not its own judge. Layout: perf.data-file-format.txt, perf_event.h."""
+"""Writes perf.data files like `perf record -a -g`. Independent of rprof's code, so that rprof is not
+tested against itself. Format: perf.data-file-format.txt, perf_event.h."""
 
 import os
 import struct
@@ -52,7 +52,7 @@ def fork(pid, parent, time):
 
 
 class Stack:
-    """Bytes of a sample around its time: all that is the same whenever it occurs."""
+    """Bytes of a sample before and after its time, which are constant."""
 
     __slots__ = ("head", "tail")
 
@@ -73,7 +73,7 @@ def string(text):
 
 
 class Writer:
-    """Begins a file; what is written into `out` then are its records; `finish` ends it."""
+    """Begins a file. Write records to `out`; `finish` completes the file."""
 
     def __init__(self, path, command):
         self.path, self.command = path, command

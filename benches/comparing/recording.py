@@ -1,4 +1,4 @@
-"""Recording beside perf and samply: a command that does nothing, two busy threads, two busy programs with deep stacks."""
+"""Compares recording with perf and samply: an empty command, two busy threads, two busy programs with deep stacks."""
 
 import os
 import re
@@ -34,7 +34,7 @@ HERTZ = "9999"
 SECONDS = 5
 
 
-# What computes in both: its name in the table, and the command around the built program.
+# The load in both: its name in the table, and the command for the built program.
 BUSY_ONES = {
     "two threads of 9 frames": lambda program, seconds: [program, "4", str(seconds), "two"],
     "two programs of 45 frames": lambda program, seconds: ["sh", "-c", f"{program} 45 {seconds} & {program} 45 {seconds}; wait"],
@@ -42,7 +42,7 @@ BUSY_ONES = {
 
 
 def busy(folder):
-    """The program that computes so many frames below main, built without frame pointers; None without a compiler."""
+    """Builds a program that works at a given stack depth, without frame pointers. Returns None without a compiler."""
     source, program = os.path.join(folder, "busy.c"), os.path.join(folder, "busy")
     with open(source, "w") as out:
         out.write(BUSY)
@@ -64,7 +64,7 @@ def nothing(tools, folder, runs):
     """`record -- true`."""
     commands = [Command(f"{name} record -- true",
                         [[tools[name], "record", "-q", *flat, "-o", os.path.join(folder, "true.data"), "--", "true"]])
-                # perf records no stacks unless it is told to.
+                # perf records no stacks by default.
                 for name, flat in (("rprof", ["--call-graph", "none"]), ("perf", []))]
     alternate(commands, runs, 60)
     walls = [[taken.wall for taken in command.runs] for command in commands]
@@ -72,7 +72,7 @@ def nothing(tools, folder, runs):
 
 
 def recorded(line, data, command, folder):
-    """CPU seconds of the recorder without the command, bytes of the file, and what it said."""
+    """Returns CPU seconds of the recorder without the command, the file size, and its messages."""
     for name in (data, data + ".old"):
         if os.path.exists(name):
             os.remove(name)
@@ -90,7 +90,7 @@ def recorded(line, data, command, folder):
 
 
 def often(tools, folder, runs, title, command):
-    """9,999 Hz: CPU time and size beside perf's dumps and samply."""
+    """CPU time and size at 9,999 Hz, compared with perf's stack dumps and samply."""
     lines = {
         "rprof record -g": [tools["rprof"], "record", "-g", "-F", HERTZ],
         "rprof record -g -z": [tools["rprof"], "record", "-g", "-z", "-F", HERTZ],
@@ -104,7 +104,7 @@ def often(tools, folder, runs, title, command):
             try:
                 cpu, size, said = recorded(lines[name], os.path.join(folder, "deep.data"), command, folder)
             except RuntimeError as error:
-                # samply wants kernel.perf_event_paranoid at 1.
+                # samply needs kernel.perf_event_paranoid at 1.
                 print(f"compare: {error}", file=sys.stderr)
                 lines.pop(name)
                 taken.pop(name)
@@ -126,7 +126,7 @@ def often(tools, folder, runs, title, command):
 
 
 def rows(tools, folder, runs):
-    """All of them, where perf is there."""
+    """Yields all rows, if perf is installed."""
     if not tools.get("perf"):
         return []
     made, program = [nothing(tools, folder, 2 * runs)], busy(folder)

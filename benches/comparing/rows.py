@@ -1,4 +1,4 @@
-"""The comparisons: which commands, of which inputs, with which goals."""
+"""The comparisons: commands, inputs and goals."""
 
 import os
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ NO_INLINE = "--no-inline"
 
 @dataclass
 class Row:
-    """One line of the table: rprof, and a peer that does the same."""
+    """A row of the table: rprof, and a peer with the same task."""
 
     title: str
     goal: float
     ours: Command
     peer: Command
-    # What each found in the end: (amount, top), to be equal where both are known.
+    # Results as (total, top functions), which must agree if both are known.
     found_ours: object = None
     found_peer: object = None
     about: str = "faster"
-    # A goal that is a ceiling on ours / peer, instead of a floor on peer / ours.
+    # True for a goal that is a maximum of ours / peer, instead of a minimum of peer / ours.
     at_most: bool = False
     note: str = ""
     result: dict = field(default_factory=dict)
 
 
 def symbols(tools, program, folder):
-    """10,000 addresses of a program with much debug information, with inlined calls and lines."""
+    """Symbolizes 10,000 addresses of a program with much debug information, with inlined calls and lines."""
     offsets, addresses = elf.random_text(program, 10_000, folder)
     ours = Command("symbolize", [[tools["symbolize"], program]], source=offsets)
     peer = Command("llvm-symbolizer --inlines", [[tools["llvm-symbolizer"], "--inlines", f"--obj={program}"]], source=addresses)
@@ -36,7 +36,7 @@ def symbols(tools, program, folder):
 
 
 def rows(tools, inputs, folder):
-    """All rows for the peers and inputs that are there."""
+    """Returns all rows for the available peers and inputs."""
     rprof, perf, samply = tools["rprof"], tools.get("perf"), tools.get("samply")
     collapse, draw = tools.get("inferno-collapse-perf"), tools.get("inferno-flamegraph")
     out = lambda name: os.path.join(folder, name)
@@ -112,7 +112,7 @@ def rows(tools, inputs, folder):
 
 
 def on_cores(tools, inputs, folder):
-    """Commands to be run on one core and on two: (title, goal, command)."""
+    """Returns commands to run on one core and on two: (title, goal, command)."""
     rprof = tools["rprof"]
     words = ["collapse", NO_INLINE, "-q", "--weight", "samples", "-o", os.path.join(folder, "ours.folded"), "-i"]
     return [(f"{work} → folded, 2 cores against 1", 1.7, Command(f"rprof collapse {work}", [[rprof, *words, inputs[work]]], to_stdout=False))

@@ -1,11 +1,11 @@
-"""What samply recorded: how many stacks there are, and how many reach where the thread begins."""
+"""Counts all and complete stacks in a recording of samply."""
 
 import bisect
 import json
 
 
 class Names:
-    """Functions by library and address in it, of the file that `--unstable-presymbolicate` leaves."""
+    """Functions by library and address, from the file of `--unstable-presymbolicate`."""
 
     def __init__(self, path):
         with open(path) as text:
@@ -14,7 +14,7 @@ class Names:
         self.tables = {}
         for library in read["data"]:
             rows = sorted((row["rva"], row["size"] or 0, strings[row["symbol"]]) for row in library["symbol_table"])
-            # Not every image has an id.
+            # Some images have no id.
             self.tables.setdefault(library["debug_name"], []).extend(rows)
         for rows in self.tables.values():
             rows.sort()
@@ -28,8 +28,8 @@ class Names:
 
 
 def stacks(profile_path, names_path, is_root):
-    """(all, complete, worst ends) of the samples with a user side. `is_root` judges the names of the
-    outermost frame and of the one inside it."""
+    """Returns (all, complete, worst ends) of the samples with user frames. `is_root` gets the names of the
+    two outermost frames."""
     names = Names(names_path)
     with open(profile_path) as text:
         profile = json.load(text)
@@ -52,7 +52,7 @@ def stacks(profile_path, names_path, is_root):
         known = {}
 
         def judged(stack):
-            """Whether there is a user side, whether it is complete, and where it ends."""
+            """Returns whether there are user frames, whether they are complete, and where they end."""
             if stack not in known:
                 outer, inner, user, at = None, None, False, stack
                 while at is not None:
@@ -60,7 +60,7 @@ def stacks(profile_path, names_path, is_root):
                     outer, inner, at = frames[at], outer, prefixes[at]
                 last = name(outer)
                 inside = name(inner) if inner is not None else ""
-                # It makes names up for functions that it knows by their unwinding information alone.
+                # samply invents names for functions known only from unwinding information.
                 known_as = "[unknown]" if last.startswith(("0x", "fun_")) else last
                 known[stack] = (user, is_root(known_as, inside), last)
             return known[stack]

@@ -1,8 +1,8 @@
-"""Sources of the programs that benches/stacks runs."""
+"""Sources of the programs in benches/stacks."""
 
 
 def big_c(path, functions=1000):
-    """Writes a C program of so many functions."""
+    """Writes a C program with this many functions."""
     with open(path, "w") as out:
         out.write("static int f_(int s,int n){return s%(n+1);}\n")
         for n in range(functions):
@@ -125,7 +125,7 @@ let () = for _ = 1 to 6 do ignore (fib 32);
   ignore (List.sort compare (List.map fst (M.bindings !m))) done
 """
 
-# Asks for many keys at once, so that the server works and not its client.
+# Requests many keys at once, so that the server has more work than its client.
 CLIENT = """
 import socket, time
 for _ in range(100):

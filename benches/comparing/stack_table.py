@@ -1,13 +1,13 @@
-"""Results of benches/stacks as one table."""
+"""Formats results of benches/stacks as a table."""
 
 import json
 
-# What stands in the table, and under which title.
+# Recorders in the table, with their titles.
 RECORDERS = {"rprof": "rprof `-g`", "fp": "perf fp", "dwarf8": "perf dwarf 8 KB", "dwarf64": "perf dwarf 64 KB", "samply": "samply"}
 
 
 def merged(paths):
-    """Rows by program; of a recorder that is in several files the last counts."""
+    """Returns rows by program. If several files have a recorder, the last one applies."""
     rows = {}
     for path in paths:
         with open(path) as text:
@@ -17,7 +17,7 @@ def merged(paths):
 
 
 def share(result):
-    """Complete stacks in %, and in brackets those that end one or two frames short of it."""
+    """Formats the percentage of complete stacks, and in brackets of those one or two frames short."""
     if not result:
         return ""
     complete, near = (100 * result[what] / max(result["stacks"], 1) for what in ("complete", "near"))
@@ -25,7 +25,7 @@ def share(result):
 
 
 def cost(result):
-    """Bytes for each sample, and CPU seconds of the recorder."""
+    """Formats bytes per sample, and CPU seconds of the recorder."""
     return f"{result['bytes'] / max(result['stacks'], 1):,.0f} B, {result['cpu']:.2f} s" if result else ""
 
 

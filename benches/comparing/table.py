@@ -1,4 +1,4 @@
-"""Results as a table, as JSON, and into the README."""
+"""Formats results as a table and as JSON, and updates the README."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ def seconds(value):
 
 
 def amount(row, value):
-    """A row's figure in its unit."""
+    """Formats a row's figure with its unit."""
     return size(value) if row.get("unit") == "bytes" else seconds(value)
 
 

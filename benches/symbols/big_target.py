@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a C++ program with more than 200 MB of DWARF, the same one each time.
+"""Generates a C++ program with more than 200 MB of DWARF, deterministically.
 
     benches/symbols/big_target.py FOLDER [--units N]
 
-FOLDER/big is the program. Each unit is what people write who like templates: containers of its own
-types, algorithms over them, regular expressions, callbacks. Compiled with -O2 -g, so that most calls
-are inlined. Needs g++; takes some minutes of CPU time, on all cores.
+FOLDER/big is the program. Each unit uses many templates: containers of its own types, algorithms over
+them, regular expressions, callbacks. Compiled with -O2 -g, so that most calls are inlined. Needs g++, and
+some minutes of CPU time on all cores.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def main():
         total = " + ".join(f"work<{number * 100 + k}>(rounds)" for k in range(6))
         source.write_text(UNIT.replace("@N@", str(number)).replace("@SUM@", total))
         target = source.with_suffix(".o")
-        # Paths in debug information are those of the folder, whatever it is called here.
+        # Debug information has relative paths, independent of the folder's name.
         command = ["g++", "-std=c++17", "-O2", "-g", "-c", "-ffile-prefix-map=%s=/big" % options.folder]
         subprocess.run([*command, "-o", target, source], check=True)
         return target

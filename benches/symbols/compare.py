@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Cold symbolization with inlined calls and lines, beside other tools. Installs nothing.
+"""Compares cold symbolization with inlined calls and lines with other tools. Installs nothing.
 
     cargo build --release -p rprof-symbols --example symbolize
     benches/symbols/big_target.py /tmp/big
     benches/symbols/compare.py /tmp/big/big
 
-Every run is a new process that names the same random addresses of the program's code. Runs of all tools
-alternate, so that what else the machine does strikes all alike. Told are medians: wall clock time, CPU time
-(which other load changes less), and the peak of resident memory, which counts the pages of a mapped file
-as they are touched. For addr2line's own program build it (`cargo install addr2line --features bin`)
-and say where it is: --tool addr2line.rs=PATH.
+Every run is a new process that symbolizes the same random addresses of the program's code. Runs of all tools
+alternate, so that other load affects all equally. Prints medians: wall time, CPU time (which varies less
+under load), and peak resident memory, which includes touched pages of mapped files. For the addr2line
+crate's program, build it (`cargo install addr2line --features bin`) and pass --tool addr2line.rs=PATH.
 """
 
 import argparse
@@ -25,14 +24,14 @@ import time
 
 
 def code_of(program):
-    """SVMA, file offset and length of .text."""
+    """Returns SVMA, file offset and length of .text."""
     listing = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
     found = re.search(r"\] \.text\s+PROGBITS\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+)", listing)
     return [int(number, 16) for number in found.groups()]
 
 
 def measured(command, stdin, output):
-    """Wall seconds, CPU seconds, peak MiB."""
+    """Returns wall seconds, CPU seconds, peak MiB."""
     with open(stdin) as source, open(output, "w") as out:
         start = time.monotonic()
         child = subprocess.Popen(command, stdin=source, stdout=out, stderr=subprocess.DEVNULL)

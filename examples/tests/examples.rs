@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! Runs the examples, and checks their output.
 
 mod perf_event;
 
@@ -14,7 +14,7 @@ use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
 use rprof_testing::needs;
 
-/// Compiles `fixtures/shares.c`: three functions with 70, 20 and 10 % of its CPU time.
+/// Compiles `fixtures/shares.c`, which spends 70, 20 and 10 % of its CPU time in three functions.
 fn shares(folder: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/shares.c");
     let program = folder.join("shares");
@@ -26,7 +26,7 @@ fn shares(folder: &Path) -> PathBuf {
     program
 }
 
-/// Records half a second of it into a file.
+/// Records half a second of it to a file.
 fn recorded(folder: &Path, user_stack: Option<u32>) -> PathBuf {
     let path = folder.join("perf.data");
     let output = rprof_recorder::Output::File(path.clone());
@@ -89,7 +89,6 @@ fn in_order_is_sorted() {
     assert!(text.contains("SAMPLE"), "{text}");
 }
 
-/// Object, function, and its counts, in the order of names.
 fn rows(profile: &Profile) -> Vec<(String, String, [u64; 4])> {
     let event = profile.main_event().unwrap();
     let top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);
@@ -109,7 +108,7 @@ fn rows(profile: &Profile) -> Vec<(String, String, [u64; 4])> {
     rows
 }
 
-/// Records one after the other tell an analysis what their file does.
+/// A live analysis of single records agrees with the analysis of their file.
 #[test]
 fn a_live_analysis_agrees_with_that_of_a_file() {
     needs!(PerfEvents);
@@ -141,7 +140,7 @@ fn a_live_analysis_agrees_with_that_of_a_file() {
             bytes.extend_from_slice(&raw.body.to_cow());
             writer.write_records(&bytes).unwrap();
             count += 1;
-            // In the middle as well: what was looked up then stays right.
+            // Also in the middle: cached lookups must stay valid.
             if count % 100 == 0 {
                 live.profile();
             }

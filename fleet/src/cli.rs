@@ -28,13 +28,13 @@ pub enum Command {
     Top {
         #[command(flatten)]
         question: Question,
-        /// Most rows
+        /// Maximum number of rows
         #[arg(short = 'n', long, default_value_t = 20)]
         limit: usize,
         /// Sort by total time instead of self
         #[arg(long)]
         children: bool,
-        /// Form of the output: text, json, csv, markdown
+        /// Output format: text, json, csv, markdown
         #[arg(long, default_value = "text")]
         format: String,
     },
@@ -42,7 +42,7 @@ pub enum Command {
     Flamegraph {
         #[command(flatten)]
         question: Question,
-        /// What stacks stand on
+        /// Root frame of all stacks
         #[arg(long, value_enum, default_value_t = Root::Service)]
         root: Root,
         /// File to write
@@ -52,108 +52,108 @@ pub enum Command {
         #[arg(long)]
         title: Option<String>,
     },
-    /// Page that explores the profile, in one file that works offline
+    /// Interactive page in one file, which works offline
     Html {
         #[command(flatten)]
         question: Question,
-        /// What stacks stand on
+        /// Root frame of all stacks
         #[arg(long, value_enum, default_value_t = Root::Service)]
         root: Root,
         /// File to write
         #[arg(short, long, default_value = "profile.html")]
         output: PathBuf,
     },
-    /// The profile for other tools: folded, pprof, otlp
+    /// Export for other tools: folded, pprof, otlp
     Export {
         #[command(flatten)]
         question: Question,
-        /// What stacks stand on
+        /// Root frame of all stacks
         #[arg(long, value_enum, default_value_t = Root::Service)]
         root: Root,
-        /// Form of the output: folded, pprof, otlp, json, csv
+        /// Output format: folded, pprof, otlp, json, csv
         #[arg(long, default_value = "folded")]
         format: String,
-        /// File to write; standard output without
+        /// Output file (default: standard output)
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
-    /// Two versions of a service, function by function, with hosts as replicates
+    /// Compare two versions of a service by function, with hosts as replicates
     Diff {
         #[command(flatten)]
         question: Question,
-        /// Versions to compare: OLD..NEW; the last two without
+        /// Versions to compare: OLD..NEW (default: the last two)
         #[arg(long, value_name = "OLD..NEW")]
         versions: Option<Versions>,
         #[command(flatten)]
         judging: Judging,
-        /// Show functions within the noise too
+        /// Also show functions within the noise
         #[arg(long)]
         all: bool,
-        /// Form of the output: text, markdown, json, csv
+        /// Output format: text, markdown, json, csv
         #[arg(long, default_value = "text")]
         format: String,
         /// Differential flame graph to write
         #[arg(short, long, value_name = "SVG")]
         output: Option<PathBuf>,
     },
-    /// Functions that take more in the last version of each service than in the one before
+    /// Functions that are slower in the latest version of each service than in the previous one
     ///
-    /// Hosts are replicates. Of all functions of all services that are named, at most 5 % are expected to be false findings. Exit status 3 if
-    /// any is named.
+    /// Hosts are replicates. At most 5 % of all reported functions, over all services, are expected
+    /// to be false positives. Exits with status 3 if any is reported.
     Regressions {
         #[command(flatten)]
         question: Question,
         #[command(flatten)]
         judging: Judging,
     },
-    /// Answers a question in SQL, with the tables samples, stacks, locations, frames, images and hosts
+    /// Run an SQL query on the tables samples, stacks, locations, frames, images and hosts
     Sql {
         #[command(flatten)]
         question: Question,
-        /// Question
+        /// SQL query
         query: String,
-        /// Form of the output
+        /// Output format
         #[arg(long, value_enum, default_value_t = Rows::Table)]
         format: Rows,
     },
-    /// Puts the files of each hour together, and deletes those that were, after a time
+    /// Merge the files of each hour, and delete merged inputs after a grace period
     Compact {
         #[command(flatten)]
         data: Data,
         #[command(flatten)]
         time: Time,
-        /// Time after which a file is deleted whose rows another one has, in seconds
+        /// Delete inputs this many seconds after the merge
         #[arg(long, default_value_t = 3_600, value_name = "SECONDS")]
         grace: u32,
-        /// Time after an hour's end in which it is left alone, in seconds
+        /// Skip hours that ended less than this many seconds ago
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
         settle: u32,
     },
-    /// Names what hosts could not name, by build-id
+    /// Add missing names, by build-id
     Symbolize {
         #[command(flatten)]
         data: Data,
         #[command(flatten)]
         time: Time,
-        /// Folder with .build-id/ab/cdef.debug, and images as .build-id/ab/cdef; may be given several times
+        /// Folder with debug files .build-id/ab/cdef.debug and images .build-id/ab/cdef; repeatable
         #[arg(long, value_name = "DIR")]
         debug_dir: Vec<PathBuf>,
-        /// Ask the servers in DEBUGINFOD_URLS for what the folders lack
+        /// Download files that the folders lack from the servers in DEBUGINFOD_URLS
         #[arg(long)]
         debuginfod: bool,
     },
-    /// Deletes the partitions of old dates
+    /// Delete the partitions of old dates
     Retain {
         #[command(flatten)]
         data: Data,
         /// Days to keep, besides today
         #[arg(long, value_name = "N")]
         days: u32,
-        /// Only tell what would be deleted
+        /// Only list the files to delete
         #[arg(long)]
         dry_run: bool,
     },
-    /// Statements that make the tables known to another engine
+    /// Print SQL statements that define the tables in another engine
     Schema {
         /// Engine
         #[arg(long, value_enum)]
@@ -162,39 +162,40 @@ pub enum Command {
         #[arg(long, default_value = "profiles")]
         data: String,
     },
-    /// Lists the files whose rows count: for engines that cannot leave out the inputs of compacted ones
+    /// List the current files, for engines that cannot skip the inputs of compacted ones
     Files {
         #[command(flatten)]
         data: Data,
         #[command(flatten)]
         time: Time,
     },
-    /// Ballista's scheduler. It has no password: whoever reaches it, such as any local user, reads and writes files as the executors
+    /// Run a Ballista scheduler. It has no authentication: everyone who can connect, such as any
+    /// local user, can read and write files as the executors
     #[cfg(feature = "ballista")]
     Scheduler {
-        /// Address to listen at
+        /// Address to listen on
         #[arg(long, default_value = "127.0.0.1")]
         host: String,
-        /// Port to listen at
+        /// Port to listen on
         #[arg(long, default_value_t = 50050)]
         port: u16,
     },
-    /// An executor of Ballista. Credentials of buckets are those of its own environment
+    /// Run a Ballista executor. Bucket credentials come from its own environment
     #[cfg(feature = "ballista")]
     Executor {
         /// Scheduler, as HOST:PORT
         #[arg(long, default_value = "127.0.0.1:50050")]
         scheduler: String,
-        /// Address that scheduler, executors and clients reach it at
+        /// Address where the scheduler, executors and clients reach it
         #[arg(long, default_value = "127.0.0.1")]
         host: String,
-        /// Port of results; tasks come in at the one behind it
+        /// Port for results; tasks use the next port
         #[arg(long, default_value_t = 50051)]
         port: u16,
-        /// Tasks at a time; as many as there are CPUs without
+        /// Maximum number of concurrent tasks (default: number of CPUs)
         #[arg(long)]
         tasks: Option<usize>,
-        /// Folder of intermediate results; a temporary one without
+        /// Folder of intermediate results (default: a temporary folder)
         #[arg(long, value_name = "DIR")]
         work_dir: Option<PathBuf>,
     },
@@ -202,7 +203,7 @@ pub enum Command {
 
 #[cfg(feature = "ballista")]
 impl Command {
-    /// Returns the engine, of commands that ask one.
+    /// Returns the engine, for commands that query one.
     pub fn engine(&self) -> Option<&Engine> {
         match self {
             Command::Top { question, .. }
@@ -226,10 +227,10 @@ pub struct Data {
 
 #[derive(Args, Clone, Copy)]
 pub struct Time {
-    /// Time from which windows count: 2023-11-14, 2023-11-14T22:00 (UTC), or so long ago: 90m, 1h, 7d
+    /// Start of the time range: 2023-11-14, 2023-11-14T22:00 (UTC), or a time ago: 90m, 1h, 7d
     #[arg(long, value_parser = parse_moment, value_name = "TIME")]
     since: Option<i64>,
-    /// Time up to which windows count
+    /// End of the time range
     #[arg(long, value_parser = parse_moment, value_name = "TIME")]
     until: Option<i64>,
 }
@@ -280,22 +281,22 @@ impl Question {
 
 #[derive(Args, Clone)]
 pub struct Judging {
-    /// Divisor of amounts
+    /// What to divide amounts by
     #[arg(long, value_enum, default_value_t = Per::Share)]
     pub per: Per,
-    /// Smallest change that matters, in percent of a function's amount
+    /// Minimum change, in percent of the function's amount
     #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
     pub threshold: f64,
-    /// Smallest change that matters, in percent of the service
+    /// Minimum change, in percent of the service
     #[arg(long, default_value_t = 0.1, value_name = "PERCENT")]
     pub min_share: f64,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// Lines and columns for people
+    /// Aligned columns
     Table,
-    /// CSV with headings
+    /// CSV with a header line
     Csv,
 }
 

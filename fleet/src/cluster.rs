@@ -1,4 +1,4 @@
-//! Ballista's scheduler and executors, which find stores as this program does.
+//! Ballista's scheduler and executors, which open stores as this program does.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -23,17 +23,19 @@ use crate::FleetError;
 use crate::engine::runtime;
 use crate::tasks::Engine;
 
-/// Seconds between two signs of life of an executor.
+/// Interval of executor heartbeats, in seconds.
 const HEARTBEAT: u64 = 5;
 
-/// Seconds without a sign of life after which an executor counts as dead, and gets no tasks.
+/// Seconds without a heartbeat before an executor counts as dead and gets no more tasks.
 const DEAD_AFTER: u64 = 20;
 
-/// Failures of a task, or of a stage, after which a job fails: the first. What Ballista 55 repairs a job to where an executor is lost was seen to be
-/// other rows, so a job is never repaired; the question is asked again.
+/// Number of failures of a task or stage after which its job fails. After the loss of an executor,
+/// Ballista 55 was seen to repair a job with wrong rows. So jobs are never repaired; the query is
+/// retried instead.
 const FAILURES: usize = 1;
 
-/// Executors fetch their tasks: of the two ways of Ballista 55 the one in which a job was seen to fail, and not only to hang, where an executor dies.
+/// Executors pull their tasks. With this policy of Ballista 55, a job was seen to fail when an
+/// executor dies; with the other policy it only hangs.
 const POLICY: TaskSchedulingPolicy = TaskSchedulingPolicy::PullStaged;
 
 fn failed(error: impl std::fmt::Display) -> FleetError {
@@ -44,7 +46,8 @@ fn config() -> ConfigProducer {
     Arc::new(|| SessionConfig::new_with_ballista().with_information_schema(true))
 }
 
-/// Returns the functions that tasks may call: those that a scheduler plans with. Ballista's own executors of version 55 lack those of lists.
+/// Returns the functions that tasks may call: all that the scheduler may plan. Executors of
+/// Ballista 55 lack the list functions by default.
 fn functions() -> Arc<BallistaFunctionRegistry> {
     let scalar = ballista_scalar_functions().into_iter();
     Arc::new(BallistaFunctionRegistry {
@@ -91,7 +94,7 @@ pub async fn scheduler(host: &str, port: u16) -> Result<(), FleetError> {
     start_grpc_service(address, server).await.map_err(failed)
 }
 
-/// Cancels all jobs that run when an executor is lost, so that none is answered with results that were partly made anew.
+/// Cancels all running jobs when an executor is lost, so that no result contains recomputed parts.
 async fn cancel_on_loss(server: SchedulerServer<LogicalPlanNode, PhysicalPlanNode>) {
     let Ok(mut events) = server.cluster_state_events().await else {
         return;
@@ -99,7 +102,7 @@ async fn cancel_on_loss(server: SchedulerServer<LogicalPlanNode, PhysicalPlanNod
     while let Some(event) = events.next().await {
         if matches!(event, ClusterStateEvent::RemovedExecutor { .. }) {
             for job in server.state.task_manager.get_running_job_cache().keys() {
-                // It fails where the scheduler ends.
+                // This fails if the scheduler is ending.
                 server.cancel_job(job.clone()).await.ok();
             }
         }
@@ -111,20 +114,20 @@ async fn cancel_on_loss(server: SchedulerServer<LogicalPlanNode, PhysicalPlanNod
 pub struct Executor {
     /// Address of the scheduler.
     pub scheduler: (String, u16),
-    /// Address that others reach it at.
+    /// Address where others reach it.
     pub host: String,
-    /// Port of results; that of tasks is the one behind it.
+    /// Port for results. Tasks use the next port.
     pub port: u16,
-    /// Tasks at a time.
+    /// Maximum number of concurrent tasks.
     pub tasks: usize,
-    /// Folder of intermediate results; one for temporary files without.
+    /// Folder of intermediate results. `None` uses a temporary folder.
     pub work: Option<PathBuf>,
 }
 
 /// Runs an executor until it is stopped.
 ///
 /// # Errors
-/// The scheduler does not answer, or the address cannot be bound.
+/// The scheduler does not respond, or the address cannot be bound.
 pub async fn executor(settings: Executor) -> Result<(), FleetError> {
     let (host, scheduler_port) = &settings.scheduler;
     let engine = Engine {

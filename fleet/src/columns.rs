@@ -1,4 +1,4 @@
-//! Columns of the tables as engines in this process have them, from the one place that names them.
+//! Arrow schemas of the tables, derived from `rprof-fleet-table`.
 
 use std::sync::Arc;
 
@@ -10,20 +10,21 @@ use rprof_fleet_table::Table;
 
 use crate::FleetError;
 
-/// Returns the columns of a table as its files have them.
+/// Returns the columns of a table as written in files.
 ///
 /// # Errors
-/// None that a caller could cause.
+/// None in practice.
 pub fn written(table: Table) -> Result<SchemaRef, FleetError> {
     let parsed = Arc::new(parse_message_type(table.message_type())?);
     let schema = parquet_to_arrow_schema(&SchemaDescriptor::new(parsed), None)?;
     Ok(Arc::new(schema))
 }
 
-/// Returns the columns of a table as they are read: each may lack values, whoever wrote the file.
+/// Returns the columns of a table for readers. All are nullable, because other programs may have
+/// written the files.
 ///
 /// # Errors
-/// None that a caller could cause.
+/// None in practice.
 pub fn read(table: Table) -> Result<SchemaRef, FleetError> {
     let fields: Vec<Field> = (written(table)?.fields().iter())
         .map(|field| field.as_ref().clone().with_nullable(true))

@@ -1,4 +1,4 @@
-//! The files of an hour as one: fewer to open, and each stack once.
+//! Compaction: merges the files of an hour, for fewer files and no duplicate stacks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,47 +29,48 @@ use crate::hours::Hours;
 use crate::store::Store;
 use crate::{FleetError, columns};
 
-/// Bytes up to which files are put together.
+/// Maximum size in bytes of a merged file.
 const LARGEST: u64 = 128 << 20;
 
-/// Request for a compaction.
+/// Settings of a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Hours of which files are put together.
+    /// Hours to compact.
     pub hours: Hours,
-    /// The present, in seconds since 1970.
+    /// Current time, in seconds since 1970.
     pub now: i64,
-    /// Seconds after its end in which an hour is left alone, since hosts still send.
+    /// Seconds after its end before an hour is compacted, because hosts still send files.
     pub settle: i64,
-    /// Seconds that a file stays after another one has its rows, for those who read it just now.
+    /// Seconds before a merged input is deleted, because queries may still read it.
     pub grace: i64,
 }
 
 /// Result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Files that were put together.
+    /// Merged input files.
     pub inputs: usize,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub bytes_before: u64,
-    /// Files that they are now.
+    /// Files that replace them.
     pub written: usize,
-    /// Bytes of these.
+    /// Their size in bytes.
     pub bytes_after: u64,
-    /// Files deleted, as another one has their rows.
+    /// Inputs deleted after their rows were merged.
     pub deleted: usize,
-    /// Files that another one has the rows of, and whose time has not come.
+    /// Merged inputs within the grace period.
     pub waiting: usize,
-    /// Files left out.
+    /// Files that could not be read.
     pub refused: Vec<Refused>,
 }
 
-/// Puts the files of each table and hour together, and deletes those whose rows others have had for a time.
+/// Merges the files of each table and hour, and deletes merged inputs after a grace period.
 ///
-/// No file is changed, and each is put in its place whole: it may be ended at any moment, and begun again, also by two at a time.
+/// It never changes a file, and writes are atomic. So it can be interrupted and restarted at any
+/// time, and two may run at once.
 ///
 /// # Errors
-/// The store does not answer.
+/// The store fails.
 pub async fn compact(store: &Store, options: &Options) -> Result<Outcome, FleetError> {
     let mut outcome = Outcome::default();
     for table in Table::ALL {
@@ -98,7 +99,7 @@ pub async fn compact(store: &Store, options: &Options) -> Result<Outcome, FleetE
                     outcome.bytes_after += size;
                     outcome.waiting += batch.len();
                 }
-                // A damaged file stays as it is, and so does the rest of its hour until it is gone.
+                // A damaged file stays, and so do the other files of its batch until it is removed.
                 Err(error) => {
                     let mut whole = Files {
                         live: batch.iter().map(|file| (*file).clone()).collect(),
@@ -124,7 +125,7 @@ pub async fn compact(store: &Store, options: &Options) -> Result<Outcome, FleetE
     Ok(outcome)
 }
 
-/// Returns whether files that count have all rows of this one, and have had them for long enough.
+/// Returns whether other current files have contained all rows of this file for the grace period.
 fn is_safe_to_delete(file: &File, live: &[File], options: &Options) -> bool {
     let of_hour = || live.iter().filter(|other| other.hour == file.hour);
     let has = |other: &&File, input: &String| other.inputs.binary_search(input).is_ok();
@@ -137,7 +138,7 @@ fn is_safe_to_delete(file: &File, live: &[File], options: &Options) -> bool {
     covered && newest.saturating_add(options.grace) <= options.now
 }
 
-/// Deals the files of each hour into batches that are worth to be put together.
+/// Groups the files of each hour into batches that are worth merging.
 fn batches<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Vec<&'f File>> {
     let mut hours: BTreeMap<i64, Vec<Vec<&File>>> = BTreeMap::new();
     for file in files {
@@ -154,7 +155,6 @@ fn batches<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Vec<&'f File>> {
     all.filter(|batch| batch.len() > 1).collect()
 }
 
-/// Writes the rows of some files as one file, and returns its size.
 async fn merge(store: &Store, table: Table, files: &[&File]) -> Result<u64, FleetError> {
     let config = SessionConfig::new().with_target_partitions(1);
     let context = SessionContext::new_with_config_rt(config, runtime()?);
@@ -193,7 +193,7 @@ async fn merge(store: &Store, table: Table, files: &[&File]) -> Result<u64, Flee
     Ok(size)
 }
 
-/// Returns the question for the rows of a compacted file, in the order that files have.
+/// Returns the query for the rows of a compacted file, in file order.
 fn rows_of(table: Table) -> &'static str {
     match table {
         Table::Samples => {
@@ -211,7 +211,7 @@ fn rows_of(table: Table) -> &'static str {
             "SELECT location_id, first_value(image_id) AS image_id, first_value(address) AS address FROM files \
              GROUP BY location_id ORDER BY location_id"
         }
-        // All names of the highest rank: which of them counts is not for this place to choose.
+        // Keeps all names of the highest rank. Readers choose among them.
         _ => {
             "SELECT DISTINCT location_id, symbols_rank, lines FROM \
              (SELECT *, max(symbols_rank) OVER (PARTITION BY location_id) AS best FROM files) WHERE symbols_rank = best \
@@ -220,7 +220,7 @@ fn rows_of(table: Table) -> &'static str {
     }
 }
 
-/// Returns rows with the types and names that files have.
+/// Returns rows with the types and names of the file schema.
 fn as_written(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, FleetError> {
     let columns: Result<Vec<_>, DataFusionError> = (schema.fields().iter())
         .map(|field| {
@@ -233,7 +233,7 @@ fn as_written(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Fl
     Ok(RecordBatch::try_new(schema.clone(), columns?).map_err(DataFusionError::from)?)
 }
 
-/// Returns properties like those of the files that hosts write, and the names of inputs besides.
+/// Returns the properties of host-written files, plus the names of the inputs.
 fn properties(
     table: Table,
     files: &[&File],

@@ -1,4 +1,4 @@
-//! Two versions of a service, with its hosts as replicates.
+//! Comparison of two versions of a service, with its hosts as replicates.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,26 +14,26 @@ use crate::names::Names;
 use crate::profile::{Detail, Root, Sum, of_sums, sums};
 use crate::rows::{integers, text, texts};
 
-/// Most replicates of a side: more hosts are put together in so many groups, by their names, so that each has samples enough
-/// of rare functions.
+/// Maximum number of replicates per side. More hosts are grouped by name hash, so that each
+/// replicate has enough samples of rare functions.
 pub const REPLICATES: u64 = 32;
 
-/// Divisor of amounts.
+/// What amounts are divided by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Per {
-    /// All that the version took: how the work is made up. A change of everything cannot be seen.
+    /// The version's total: shows the composition of the work, but no uniform change.
     #[default]
     Share,
-    /// Second of each host: how much a host spends. More load is more time, too.
+    /// Seconds of each host: shows the cost per host, but also reflects load.
     Second,
 }
 
 /// Two versions of one service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The version before.
+    /// Earlier version.
     pub old: String,
-    /// The version after.
+    /// Later version.
     pub new: String,
 }
 
@@ -51,7 +51,7 @@ impl std::str::FromStr for Versions {
     }
 }
 
-/// Compares two versions of what a filter chooses.
+/// Compares two versions of the samples in a filter.
 ///
 /// # Errors
 /// The engine fails, or a version has no samples.
@@ -84,7 +84,7 @@ pub async fn versions(
     Ok(compare(&old, &new, &options)?)
 }
 
-/// Asks for the samples of one version, by group of hosts.
+/// Queries the samples of one version, by group of hosts.
 async fn side(fleet: &Fleet, filter: &Filter, names: &Names) -> Result<Vec<Profile>, FleetError> {
     let sums = sums(fleet, filter, Root::Service, Some("host")).await?;
     if sums.is_empty() {
@@ -93,7 +93,8 @@ async fn side(fleet: &Fleet, filter: &Filter, names: &Names) -> Result<Vec<Profi
     let seconds = seconds(fleet, filter).await?;
     let hosts: BTreeSet<&str> = sums.iter().filter_map(|sum| sum.group.as_deref()).collect();
     let groups = (hosts.len() as u64).min(REPLICATES);
-    // Hosts in order of a hash of their names, dealt out in turn: groups of one size, which no pattern in the names upsets.
+    // Assigns hosts in order of their name hash, so that groups have equal size and no name pattern
+    // affects them.
     let mut dealt: Vec<(Id, &str)> = hosts
         .iter()
         .map(|host| (Id::of_image(host), *host))
@@ -123,7 +124,7 @@ async fn side(fleet: &Fleet, filter: &Filter, names: &Names) -> Result<Vec<Profi
     Ok(replicates.collect())
 }
 
-/// Asks how many seconds of each host the windows with such samples are.
+/// Queries the sampled seconds of each host.
 async fn seconds(fleet: &Fleet, filter: &Filter) -> Result<HashMap<String, f64>, FleetError> {
     let query = format!(
         "SELECT host, sum(window_us) AS micros FROM (SELECT DISTINCT host, window_start, window_us FROM samples_files WHERE {}) \
@@ -141,7 +142,7 @@ async fn seconds(fleet: &Fleet, filter: &Filter) -> Result<HashMap<String, f64>,
     Ok(seconds)
 }
 
-/// Services with the two versions that began last, of those that have two.
+/// Returns the two most recent versions of each service with at least two.
 ///
 /// # Errors
 /// The engine fails.
@@ -174,7 +175,7 @@ pub async fn latest_versions(
     Ok(latest.collect())
 }
 
-/// Compares names of versions by their numbers, so that 1.10 comes after 1.9.
+/// Compares version names numerically, so that 1.10 follows 1.9.
 fn natural(a: &str, b: &str) -> std::cmp::Ordering {
     let parts = |text: &str| -> Vec<(u64, String)> {
         let parts = text.split(|c: char| !c.is_ascii_alphanumeric());

@@ -1,14 +1,14 @@
-//! The tables in the dialects of other engines, from the one place that names their columns.
+//! Table definitions in the SQL dialects of other engines, derived from `rprof-fleet-table`.
 
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use rprof_fleet_table::Table;
 
 use crate::{FleetError, columns};
 
-/// Dialect of SQL.
+/// SQL dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Dialect {
-    /// ClickHouse: tables of its own, filled from the files.
+    /// ClickHouse: native tables, loaded from the files.
     Clickhouse,
     /// Spark: views over the files.
     Spark,
@@ -16,11 +16,11 @@ pub enum Dialect {
     Duckdb,
 }
 
-/// Returns statements that make the tables known to an engine, in which each stack, location and image is one row. `data` is the folder or
-/// bucket of the files.
+/// Returns SQL statements that define the tables in an engine, with one row for each stack,
+/// location and image. `data` is the folder or bucket of the files.
 ///
 /// # Errors
-/// None that a caller could cause.
+/// None in practice.
 pub fn statements(dialect: Dialect, data: &str) -> Result<String, FleetError> {
     let data = literal(dialect, data.trim_end_matches('/'));
     let mut text = String::new();
@@ -35,8 +35,9 @@ pub fn statements(dialect: Dialect, data: &str) -> Result<String, FleetError> {
     Ok(text)
 }
 
-/// Returns text as it stands between the quotes of a string. ClickHouse and Spark read escape sequences there, so a backslash is doubled;
-/// Spark reads `''` as two strings that touch, without the quote. DuckDB knows no escape sequences (SQL:2016, 5.3).
+/// Escapes text for a quoted string. ClickHouse and Spark support escape sequences, so backslashes
+/// are doubled. Spark would read `''` as two adjacent strings, without the quote. DuckDB has no
+/// escape sequences (SQL:2016, 5.3).
 fn literal(dialect: Dialect, text: &str) -> String {
     match dialect {
         Dialect::Clickhouse | Dialect::Spark => text.replace('\\', r"\\").replace('\'', r"\'"),
@@ -44,7 +45,7 @@ fn literal(dialect: Dialect, text: &str) -> String {
     }
 }
 
-/// Columns of tables that have one row for each thing, and the expression for those that are no key.
+/// Returns the key columns of a deduplicated table, and the expression for its other columns.
 fn unique(table: Table, any: &str, best: &str) -> Option<(&'static str, String)> {
     let each = |names: &[&str], of: &str| {
         let all = names.iter().map(|name| format!("{of}({name}) AS {name}"));
@@ -135,7 +136,7 @@ fn clickhouse(table: Table, data: &str) -> Result<String, FleetError> {
             "MergeTree PARTITION BY toDate(window_start)",
             "(host, window_start)",
         ),
-        // Of several rows that of the highest rank stays.
+        // Keeps the row of the highest rank.
         Table::Frames => ("ReplacingMergeTree(symbols_rank)", "location_id"),
         Table::Stacks => ("ReplacingMergeTree", "stack_id"),
         Table::Locations => ("ReplacingMergeTree", "location_id"),

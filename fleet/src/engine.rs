@@ -1,4 +1,4 @@
-//! [`Fleet`]: the tables of a store, and the engine that answers questions about them.
+//! [`Fleet`]: the tables of a store, and the engine that queries them.
 
 use std::sync::Arc;
 #[cfg(feature = "ballista")]
@@ -24,29 +24,29 @@ use crate::remote::{self, Failure};
 use crate::store::{Registry, Store};
 use crate::{FleetError, columns};
 
-/// Time in which a cluster must end a stage of a question, or send rows; doubled with each further try.
+/// Time limit for a stage of a query, or for the next rows. Doubled for each retry.
 #[cfg(feature = "ballista")]
 const FIRST_PATIENCE: Duration = Duration::from_secs(45);
 
-/// Further tries where a cluster fails.
+/// Maximum number of retries after a cluster failure.
 #[cfg(feature = "ballista")]
 const TRIES: u32 = 4;
 
-/// Time between two tries: together they are longer than it takes to find that an executor is dead.
+/// Pause between retries. Their sum exceeds the time to detect a dead executor.
 #[cfg(feature = "ballista")]
 const PAUSE: Duration = Duration::from_secs(8);
 
-/// Message of a program that was built without clusters.
+/// Message of builds without Ballista.
 #[cfg(not(feature = "ballista"))]
 const NO_BALLISTA: &str = "built without the feature ballista";
 
-/// Engine that answers.
+/// Query engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// DataFusion, in this process.
+    /// DataFusion, in-process.
     #[default]
     Embedded,
-    /// Ballista, by the address of its scheduler: `df://HOST:PORT`.
+    /// Ballista, with the address of its scheduler: `df://HOST:PORT`.
     Ballista(String),
 }
 
@@ -64,9 +64,9 @@ impl std::str::FromStr for Engine {
     }
 }
 
-/// Tables of a store in some hours, behind an engine.
+/// Tables of a store in some hours, with an engine.
 pub struct Fleet {
-    /// Place of the tables.
+    /// Location of the tables.
     pub store: Store,
     hours: Hours,
     engine: Engine,
@@ -76,12 +76,12 @@ pub struct Fleet {
 struct Session {
     context: SessionContext,
     files: Vec<(Table, Files)>,
-    /// All files were read to their end once.
+    /// True after all files were read completely once.
     is_checked: bool,
 }
 
-/// Views of the tables in which each thing is one row, whichever hosts and hours have it: in the dialect of DataFusion. `samples` and
-/// `hosts` have the columns of their partition besides.
+/// Views of the tables in DataFusion's dialect, deduplicated over hosts and hours. `samples` and
+/// `hosts` also have the partition columns.
 pub const VIEWS: [(&str, &str); 6] = [
     (
         "samples",
@@ -112,10 +112,10 @@ pub const VIEWS: [(&str, &str); 6] = [
 ];
 
 impl Fleet {
-    /// Finds the files of all tables, and opens the engine.
+    /// Lists the files of all tables, and opens the engine.
     ///
     /// # Errors
-    /// The store or the engine does not answer, or has no table at all.
+    /// The store or the engine fails, or no table exists.
     pub async fn open(store: Store, hours: Hours, engine: Engine) -> Result<Fleet, FleetError> {
         let mut files = Vec::new();
         for table in Table::ALL {
@@ -143,12 +143,12 @@ impl Fleet {
         })
     }
 
-    /// Returns the time that questions are about.
+    /// Returns the time range of queries.
     pub fn hours(&self) -> Hours {
         self.hours
     }
 
-    /// Returns the files that were left out so far.
+    /// Returns the files skipped so far.
     pub async fn refused(&self) -> Vec<Refused> {
         let session = self.session.lock().await;
         let all = session.files.iter().flat_map(|(_, files)| &files.refused);
@@ -165,11 +165,11 @@ impl Fleet {
             .unwrap_or_default()
     }
 
-    /// Answers a question in SQL, whole. If a file turns out to be damaged, it is left out from then on, and the question is asked again; so it is
-    /// where a cluster fails, or makes no progress.
+    /// Runs an SQL query and collects all rows. If a file is damaged, skips it from then on and
+    /// retries. Also retries if a cluster fails or makes no progress.
     ///
     /// # Errors
-    /// It is no SQL that the engine understands, or the engine fails.
+    /// The query is invalid, or the engine fails.
     pub async fn ask(&self, sql: &str) -> Result<Vec<RecordBatch>, FleetError> {
         match &self.engine {
             Engine::Embedded => {
@@ -193,8 +193,8 @@ impl Fleet {
         }
     }
 
-    /// Asks a cluster, several times if need be: a question does not survive an executor that is lost while it works on it, but nothing was changed
-    /// by it.
+    /// Runs a query on a cluster, with retries. The loss of an executor fails the query, but
+    /// queries change nothing, so a retry is safe.
     #[cfg(feature = "ballista")]
     async fn ask_cluster(
         &self,
@@ -214,7 +214,7 @@ impl Fleet {
                 }
                 Err(failure) => failure,
             };
-            // A file that cannot be read is reported; silence is of the cluster.
+            // Only a reported failure can mean a damaged file. Silence means a cluster failure.
             let is_reported = matches!(failure, Failure::Reported(_));
             let check = async { Ok(is_reported && self.leave_out_damaged().await?) };
             let (any_damaged, ()) = tokio::join!(check, tokio::time::sleep(PAUSE));
@@ -226,7 +226,7 @@ impl Fleet {
                 return Err(DataFusionError::from(failure).into());
             }
             attempt += 1;
-            // A session of its own: that of before may wait for what is gone.
+            // Uses a new session: the old one may wait for a lost executor.
             let mut session = self.session.lock().await;
             let renewed = register(&self.store, &self.engine, &session.files);
             let renewed = tokio::time::timeout(FIRST_PATIENCE, renewed).await;
@@ -235,10 +235,10 @@ impl Fleet {
         }
     }
 
-    /// Reads all files to their end, once; leaves out those that cannot be read, and returns whether there are any.
+    /// Reads all files completely, once, and skips unreadable ones. Returns whether there are any.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// The engine fails.
     pub async fn leave_out_damaged(&self) -> Result<bool, FleetError> {
         let mut session = self.session.lock().await;
         if std::mem::replace(&mut session.is_checked, true) {
@@ -255,10 +255,10 @@ impl Fleet {
     }
 }
 
-/// Makes an environment in which the store of any address is found.
+/// Creates a runtime environment that opens stores by URL.
 ///
 /// # Errors
-/// None that a caller could cause.
+/// None in practice.
 pub fn runtime() -> Result<Arc<RuntimeEnv>, DataFusionError> {
     RuntimeEnvBuilder::new()
         .with_object_store_registry(Arc::new(Registry::default()))
@@ -277,9 +277,11 @@ async fn context(engine: &Engine) -> Result<SessionContext, FleetError> {
             use ballista_core::config::BALLISTA_CLIENT_PULL;
             let config = SessionConfig::new_with_ballista()
                 .with_information_schema(true)
-                // The adaptive planner of version 55 hangs where an executor is lost: its stages are gone, and their tasks cannot end.
+                // The adaptive planner of Ballista 55 hangs if an executor is lost: its stages are
+                // gone, and their tasks never end.
                 .with_ballista_adaptive_query_planner(false)
-                // A job has its name as soon as it is sent, and not only once it runs, so that it can be cancelled while it waits.
+                // With this setting a job has its id when it is submitted, not only when it runs,
+                // so that a queued job can be cancelled.
                 .set_str(BALLISTA_CLIENT_PULL, "true");
             let state = SessionStateBuilder::new()
                 .with_config(config)
@@ -293,7 +295,7 @@ async fn context(engine: &Engine) -> Result<SessionContext, FleetError> {
     }
 }
 
-/// Opens the engine, with the live files as tables `TABLE_files`, and the views over them.
+/// Opens the engine, with the current files as tables `TABLE_files`, and the views over them.
 async fn register(
     store: &Store,
     engine: &Engine,

@@ -2,19 +2,19 @@ use datafusion::common::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
 use rprof_fleet_table::TableError;
 
-/// Failure to read or to keep a fleet's tables.
+/// Error in reading or writing a fleet's tables.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FleetError {
     /// The folder or bucket cannot be opened.
     #[error("{data}: {why}")]
     Data {
-        /// As it was given.
+        /// Folder or bucket as given.
         data: String,
-        /// Cause of the failure.
+        /// Cause.
         why: String,
     },
-    /// The store does not answer, or refuses.
+    /// The store does not respond, or refuses a request.
     #[error(transparent)]
     Store(#[from] object_store::Error),
     /// A query failed.
@@ -26,13 +26,13 @@ pub enum FleetError {
     /// Rows could not be encoded.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// There is nothing that the question is about.
+    /// No data matches the query.
     #[error("{0}")]
     Nothing(String),
-    /// Two sides do not compare.
+    /// The two sides are not comparable.
     #[error(transparent)]
     Compare(#[from] rprof_profile::compare::CompareError),
-    /// Request without a meaning.
+    /// Invalid request.
     #[error("{0}")]
     Usage(String),
 }

@@ -1,10 +1,11 @@
-//! [`Files`]: the files of a table that count, and those that do not, with the reason.
+//! [`Files`]: the current files of a table, and the skipped ones with the reason.
 //!
 //! # Compacted files
-//! A file that compaction wrote names in its metadata, as [`INPUTS`], the files that its rows came from: those that hosts wrote, also where they
-//! passed through an earlier compacted file. So each file stands for a set of such files, one that a host wrote for itself. Of
-//! two files whose sets meet one counts: the one that stands for more. Nothing else need be agreed on: a reader that comes while
-//! inputs are still there, after they are gone, or after a host has sent one of them again, reads each row once.
+//! A compacted file lists the host-written files that its rows came from, in its metadata under
+//! [`INPUTS`]. If it merges other compacted files, it lists their inputs. So each file stands for a
+//! set of host-written files; a host-written file stands for itself. If two sets overlap, only the
+//! file with the larger set is current. No other coordination is needed. A reader gets each row
+//! once, whether inputs still exist, are deleted, or were sent again by a host.
 
 use std::collections::HashSet;
 
@@ -22,13 +23,13 @@ use crate::hours::{Hours, hour_of};
 use crate::store::Store;
 use crate::{FleetError, columns};
 
-/// Key of the metadata under which a compacted file names its inputs: file names in its own partition, one a line.
+/// Metadata key for the inputs of a compacted file: file names in its own partition, one per line.
 pub const INPUTS: &str = "rprof.inputs";
 
-/// Bytes at the end of a file that are read first; most footers are shorter.
+/// Number of bytes at the end of a file to read first. Most footers are shorter.
 const FOOTER: u64 = 16 << 10;
 
-/// Footers that are read at a time.
+/// Maximum number of footers read concurrently.
 const AT_ONCE: usize = 32;
 
 /// File of a table.
@@ -36,57 +37,58 @@ const AT_ONCE: usize = 32;
 pub struct File {
     /// Path below the folder of the tables.
     pub path: String,
-    /// Second in which its hour begins.
+    /// Start of its hour, in seconds since 1970.
     pub hour: i64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Second in which it was written.
+    /// Time of the last change, in seconds since 1970.
     pub modified: i64,
-    /// Rows, by its footer.
+    /// Number of rows, from its footer.
     pub rows: i64,
-    /// It has columns that this program does not know: of a later version.
+    /// True if it has unknown columns, from a later version.
     pub has_more: bool,
-    /// Names of the files that its rows came from, sorted; its own if no compaction wrote it.
+    /// Sorted names of the host-written files that its rows came from. For a host-written file, its
+    /// own name.
     pub inputs: Vec<String>,
 }
 
 impl File {
-    /// Returns the name of the file, without its folders.
+    /// Returns the file name without folders.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Returns whether compaction wrote it.
+    /// Returns true if compaction wrote the file.
     pub fn is_compacted(&self) -> bool {
         self.inputs != [self.name()]
     }
 }
 
-/// File that is not read.
+/// Skipped file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Path below the folder of the tables.
     pub path: String,
-    /// Reason, in words.
+    /// Reason for people.
     pub why: String,
 }
 
 /// Files of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
-    /// Files whose rows count, in order of their paths.
+    /// Current files, sorted by path.
     pub live: Vec<File>,
-    /// Files whose rows another one has.
+    /// Files whose rows are in another current file.
     pub superseded: Vec<File>,
-    /// Files that are damaged, or of something else.
+    /// Damaged or foreign files.
     pub refused: Vec<Refused>,
 }
 
 impl Files {
-    /// Finds the files of a table in some hours, by their footers.
+    /// Lists the files of a table in some hours, and reads their footers.
     ///
     /// # Errors
-    /// The store does not answer. A file that cannot be read is no error, but [refused](Files::refused).
+    /// The store fails. An unreadable file is no error, but [refused](Files::refused).
     pub async fn of(store: &Store, table: Table, hours: Hours) -> Result<Files, FleetError> {
         let mut refused = Vec::new();
         let mut wanted = Vec::new();
@@ -98,7 +100,7 @@ impl Files {
         for object in listed {
             let path = store.relative(&object.location);
             let name = path.rsplit('/').next().unwrap_or(&path);
-            // As engines do: files that are being written, or tell of others.
+            // Engines also ignore these names: incomplete files and metadata.
             if !name.ends_with(".parquet") || name.starts_with(['.', '_']) {
                 continue;
             }
@@ -158,7 +160,7 @@ impl Files {
         })
     }
 
-    /// Takes those out that cannot be read to their end, and returns them.
+    /// Removes and returns files that cannot be read completely.
     pub async fn refuse_damaged(&mut self, store: &Store) -> Vec<Refused> {
         let mut damaged = Vec::new();
         for file in std::mem::take(&mut self.live) {
@@ -175,11 +177,11 @@ impl Files {
     }
 }
 
-/// Tells files that count from those whose rows others have.
+/// Separates current files from superseded ones.
 fn choose(mut files: Vec<File>) -> (Vec<File>, Vec<File>) {
     files.sort_by(|a, b| {
         let size = |file: &File| std::cmp::Reverse(file.inputs.len());
-        // Of equal sets the compacted file counts: its input may be deleted at any time.
+        // Of equal sets, the compacted file wins, because its input may be deleted at any time.
         (size(a), !a.is_compacted(), &a.path).cmp(&(size(b), !b.is_compacted(), &b.path))
     });
     let mut taken: HashSet<(i64, String)> = HashSet::new();
@@ -216,7 +218,8 @@ async fn footer(store: &Store, object: &ObjectMeta) -> Result<ParquetMetaData, S
     }
 }
 
-/// Returns the names of inputs, if it is a compacted file, or why it is not one of the table.
+/// Checks the schema. Returns the inputs of a compacted file, `None` for a host-written one, or the
+/// reason to skip it.
 fn check(footer: &ParquetMetaData, expected: &Schema) -> Result<Option<Vec<String>>, String> {
     let metadata = footer.file_metadata();
     let value = |key: &str| {
@@ -266,7 +269,7 @@ fn check(footer: &ParquetMetaData, expected: &Schema) -> Result<Option<Vec<Strin
     }))
 }
 
-/// Reads a file to its end, or tells why that cannot be done.
+/// Reads a file completely. Returns the reason if that fails.
 async fn read_all(store: &Store, file: &File) -> Result<(), String> {
     let found = store.objects().get(&store.location(&file.path)).await;
     let bytes = match found {
@@ -314,7 +317,7 @@ mod tests {
         ];
         assert_eq!(live(all.to_vec()), ["abc"]);
         assert_eq!(live(all[..4].to_vec()), ["ab", "c"]);
-        // One that a host sends again when it was deleted already.
+        // A host sends a file again after its deletion.
         assert_eq!(live(vec![all[0].clone(), all[4].clone()]), ["abc"]);
     }
 

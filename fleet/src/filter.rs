@@ -2,7 +2,7 @@
 
 use crate::hours::Hours;
 
-/// Conditions on samples; empty ones mean all.
+/// Conditions on samples. `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Service.
@@ -13,12 +13,12 @@ pub struct Filter {
     pub host: Option<String>,
     /// Name of the event.
     pub event: Option<String>,
-    /// Time in which windows begin.
+    /// Time range of window starts.
     pub hours: Hours,
 }
 
 impl Filter {
-    /// Returns the conditions in SQL, `TRUE` if there are none.
+    /// Returns the conditions as SQL, or `TRUE` if there are none.
     ///
     /// # Examples
     /// ```
@@ -50,7 +50,6 @@ impl Filter {
     }
 }
 
-/// Returns text as a literal of SQL.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

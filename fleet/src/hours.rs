@@ -1,26 +1,28 @@
-//! [`Hours`]: the partitions that a question is about.
+//! [`Hours`]: the time range of a query.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use rprof_fleet_table::partition::HOUR;
 
-/// Time from which, and up to which, windows begin, in seconds since 1970; `None` without a bound.
+/// Range of window start times, in seconds since 1970. `None` is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hours {
-    /// First second.
+    /// Inclusive start.
     pub since: Option<i64>,
-    /// First second that is not wanted.
+    /// Exclusive end.
     pub until: Option<i64>,
 }
 
 impl Hours {
-    /// Returns whether a partition, by the second in which its hour begins, may have windows of that time.
+    /// Returns whether a partition may have windows in the range. `hour` is the start of its hour
+    /// in seconds.
     pub fn has(&self, hour: i64) -> bool {
         self.since.is_none_or(|since| hour + HOUR > since)
             && self.until.is_none_or(|until| hour < until)
     }
 }
 
-/// Returns the second in which the hour of a partition begins, by the path of a file in it: `TABLE/date=2023-11-14/hour=22/NAME`.
+/// Returns the start of the hour of a file's partition, from its path
+/// `TABLE/date=2023-11-14/hour=22/NAME`.
 pub fn hour_of(path: &str) -> Option<i64> {
     let mut parts = path.split('/').skip(1);
     let date = parts.next()?.strip_prefix("date=")?;
@@ -31,10 +33,11 @@ pub fn hour_of(path: &str) -> Option<i64> {
     parts.next().is_none().then_some(begin)
 }
 
-/// Reads a moment: `2023-11-14`, `2023-11-14T22:00`, the same with seconds or a time zone, or so long ago: `90m`, `1h`, `7d`.
+/// Parses a time: `2023-11-14`, `2023-11-14T22:00`, the same with seconds or a time zone, or a time
+/// ago: `90m`, `1h`, `7d`.
 ///
 /// # Errors
-/// It is none of these.
+/// The text has none of these forms.
 pub fn moment(text: &str, now: DateTime<Utc>) -> Result<i64, String> {
     let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
     if let Ok(number) = number.parse::<i64>() {

@@ -1,24 +1,25 @@
-//! Profiles of many hosts, asked by SQL: engines over the tables that `rprof-fleet-table` writes, and answers as a
-//! [`Profile`](rprof_profile::Profile), for which rprof has pictures, tables and comparisons.
+//! SQL queries over the profiles of many hosts. Runs an engine on the tables that
+//! `rprof-fleet-table` writes, and converts results to a [`Profile`](rprof_profile::Profile), which
+//! rprof can display, export and compare.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`store`] | [`Store`](store::Store): the folder or bucket |
-//! | [`hours`] | [`Hours`](hours::Hours): the partitions that a question is about |
-//! | [`columns`] | columns of the tables, as engines have them |
-//! | [`files`] | [`Files`](files::Files): the files of a table that count |
-//! | [`engine`] | [`Fleet`](engine::Fleet): tables behind DataFusion, or behind Ballista |
+//! | [`hours`] | [`Hours`](hours::Hours): the time range of a query |
+//! | [`columns`] | Arrow schemas of the tables |
+//! | [`files`] | [`Files`](files::Files): the current files of a table |
+//! | [`engine`] | [`Fleet`](engine::Fleet): tables in DataFusion or Ballista |
 //! | [`filter`] | [`Filter`](filter::Filter): conditions on samples |
 //! | [`names`] | [`Names`](names::Names): stacks, locations, frames and images by their ids |
-//! | [`profile`] | sums of samples as profiles |
-//! | [`compare`] | two versions of services |
-//! | [`compact`] | the files of an hour as one |
-//! | [`symbolize`] | names that hosts lacked |
-//! | [`retain`] | old dates dropped |
-//! | [`ddl`] | the tables in the dialects of other engines |
-//! | [`stop`] | jobs in clusters cancelled where this process is asked to end |
+//! | [`profile`] | aggregates samples to profiles |
+//! | [`compare`] | compares two versions of services |
+//! | [`compact`] | merges the files of an hour |
+//! | [`symbolize`] | adds missing names |
+//! | [`retain`] | deletes old dates |
+//! | [`ddl`] | table definitions in the dialects of other engines |
+//! | [`stop`] | cancels cluster jobs before this process ends |
 //! | [`cluster`] | Ballista's scheduler and executors |
-//! | `remote` | questions to a cluster, with a deadline |
+//! | `remote` | queries to a cluster, with a deadline |
 //! | `tasks` | tasks of an executor, which end with their job |
 
 #[cfg(feature = "ballista")]

@@ -1,4 +1,4 @@
-//! The command `rprof-fleet`: reads its command line, asks the library, prints.
+//! The command `rprof-fleet`: parses its command line, calls the library, prints results.
 
 mod cli;
 mod output;
@@ -26,7 +26,7 @@ use rprof_profile::compare::{CompareOptions, ProfileDiff, Verdict};
 
 use cli::{Cli, Command, Judging, Question};
 
-/// Status where a function takes more, as that of `rprof gate`.
+/// Exit status if a function got slower, as in `rprof gate`.
 const REGRESSED: u8 = 3;
 
 fn main() -> ExitCode {
@@ -34,12 +34,12 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // Plans of long questions are deep.
+        // Plans of long queries are deeply nested.
         .thread_stack_size(8 << 20)
         .build();
     let answer = runtime.context("cannot start threads").and_then(|runtime| {
         let answer = runtime.block_on(answer(cli.command));
-        // Threads may be busy with what nobody waits for any more.
+        // Some threads may still be busy with cancelled work.
         runtime.shutdown_background();
         answer
     });
@@ -52,7 +52,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command. A question to a cluster may be stopped by a signal, and its jobs with it; other commands end by the signal itself.
+/// Runs a command. For a cluster query, a signal cancels its jobs first; other commands have the
+/// signal's default action.
 async fn answer(command: Command) -> Result<ExitCode> {
     #[cfg(feature = "ballista")]
     if let Some(Engine::Ballista(_)) = command.engine() {
@@ -359,7 +360,7 @@ async fn open(question: &Question) -> Result<Fleet> {
     Ok(Fleet::open(store, question.time.hours(), engine).await?)
 }
 
-/// Returns the profile that a question is about, and names files that were left out.
+/// Returns the profile of a query, and reports skipped files.
 async fn asked(question: &Question, root: Root, detail: Detail) -> Result<Profile> {
     let fleet = open(question).await?;
     let filter = question.filter();
@@ -374,7 +375,6 @@ async fn tell_refused(fleet: &Fleet) {
     tell(&fleet.refused().await);
 }
 
-/// Names files that were left out.
 fn tell(refused: &[Refused]) {
     for file in refused {
         let line = format!("rprof-fleet: left out: {}: {}", file.path, file.why);
@@ -394,7 +394,7 @@ fn compare_options(judging: &Judging, q: f64) -> CompareOptions {
 async fn regressions(question: &Question, judging: &Judging) -> Result<ExitCode> {
     let fleet = open(question).await?;
     let services = latest_versions(&fleet, &question.filter()).await?;
-    // Each service's share of false findings, so that all together keep theirs.
+    // Divides the limit for false positives among the services, so that it holds for all together.
     let options = compare_options(judging, 0.05 / services.len().max(1) as f64);
     let mut compared: Vec<(String, String, ProfileDiff)> = Vec::new();
     for (service, two) in &services {
@@ -464,7 +464,6 @@ async fn regressions(question: &Question, judging: &Judging) -> Result<ExitCode>
     })
 }
 
-/// Returns an amount by second of a host, in words.
 fn per_second(amount: f64, diff: &ProfileDiff) -> String {
     match diff.unit {
         rprof_profile::WeightUnit::Nanoseconds => format!("{:.3} ms/s", amount / 1e6),

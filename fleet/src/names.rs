@@ -11,17 +11,17 @@ use crate::FleetError;
 use crate::engine::Fleet;
 use crate::rows::{all_ids, ids, integers, lists, text, texts};
 
-/// Names of a location, by the best that is known of it.
+/// Best known names of a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frames {
-    /// 0 no name, 1 a name out of a table of symbols, 2 lines.
+    /// 0 no name, 1 a symbol table name, 2 source lines.
     pub rank: i64,
-    /// Calls, the innermost first.
+    /// Calls, innermost first.
     pub calls: Vec<FrameLine>,
 }
 
 impl Frames {
-    /// Returns whether these count, and not others of the same location.
+    /// Returns whether these names take precedence over others of the same location.
     fn is_before(&self, other: &Frames) -> bool {
         fn key(frames: &Frames) -> impl Ord + '_ {
             let calls = frames.calls.iter();
@@ -32,21 +32,21 @@ impl Frames {
     }
 }
 
-/// Place of a location.
+/// Image and address of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Image that it lies in.
+    /// Image that contains it.
     pub image: Id,
     /// Offset into the image's file.
     pub address: Option<i64>,
 }
 
-/// Image that locations lie in.
+/// Image of locations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// Build-id in hexadecimal digits, if it has one.
     pub build_id: Option<String>,
-    /// Path; of several the first in order.
+    /// Path. Of several, the alphabetically first.
     pub path: String,
     /// `file`, `kernel`, `jit` or `waiting`.
     pub kind: String,
@@ -59,16 +59,17 @@ pub struct Image {
 pub struct Names {
     /// Locations of stacks, leaf first.
     pub stacks: HashMap<Id, Vec<Id>>,
-    /// Places of locations.
+    /// Image and address of each location.
     pub locations: HashMap<Id, Location>,
-    /// Names of locations.
+    /// Names of each location.
     pub frames: HashMap<Id, Frames>,
     /// Images.
     pub images: HashMap<Id, Image>,
 }
 
 impl Names {
-    /// Asks for the stacks of some samples, by their condition in SQL, and for all that stacks are made of.
+    /// Queries the stacks of some samples, given as an SQL condition, and all data that they refer
+    /// to.
     ///
     /// # Errors
     /// The engine fails.
@@ -115,7 +116,8 @@ impl Names {
                 rank: ranks.value(row),
                 calls: calls(&lines.value(row)),
             };
-            // Of names of one rank, which hosts with other files may have, the first in order: the same at each look.
+            // Hosts with different files may have different names of one rank. Choosing the first
+            // in order makes the result deterministic.
             match self.frames.get_mut(&location) {
                 Some(known) if known.is_before(&frames) => {}
                 Some(known) => *known = frames,
@@ -155,7 +157,7 @@ impl Names {
     }
 }
 
-/// Returns the calls of a row, from its list of structs.
+/// Decodes the calls of a row from a list of structs.
 fn calls(lines: &dyn Array) -> Vec<FrameLine> {
     let Some(lines) = lines.as_struct_opt() else {
         return Vec::new();

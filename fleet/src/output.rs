@@ -1,4 +1,4 @@
-//! Printed results, and the files that are written.
+//! Printed results, and output files.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use rprof_output::{Choice, Destination};
 
 use crate::cli::Rows;
 
-/// Tells something beside the answer.
+/// Prints a note to standard error.
 #[expect(
     clippy::print_stderr,
     reason = "the one place of this program that does"
@@ -21,7 +21,7 @@ pub fn note(line: &str) {
     eprintln!("{line}");
 }
 
-/// Writes the answer to standard output. A reader that goes away is no failure.
+/// Writes the result to standard output. A closed pipe is no error.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
@@ -30,7 +30,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()>
     }
 }
 
-/// Writes a file, whole or not at all, and says so.
+/// Writes a file atomically, and prints its path.
 pub fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     let mut file = Destination::of(path, Choice::Typed)
@@ -42,13 +42,13 @@ pub fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
     Ok(())
 }
 
-/// Returns whether colours are wanted.
+/// Returns true if output may be coloured.
 pub fn has_color() -> bool {
     let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !is_off
 }
 
-/// Returns the width of the terminal, if the answer goes to one.
+/// Returns the terminal width, if standard output is a terminal.
 pub fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS")
         .ok()
@@ -56,7 +56,7 @@ pub fn width() -> Option<usize> {
     columns.filter(|_| io::stdout().is_terminal())
 }
 
-/// Writes the rows of an answer.
+/// Prints rows.
 pub fn rows(batches: &[RecordBatch], form: Rows, out: &mut dyn Write) -> io::Result<()> {
     let Some(first) = batches.first() else {
         return Ok(());
@@ -80,7 +80,7 @@ pub fn rows(batches: &[RecordBatch], form: Rows, out: &mut dyn Write) -> io::Res
             let cells = cells.map(|(column, values)| {
                 let cell = column.value(row).to_string();
                 let cell = clean(&cell);
-                // A number with a sign is no formula.
+                // A signed number is not a formula.
                 match form == Rows::Csv && !values.data_type().is_numeric() {
                     true => without_formula(&cell).into_owned(),
                     false => cell.into_owned(),

@@ -1,4 +1,4 @@
-//! Sums of samples as a [`Profile`]: what the house's pictures, tables and comparisons are made from.
+//! Aggregates samples to a [`Profile`], for rprof's displays, exports and comparisons.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,8 @@ use crate::filter::Filter;
 use crate::names::{Frames, Image, Names};
 use crate::rows::{doubles, ids, integers, text, texts};
 
-/// Column by which stacks are told apart at their root, where a recording of one machine has names of threads.
+/// Column whose value becomes the root frame of each stack. Recordings of one machine use thread
+/// names there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Root {
     /// Name of the service.
@@ -31,7 +32,7 @@ pub enum Root {
     Comm,
     /// Name of the thread.
     Thread,
-    /// Nothing.
+    /// No root frame.
     None,
 }
 
@@ -48,16 +49,16 @@ impl Root {
     }
 }
 
-/// Meaning of the frames of a profile.
+/// Level of detail of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Functions, and whether they were inlined. Builds of one image are one.
+    /// Functions, and whether they were inlined. All builds of an image share frames.
     Functions,
-    /// Addresses with lines; each build of an image is one of its own.
+    /// Addresses with lines. Builds of an image have separate frames.
     Addresses,
 }
 
-/// Sum of samples of one stack.
+/// Aggregated samples of one stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sum {
     /// Name of the event.
@@ -66,19 +67,20 @@ pub struct Sum {
     pub unit: String,
     /// Value of the [`Root`].
     pub root: String,
-    /// Group that it is of, where sums are told apart by more: see [`sums`].
+    /// Value of the group column, if any: see [`sums`].
     pub group: Option<String>,
-    /// Stack.
+    /// Id of the stack.
     pub stack: Id,
-    /// Samples, times their scale.
+    /// Number of samples, scaled.
     pub samples: f64,
-    /// Weights, times their scale.
+    /// Sum of weights, scaled.
     pub value: f64,
 }
 
-/// Asks for the sums of samples by stack, root, and a column or expression of SQL beside, if one is given.
+/// Queries the samples aggregated by stack, root, and optionally a further column or SQL
+/// expression.
 ///
-/// Amounts are summed up as whole numbers by scale, so that nothing is rounded where all scales are 1.
+/// Adds integers separately for each scale, so that nothing is rounded if all scales are 1.
 ///
 /// # Errors
 /// The engine fails.
@@ -104,7 +106,7 @@ pub async fn sums(
         let (samples, values) = (integers(&batch, "samples")?, integers(&batch, "amount")?);
         for (row, stack) in stacks.into_iter().enumerate() {
             let of = |column| text(column, row).unwrap_or_default().to_owned();
-            // What is no share of anything stands for itself.
+            // An invalid scale counts as 1.
             let scale = Some(scales[row])
                 .filter(|scale| scale.is_finite() && *scale > 0.0)
                 .unwrap_or(1.0);
@@ -119,7 +121,7 @@ pub async fn sums(
             });
         }
     }
-    // Engines answer in any order; profiles of the same sums are the same.
+    // Engines return rows in any order. Sorting makes equal sums give equal profiles.
     sums.sort_by(|a, b| {
         let key = |sum: &Sum| (sum.event.clone(), sum.root.clone(), sum.stack);
         key(a).cmp(&key(b))
@@ -127,10 +129,10 @@ pub async fn sums(
     Ok(sums)
 }
 
-/// Asks for one profile of all samples that fulfil the conditions.
+/// Queries all samples in a filter as one profile.
 ///
 /// # Errors
-/// The engine fails, or there is no such sample.
+/// The engine fails, or no sample matches.
 pub async fn profile(
     fleet: &Fleet,
     filter: &Filter,
@@ -150,7 +152,7 @@ pub async fn profile(
     Ok(profile)
 }
 
-/// Words that nothing was found, with what there is instead.
+/// Returns the error for an empty result, with a list of existing services.
 pub(crate) async fn no_samples(fleet: &Fleet, filter: &Filter) -> FleetError {
     let services = fleet
         .ask("SELECT DISTINCT service, version FROM samples_files ORDER BY 1, 2 LIMIT 20")
@@ -180,7 +182,7 @@ pub(crate) async fn no_samples(fleet: &Fleet, filter: &Filter) -> FleetError {
     })
 }
 
-/// Asks for the begin of the first window and the end of the last, in nanoseconds since 1970.
+/// Queries the start of the first window and the end of the last, in nanoseconds since 1970.
 async fn span(fleet: &Fleet, filter: &Filter) -> Result<(u64, u64), FleetError> {
     let query = format!(
         "SELECT min(CAST(window_start AS BIGINT)) AS first, max(CAST(window_start AS BIGINT) + window_us) AS last \
@@ -198,7 +200,7 @@ async fn span(fleet: &Fleet, filter: &Filter) -> Result<(u64, u64), FleetError> 
     Ok(span)
 }
 
-/// Makes a profile of sums.
+/// Builds a profile from sums.
 pub fn of_sums<'s>(names: &Names, sums: impl Iterator<Item = &'s Sum>, detail: Detail) -> Profile {
     let builder = match detail {
         Detail::Functions => ProfileBuilder::with_inlined(),
@@ -328,7 +330,7 @@ impl Maker<'_> {
                     object,
                     position: StackPosition::default(),
                     line: None,
-                    // Of rank 0 a name is no more than where the function begins.
+                    // At rank 0, a name is only the start of the function.
                     located: (found.rank == 0 && call.function.is_some()).then_some(reason),
                 });
                 let line = call
@@ -373,7 +375,7 @@ impl Maker<'_> {
     }
 }
 
-/// Adds what hosts told of their recordings to the quality of a profile: records lost, and stacks that reach their root.
+/// Adds the hosts' recording quality to a profile: lost records, and stacks that reach their root.
 ///
 /// # Errors
 /// The engine fails.

@@ -1,4 +1,4 @@
-//! Questions to a cluster, with a deadline: Ballista itself waits without one.
+//! Cluster queries with a deadline, which Ballista itself lacks.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use futures::StreamExt;
 
 use crate::stop::Job;
 
-/// Time between two looks at the progress of a job.
+/// Interval of progress checks.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Time that a scheduler has to answer about a job.
+/// Timeout of a request to the scheduler.
 const REPLY: Duration = Duration::from_secs(10);
 
-/// Time without any answer of the scheduler, over all tries, after which it counts as gone.
+/// Time without any response of the scheduler, over all retries, after which it counts as lost.
 const GONE_AFTER: Duration = Duration::from_secs(120);
 
-/// Time in which a job that was just sent gets its name, by which it can be cancelled.
+/// Time limit for a submitted job to get the id needed for its cancellation.
 const NAMING: Duration = Duration::from_secs(2);
 
-/// Failure of a question to a cluster.
+/// Failure of a cluster query.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The cluster reported it.
+    /// The cluster reported an error.
     Reported(DataFusionError),
-    /// No stage ended and no row came for so long.
+    /// No stage ended and no row arrived for this duration.
     Silent(Duration),
-    /// The scheduler did not answer for so long, whatever was asked.
+    /// The scheduler did not respond to any request for this duration.
     Gone(Duration),
-    /// This process ends.
+    /// This process is ending.
     Stopped,
 }
 
 impl Failure {
-    /// Returns whether asking again is of use.
+    /// Returns whether a retry may succeed.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Failure::Reported(_) | Failure::Silent(_))
     }
@@ -69,15 +69,16 @@ impl From<Failure> for DataFusionError {
     }
 }
 
-/// The scheduler of a question, with the last time that it answered: over all tries.
+/// Scheduler of a query, and the time of its last response over all retries.
 pub(crate) struct Scheduler {
-    /// Address as gRPC has it.
+    /// Address in gRPC form.
     address: String,
     answered: Instant,
 }
 
 impl Scheduler {
-    /// Takes an address such as `df://HOST:PORT`. Its time to answer begins.
+    /// Creates a scheduler from an address such as `df://HOST:PORT`. Its response deadline starts
+    /// now.
     pub(crate) fn new(address: &str) -> Scheduler {
         Scheduler {
             address: format!("http://{}", address.trim_start_matches("df://")),
@@ -85,7 +86,7 @@ impl Scheduler {
         }
     }
 
-    /// Fails if the scheduler has not answered for so long that it counts as gone.
+    /// Returns an error if the scheduler counts as lost.
     fn check(&self, now: Instant) -> Result<(), Failure> {
         match now.saturating_duration_since(self.answered) {
             silence if silence >= GONE_AFTER => Err(Failure::Gone(silence)),
@@ -93,18 +94,18 @@ impl Scheduler {
         }
     }
 
-    /// Asks for the number of stages of a job that ended.
+    /// Queries the number of completed stages of a job.
     async fn ended_stages(&self, job: Option<String>) -> Reply {
         let answer = async {
             let client = SchedulerGrpcClient::connect(self.address.clone()).await;
             let Ok(mut client) = client else {
                 return Reply::Nothing;
             };
-            // A job that has no name yet is unknown, which is told.
+            // For a job without an id, the scheduler replies that it is unknown.
             let job_id = job.unwrap_or_default();
             match client.get_job_metrics(GetJobMetricsParams { job_id }).await {
                 Ok(found) => Reply::Stages(found.into_inner().stages.len()),
-                // Failures of the connection have a source, refusals of the scheduler have none.
+                // Connection errors have a source; refusals by the scheduler have none.
                 Err(status) if status.source().is_none() => Reply::Refusal,
                 Err(_) => Reply::Nothing,
             }
@@ -113,7 +114,7 @@ impl Scheduler {
         answer.unwrap_or(Reply::Nothing)
     }
 
-    /// Has a job cancelled, since one that hangs, or that nobody waits for, takes the tasks of those behind it.
+    /// Cancels a job. A hanging or abandoned job would block the jobs behind it.
     async fn cancel(&self, job_id: String) {
         let cancelled = async {
             let mut client = SchedulerGrpcClient::connect(self.address.clone())
@@ -125,18 +126,18 @@ impl Scheduler {
     }
 }
 
-/// Answer of a scheduler about a job.
+/// Response of a scheduler about a job.
 #[derive(Clone, Copy, Debug)]
 enum Reply {
-    /// None, in time.
+    /// No response in time.
     Nothing,
-    /// It does not know the job, or has no figures of it.
+    /// The job is unknown, or has no metrics.
     Refusal,
-    /// Number of stages that ended.
+    /// Number of completed stages.
     Stages(usize),
 }
 
-/// Progress of a job, and the last time that there was any.
+/// Progress of a job, and the time of the last change.
 struct Progress {
     stages: usize,
     batches: u64,
@@ -144,7 +145,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes what is seen at a time, and fails if there was no progress for the time of `patience`, or the scheduler is gone.
+    /// Records an observation. Returns an error if there was no progress for `patience`, or the
+    /// scheduler is lost.
     fn see(
         &mut self,
         scheduler: &mut Scheduler,
@@ -164,7 +166,7 @@ impl Progress {
                 since: now,
             };
         }
-        // Rows come from executors, which may be reached where the scheduler is not.
+        // Rows come from executors, which may be reachable although the scheduler is not.
         if is_more || !matches!(reply, Reply::Nothing) {
             scheduler.answered = now;
         }
@@ -176,8 +178,8 @@ impl Progress {
     }
 }
 
-/// Collects the answer to a question; gives up, and has the job cancelled, after `patience` without progress, if the scheduler is gone, or if this
-/// process ends.
+/// Collects the result of a query. Gives up and cancels the job after `patience` without progress,
+/// if the scheduler is lost, or if this process is ending.
 pub(crate) async fn collect(
     frame: DataFrame,
     scheduler: &mut Scheduler,
@@ -204,7 +206,7 @@ pub(crate) async fn collect(
     let failure = tokio::select! {
         answer = answer => match answer {
             Ok(batches) => return Ok(batches),
-            // It may be the connection that failed, and not the job.
+            // The connection may have failed, not the job.
             Err(error) => Failure::Reported(error),
         },
         failure = silence(plan.as_ref(), scheduler, &received, patience) => failure,
@@ -216,7 +218,7 @@ pub(crate) async fn collect(
     Err(failure)
 }
 
-/// Returns once this process is asked to end, and the name of the job is known or does not come.
+/// Returns after this process was asked to end, and the job id is known or late.
 async fn stopped(guard: &mut Job, plan: &dyn ExecutionPlan) {
     guard.stopped().await;
     let end = Instant::now() + NAMING;
@@ -225,7 +227,7 @@ async fn stopped(guard: &mut Job, plan: &dyn ExecutionPlan) {
     }
 }
 
-/// Returns once no stage of the job ended, and no batch was received, for the time of `patience`, or the scheduler is gone.
+/// Returns when no stage completed and no batch arrived for `patience`, or the scheduler is lost.
 async fn silence(
     plan: &dyn ExecutionPlan,
     scheduler: &mut Scheduler,
@@ -247,7 +249,7 @@ async fn silence(
     }
 }
 
-/// Returns the job that the scheduler made of a plan, once it did.
+/// Returns the id of the job for a plan, once the scheduler has created it.
 fn job_of(plan: &dyn ExecutionPlan) -> Option<String> {
     let query = plan.downcast_ref::<DistributedQueryExec<LogicalPlanNode>>()?;
     Some(query.job_id()?.to_string())
@@ -259,7 +261,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(45);
 
-    /// Returns the failure, if any, and the second of it, where each second has such a reply and number of batches.
+    /// Simulates one observation per second. Returns the failure, if any, and its second.
     fn failure(seen: impl Fn(u64) -> (Reply, u64)) -> Option<(u64, Failure)> {
         let begin = Instant::now();
         let mut scheduler = Scheduler::new("df://nowhere:1");
@@ -292,7 +294,7 @@ mod tests {
         };
         assert!(see(GONE_AFTER - TICK).is_ok());
         assert!(matches!(see(GONE_AFTER), Err(Failure::Gone(GONE_AFTER))));
-        // A further try ends before it begins.
+        // A further retry fails before it starts.
         assert!(scheduler.check(begin + GONE_AFTER).is_err());
     }
 
@@ -309,7 +311,7 @@ mod tests {
     fn a_job_that_makes_progress_is_never_given_up() {
         assert!(failure(|second| (Reply::Stages(second as usize / 40), 0)).is_none());
         assert!(failure(|second| (Reply::Refusal, second / 40)).is_none());
-        // Rows come from executors where the scheduler does not answer.
+        // Executors send rows although the scheduler does not respond.
         assert!(failure(|second| (Reply::Nothing, second / 40)).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Old dates dropped.
+//! Deletion of old dates.
 
 use chrono::NaiveDate;
 use rprof_fleet_table::Table;
@@ -6,24 +6,25 @@ use rprof_fleet_table::Table;
 use crate::FleetError;
 use crate::store::Store;
 
-/// Files of dates before a day.
+/// Files to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Dates, in order.
+    /// Dates, sorted.
     pub dates: Vec<NaiveDate>,
     /// Paths below the tables' folder.
     pub paths: Vec<String>,
-    /// Bytes of them.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
 /// Finds the files of all dates before a day.
 ///
 /// # Errors
-/// The store does not answer.
+/// The store fails.
 pub async fn before(store: &Store, day: NaiveDate) -> Result<Dropped, FleetError> {
     let mut dropped = Dropped::default();
-    // Samples first: what is left of a date that was begun is names, and no amounts without names.
+    // Samples first: an interrupted deletion leaves names without samples, but no samples without
+    // names.
     for table in Table::ALL.into_iter().rev() {
         for object in store.list(table.name()).await?.0 {
             let path = store.relative(&object.location);
@@ -45,10 +46,10 @@ pub async fn before(store: &Store, day: NaiveDate) -> Result<Dropped, FleetError
     Ok(dropped)
 }
 
-/// Deletes files that were found.
+/// Deletes the files found.
 ///
 /// # Errors
-/// The store refuses.
+/// The store refuses a deletion.
 pub async fn drop_files(store: &Store, dropped: &Dropped) -> Result<(), FleetError> {
     for path in &dropped.paths {
         store.delete(path).await?;

@@ -1,4 +1,4 @@
-//! Columns of an engine's answer, in the types that this program works with.
+//! Converts columns of query results to the types of this program.
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, Int64Array, ListArray, StringArray,
@@ -20,19 +20,19 @@ fn unexpected(name: &str) -> FleetError {
     DataFusionError::Execution(format!("the engine's answer has no such column {name}")).into()
 }
 
-/// Returns a column as text, however the engine keeps it.
+/// Returns a column as text, in any Arrow encoding.
 pub(crate) fn texts(batch: &RecordBatch, name: &str) -> Result<StringArray, FleetError> {
     let plain = cast(column(batch, name)?, &DataType::Utf8).map_err(DataFusionError::from)?;
     Ok(plain.as_string::<i32>().clone())
 }
 
-/// Returns a column as whole numbers.
+/// Returns a column as integers.
 pub(crate) fn integers(batch: &RecordBatch, name: &str) -> Result<Int64Array, FleetError> {
     let plain = cast(column(batch, name)?, &DataType::Int64).map_err(DataFusionError::from)?;
     Ok(plain.as_primitive::<Int64Type>().clone())
 }
 
-/// Returns a column as numbers.
+/// Returns a column as floating-point numbers.
 pub(crate) fn doubles(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, FleetError> {
     let plain = cast(column(batch, name)?, &DataType::Float64).map_err(DataFusionError::from)?;
     Ok(plain.as_primitive::<Float64Type>().values().to_vec())
@@ -54,13 +54,13 @@ pub(crate) fn lists<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b ListAr
         .ok_or_else(|| unexpected(name))
 }
 
-/// Returns the values as ids, if they are as long as ids.
+/// Returns the values as ids, if they have the length of ids.
 pub(crate) fn all_ids(binary: &FixedSizeBinaryArray) -> Option<Vec<Id>> {
     let ids = (0..binary.len()).map(|row| binary.value(row).try_into().map(Id).ok());
     ids.collect()
 }
 
-/// Returns the value of a row, if it has one.
+/// Returns the value of a row, or `None` if it is null.
 pub(crate) fn text(column: &StringArray, row: usize) -> Option<&str> {
     column.is_valid(row).then(|| column.value(row))
 }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM while a cluster works for this process.
+//! SIGINT and SIGTERM during cluster queries.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,16 +10,17 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output;
 
-/// Time in which jobs are cancelled before the process ends all the same.
+/// Time limit for cancelling jobs before the process ends anyway.
 const PATIENCE: Duration = Duration::from_secs(13);
 
-/// Signals that are listened to.
+/// Handled signals.
 const SIGNALS: [SignalKind; 2] = [SignalKind::interrupt(), SignalKind::terminate()];
 
-/// Returns a future that is the number of the next signal. One that is ignored, as a shell does for what runs in the background, stays so.
+/// Returns a future of the next signal's number. Ignored signals stay ignored: shells ignore some
+/// for background commands.
 ///
 /// # Errors
-/// Signals cannot be listened to.
+/// A signal handler cannot be installed.
 pub fn asked_to_end() -> io::Result<impl Future<Output = u8> + Send + Unpin> {
     let mut all = Vec::new();
     for kind in SIGNALS {
@@ -40,7 +41,8 @@ pub fn asked_to_end() -> io::Result<impl Future<Output = u8> + Send + Unpin> {
     Ok(select_all(all).map(|(number, ..)| number))
 }
 
-/// Has the jobs cancelled, unless another signal comes, and returns the status that shells give what ended by the signal.
+/// Cancels the jobs, unless another signal comes. Returns the exit status of shells for this
+/// signal.
 pub async fn end(number: u8) -> ExitCode {
     output::note("rprof-fleet: cancelling what runs in the cluster; once more ends at once");
     match asked_to_end() {

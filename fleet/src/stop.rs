@@ -1,6 +1,6 @@
-//! End of this process on request: jobs in clusters are cancelled first, since a cluster goes on with what nobody waits for.
+//! Cancels cluster jobs before this process ends. The cluster would continue abandoned jobs.
 //!
-//! Signals are of the whole process, and so is what stands here.
+//! The state is global, because signals apply to the whole process.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 static STOP: LazyLock<watch::Sender<bool>> = LazyLock::new(|| watch::Sender::new(false));
 
-/// Guard of a job that is cancelled before the process ends.
+/// Guard of a job to be cancelled before the process ends.
 pub(crate) struct Job(watch::Receiver<bool>);
 
 impl Job {
@@ -17,19 +17,19 @@ impl Job {
         Job(STOP.subscribe())
     }
 
-    /// Returns whether the process is asked to end already.
+    /// Returns true if the process was asked to end.
     pub(crate) fn is_stopped(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Returns once the process is asked to end.
+    /// Returns when the process is asked to end.
     pub(crate) async fn stopped(&mut self) {
         // The sender is never dropped.
         self.0.wait_for(|is_stopped| *is_stopped).await.ok();
     }
 }
 
-/// Has all jobs of this process cancelled, and returns once they are, or after `patience`.
+/// Cancels all jobs of this process. Returns when all are cancelled, or after `patience`.
 pub async fn cancel_jobs(patience: Duration) {
     STOP.send_replace(true);
     tokio::time::timeout(patience, STOP.closed()).await.ok();

@@ -1,4 +1,4 @@
-//! [`Store`]: the folder or bucket that a fleet's files lie in.
+//! [`Store`]: the folder or bucket of a fleet's files.
 
 use std::sync::Arc;
 
@@ -12,21 +12,22 @@ use url::Url;
 
 use crate::FleetError;
 
-/// Folder, or part of a bucket, that tables lie in.
+/// Folder, or prefix in a bucket, with the tables.
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// Address of the tables, with a slash at its end.
+    /// URL of the tables, with a slash at its end.
     base: Url,
     prefix: Path,
     objects: Arc<dyn ObjectStore>,
 }
 
 impl Store {
-    /// Opens a folder, or `s3://BUCKET/PREFIX`. What a bucket needs beside its name (region, endpoint, credentials) comes from the
-    /// environment, under the names that Amazon's own tools use: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`.
+    /// Opens a folder, or `s3://BUCKET/PREFIX`. Region, endpoint and credentials of a bucket come
+    /// from the environment variables of Amazon's tools, such as `AWS_ACCESS_KEY_ID` and
+    /// `AWS_ENDPOINT_URL`.
     ///
     /// # Errors
-    /// There is no such folder, or the address is none of a bucket.
+    /// The folder does not exist, or the bucket URL is invalid.
     pub fn open(data: &str) -> Result<Store, FleetError> {
         let refused = |why: String| FleetError::Data {
             data: data.to_owned(),
@@ -60,10 +61,11 @@ impl Store {
         })
     }
 
-    /// Lists the objects below a folder, in order of their paths, and what is said of those that cannot have a path.
+    /// Lists the objects below a folder, sorted by path, and messages about objects with invalid
+    /// paths.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// The store fails.
     pub async fn list(&self, folder: &str) -> Result<(Vec<ObjectMeta>, Vec<String>), FleetError> {
         let below = self.location(folder);
         let (mut found, mut impossible) = (Vec::new(), Vec::new());
@@ -81,20 +83,20 @@ impl Store {
         Ok((found, impossible))
     }
 
-    /// Puts an object in its place, whole or not at all.
+    /// Writes an object atomically.
     ///
     /// # Errors
-    /// The store does not take it.
+    /// The store refuses it.
     pub async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), FleetError> {
         let place = self.location(path);
         self.objects.put(&place, PutPayload::from(bytes)).await?;
         Ok(())
     }
 
-    /// Removes an object. One that is gone already is no error.
+    /// Deletes an object. A missing object is no error.
     ///
     /// # Errors
-    /// The store refuses.
+    /// The store refuses the deletion.
     pub async fn delete(&self, path: &str) -> Result<(), FleetError> {
         match self.objects.delete(&self.location(path)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -102,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Returns the path of an object below the tables' folder.
+    /// Returns the path of an object relative to the tables' folder.
     pub fn relative(&self, location: &Path) -> String {
         let rest: Vec<_> = match location.prefix_match(&self.prefix) {
             Some(parts) => parts.map(|part| part.as_ref().to_owned()).collect(),
@@ -111,7 +113,7 @@ impl Store {
         rest.join("/")
     }
 
-    /// Returns the address of an object, as engines take it.
+    /// Returns the URL of an object, for engines.
     pub fn url(&self, path: &str) -> Result<Url, FleetError> {
         self.base.join(path).map_err(|error| FleetError::Data {
             data: path.to_owned(),
@@ -119,17 +121,17 @@ impl Store {
         })
     }
 
-    /// Returns the objects, for readers of Parquet.
+    /// Returns the object store, for Parquet readers.
     pub fn objects(&self) -> Arc<dyn ObjectStore> {
         self.objects.clone()
     }
 
-    /// Returns the address of the tables.
+    /// Returns the URL of the tables.
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// Returns where an object lies in the store, by its path below the tables' folder.
+    /// Returns the location in the store of a path relative to the tables' folder.
     pub fn location(&self, path: &str) -> Path {
         path.split('/')
             .filter(|part| !part.is_empty())
@@ -160,7 +162,7 @@ fn remote(url: &Url) -> Result<Arc<dyn ObjectStore>, DataFusionError> {
     )))
 }
 
-/// Finds stores by their addresses: what a scheduler and its executors, which are told of a bucket by its address only, open it by.
+/// Opens stores by URL. Schedulers and executors receive only the URL of a bucket.
 #[derive(Debug, Default)]
 pub struct Registry {
     known: DefaultObjectStoreRegistry,

@@ -1,4 +1,5 @@
-//! Names that hosts lacked: looked up by build-id in a folder or at debuginfod servers, and appended with a higher rank.
+//! Adds names that hosts could not resolve: looks them up by build-id in folders or at debuginfod
+//! servers, and appends rows of a higher rank.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,33 +18,34 @@ use crate::hours::Hours;
 use crate::names::Names;
 use crate::store::Store;
 
-/// Images with what became of their locations.
+/// Result of a symbolization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Images that names are wanted of.
+    /// Images with missing names.
     pub images: Vec<WantedImage>,
-    /// Rows that were appended.
+    /// Number of appended rows.
     pub rows: usize,
 }
 
-/// Image that names are wanted of.
+/// Image with missing names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedImage {
-    /// Path, safe to show.
+    /// Path, sanitized for output.
     pub path: String,
     /// Build-id in hexadecimal digits.
     pub build_id: String,
     /// Number of locations without lines.
     pub wanted: usize,
-    /// Number of those that have names or lines now.
+    /// Number of these that now have names or lines.
     pub found: usize,
-    /// Reason for which one of the others has none.
+    /// Reason why one of the others has none.
     pub reason: Option<Reason>,
-    /// Files that servers did not send, and why, in words that are not safe to show.
+    /// Files that servers did not send, with reasons. Not sanitized for output.
     pub unsent: Vec<String>,
 }
 
-/// Debug files of a folder, `.build-id/ab/cdef.debug`, and images, `.build-id/ab/cdef`; and if they are not there, of servers.
+/// Debug files `.build-id/ab/cdef.debug` and images `.build-id/ab/cdef` of folders, with servers as
+/// a fallback.
 #[derive(Debug)]
 struct Sources {
     folders: Vec<PathBuf>,
@@ -58,7 +60,7 @@ impl RemoteFiles for Sources {
     ) -> Option<PathBuf> {
         let id = wanted.build_id.to_string();
         let (first, rest) = id.split_at_checked(2)?;
-        // A copy with symbols may stand under either name.
+        // An image with symbols may have either name.
         let names = match wanted.kind {
             rprof_image::RemoteKind::Executable => [rest.to_owned(), format!("{rest}.debug")],
             _ => [format!("{rest}.debug"), rest.to_owned()],
@@ -74,7 +76,7 @@ impl RemoteFiles for Sources {
     }
 }
 
-/// Locations of an image.
+/// Counts of an image's locations.
 #[derive(Default)]
 struct Counts {
     wanted: BTreeSet<Id>,
@@ -82,10 +84,10 @@ struct Counts {
     reason: Option<Reason>,
 }
 
-/// Looks up what is wanted in some hours, and appends what is found to each of them.
+/// Looks up the missing names in some hours, and appends the results to each hour.
 ///
 /// # Errors
-/// The store does not answer.
+/// The store fails.
 pub async fn symbolize(
     store: &Store,
     hours: Hours,
@@ -185,7 +187,7 @@ pub async fn symbolize(
     Ok(outcome)
 }
 
-/// Returns what servers did not send, by build-id.
+/// Returns failed downloads by build-id.
 fn unsent(servers: &Client) -> BTreeMap<String, Vec<String>> {
     let mut unsent: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for outcome in servers.take_outcomes() {
@@ -202,7 +204,8 @@ fn unsent(servers: &Client) -> BTreeMap<String, Vec<String>> {
     unsent
 }
 
-/// Returns the locations, with their offsets, of images whose names are wanted, if nothing better than a start of a function is known.
+/// Returns the locations and file offsets of images with missing names, if nothing better than a
+/// function's start is known.
 fn wanted(names: &Names) -> BTreeMap<Id, Vec<(Id, u64)>> {
     let mut wanted: BTreeMap<Id, Vec<(Id, u64)>> = BTreeMap::new();
     for (id, location) in &names.locations {

@@ -1,8 +1,9 @@
 //! Tasks of an executor, which end with their job.
 //!
-//! An executor that fetches its tasks cannot be told by Ballista 55 that a job was cancelled ("Failed to get client for executor" in the
-//! scheduler's log): its tasks go on to their end, and keep the executor from others. So each task asks for its job from time to time.
-//! A task that never yields, as a join without a key does while it multiplies rows, never asks.
+//! With the pull policy, Ballista 55 cannot report a cancelled job to executors ("Failed to get
+//! client for executor" in the scheduler's log). Their tasks would run to the end and block other
+//! jobs. So each task polls the status of its job. A task that never yields, such as a cross join,
+//! cannot poll.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,17 +26,17 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::prelude::SessionConfig;
 
-/// Time between two questions for a job.
+/// Poll interval.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Time that a scheduler has to answer.
+/// Timeout of a request to the scheduler.
 const REPLY: Duration = Duration::from_secs(10);
 
-/// Engine of Ballista, whose tasks end where their job is over.
+/// Ballista's engine, with tasks that end when their job is over.
 pub(crate) struct Engine {
-    /// Engine that runs tasks.
+    /// Engine that runs the tasks.
     pub(crate) inner: DefaultExecutionEngine,
-    /// Address of the scheduler, as gRPC has it.
+    /// Address of the scheduler in gRPC form.
     pub(crate) scheduler: String,
 }
 
@@ -62,7 +63,7 @@ impl ExecutionEngine for Engine {
     }
 }
 
-/// Part of a stage, and the job that it is of.
+/// Part of a stage, with its job.
 #[derive(Debug)]
 struct Stage {
     inner: Arc<dyn QueryStageExecutor>,
@@ -107,7 +108,8 @@ impl QueryStageExecutor for Stage {
 }
 
 impl Stage {
-    /// Returns once the scheduler says that the job failed or was cancelled, or does not know it. A scheduler that does not answer says nothing.
+    /// Returns when the scheduler reports that the job failed, was cancelled, or is unknown.
+    /// Ignores missing responses.
     async fn over(&self) {
         loop {
             tokio::time::sleep(TICK).await;

@@ -1,7 +1,6 @@
-//! A recording, analysed and exported in every form.
+//! Analyses a recording, and exports it in every format.
 //!
-//! Input: the bytes of a perf.data file. Images that it names are not opened: see
-//! [`without_paths`].
+//! Input: a perf.data file. Its images are not opened: see [`without_paths`].
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +13,7 @@ use rprof_profile::{Keys, Profile, WeighBy};
 use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 
-/// The kernel's symbols: not those of the machine that fuzzes.
+/// Kernel symbols, independent of the fuzzing machine.
 const KERNEL: &[u8] = b"\
 ffffffff81000000 T _stext
 ffffffff81000000 T _text
@@ -24,10 +23,10 @@ ffffffff82000000 T _etext
 ffffffffc0000000 t in_module\t[module]
 ";
 
-/// The one folder that may be named. It does not exist.
+/// The only folder in paths. It does not exist.
 const NOWHERE: &[u8] = b"/nonexistent/";
 
-/// Larger recordings only repeat themselves.
+/// Maximum size in bytes. Larger recordings only repeat themselves.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(data: &[u8]) {
@@ -39,7 +38,7 @@ pub(crate) fn run(data: &[u8]) {
         .map(|b| b.bytes.len() as u64)
         .take(3)
         .sum();
-    // Paths could also come out of compressed records.
+    // Compressed records could contain paths too.
     let paths = |index: &Index<'_>| -> bool {
         let images = index.timeline.images();
         (images.iter()).all(|i| i.path.first() != Some(&b'/') || i.path.starts_with(NOWHERE))
@@ -74,7 +73,7 @@ pub(crate) fn run(data: &[u8]) {
     }
 }
 
-/// Every field that the samples of the recording can have, and every record.
+/// Selects every sample field that the recording can have, and every record.
 fn everything(read: &PerfData) -> script::Options {
     let mut options = script::Options {
         nanoseconds: true,
@@ -103,8 +102,8 @@ fn everything(read: &PerfData) -> script::Options {
     options
 }
 
-/// The input with every `/` replaced that does not belong to [`NOWHERE`], so that
-/// no file of the machine that fuzzes can be named.
+/// Replaces every `/` outside of [`NOWHERE`], so that the input cannot name a file of the fuzzing
+/// machine.
 fn without_paths(data: &[u8]) -> Vec<u8> {
     let mut out = data.to_vec();
     let mut at = 0;
@@ -180,7 +179,7 @@ fn exports(profile: &Profile) {
                 (format.write)(profile, &options, out).expect("memory takes all");
             };
             if ["pprof", "otlp", "firefox"].contains(&format.name) {
-                // No text, but what gzip made.
+                // Gzip output instead of text.
                 let mut out = Vec::new();
                 write(&mut out);
                 assert!(out.starts_with(&[0x1f, 0x8b]));
@@ -196,7 +195,7 @@ fn exports(profile: &Profile) {
             }
         }
     }
-    // The forms above are of the main event alone, and by period.
+    // The formats above contain only the main event, weighted by period.
     for event in 0..profile.events.len() {
         for weight in [WeighBy::Samples, WeighBy::Period] {
             assert_folded(&safe("folded", |out| {
@@ -216,8 +215,8 @@ fn assert_folded(text: &str) {
     }
 }
 
-/// Returns true if there are stacks to draw, of a weight that is neither 0 nor so large that their sum
-/// overflows, of which inferno does not think.
+/// Returns true if there are stacks to draw, and their weight is neither 0 nor so large that their
+/// sum overflows in inferno.
 fn is_drawable(profile: &Profile) -> bool {
     profile.main_event().is_some_and(|event| {
         let weight = profile.events[event].weight;
@@ -227,7 +226,7 @@ fn is_drawable(profile: &Profile) -> bool {
     })
 }
 
-/// What is exported is text without control characters, whatever names there are.
+/// Asserts that the output is text without control characters, for any names.
 fn safe(what: &str, write: impl FnOnce(&mut dyn Write)) -> String {
     let mut out = Vec::new();
     write(&mut out);

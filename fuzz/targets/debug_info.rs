@@ -1,17 +1,17 @@
-//! Bytes as an ELF file with debug information, asked about many places at once.
+//! Parses bytes as an ELF file with debug information, and looks up many addresses at once.
 //!
 //! Input: the bytes of the file.
 
 use rprof_symbols::{Lookup, Symbolizer};
 use std::path::{Path, PathBuf};
 
-/// Calls that are inlined at one address, and the function there.
+/// Maximum number of inlined calls at one address, plus the function.
 const MOST_FRAMES: usize = 257;
 
 pub(crate) fn run(data: &[u8]) {
     let nowhere = PathBuf::from("/nowhere");
     let ask = |lines: bool| -> Vec<Lookup> {
-        // Nothing but the input is read: other files are looked for where there are none.
+        // Reads only the input: there are no files in the search folders.
         let symbolizer = Symbolizer::builder()
             .root(Some(nowhere.clone()))
             .debug_dirs(Vec::new())

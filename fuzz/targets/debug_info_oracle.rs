@@ -1,7 +1,7 @@
-//! Bytes as an ELF file with debug information: the frames that this crate tells beside those of `addr2line`.
+//! Parses bytes as an ELF file with debug information, and compares frames with `addr2line`.
 //!
-//! Where debug information is damaged the two may say anything. Where it is plain, by a third reading of
-//! all of it, they must say the same, or differ in a way that the tests of this crate have judged.
+//! With damaged debug information, both may return anything. Where a third parser finds it
+//! unambiguous, they must agree, or differ in a way that this crate's tests have judged.
 //!
 //! Input: the bytes of the file.
 
@@ -12,10 +12,10 @@ use object::{Object, ObjectSection};
 use rprof_symbols::{ElfSymbols, Symbolizer};
 use std::path::{Path, PathBuf};
 
-/// Size to which a section may say that it expands.
+/// Maximum decompressed size of a section.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Returns at how many addresses both have told of the same functions.
+/// Returns the number of addresses where both return the same functions.
 pub(crate) fn compare(data: &[u8]) -> Option<usize> {
     let symbols = ElfSymbols::parse(data).ok()?;
     let small = |file: object::File<'_>| {
@@ -29,7 +29,7 @@ pub(crate) fn compare(data: &[u8]) -> Option<usize> {
     let sections = Sections::read(data, false)?;
     let plain = Plain::read(&sections.dwarf()).ok()?;
     let oracle = Oracle::new(sections.dwarf())?;
-    // Nothing but the input is read: other files are looked for where there are none.
+    // Reads only the input: there are no files in the search folders.
     let symbolizer = Symbolizer::builder()
         .root(Some(PathBuf::from("/nowhere")))
         .debug_dirs(Vec::new())
@@ -60,10 +60,10 @@ pub(crate) fn compare(data: &[u8]) -> Option<usize> {
     Some(same)
 }
 
-/// An entry that covers addresses: a function, a call that was inlined, or a block.
+/// An entry with addresses: a function, an inlined call, or a block.
 struct Entry {
     ranges: Vec<Range>,
-    /// Index of the nearest one around it.
+    /// Index of the nearest enclosing entry.
     parent: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl Entry {
     }
 }
 
-/// All that debug information says about addresses, if there is no error in any of it.
+/// Address information of debug information without errors.
 #[derive(Default)]
 struct Plain {
     units: Vec<Vec<Range>>,
@@ -100,7 +100,7 @@ impl Plain {
         unit: &Unit<Slice<'_>>,
     ) -> gimli::Result<()> {
         self.units.push(ranges(dwarf.unit_ranges(unit)?)?);
-        // The entries that are open, and how deep they stand.
+        // Open entries, with their depth.
         let mut open: Vec<(isize, usize)> = Vec::new();
         let mut entries = unit.entries();
         while let Some(entry) = entries.next_dfs()? {
@@ -140,8 +140,8 @@ impl Plain {
         Ok(())
     }
 
-    /// Returns true if one unit, one function and one sequence of lines cover the address, and each entry that
-    /// does lies in the one before it.
+    /// Returns true if exactly one unit, one function and one line sequence cover the address, and
+    /// the covering entries are nested.
     fn is_plain(&self, svma: u64) -> bool {
         let units = self.units.iter().filter(|unit| covers(unit, svma)).count();
         let sequences = (self.sequences.iter()).filter(|s| (s.begin..s.end).contains(&svma));

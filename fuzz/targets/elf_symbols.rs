@@ -1,13 +1,13 @@
-//! Bytes as an ELF file: parsed, then looked up everywhere.
+//! Parses bytes as an ELF file, and looks up all symbols.
 //!
 //! Input: the bytes of the file.
 
 use rprof_symbols::{ElfSymbols, Style};
 
-/// Longest symbol that the crate promises.
+/// Maximum length of a symbol that the crate guarantees.
 const LONGEST: u64 = 512 << 20;
 
-/// Names that are demangled; all of a large table would be slow.
+/// Maximum number of names to demangle, for speed.
 const NAMES: usize = 64;
 
 pub(crate) fn run(data: &[u8]) {

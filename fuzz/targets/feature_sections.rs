@@ -1,5 +1,5 @@
-//! Bytes as every feature section, in both byte orders; what was read is written
-//! and read again.
+//! Parses bytes as every feature section, in both byte orders. Writes valid sections, and reads
+//! them again.
 //!
 //! Input: the bytes of a section.
 
@@ -8,7 +8,7 @@ use rprof_records::Endian;
 
 use super::readers::read_all;
 
-/// Numbers up to here are tried, besides those beyond.
+/// All feature numbers below this are tested, and some higher ones.
 const NUMBERS: u32 = 40;
 
 pub(crate) fn run(data: &[u8]) {
@@ -19,7 +19,7 @@ pub(crate) fn run(data: &[u8]) {
             sections.insert(feature, data.to_vec());
         }
         read_all(&sections);
-        // Bytes are the same in each, and so is what they mean.
+        // Bytes and their meaning are equal in both byte orders.
         if let Some(text) = sections.string(Feature::HOSTNAME) {
             let mut again = FeatureSections::new(endian);
             again.insert_string(Feature::HOSTNAME, &text);
@@ -64,7 +64,7 @@ fn build_ids(sections: &FeatureSections, endian: Endian) {
     }
 }
 
-/// How many CPUs it tells of is said elsewhere.
+/// Another section has the number of CPUs.
 fn topology(sections: &FeatureSections, endian: Endian) {
     let Some(topology) = sections.cpu_topology() else {
         return;
@@ -85,14 +85,14 @@ fn events(sections: &FeatureSections, endian: Endian) {
         .fold(64, usize::max);
     let mut again = FeatureSections::new(endian);
     again.insert_event_descriptions(&events, size);
-    // Zeroes beyond the newest known field come and go.
+    // Zero bytes after the newest known field may be added or removed.
     for event in &mut events {
         event.attr.rest.resize(size.saturating_sub(144), 0);
     }
     assert_eq!(again.event_descriptions(), Some(events));
 }
 
-/// Those that are written from what was read as it is.
+/// Sections that are written exactly as read.
 fn others(sections: &FeatureSections, endian: Endian) {
     macro_rules! again {
         ($($read:ident $write:ident;)*) => {

@@ -1,5 +1,5 @@
-//! A file, read as `rprof` reads it: header, features, events, every record; then
-//! written anew and read again.
+//! Reads a file as `rprof` does: header, features, events, every record. Then rewrites it, and
+//! reads it again.
 //!
 //! Input: the bytes of a perf.data file, in file or pipe mode.
 
@@ -12,11 +12,11 @@ use rprof_records::{Record, RecordType};
 
 use super::readers::read_all;
 
-/// Compressed records of a few bytes can hold gigabytes. Reading them takes no
-/// memory, but time: the target stops here.
+/// Limit of expanded bytes. Compressed records of a few bytes can expand to gigabytes, which takes
+/// time but no memory.
 const ENOUGH: usize = 8 << 20;
 
-/// The longest attr that a file can have; through a pipe come longer ones.
+/// Maximum attr size in a file. Streams may have longer ones.
 const LONGEST_ATTR: usize = 4080;
 
 pub(crate) fn run(data: &[u8]) {
@@ -32,7 +32,7 @@ pub(crate) fn run(data: &[u8]) {
     read_all(read.features());
     events(&read, data.len());
     let first = records(&read);
-    // Blocks can be asked for any number of times.
+    // Blocks can be read repeatedly.
     assert_eq!(first, records(&read));
     if first.len < ENOUGH && !first.nested && first.count > 0 {
         write_and_read(&read, &first, data.len());
@@ -50,22 +50,22 @@ fn events(read: &PerfData, len: usize) {
             assert!(events.by_id(*id).is_some_and(|i| i < events.list().len()));
         }
     }
-    // Memory stays in proportion, however many events point to the same ids: they
-    // come from the header, and where it has none from EVENT_DESC.
+    // Memory is proportional to the input, even if many events point to the same ids. Those are in
+    // the header, or else in EVENT_DESC.
     assert!(read.mode() == Mode::Pipe || ids * 8 <= 2 * len);
 }
 
-/// What a recording holds, to be compared.
+/// Summary of a recording's contents, for comparison.
 #[derive(Debug, PartialEq, Eq)]
 struct Records {
     /// Bytes of all blocks.
     len: usize,
-    /// Records that are not a stream's header, and their hash.
+    /// Number and hash of the records outside of a stream's header.
     count: usize,
     hash: u64,
-    /// Records of a stream's header.
+    /// Number of records of a stream's header.
     headers: usize,
-    /// There are COMPRESSED records in COMPRESSED records.
+    /// True if COMPRESSED records contain COMPRESSED records.
     nested: bool,
 }
 
@@ -126,10 +126,10 @@ fn decode(walked: &RecordAt<'_>, read: &PerfData) {
     }
 }
 
-/// Whether a record is part of a stream's header. In a file there should be none.
-/// The names of events, of which a stream may have some anyway, count as well.
+/// Returns true for records of a stream's header, which a file should not have. Includes event
+/// names, which a stream may have anyway.
 fn is_header(kind: RecordType) -> bool {
-    // The last is rprof's own, for its feature.
+    // The last one is rprof's own, for its feature.
     let private = RecordType(0x5250_524f);
     matches!(
         kind,
@@ -142,7 +142,7 @@ fn is_header(kind: RecordType) -> bool {
     ) || kind == private
 }
 
-/// What is written again, in one of the ways there are, reads as the same.
+/// Asserts that a rewritten recording reads the same. `number` selects the method.
 fn write_and_read(read: &PerfData, first: &Records, number: usize) {
     let mut out = Cursor::new(Vec::new());
     let written = match number % 4 {
@@ -154,7 +154,7 @@ fn write_and_read(read: &PerfData, first: &Records, number: usize) {
     let written = match written {
         Ok(written) => written,
         Err(e) => {
-            // An attr that no record holds.
+            // An attr too long for a record.
             assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}");
             return;
         }
@@ -176,7 +176,7 @@ fn write_and_read(read: &PerfData, first: &Records, number: usize) {
             .map(|e| (e.ids.clone(), e.layout.clone()))
             .collect()
     };
-    // What a file has among its records is a header in a stream.
+    // Header records within a file become part of the stream's header.
     if read.mode() == Mode::Pipe || first.headers == 0 {
         assert_eq!(events(read), events(&again));
     }

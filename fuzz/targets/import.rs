@@ -1,7 +1,7 @@
-//! Profiles of other tools, read.
+//! Imports profiles of other tools.
 //!
-//! Input: a byte that says of which format, then a file of it, unpacked. What is read has names for all that its stacks refer
-//! to, and sums that are those of its stacks.
+//! Input: a byte for the format, then an uncompressed file. Imported stacks must refer to valid
+//! names, and sums must equal the stacks' sums.
 
 use std::path::Path;
 

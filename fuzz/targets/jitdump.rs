@@ -1,5 +1,5 @@
-//! Bytes as a jitdump: parsed, then looked up; without its machine code it reads the same, and
-//! cut off it has no more than it had.
+//! Parses bytes as a jitdump, and looks up addresses. Without machine code it must give the same
+//! result; truncated, it must not have more entries.
 //!
 //! Input: the file.
 
@@ -34,7 +34,7 @@ pub(crate) fn run(data: &[u8]) {
             assert!(function.size > 0 && function.name.len() < 16_384);
             let end = function.start + function.size;
             places.extend([function.start, end - 1, end]);
-            // A time at which it was there, taken from the records' places in time.
+            // A time within the validity of an entry, from the record indices.
             times.push(u64::from(number) << 8);
         }
     }

@@ -1,4 +1,4 @@
-//! Text as `/proc/kallsyms`: parsed, then looked up.
+//! Parses text as `/proc/kallsyms`, and looks up addresses.
 //!
 //! Input: the text.
 

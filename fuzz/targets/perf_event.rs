@@ -1,7 +1,8 @@
-//! Answers of a kernel, decoded: a signal's siginfo, a control page, values of counters, records.
+//! Decodes kernel output: a signal's siginfo, a control page, counter values, records.
 //!
-//! Input: a byte that says what follows. 0: a siginfo. 1: a word for a timestamp, a word for a counter, a page.
-//! 2: a byte of read format, an answer of read(2). 3: an attr, and records of its event and of another.
+//! Input: a byte for the type of the rest. 0: a siginfo. 1: a word for a timestamp, a word for a
+//! counter, a page. 2: a byte for the read format, the result of read(2). 3: an attr, and records
+//! of its event and of another.
 
 use rprof_perf_event::{
     ControlPage, OverflowCode, ReadError, Reading, RecordDecoder, SignalInfo, reading,
@@ -48,9 +49,9 @@ fn page(data: &[u8]) {
     };
     let word = |at: usize| u64::from_ne_bytes(words[at..at + 8].try_into().expect("eight bytes"));
     let (tsc, counter) = (word(0), word(8));
-    // One whose lock says that it changes is tried for long, and never read: once is enough.
+    // A page with an odd lock is retried many times without success, so it is read only once.
     let mut still = bytes.to_vec();
-    // A shorter page is read as if zeroes followed.
+    // A shorter page is read as if padded with zeroes.
     still.resize(bytes.len().max(12), 0);
     if let Some(lock) = still.get_mut(8..12) {
         let even = u32::from_ne_bytes(lock.try_into().expect("four bytes")) & !1;
@@ -61,7 +62,7 @@ fn page(data: &[u8]) {
     assert_eq!(page.fields(), Some(fields));
     let _ = page.positions();
     let here = page.read_here().expect("it stands still");
-    // It is no kernel's, so nothing is read from the processor.
+    // The page is not from the kernel, so the processor's counter is not read.
     assert_eq!(here, fields.reading(None, None));
     assert_eq!(
         (here.enabled, here.running),

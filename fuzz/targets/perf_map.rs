@@ -1,5 +1,5 @@
-//! Text as a perf map: parsed, then looked up, and compared with a search from the last entry
-//! to the first.
+//! Parses text as a perf map, and looks up addresses. Compares with a linear search from the last
+//! entry to the first.
 //!
 //! Input: the text.
 
@@ -22,7 +22,7 @@ pub(crate) fn run(data: &[u8]) {
             )
         })
         .collect();
-    // Not the square of what a long input has.
+    // A limit, to avoid quadratic time.
     for (start, last) in entries.iter().take(64) {
         for avma in [
             start.wrapping_sub(1),

@@ -1,4 +1,4 @@
-//! A stream in pipe mode: as `file_reader`, with the header always right.
+//! Reads a stream in pipe mode, like `file_reader`, with a valid header.
 //!
 //! Input: one byte of options (bit 0: big-endian), then the records.
 

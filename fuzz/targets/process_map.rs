@@ -1,9 +1,8 @@
-//! Operations on a process map, then every lookup; compared with a list of
-//! ranges too simple to be wrong.
+//! Applies operations to a process map, then tests every lookup. Compares with a simple model:
+//! lists of ranges.
 //!
-//! Input: one byte of options (bit 0: times only rise, and the model is asked;
-//! bit 1: huge pages stay), then operations: a byte for what it is and whose, and
-//! its arguments.
+//! Input: one byte of options (bit 0: times only rise, and the model is compared; bit 1: huge pages
+//! stay), then operations: a byte for type and process, and arguments.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +11,10 @@ use rprof_processes::{
 };
 use rprof_records::BuildId;
 
-/// More say nothing new, and every snapshot of the model is a copy.
+/// Maximum number of operations. More find nothing new, and the model copies every snapshot.
 const MOST_OPERATIONS: usize = 96;
 
-/// Times and addresses that are asked for, spread evenly over those that there are.
+/// Maximum number of times and addresses to look up, evenly spaced.
 const MOST_QUESTIONS: usize = 12;
 
 const PATHS: [&[u8]; 12] = [
@@ -41,7 +40,7 @@ pub(crate) fn run(data: &[u8]) {
     let mut input = Input { data, time: 0 };
     let mut builder = ProcessMapBuilder::new();
     builder.keep_huge_pages(keep);
-    // Huge pages that are given back to their file are no business of the model's.
+    // The model does not support huge pages that return to their file.
     let mut model = (rising && keep).then(Model::default);
     let (mut times, mut addresses) = (vec![0, u64::MAX], vec![0, u64::MAX]);
     for _ in 0..MOST_OPERATIONS {
@@ -135,7 +134,7 @@ impl Input<'_> {
         Some(*first)
     }
 
-    /// Mostly a few pages, sometimes huge ones, sometimes any number.
+    /// Reads a number: usually a few pages, sometimes huge, sometimes arbitrary.
     fn number(&mut self) -> Option<u64> {
         let byte = self.byte()?;
         Some(match byte {
@@ -258,8 +257,8 @@ fn apply(builder: &mut ProcessMapBuilder, operation: &Operation) {
     }
 }
 
-/// Start, end, offset in the file at the start, executable. Neighbours that go
-/// on in the same file are one range: how often a mapping was cut is no matter.
+/// Start, end, file offset at the start, executable. Adjacent ranges of the same file are merged,
+/// because splits do not matter.
 type Range = (u64, u64, u64, bool);
 
 fn ranges_of(view: MapView<'_>) -> Vec<Range> {
@@ -267,7 +266,7 @@ fn ranges_of(view: MapView<'_>) -> Vec<Range> {
     view.mappings().map(of).collect()
 }
 
-/// What was mapped, as sorted lists, for each moment.
+/// Mappings as sorted lists, for each time.
 #[derive(Default)]
 struct Model {
     time: u64,
@@ -340,7 +339,7 @@ impl Model {
     }
 }
 
-/// All ways to ask agree with each other.
+/// Checks that all lookup functions agree.
 fn lookups(timeline: &Timeline, times: &[u64], addresses: &[u64]) {
     for space in (0..timeline.stats().spaces as u32).map(SpaceId) {
         // Two moments in the same state have the same mappings.

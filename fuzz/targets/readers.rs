@@ -2,7 +2,7 @@
 
 use rprof_perfdata::FeatureSections;
 
-/// Calls them all; answers how many sections could be read.
+/// Calls all readers. Returns the number of readable sections.
 pub(crate) fn read_all(sections: &FeatureSections) -> usize {
     let strings = sections.iter().filter(|(feature, bytes)| {
         assert_eq!(sections.get(*feature), Some(*bytes));

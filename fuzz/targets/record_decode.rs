@@ -1,13 +1,13 @@
-//! One attr, then records of its event: decoded, encoded, decoded again.
+//! Decodes records of an attr's event, encodes them, and decodes them again.
 //!
-//! Input: one byte of options (bit 0: big-endian), two bytes that say where the
-//! records are cut in two (as a ring's end cuts them), the attr, the records.
+//! Input: one byte of options (bit 0: big-endian), two bytes for the position where the records are
+//! split in two (as at the end of a ring buffer), the attr, the records.
 
 use rprof_records::{
     Attr, Endian, RawBytes, RawRecord, Record, Sample, SampleFields, SampleLayout,
 };
 
-/// Records up to this length are compared by their debug text as well, which is slow.
+/// Maximum length for a comparison of debug output, which is slow.
 const SMALL: usize = 256;
 
 pub(crate) fn run(data: &[u8]) {
@@ -81,7 +81,7 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     assert_eq!(encoded, encoded_split);
     assert_eq!(first, first_split);
     if encoded.is_err() {
-        // What was unpadded does not fit once it is padded.
+        // With padding, the record exceeds its maximum size.
         assert!(first.is_empty());
         return;
     }
@@ -90,7 +90,7 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     assert_eq!(raw.size(), first.len());
     assert_eq!(raw.kind, whole.kind);
     let again = Record::decode(&raw, Some(layout)).expect("as it was written");
-    // A trailer that was cut short is written with zeroes.
+    // A truncated trailer is written with zeroes.
     if !matches!(decoded, Record::Sample(_) | Record::Other(_))
         && whole.body.len() >= layout.trailer_len()
     {
@@ -99,7 +99,7 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     match (&decoded, &again) {
         (Record::Sample(a), Record::Sample(b)) => {
             let (mut a, b) = (SampleFields::from(a), SampleFields::from(b));
-            // Raw data comes back padded, as the kernel writes it.
+            // Raw data is written with the kernel's padding.
             a.raw.resize(b.raw.len().min(a.raw.len() + 7), 0);
             assert_eq!(a, b);
         }
@@ -115,7 +115,7 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     assert!(first == second, "encoding is not stable");
 }
 
-/// What [`SampleFields`] does not ask for.
+/// Reads parts that [`SampleFields`] does not read.
 fn sample(sample: &Sample<'_>, layout: &SampleLayout) {
     if let Some(chain) = sample.callchain() {
         assert_eq!(chain.iter().count(), chain.len());

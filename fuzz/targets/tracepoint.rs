@@ -1,12 +1,12 @@
-//! A tracepoint's description, compiled, and a payload printed by it.
+//! Compiles a tracepoint format, and prints a payload with it.
 //!
-//! Input: one byte of options (bit 0: big-endian, bit 1: `long` has four bytes), one
-//! byte that says how long the payload is, the payload, the text of a `format` file.
+//! Input: one byte of options (bit 0: big-endian, bit 1: `long` has four bytes), one byte for the
+//! length of the payload, the payload, the text of a `format` file.
 
 use rprof_records::Endian;
 use rprof_tracepoint::{EventFormat, KernelNames};
 
-/// What a payload becomes is bounded, whatever widths its format asks for.
+/// Maximum length of the output, independent of field widths in the format.
 const LONGEST: usize = 1 << 20;
 
 struct Known;

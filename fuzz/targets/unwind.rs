@@ -1,8 +1,8 @@
-//! Stacks of a process whose image, registers, memory and code are the input.
+//! Unwinds stacks of a process. The input provides image, registers, memory and code.
 //!
-//! Input: flags, the length of the image in two bytes, two bytes for each of 34 registers
-//! (the last is the program counter), the image, and what remains as the stack, which is the
-//! code of the process outside of the image as well.
+//! Input: flags, the length of the image in two bytes, two bytes for each of 34 registers (the last
+//! is the program counter), the image, and the rest as the stack. The stack is also the code
+//! outside of the image.
 
 use std::cell::Cell;
 
@@ -12,31 +12,29 @@ use rprof_unwind::{
     Unwinder,
 };
 
-/// Where the image is mapped, the code of no image, and the stack.
+/// Addresses of the image, of code outside of it, and of the stack.
 const IMAGE: u64 = 0x5555_0000_0000;
 const CODE: u64 = 0x7f00_0000_0000;
 const STACK: u64 = 0x7ffc_0000_0000;
 
-/// Registers in the input.
 const REGISTERS: usize = 34;
 
-/// Most frames.
 const LIMIT: usize = 100;
 
-/// More reads than a step needs: the walk looks at 2,000 instructions, each reading a few
-/// words; a search for a header reads pages.
+/// More reads than a step needs. A step analyses up to 2,000 instructions, with a few words each,
+/// and searches pages for a header.
 const READS: usize = 10_000;
 
 struct Process<'a> {
     table: Option<&'a UnwindTable>,
     bytes: &'a [u8],
-    /// Whether rules may be kept.
+    /// True if rules may be cached.
     is_kept: bool,
     reads: Cell<usize>,
 }
 
 impl Process<'_> {
-    /// The same, where each row is looked up anew.
+    /// Returns the same process without a rule cache.
     fn without_keeping(&self) -> Process<'_> {
         Process {
             is_kept: false,
@@ -90,7 +88,7 @@ impl Modules for Process<'_> {
     }
 }
 
-/// The stack. Words whose uppermost byte says so are addresses.
+/// The stack. Words with a certain highest byte are addresses.
 struct Stack<'a>(&'a Process<'a>);
 
 impl Memory for Stack<'_> {
@@ -164,7 +162,7 @@ pub(crate) fn run(data: &[u8]) {
     let mut unwinder = Unwinder::new(arch);
     let mut forgetful = Unwinder::new(arch);
     let mut frames = Vec::new();
-    // The whole stack, then the same cut shorter and shorter, as dumps are.
+    // The whole stack, then ever shorter parts of it, like dumps.
     let whole = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
     check(&process, &registers, &frames, whole, limit);
     let mut compare = |process: Process<'_>, frames: &[Frame], end| {
@@ -198,7 +196,7 @@ pub(crate) fn run(data: &[u8]) {
     }
 }
 
-/// Whatever is observed, only callers that were observed are answered.
+/// Asserts that only observed callers are returned, for any observation.
 fn complete_deep(
     completer: &mut DeepStackCompleter,
     process: &Process<'_>,
@@ -225,7 +223,7 @@ fn complete_deep(
     }
 }
 
-/// What is true of every stack.
+/// Asserts the invariants of every stack.
 fn check(
     process: &Process<'_>,
     registers: &Registers,
@@ -246,7 +244,6 @@ fn check(
     }
 }
 
-/// All of a table.
 fn look_at(table: &UnwindTable, image: &[u8]) {
     let mut rows = 0;
     for row in table.rows().take(10_000) {

@@ -1,4 +1,4 @@
-//! Agents that are killed: nothing twice, nothing half, and what is lost is counted.
+//! Killed agents: no duplicates, no partial windows, and every lost window is counted.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +28,10 @@ fn a_kill_in_a_window_loses_that_one_and_tells_of_it_once() {
     );
     let lost = agent.status().expect("a status")["destinations"][0]["lost_windows"].as_u64();
     assert_eq!(rows[0][0], rows[0][1], "no window is there twice: {rows:?}");
-    // Each kill came while one was recorded; another may have been waiting to be analysed.
+    // Each kill hit a window being recorded; another may have been queued for the analyst.
     assert_eq!(rows[0][2].as_u64(), lost);
     assert!((3..=6).contains(&lost.expect("a number")), "{lost:?}");
-    // All files can be read, and sums agree: nothing is half.
+    // All files are readable and sums agree: no window is partial.
     let sums = agent.query(
         "data",
         "SELECT (SELECT sum(samples) FROM {samples})::BIGINT, (SELECT sum(samples) FROM {hosts})::BIGINT",
@@ -69,7 +69,7 @@ fn a_kill_while_an_object_is_sent_sends_the_same_object_again() {
         let before = objects.insert(name.to_owned(), request.body.clone());
         assert!(before.is_none_or(|before| before == request.body), "{name}");
     }
-    // What was under way came again.
+    // The interrupted upload was repeated.
     let interrupted = requests[1].path.split('?').next().expect("a name");
     let again = requests[2..]
         .iter()

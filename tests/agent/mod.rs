@@ -1,6 +1,6 @@
 //! `rprof agent`: windows of the whole system, as they arrive.
 //!
-//! In builds without it one test remains: that it says how to get it.
+//! Builds without the agent have one test: the message says how to get it.
 
 #[cfg(feature = "agent")]
 mod crashes;

@@ -1,4 +1,4 @@
-//! Servers that fail: recording goes on, and each file arrives once or is in quarantine.
+//! Failing servers: recording continues, and each file arrives once or goes to quarantine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +47,7 @@ fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
         .is_clean();
     let requests = server.requests();
     let names = names(&requests);
-    // The same object until it is decided.
+    // The same object is retried until it is accepted or rejected.
     assert!(names[..5].iter().all(|name| *name == names[0]), "{names:?}");
     assert!(!names[5..].contains(&names[0]), "{names:?}");
     let waited = requests[1].at.duration_since(requests[0].at);
@@ -69,7 +69,6 @@ fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
         why.starts_with("status 400: InvalidRequest") && !why.contains('\x1b'),
         "{why}"
     );
-    // No secret is anywhere.
     for file in agent.files("spool") {
         let bytes = fs::read(agent.here.path("spool").join(file)).expect("a file");
         assert!(!bytes.windows(6).any(|six| six == b"s3cret"));
@@ -94,19 +93,19 @@ fn recording_goes_on_while_a_server_hangs_and_ends_in_time() {
     let to = &status["destinations"][0];
     assert!(to["queued_windows"].as_u64() >= Some(4), "{to}");
     assert_eq!(to["lost_windows"], 0, "{to}");
-    // The next agent sends what this one kept, in order of time.
+    // The next agent sends the spooled windows in time order.
     server.then(None);
     let before = server.requests().len();
     let running = agent.start();
     wait_until("all is sent", || {
         let status = agent.status();
-        // It is written when a window is kept, which waits then.
+        // The status is updated when a window is stored, which is then still queued.
         status.is_some_and(|s| {
             let queued = s["destinations"][0]["queued_windows"].as_u64();
             queued <= Some(1) && s["windows"] != 0
         })
     });
-    // At the end the newest window comes first, so what came until now is looked at.
+    // At the end the newest window goes first, so this checks only the requests so far.
     let names = names(&server.requests()[before..]);
     running.signal(Signal::TERM);
     running.end().exits(0);

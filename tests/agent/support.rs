@@ -1,4 +1,4 @@
-//! Agents in folders of their own, and rows as DuckDB reads them.
+//! Agents in their own folders, and table rows read by DuckDB.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::support::{Here, Running, Shell, oracles, wait_until};
 
-/// An agent with windows of a second or some.
+/// An agent with windows of one or a few seconds.
 pub(super) struct Agent {
     pub(super) here: Here,
 }
 
 impl Agent {
-    /// Writes the settings; `to` is the rest of the file.
+    /// Writes the configuration. `to` is the rest of the file.
     pub(super) fn new(window_seconds: u32, to: &str) -> Agent {
         let here = Here::new();
         let spool = here.path("spool");
@@ -26,7 +26,7 @@ impl Agent {
         Agent { here }
     }
 
-    /// Sends to a folder.
+    /// Creates an agent that sends to a folder.
     pub(super) fn into_folder(window_seconds: u32) -> Agent {
         let agent = Agent::new(window_seconds, "");
         let data = agent.here.path("data");
@@ -34,7 +34,7 @@ impl Agent {
         agent
     }
 
-    /// Sends into a bucket of a server.
+    /// Creates an agent that sends to a bucket on a server.
     pub(super) fn into_bucket(window_seconds: u32, endpoint: &str) -> Agent {
         let agent = Agent::new(window_seconds, "");
         let keys = agent.here.path("keys");
@@ -63,13 +63,11 @@ impl Agent {
         self.command("").start()
     }
 
-    /// Returns what the agent says of itself, if it does.
     pub(super) fn status(&self) -> Option<Value> {
         let text = fs::read_to_string(self.here.path("spool/status.json")).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Waits until this agent has kept so many windows.
     pub(super) fn wait_for_windows(&self, running: &Running, count: u64) {
         let pid = running.pid().as_raw_pid();
         wait_until("windows end", || {
@@ -78,7 +76,6 @@ impl Agent {
         });
     }
 
-    /// Returns the files below a folder, by their paths in it.
     pub(super) fn files(&self, folder: &str) -> Vec<String> {
         let root = self.here.path(folder);
         let mut folders = vec![root.clone()];
@@ -99,7 +96,8 @@ impl Agent {
         files
     }
 
-    /// Returns the rows of a query over tables in a folder, `{samples}` and so on standing for them.
+    /// Returns the rows of a query on the tables in a folder. `{samples}` and so on stand for the
+    /// tables.
     pub(super) fn query(&self, folder: &str, query: &str) -> Vec<Vec<Value>> {
         let mut query = query.to_owned();
         for table in [

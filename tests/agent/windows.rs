@@ -1,4 +1,4 @@
-//! Windows, and whose they are.
+//! Windows, and the workloads of their samples.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
     assert_eq!(rows[0][2], "nanoseconds");
     assert_eq!(rows[0][3], "web-1");
     assert!(rows[0][4].as_u64() > Some(20), "{rows:?}");
-    // Others have the build-id of their program as version.
+    // Other processes have their program's build-id as version.
     let others = agent.query(
         "data",
         "SELECT count(*) FROM {samples} WHERE length(version) = 40",
@@ -51,7 +51,8 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
     for pair in windows.windows(2) {
         let (start, length) = (pair[0][0].as_i64().unwrap(), pair[0][1].as_i64().unwrap());
         let next = pair[1][0].as_i64().unwrap();
-        // Nothing is left out between two, and each but the first begins at a multiple of two seconds, but for the time of waking up.
+        // Windows have no gaps. Each but the first starts at a multiple of two seconds, within
+        // wake-up latency.
         assert!((next - start - length).abs() < 500_000, "{windows:?}");
         let distance = (next + 1_000_000).rem_euclid(2_000_000) - 1_000_000;
         assert!(distance.abs() < 500_000, "{windows:?}");
@@ -62,7 +63,6 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
         "SELECT (SELECT sum(samples) FROM {samples})::BIGINT, (SELECT sum(samples) FROM {hosts})::BIGINT",
     );
     assert_eq!(sums[0][0], sums[0][1]);
-    // What samples stand on is there.
     let orphans = agent.query(
         "data",
         "SELECT count(*) FROM {samples} WHERE stack_id NOT IN (SELECT stack_id FROM {stacks})",
@@ -106,7 +106,7 @@ fn a_container_is_known_by_its_control_group() {
     assert!(found, "{rows:?}");
 }
 
-/// A window of an hour, which is closed, kept and sent within five seconds.
+/// A window of an hour is closed, stored and sent within five seconds.
 #[test]
 fn a_signal_closes_the_window_and_sends_it() {
     needs!(Root, PerfEvents);

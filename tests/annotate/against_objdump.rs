@@ -1,4 +1,4 @@
-//! Instructions are those of objdump: addresses, bytes, and text.
+//! Compares instructions with objdump: addresses, bytes, and text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Annotated, annotated, programs};
 use crate::support::{Here, needs};
 
-/// Instructions by objdump: bytes and text by address.
+/// Returns objdump's instructions: bytes and text by address.
 fn disassembled(here: &Here, program: &Path, options: &str) -> BTreeMap<u64, (String, String)> {
     let script = format!("objdump -d -w {options} {}", program.display());
     let run = here.sh(&script).ok();
@@ -26,7 +26,7 @@ fn disassembled(here: &Here, program: &Path, options: &str) -> BTreeMap<u64, (St
             .split_whitespace()
             .collect();
         let text = fields.next().unwrap_or_default();
-        // What it leads to is named behind the text.
+        // objdump prints the target after the text.
         let text = text.split(['<', '#']).next().unwrap_or_default();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         found.insert(address, (bytes, text));
@@ -34,15 +34,15 @@ fn disassembled(here: &Here, program: &Path, options: &str) -> BTreeMap<u64, (St
     found
 }
 
-/// Mnemonic alone: operands in Intel's notation are written in as many ways as there are tools.
+/// Returns the mnemonic alone. Each tool writes Intel operands in its own way.
 fn mnemonic(text: &str) -> String {
     let mut words = text.split_whitespace();
     let word = words.find(|word| !["data16", "cs", "notrack", "bnd"].contains(word));
     word.unwrap_or_default().to_owned()
 }
 
-/// Text of objdump without what it writes out and others leave out: a displacement of zero where there is room for one, a scale
-/// of 1, and the third operand of a multiplication that is as its second.
+/// Normalizes objdump's text. Removes a zero displacement, a scale of 1, and the third operand of a
+/// multiplication if it equals the second.
 fn as_ours(text: &str) -> String {
     let text = text.replace("0x0(", "(").replace(",1)", ")");
     let text = text.trim();
@@ -57,7 +57,6 @@ fn as_ours(text: &str) -> String {
     }
 }
 
-/// What makes one spelling of an instruction comparable with another.
 type Spelling = fn(&str) -> String;
 
 fn compare(
@@ -84,7 +83,7 @@ fn compare(
         }
     }
     assert!(all > 20, "{what}: {all} instructions");
-    // Each has names of its own for a few: prefixes, conditions, sizes that follow from registers.
+    // A few spellings differ between tools: prefixes, conditions, sizes implied by registers.
     assert!(
         different.len() * 10 <= all,
         "{what}: {} of {all}: {:#?}",
@@ -101,7 +100,7 @@ fn instructions_are_those_of_objdump() {
     }
 }
 
-/// Records a program, and compares the instructions of its functions, in both notations.
+/// Records a program, and compares the instructions of its functions in both notations.
 pub(super) fn check(what: &str, here: &Here, program: &Path) {
     let found = annotated(here, program, "");
     let by_objdump = disassembled(here, program, "");
@@ -118,7 +117,7 @@ fn code_of_the_vdso_is_decoded() {
     let here = Here::new();
     let program = crate::support::c("shares.c");
     here.record("-F 999 -e cpu-clock:u", &program, "0.5");
-    // A clock that is read in the vdso is a good part of it.
+    // The program spends much time reading the clock in the vdso.
     let run = here.rprof("annotate --by asm --all --dso [vdso]").run();
     if run.code() == Some(0) {
         run.prints("address").prints("ret");

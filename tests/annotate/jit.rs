@@ -1,4 +1,4 @@
-//! Code that a runtime made, from its jitdump.
+//! JIT code from a jitdump.
 
 use super::Annotated;
 use crate::support::{Here, needs};
@@ -21,7 +21,6 @@ fn javascript_is_annotated_with_the_code_of_its_jitdump() {
         .filter_map(|i| i["self_samples"].as_u64())
         .sum();
     assert!(own > 100, "{own} samples in\n{run}");
-    // A loop with a multiplication.
     let texts: Vec<&str> = found
         .instructions()
         .filter_map(|i| i["text"].as_str())

@@ -1,4 +1,4 @@
-//! Programs of other compilers beside objdump and llvm-symbolizer.
+//! Programs of other compilers, compared with objdump and llvm-symbolizer.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ contains
 end program
 ";
 
-/// Two files, of which link-time optimisation inlines one into the other.
+/// Two files. Link-time optimization inlines one into the other.
 const HASH: &str = "
 unsigned mix(unsigned h, unsigned c) {
     h ^= c;
@@ -78,7 +78,7 @@ int main(void) {
 }
 ";
 
-/// A loop with a call that the compiler inlines, and one that it does not; the tables that Go writes are unlike those of C.
+/// A loop with an inlined and a not inlined call. Go's tables differ from C's.
 const GO: &str = r#"package main
 
 import (

@@ -1,4 +1,4 @@
-//! Lines and inlined calls are those of llvm-symbolizer.
+//! Compares lines and inlined calls with llvm-symbolizer.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub(super) fn check(what: &str, here: &Here, program: &Path) {
             ));
         }
     }
-    // Where the line is 0, some keep the file.
+    // For line 0, some tools still print the file.
     let real = different
         .iter()
         .filter(|text| !text.contains(", 0)"))

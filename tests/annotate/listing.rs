@@ -1,4 +1,4 @@
-//! The listing as people see it.
+//! The listing for people.
 
 use super::{annotated, annotated_again};
 use crate::support::{Here, c_with, needs};
@@ -19,7 +19,6 @@ fn the_hottest_functions_are_shown_with_source_loops_and_skid() {
         .prints("hottest lines: ")
         .prints("burn.h:");
     assert!(!run.out().contains('\x1b'), "{run}");
-    // Source, by lines alone.
     let source = here
         .rprof("annotate --by source burn_seventy --source-path")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures"))
@@ -58,7 +57,7 @@ fn inlined_code_counts_at_its_call_or_where_it_is_written() {
         "{:?}",
         files(&written)
     );
-    // A function that exists only inlined is found where it was.
+    // A function that is inlined everywhere is found in its callers.
     let inlined = annotated_again(&here, &program, "burn_until");
     assert_eq!(inlined.0[0]["inlined_everywhere"], true);
     assert!(inlined.parts().count() >= 2, "in several functions");

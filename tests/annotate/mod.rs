@@ -1,4 +1,4 @@
-//! `rprof annotate` beside objdump, llvm-symbolizer and perf annotate.
+//! `rprof annotate`, compared with objdump, llvm-symbolizer and perf annotate.
 
 mod against_objdump;
 mod against_perf;
@@ -24,7 +24,6 @@ impl Annotated {
         Annotated(json["functions"].as_array().expect("functions").clone())
     }
 
-    /// All instructions, each with the function that it is of.
     fn instructions(&self) -> impl Iterator<Item = &Value> {
         let parts = self
             .0
@@ -40,7 +39,6 @@ impl Annotated {
     }
 }
 
-/// Records a program, and annotates its functions.
 fn annotated(here: &Here, program: &Path, options: &str) -> Annotated {
     here.record("-F 999 -g -e cpu-clock:u", program, "0.3");
     annotated_again(here, program, options)

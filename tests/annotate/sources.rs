@@ -1,8 +1,9 @@
-//! Which source files are read.
+//! Access to source files.
 
 use crate::support::{Here, c_with, needs};
 
-/// A program may name any file as its source: nothing is shown but what looks like source or lies where its reader says.
+/// A program may name any file as its source. Only files that look like source, or lie in a given
+/// source folder, are shown.
 #[test]
 fn a_program_that_names_a_secret_as_its_source_does_not_get_it_shown() {
     needs!(PerfEvents, Tool("as"), X86_64);

@@ -1,4 +1,4 @@
-//! Children of an attached process that ran before it was attached to.
+//! Children of an attached process, started before the attach.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::support::{Here, c, needs};
 fn children_that_run_already_are_named_and_recorded_on_request() {
     needs!(PerfEvents);
     let here = Here::new();
-    // A master that waits, with a worker, as servers have it.
+    // A waiting master with a worker, like a server.
     let mut master = (here.command("sh").arg("-c"))
         .arg("\"$0\" >/dev/null & echo $!; trap 'kill $!; exit' TERM; wait")
         .arg(c("endless.c"))

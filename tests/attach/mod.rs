@@ -1,4 +1,4 @@
-//! Recordings of what runs already: processes, threads, users, control groups, the whole system.
+//! Attaching to running targets: processes, threads, users, cgroups, the whole system.
 
 mod children;
 mod targets;

@@ -1,4 +1,4 @@
-//! Recordings of what runs already.
+//! Attaching to running targets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::{Here, Running, Shell, c, c_with, check, measured, needs, skip, wait_until};
 
-/// A program that works until it is told to end.
+/// Starts a program that works until a signal ends it.
 fn endless(here: &Here) -> Running {
     let mut running = here.command(c("endless.c")).start();
     running.line();
@@ -18,7 +18,7 @@ fn number(running: &Running) -> u32 {
     running.pid().as_raw_nonzero().get() as u32
 }
 
-/// Number of samples of each thread in perf.data.
+/// Returns the number of samples of each thread in perf.data.
 fn by_thread(here: &Here) -> BTreeMap<u32, usize> {
     let mut counts = BTreeMap::new();
     for (tid, _) in samples(here) {
@@ -27,7 +27,8 @@ fn by_thread(here: &Here) -> BTreeMap<u32, usize> {
     counts
 }
 
-/// Thread and time of each sample in perf.data. A task that is gone already has thread -1.
+/// Returns thread and time of each sample in perf.data. A task that has already exited has thread
+/// -1.
 fn samples(here: &Here) -> Vec<(u32, u64)> {
     let run = here.rprof("script -G --ns -F tid,time").ok();
     let parse = |line: &str| {
@@ -46,14 +47,13 @@ fn samples(here: &Here) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// Every sample's address lay in a mapping.
 fn assert_all_mapped(here: &Here) {
     let quality = here.report("").quality;
     let unmapped = &quality["frames"]["unnamed_by_reason"]["unmapped"];
     assert!(unmapped.is_null(), "{quality:#}");
 }
 
-/// A thread's CPU time by the clock: what it had used at which time.
+/// CPU time of each thread at certain clock times.
 type Moments = BTreeMap<u32, Vec<(u64, u64)>>;
 
 fn moments(path: &Path) -> Moments {
@@ -75,12 +75,13 @@ fn threads_born_during_attach_are_recorded_once() {
     measured(record_a_crowd);
 }
 
-/// Share of the threads that may be missed: where samples are lost, and where the machine stands still.
+/// Reciprocal of the share of threads that may be missed, because of lost samples or a stalled
+/// machine.
 const FEW: usize = 50;
 
 fn record_a_crowd() -> Result<(), String> {
     const PERIOD: u64 = 50_000;
-    // Periods for which a thread must have run to be missed.
+    // Only threads that ran for this many periods must have samples.
     const ENOUGH: u64 = 15;
     let here = Here::new();
     let plugin = c_with("plugin.c", &["-shared", "-fPIC"]);
@@ -112,7 +113,7 @@ fn record_a_crowd() -> Result<(), String> {
     for (tid, time) in &samples {
         times.entry(*tid).or_default().push(*time);
     }
-    // Events are started and stopped one after the other, which on a busy machine takes a while.
+    // Events start and stop one by one, which takes a while on a busy machine.
     const EDGE: u64 = 1_000_000_000;
     let (first, last) = match (samples.first(), samples.last()) {
         (Some((_, first)), Some((_, last))) => (*first + EDGE, *last - EDGE),
@@ -141,7 +142,8 @@ fn record_a_crowd() -> Result<(), String> {
         threads += 1;
         all_expected += expected;
         all_counted += counted;
-        // The timer goes off once in each period of the thread's running; twice would be two.
+        // The timer fires once in each period of the thread's running time. Twice would mean two
+        // events.
         assert!(
             counted <= expected * 3 / 2 + 3,
             "{tid}: {counted} for {expected} periods"
@@ -158,8 +160,8 @@ fn record_a_crowd() -> Result<(), String> {
     check(missing.len() * FEW <= threads, || {
         format!("missed {missing:?}")
     })?;
-    // Where a virtual machine stands still the time is the thread's, and the timer goes off once: of
-    // no moment more is counted than it takes in a machine that moves, several times over.
+    // While a virtual machine stalls, the thread's clock goes on and the timer fires once. So time
+    // counts only up to several times the normal duration of a step.
     check(all_counted * 2 >= all_in_motion, || {
         format!("{all_counted} samples for {all_in_motion} periods")
     })?;
@@ -249,8 +251,7 @@ fn the_whole_system_is_recorded_while_a_command_runs() {
     assert!(counts.contains_key(&number(&program)), "{counts:?}");
     let comms = here.rprof("script -G -F comm,tid").ok().out();
     assert!(comms.lines().any(|line| line.trim().starts_with("endless")));
-    // A name that is a number is that of a thread without one. The kernel gives -1 for a task
-    // that is gone already.
+    // A numeric name means a missing thread name. The kernel reports -1 for a task that has exited.
     let mut names = comms.lines().map(str::trim);
     assert!(
         !names.any(|line| line.starts_with(':') && !line.starts_with(":-1")),
@@ -260,7 +261,7 @@ fn the_whole_system_is_recorded_while_a_command_runs() {
     program.end();
 }
 
-/// The directory in which groups for tests can be made, if there is one.
+/// Returns the folder where tests can create cgroups, if there is one.
 fn cgroup_mount() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let mut mounts = mounts
@@ -315,7 +316,7 @@ fn a_control_group_is_recorded_alone() {
 fn a_user_is_recorded_alone() {
     needs!(Kernel);
     let here = Here::new();
-    // A user that nobody else uses.
+    // A uid without other processes.
     const USER: u32 = 64_321;
     let as_user = |program: PathBuf| -> Shell {
         let shell = here.command("setpriv");
@@ -348,7 +349,7 @@ fn a_user_is_recorded_alone() {
 fn an_attached_process_that_execs_and_forks_is_followed() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Each shell starts a child, works, and becomes another shell.
+    // Each shell starts a child, works, and executes another shell.
     let script = here.path("again.sh");
     let text = "sh -c 'i=0; while [ $i -lt 500 ]; do i=$((i+1)); done' &\n\
                 i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; wait; exec sh \"$0\"\n";
@@ -371,7 +372,7 @@ fn an_attached_process_that_execs_and_forks_is_followed() {
     program.end();
 }
 
-/// As perf does: whoever reads `top -H` has ids of threads.
+/// As in perf: the ids in `top -H` are tids.
 #[test]
 fn pid_option_takes_a_threads_id_for_its_process() {
     needs!(PerfEvents);
@@ -396,7 +397,7 @@ fn pid_option_takes_a_threads_id_for_its_process() {
     for name in ["work_left", "work_right"] {
         assert!(report.only().total_share(name) > 0.1, "{name}");
     }
-    // The thread's own id and the process's are one process.
+    // A tid and the pid of its process are one target.
     let both = here.rprof(&format!("record -q -e cpu-clock -d 0.2 -p {tid},{pid}"));
     both.ok();
     assert_all_mapped(&here);
@@ -430,7 +431,7 @@ fn pid_option_takes_a_threads_id_for_its_process() {
     threads.end();
 }
 
-/// In commands that record and read, as in all others.
+/// Applies to commands that both record and read.
 #[test]
 fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_what_is_read() {
     needs!(PerfEvents);
@@ -443,7 +444,7 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
             run.ok().is_clean();
             std::fs::remove_file(here.path("out")).expect("a picture of what was recorded");
         }
-        // One at a time, and nothing that cannot run.
+        // One target at a time, and no invalid one.
         for (wrong, said) in [
             (
                 format!("-p {pid} --tid {pid}"),
@@ -490,14 +491,14 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
             }
         }
     }
-    // Files where a COMMAND may stand, before the options and behind them, and two filters at once.
+    // A file may stand before or after the options, with two filters at once.
     for line in [
         format!("flamegraph -q -o out perf.data -t {pid} --pid {pid}"),
         format!("html -q -o out -C 0-1023 --tid {pid} perf.data"),
     ] {
         here.rprof(&line).ok();
     }
-    // What selects processes to record means nothing for a file.
+    // An option that selects processes to record is invalid for a file.
     here.rprof("flamegraph -o out -i ./perf.data --pid 1 --with-children")
         .exits(2)
         .says("--with-children is for recording, but ./perf.data is read");

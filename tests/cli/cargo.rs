@@ -1,4 +1,4 @@
-//! `cargo rprof`: programs of a package, built and recorded.
+//! `cargo rprof`: builds and records programs of a package.
 
 use crate::support::{Here, Shell, needs, wait_until};
 
@@ -52,7 +52,7 @@ fn of_something_else() {
 const PRINT: &str =
     r#"fn main() { println!("{:?}", std::env::args().skip(1).collect::<Vec<_>>()); }"#;
 
-/// Makes a workspace of two packages, and returns `cargo rprof`, to be given its arguments.
+/// Creates a workspace of two packages. Returns a function that runs `cargo rprof` with arguments.
 fn workspace(here: &Here) -> impl Fn(&str) -> Shell + '_ {
     let write = |name: &str, text: &str| {
         let path = here.path(name);
@@ -85,7 +85,7 @@ fn workspace(here: &Here) -> impl Fn(&str) -> Shell + '_ {
             .command(env!("CARGO_BIN_EXE_cargo-rprof"))
             .arg("rprof")
             .words(args);
-        // Nothing of the build that runs this test.
+        // Isolated from the build that runs this test.
         shell.env(
             "CARGO_TARGET_DIR",
             target.to_str().expect("paths here are UTF-8"),
@@ -102,7 +102,7 @@ fn a_binary_is_built_with_lines_and_recorded() {
     run.exits(7)
         .prints("it is loud")
         .says("CARGO_PROFILE_RELEASE_DEBUG=1");
-    // Of the function that has nearly all of the time, with its line.
+    // The function with most of the time, with its line.
     let report = here.rprof("report --format csv -s symbol,srcline").ok();
     report.prints("app::hot").prints("main.rs:");
 }
@@ -155,14 +155,14 @@ fn programs_of_all_kinds_are_run_as_cargo_runs_them() {
 fn a_program_that_is_not_there_is_told() {
     let here = Here::new();
     let cargo = workspace(&here);
-    // The workspace has no package of its own.
+    // The workspace root is no package.
     let run = cargo("record --offline").run();
     run.exits(1).says("several binaries").says("app, tool");
     cargo("record --offline -p app --bin none")
         .run()
         .exits(1)
         .says("none");
-    // Words of the compiler, then ours.
+    // Options for cargo, then rprof's.
     cargo("record --offline --dev -p tool")
         .run()
         .exits(1)
@@ -200,7 +200,7 @@ fn a_graph_is_opened_only_when_that_is_asked_for() {
     let here = Here::new();
     std::fs::write(here.path("x.folded"), "main;work 12\n").expect("cannot write folded stacks");
     std::fs::create_dir(here.path("bin")).expect("cannot make a folder");
-    // Stands for the desktop's own.
+    // A replacement for the desktop's opener.
     let script = "#!/bin/sh\nPATH=/usr/bin:/bin\nmv $1 opened.svg";
     std::fs::write(here.path("bin/xdg-open"), script).expect("cannot write a script");
     here.command("chmod").words("755 bin/xdg-open").ok();
@@ -211,7 +211,7 @@ fn a_graph_is_opened_only_when_that_is_asked_for() {
         .env("PATH", &path)
         .ok();
     wait_until("the graph is opened", || here.path("opened.svg").exists());
-    // Nothing to open it with: that is no failure.
+    // A missing opener is no failure.
     here.rprof("flamegraph --open x.folded")
         .env("PATH", "/nowhere")
         .ok()

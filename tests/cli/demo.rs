@@ -1,4 +1,4 @@
-//! `rprof demo`: a newcomer's first minute.
+//! `rprof demo`: the first run of a new user.
 
 use crate::support::{Here, check_share, measured, needs, well_formed};
 
@@ -18,7 +18,7 @@ fn show_shares() -> Result<(), String> {
         rest.split(' ').next()?.parse::<u64>().ok()
     });
     let samples = samples.unwrap_or_else(|| panic!("no number of samples in\n{run}"));
-    // `     40%   40.12%  hash_blocks`, below a heading.
+    // `     40%   40.12%  hash_blocks`, below a header.
     let below = out
         .lines()
         .skip_while(|line| !line.starts_with("# expected, and measured"))
@@ -33,7 +33,7 @@ fn show_shares() -> Result<(), String> {
     assert_eq!(shares.len(), 4, "functions below the table of\n{run}");
     let other = 1.0 - shares.iter().map(|s| s.1).sum::<f64>();
     for (made, measured, name) in shares {
-        // Shares are printed with two digits.
+        // Shares are printed with two decimals.
         check_share(name, measured, made, samples, other + 0.0001)?;
         assert!(
             out.lines()

@@ -1,4 +1,4 @@
-//! `rprof doctor`: what stands in the way, and whether it is true.
+//! `rprof doctor`: obstacles to recording, compared with actual recordings.
 
 use serde_json::Value;
 
@@ -34,14 +34,12 @@ fn doctor_says_yes_where_recording_works() {
             known && !check["found"].as_str().unwrap().is_empty(),
             "{check}"
         );
-        // What does not stand in the way needs no remedy.
         assert_eq!(
             check["state"] == "ok",
             check.get("fix").is_none(),
             "{check}"
         );
     }
-    // And it does work.
     here.rprof("record -q -g -- true").ok();
 }
 
@@ -63,7 +61,6 @@ fn doctor_says_no_where_seccomp_forbids_recording() {
     for id in ["own-user", "stacks", "seccomp"] {
         assert_eq!(check(&found, id)["state"], "blocked", "{id}");
     }
-    // Neither does it work.
     let rprof = here.command(c("deny.c")).arg(env!("CARGO_BIN_EXE_rprof"));
     let run = rprof.words("record -g -- touch ran").exits(1);
     run.says("seccomp");

@@ -1,6 +1,6 @@
-//! Pages of docs/guide and docs/ci.md: what the reader types is run, and what the pages show is printed.
+//! Pages of docs/guide and docs/ci.md: runs their commands, and compares the output.
 //!
-//! Blocks of ```` ```sh ```` are run, page by page, in one shell that ends at the first failure. A block of
+//! Blocks of ```` ```sh ```` run page by page, in one shell that ends at the first failure. A block of
 //! ```` ```text ```` holds lines of what the last command before it prints, whatever their figures and order.
 
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn repository() -> PathBuf {
 fn steps(page: &str) -> Vec<Step> {
     let text = std::fs::read_to_string(repository().join("docs").join(page)).expect("a page");
     let mut steps: Vec<Step> = Vec::new();
-    // Every second part is a block, which begins with its language.
+    // Every second part is a block. It begins with its language.
     for block in text.split("\n```").skip(1).step_by(2) {
         let (language, lines) = block.split_once('\n').expect("a block has lines");
         match language {
@@ -33,7 +33,7 @@ fn steps(page: &str) -> Vec<Step> {
                 let step = steps.last_mut().expect("output follows a command");
                 step.shown.extend(lines.lines().map(str::to_owned));
             }
-            // Not for this machine.
+            // Not executable here.
             "console" | "yaml" => {}
             other => panic!("{page}: a block of {other:?}"),
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Here, Run, needs};
 
-/// The rows of the table: kind, whether it works here, and what to type.
+/// Returns the table rows: kind, availability, and what to type.
 fn rows(run: &Run) -> Vec<(String, String, String)> {
     let out = run.out();
     let mut lines = out.lines();
@@ -90,7 +90,6 @@ fn list_takes_kinds_patterns_and_parts_of_names() {
     assert_eq!(names("software fault").len(), 5);
     assert_eq!(names("hw sw cpu-c*"), ["cycles", "cpu-clock"]);
     assert_eq!(names("FAULTS page-f*").len(), 5);
-    // An alias is found as well.
     assert_eq!(names("software migrations"), ["cpu-migrations"]);
     here.rprof("list no-such-event")
         .exits(1)
@@ -108,7 +107,7 @@ fn listed_events_are_those_of_perf() {
             // `  cpu-migrations OR migrations     [Software event]`
             let names = line.split('[').next().unwrap_or_default();
             for name in names.split(" OR ").map(str::trim).filter(|n| !n.is_empty()) {
-                // What perf counts by itself is no event of the kernel.
+                // perf's tool events are not kernel events.
                 if ["duration_time", "user_time", "system_time"].contains(&name) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Help, lists, diagnosis and demonstration.
+//! Help, lists, diagnosis and demo.
 
 mod cargo;
 mod demo;

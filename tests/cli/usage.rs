@@ -1,8 +1,8 @@
-//! Help, manual pages and completions.
+//! Help, man pages and completions.
 
 use crate::support::{Here, c, needs};
 
-/// What perf has and rprof has not is told with what to type.
+/// For perf commands that rprof lacks, the message names a replacement.
 #[test]
 fn commands_of_perf_are_answered_with_what_to_type() {
     let here = Here::new();
@@ -20,7 +20,7 @@ fn commands_of_perf_are_answered_with_what_to_type() {
         .says("unrecognized subcommand");
 }
 
-/// Options of other profilers, in the way in which their users type them.
+/// Options of other profilers, in their own syntax.
 #[test]
 fn options_of_other_profilers_are_taken_or_answered_with_ours() {
     let here = Here::new();
@@ -75,7 +75,7 @@ fn options_of_other_profilers_are_taken_or_answered_with_ours() {
     }
 }
 
-/// What is printed must not vanish with exit status 0.
+/// Lost output must not give exit status 0.
 #[test]
 fn commands_fail_where_standard_output_is_closed() {
     let here = Here::new();
@@ -101,7 +101,7 @@ fn commands_fail_where_standard_output_is_closed() {
         run.says("cannot write to standard output: it is closed");
         here.sh(&format!("{rprof} {command} >/dev/null")).ok();
     }
-    // Nobody writes there.
+    // The file output does not use standard output.
     here.sh(&format!("{rprof} flamegraph -o x.svg x.folded >&-"))
         .ok();
 }
@@ -121,7 +121,7 @@ const COMMANDS: [&str; 12] = [
     "man",
 ];
 
-/// Flags that the fingers of perf's users know, and rprof's own.
+/// Flags that perf users know, and rprof's own.
 const FLAGS: [(&str, &[&str]); 5] = [
     (
         "record",
@@ -214,7 +214,6 @@ fn help_has_every_command_and_flag() {
         for flag in flags {
             help.prints(flag);
         }
-        // For a first look.
         let short = here.rprof(command).arg("-h").ok();
         short.prints("Examples:\n  rprof ").prints(flags[0]);
         assert!(short.out().lines().count() <= 50, "{short}");
@@ -236,7 +235,7 @@ fn manual_pages_have_every_flag_of_help() {
         for section in ["EXAMPLES", "ENVIRONMENT", "FILES", "SEE ALSO"] {
             page.prints(&format!(".SH {section}"));
         }
-        // In the source of a page every hyphen has a backslash.
+        // Man page sources escape every hyphen with a backslash.
         let page = page.out().replace("\\-", "-");
         let help = here.rprof(command).arg("--help").ok();
         let help = help.out();
@@ -257,7 +256,7 @@ fn a_manual_page_on_a_terminal_is_a_page_and_no_source() {
     let rprof = env!("CARGO_BIN_EXE_rprof");
     let line = format!("MANPAGER=cat script -qec '{rprof} man record' /dev/null </dev/null");
     let page = here.sh(&line).ok().out();
-    // Headings are struck twice there, to be bold.
+    // Bold headers are overstruck.
     assert!(
         page.contains("Many short processes:") && !page.contains(".SH"),
         "{page}"
@@ -280,7 +279,7 @@ fn completions_have_every_command_and_values_and_events() {
         ] {
             script.prints(text);
         }
-        // The shell itself must be able to read it, where there is one.
+        // The shell must parse it, if installed.
         std::fs::write(here.path(shell), script.bytes()).unwrap();
         let check = format!("command -v {shell} >/dev/null || exit 0; {shell} -n {shell}");
         here.sh(&check).ok().says_nothing();
@@ -303,7 +302,7 @@ fn a_mistyped_event_gets_a_suggestion() {
     }
 }
 
-/// Above all before something runs that may take an hour.
+/// Refused before a command that may take an hour starts.
 #[test]
 fn contradicting_options_are_refused_before_the_command_runs() {
     let here = Here::new();
@@ -339,7 +338,7 @@ fn contradicting_options_are_refused_before_the_command_runs() {
     }
 }
 
-/// The clock has no record of calls on any machine.
+/// The cpu-clock event has no LBR on any machine.
 #[test]
 fn unavailable_call_graphs_are_refused_with_an_alternative() {
     needs!(PerfEvents);
@@ -350,7 +349,7 @@ fn unavailable_call_graphs_are_refused_with_an_alternative() {
     assert!(!here.path("ran").exists());
 }
 
-/// `-z9` as in perf; what is the command's stays the command's.
+/// `-z9` as in perf. Arguments of the command are not changed.
 #[test]
 fn a_compression_level_may_stand_at_its_flag() {
     needs!(PerfEvents);
@@ -365,7 +364,7 @@ fn a_compression_level_may_stand_at_its_flag() {
     assert!(!features.unwrap().contains("COMPRESSED"), "{header}");
 }
 
-/// The kernel takes the events away where a program changes its rights, or may not be read.
+/// The kernel stops events when a program changes its credentials or is unreadable.
 #[test]
 fn a_process_of_another_user_is_refused_by_name() {
     needs!(PerfEvents);
@@ -373,7 +372,7 @@ fn a_process_of_another_user_is_refused_by_name() {
     let program = here.path("private");
     std::fs::copy(c("shares.c"), &program).unwrap();
     let run = match rustix::process::geteuid().is_root() {
-        // Root may read everything.
+        // Root can read every program.
         true => {
             here.sh("chown 65534 private && chmod 4711 private").ok();
             here.rprof("record -- ./private 0.1").ok()

@@ -1,8 +1,8 @@
-//! Bases of `rprof gate`: which recordings count, and of which machine they are.
+//! Bases of `rprof gate`: their recordings and machines.
 
 use crate::support::{Here, c, needs};
 
-/// A gate of one short run, unless the options say how many.
+/// Returns a gate of one short run, unless the options set the number.
 fn gate(here: &Here, options: &str, seconds: &str) -> crate::support::Shell {
     let runs = if options.contains("--runs") {
         ""
@@ -20,7 +20,7 @@ const PLAIN: &str = "0.1 0.1 0.1";
 fn runs_that_were_moved_aside_are_no_base() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Earlier runs that took much more: if they were read, the new ones would take less.
+    // Slower earlier runs. If they were used, the new ones would be faster.
     gate(&here, "--save base --runs 2", "0.5 0.1 0.1").ok();
     gate(&here, "--save base --runs 1", PLAIN).ok();
     let exists = |name: &str| here.path("base").join(name).exists();
@@ -56,9 +56,9 @@ fn a_base_of_another_machine_is_not_compared() {
     let run = gate(&here, "--base base", PLAIN).exits(2);
     run.says("cannot compare")
         .says("processor Z80 @ 4 MHz, here");
-    // Nothing was run for it.
+    // The gate fails before any run.
     assert!(!run.err().contains("run 1 of 1"), "{run}");
-    // A damaged note says nothing of the machine, which is not to say that it is this one.
+    // A damaged note does not identify the machine, so it must not count as this one.
     std::fs::write(&note, "{\"cpu\":").unwrap();
     let run = gate(&here, "--base base", PLAIN).exits(2);
     run.says("base/machine.json does not describe a machine");
@@ -75,13 +75,13 @@ fn each_machine_has_a_base_of_its_own() {
     assert_eq!(folders.len(), 1);
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
     run.prints("knob_f");
-    // What has failed does not become the base, and nothing else does but on request.
+    // A failed run does not become the base. Other runs do only on request.
     gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
     let renewed = gate(&here, "--baseline-dir all --renew --strict", "0.4 0.1 0.1").ok();
     renewed.says("are now the base for this machine");
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{run}");
-    // A gate that had nothing to compare with has not passed.
+    // With --strict, a gate without a base does not pass.
     gate(&here, "--baseline-dir none --strict", PLAIN).exits(4);
 }
 
@@ -127,20 +127,19 @@ fn a_base_that_is_empty_or_damaged_is_told() {
     gate(&here, "--save base", PLAIN).ok();
     let file = here.path("base/1.data");
     let whole = std::fs::read(&file).unwrap();
-    // What is missing may be what takes more: there is no verdict.
+    // The missing part may contain a regression, so there is no verdict.
     std::fs::write(&file, &whole[..whole.len() * 9 / 10]).unwrap();
     let run = gate(&here, "--base base --noise 5% --strict", PLAIN).exits(4);
     run.prints("1 of the old recordings is damaged or cut off")
         .prints("no verdict");
     std::fs::write(&file, &whole[..40]).unwrap();
     gate(&here, "--base base", PLAIN).exits(1);
-    // Other events do not compare.
     gate(&here, "--save base -e page-faults", PLAIN).ok();
     gate(&here, "--base base -e cpu-clock", PLAIN)
         .exits(2)
         .says("do not compare");
-    // A program of which no sample was taken: the first would come after a second of CPU time. At other rates one may fall
-    // into the few milliseconds in which a process begins.
+    // A program without samples: at 1 Hz, the first sample comes after a second of CPU time. At
+    // higher rates one might hit the milliseconds of process start.
     gate(&here, "--save base -F 1", "0 0 0").ok();
     gate(&here, "--base base", PLAIN)
         .exits(1)
@@ -159,7 +158,6 @@ fn a_command_that_fails_each_third_run_is_never_judged() {
         .exits(1);
     run.says("no verdict: sh ended with exit status 1");
     assert!(!run.err().contains("run 4 of 5"), "{run}");
-    // Of the two that had passed nothing is kept.
     let kept: Vec<_> = std::fs::read_dir(here.path("base")).unwrap().collect();
     assert!(kept.is_empty(), "{kept:?}");
 }

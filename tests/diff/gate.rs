@@ -1,8 +1,8 @@
-//! `--fail-above`: what the exit status says.
+//! `--fail-above`: exit status.
 
 use crate::support::Here;
 
-/// Runs of a program in which `parse` takes so many samples.
+/// Writes runs where `parse` has these numbers of samples.
 fn with_runs(sides: &[(&str, [u64; 3])]) -> Here {
     let here = Here::new();
     for (name, runs) in sides {
@@ -32,10 +32,10 @@ fn what_takes_more_fails_with_3() {
         "{}",
         run.err()
     );
-    // Without the limit, it is shown and nothing fails; above a higher one, it passes.
+    // Without the limit, or with a higher one, it passes.
     here.rprof(SETS).ok();
     here.rprof(&format!("{SETS} --fail-above 80%")).ok();
-    // The other way round it takes less.
+    // In the reverse direction it gets faster.
     let back = "diff --base new0 new1 new2 --new old0 old1 old2 --fail-above 5%";
     let run = here.rprof(back).ok();
     assert!(run.out().starts_with("# IMPROVED"), "{}", run.out());
@@ -52,7 +52,8 @@ fn what_a_false_finding_is_can_be_chosen() {
         let parse = rows.clone().find(|row| row["function"] == "parse").unwrap();
         parse["self"]["visible"].as_f64().unwrap()
     };
-    // The stricter one would have seen less; a test that stands alone has the same limit by the other two.
+    // The stricter correction gives a larger p-value. For a single test, the other two give the
+    // same.
     assert!(p("by") > p("bh"), "{} {}", p("by"), p("bh"));
     assert_eq!(p("holm").to_bits(), p("bh").to_bits());
     here.rprof(&format!("{SETS} --correction none"))
@@ -70,7 +71,6 @@ fn equal_runs_pass() {
 #[test]
 fn what_cannot_be_told_passes_unless_strict() {
     let here = with_runs(&[("old", [1000, 1010, 990]), ("new", [1500, 1490, 1510])]);
-    // One run a side.
     let run = here.rprof("diff old0 new0 --fail-above 5%").ok();
     assert!(
         run.err().contains("no verdict for the limit"),
@@ -81,7 +81,7 @@ fn what_cannot_be_told_passes_unless_strict() {
         .exits(4);
     here.rprof("diff old0 new0 --fail-above 5% --noise 1%")
         .exits(3);
-    // Names that hardly match: no verdict.
+    // Most names differ: no verdict.
     std::fs::write(
         here.path("other"),
         "main;x 1500\nmain;y 3000\nmain;z 2000\n",
@@ -93,7 +93,7 @@ fn what_cannot_be_told_passes_unless_strict() {
     assert!(run.out().contains("no verdict"), "{}", run.out());
 }
 
-/// Writes eight runs a side, whose spread around a rise is known: `old0` to `old7`, `new0` to `new7`.
+/// Writes eight runs per side with a known rise and spread: `old0` to `old7`, `new0` to `new7`.
 fn with_rise(here: &Here, rise: f64, spread: f64) {
     const Z: [f64; 8] = [-1.42, -0.85, -0.47, -0.15, 0.15, 0.47, 0.85, 1.42];
     for run in 0..8 {
@@ -115,7 +115,7 @@ fn eight_runs(options: &str) -> String {
     format!("diff --base {}--new {}{options}", side("old"), side("new"))
 }
 
-/// What every output says of one comparison of programs.
+/// Results of one comparison in all output formats.
 struct Said {
     /// First words of the headline.
     word: String,
@@ -137,7 +137,7 @@ fn said(here: &Here, limit: f64) -> Said {
         .rprof(&eight_runs(&format!("{options} --strict")))
         .run();
     let headline = text(&json["headline"]);
-    // The table and the comment begin as the document does.
+    // The table and the comment begin like the document.
     assert!(
         strict.out().starts_with(&format!("# {headline}\n")),
         "{strict}"
@@ -159,7 +159,7 @@ fn every_state_between_equal_and_more_has_its_word_and_status() {
     let mut words = std::collections::BTreeSet::new();
     for rise in [-0.3_f64, -0.048, -0.02, 0.0, 0.035, 0.048, 0.06, 0.3] {
         for spread in [0.001, 0.004, 0.02, 0.08] {
-            // The largest spread is there to hide small rises.
+            // The largest spread is only for hiding small rises.
             if spread > 0.05 && rise.abs() > 0.05 {
                 continue;
             }

@@ -1,8 +1,8 @@
-//! What is compared, and what cannot be.
+//! Inputs of comparisons, and invalid ones.
 
 use crate::support::{Here, well_formed};
 
-/// Sides that differ: `parse` takes twice as much, `ascii` is gone, `utf8` is new.
+/// Two sides: `parse` doubles, `ascii` disappears, `utf8` is new.
 const OLD: &str = "app;main;parse 1000\napp;main;ascii 200\napp;main;rest 4000\n";
 const NEW: &str = "app;main;parse 2000\napp;main;utf8 300\napp;main;rest 4000\n";
 
@@ -34,7 +34,6 @@ fn folded_stacks_are_compared() {
         row("utf8").contains("new") && row("ascii").contains("gone"),
         "{table}"
     );
-    // Either side from a pipe.
     let piped = here
         .rprof("diff - new --noise 2%")
         .stdin(OLD.as_bytes())
@@ -45,7 +44,6 @@ fn folded_stacks_are_compared() {
         rows.map(str::to_owned).collect()
     };
     assert_eq!(rows(&piped), rows(&table));
-    // Filters are those of report.
     let focused = here
         .rprof("diff old new --noise 2% --focus rest --format csv")
         .ok()
@@ -71,7 +69,7 @@ fn the_picture_is_well_formed_and_has_both_panels() {
         has("to 2.00 k, +100 %") && has("new)") && has("gone)"),
         "{titles:?}"
     );
-    // To standard output it takes the table's place.
+    // Written to standard output, it replaces the table.
     let run = here.rprof("diff old new -q -o -").ok();
     assert_eq!(well_formed(&run.out()).len(), titles.len());
 }
@@ -107,7 +105,7 @@ fn a_folder_stands_for_the_recordings_in_it() {
         let run = here.rprof(&format!("diff {arguments} --format json")).ok();
         let json: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
         let files = |side: &str| json[side]["files"].as_array().unwrap().clone();
-        // The tenth run is behind the ninth; what was moved aside is none.
+        // The tenth run sorts after the ninth. Renamed old files do not count.
         assert_eq!(files("old"), ["before/9.folded", "before/10.folded"]);
         assert_eq!(files("new"), ["after/9.folded", "after/10.folded"]);
         assert_eq!(json["noise"]["source"], "runs");
@@ -172,7 +170,7 @@ fn amounts_are_divided_by_what_was_asked() {
     assert_eq!(f(&json("")), (1000.0, 2000.0));
     assert_eq!(f(&json("--per 10:20")), (100.0, 100.0));
     assert_eq!(f(&json("--per total")), (0.25, 0.25));
-    // All of it twice as much: no function is named.
+    // If everything doubles, no single function is reported.
     let uniform = json("--noise 2%");
     assert_eq!(uniform["total"]["verdict"], "regressed");
 }

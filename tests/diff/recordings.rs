@@ -1,7 +1,7 @@
-//! Recordings of a program with a knob: one function takes four times as much as before.
+//! Compares recordings of a program with a knob: one function takes four times as long as before.
 //!
-//! The program measures its work by its own CPU clock, so what it takes is known whatever else runs; margins are a factor
-//! of two.
+//! The program measures its work by its own CPU clock, so its CPU time is known on any machine.
+//! Tolerances are a factor of two.
 
 use serde_json::Value;
 
@@ -11,7 +11,6 @@ use crate::support::{Here, c, needs};
 const OLD: &str = "0.1 0.2 0.2";
 const NEW: &str = "0.4 0.2 0.2";
 
-/// Records both sides, as old.data and new.data.
 fn recorded() -> Here {
     let here = Here::new();
     for (name, seconds) in [("old.data", OLD), ("new.data", NEW)] {
@@ -36,7 +35,7 @@ fn diff(here: &Here, arguments: &str) -> Value {
 fn what_takes_more_is_found_on_real_recordings() {
     needs!(PerfEvents);
     let here = recorded();
-    // Noise is given wide, since nobody knows what else this machine does.
+    // The noise limit is wide, because the machine may be busy.
     let json = diff(&here, "old.data new.data --noise 5%");
     let f = row(&json, "knob_f");
     assert_eq!(f["self"]["verdict"], "regressed", "{f:#}");
@@ -54,7 +53,6 @@ fn what_takes_more_is_found_on_real_recordings() {
     let first = table.lines().next().unwrap();
     assert!(first.contains("knob_f"), "{table}");
 
-    // Swapped, everything is mirrored.
     let back = diff(&here, "new.data old.data --noise 5%");
     let mirrored = row(&back, "knob_f");
     assert_eq!(mirrored["self"]["verdict"], "improved");
@@ -62,7 +60,7 @@ fn what_takes_more_is_found_on_real_recordings() {
         assert_eq!(f["self"][a], mirrored["self"][b]);
     }
 
-    // One run a side does not show how much runs differ: it is suspected, and fails no gate.
+    // One run per side shows no variance: the change is only suspected, and fails no gate.
     let unknown = diff(&here, "old.data new.data");
     assert_eq!(row(&unknown, "knob_f")["self"]["verdict"], "suspected");
     assert_eq!(
@@ -70,7 +68,7 @@ fn what_takes_more_is_found_on_real_recordings() {
         (&false.into(), &"inconclusive".into())
     );
 
-    // Where it was made is told.
+    // The report shows the machine of each side.
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     for side in ["old", "new"] {
         let environment = &unknown[side]["environments"][0];
@@ -78,11 +76,10 @@ fn what_takes_more_is_found_on_real_recordings() {
         assert!(environment["cpus_online"].is_string(), "{environment:#}");
     }
 
-    // A recording against itself is the same.
     let same = diff(&here, "old.data old.data --fail-above 1% --strict");
     assert_eq!(same["verdict"], "same");
 
-    // The defaults are perf's.
+    // The default files are the same as in perf.
     std::fs::rename(here.path("old.data"), here.path("perf.data.old")).unwrap();
     std::fs::rename(here.path("new.data"), here.path("perf.data")).unwrap();
     let default = diff(&here, "--noise 5%");
@@ -114,7 +111,7 @@ fn amounts_are_those_of_perf_diff_and_of_folded_stacks() {
         let has = |amount: &f64| numbers.contains(amount);
         assert!(expected.iter().all(has), "{expected:?}: {line}");
     }
-    // Folded, the same weights come from two commands of inferno's.
+    // inferno computes the same weights from folded stacks, with two commands.
     for side in ["old", "new"] {
         here.rprof(&format!(
             "collapse --no-inline {side}.data -o {side}.folded"

@@ -1,4 +1,4 @@
-//! Reports of a comparison: JUnit, annotations and summaries of GitHub, and rules of what fails.
+//! Reports of a comparison: JUnit, GitHub annotations and summaries, and failure rules.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::{Here, c_with, needs};
 
 const SETS: &str = "diff --base old0 old1 old2 --new new0 new1 new2 --fail-above 5%";
 
-/// Three runs of a side, of which one function takes so many samples.
+/// Writes three runs per side where a function has these numbers of samples.
 fn with_runs(old: u64, new: u64) -> Here {
     let here = Here::new();
     for (name, parse) in [("old", old), ("new", new)] {
@@ -69,7 +69,6 @@ fn junit_has_a_test_for_each_function_and_the_failures_are_those_of_the_gate() {
         "{text}"
     );
     assert!(failures >= 2, "{text}");
-    // What passes has no failure.
     let here = with_runs(1000, 1001);
     here.rprof(&format!("{SETS} --junit out.xml")).ok();
     let text = std::fs::read_to_string(here.path("out.xml")).unwrap();
@@ -99,7 +98,7 @@ fn github_is_told_by_annotations_and_in_the_summary() {
         text.starts_with("before\n<!-- rprof-gate parser -->\n**REGRESSED"),
         "{text}"
     );
-    // A summary beyond GitHub's limit would be dropped, all of it.
+    // GitHub would drop a summary beyond its limit completely.
     let full = vec![b'x'; (1 << 20) - 100];
     std::fs::write(&summary, &full).unwrap();
     let run = (here.rprof(&format!("{SETS} --github")))
@@ -131,7 +130,7 @@ fn an_annotation_stands_where_the_function_begins() {
         + (source.lines())
             .position(|line| line.contains(" void burn_until("))
             .unwrap();
-    // Twice as much again: noise is given wide, since nobody knows what else this machine does.
+    // Doubled again. The noise limit is wide, because the machine may be busy.
     (here.rprof("diff old.data new.data --noise 5% --fail-above 5% --github"))
         .env("GITHUB_WORKSPACE", root.to_str().unwrap())
         .exits(3)
@@ -147,7 +146,7 @@ fn what_may_fail_can_be_chosen() {
     assert_eq!(gate("--scope inclusive"), Some(3));
     assert_eq!(gate("--scope self --only a"), Some(0));
     assert_eq!(gate("--only *parse --scope self"), Some(3));
-    // What may take more takes its callers and the program along.
+    // An allowed function also allows the increase of its callers and the program.
     assert_eq!(gate("--allow *parse"), Some(0));
     assert_eq!(gate("--allow b"), Some(3));
 }

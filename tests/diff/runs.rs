@@ -1,4 +1,4 @@
-//! `rprof gate`: runs that it records itself.
+//! `rprof gate` with its own runs.
 
 use crate::support::{Here, c, needs};
 
@@ -7,7 +7,7 @@ fn commands_in_turns_are_compared() {
     needs!(PerfEvents);
     let here = Here::new();
     let knob = c("knob.c");
-    // Noise is given wide, since nobody knows what else this machine does; the change is one by four.
+    // The noise limit is wide, because the machine may be busy. The change is fourfold.
     let gate = |old: &str, new: &str| {
         here.rprof("gate --runs 2 --noise 5% --markdown comment.md --")
             .arg(&knob)
@@ -19,11 +19,10 @@ fn commands_in_turns_are_compared() {
     let run = gate("0.1 0.1 0.1", "0.4 0.1 0.1").exits(3);
     assert!(run.out().contains("knob_f"), "{}", run.out());
     assert!(run.err().contains("failed above 5 %"), "{}", run.err());
-    // Two runs of one command, not a command and another.
+    // Two runs of one command, not two commands.
     assert!(!run.out().contains("and 1 more"), "{run}");
     let comment = std::fs::read_to_string(here.path("comment.md")).unwrap();
     assert!(comment.contains("knob&#95;f"), "{comment}");
-    // What takes less passes.
     let run = gate("0.4 0.1 0.1", "0.1 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{}", run.err());
     assert!(!run.out().contains("▲ knob_f"), "{}", run.out());

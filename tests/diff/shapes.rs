@@ -1,4 +1,4 @@
-//! Forms of the output.
+//! Output formats.
 
 use crate::support::Here;
 

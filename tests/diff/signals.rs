@@ -1,4 +1,4 @@
-//! `rprof gate` and signals: what is left when it ends before its time.
+//! `rprof gate` interrupted by signals: files and processes afterwards.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Running, c, needs, wait_until};
 
-/// A gate whose command runs until it is ended, and that command's process. Its temporary folders are in `tmp`.
+/// Starts a gate with a command that runs until a signal. Returns it and the command's pid.
+/// Temporary folders are in `tmp`.
 fn gate(here: &Here, options: &str, command_options: &str) -> (Running, Pid) {
     std::fs::create_dir_all(here.path("tmp")).unwrap();
     let tmp = here.path("tmp");
@@ -56,10 +57,11 @@ fn a_signal_ends_the_command_and_leaves_nothing() {
 fn the_second_signal_ends_a_command_that_does_not_heed_the_first() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Without `:::` and a base, gate wants a place for the runs.
+    // Without `:::` and a base, gate needs a folder for the runs.
     let (gate, command) = gate(&here, "--save base", "ignore");
     gate.signal(Signal::TERM);
-    // The recorder has to hand it on before the second one counts; until then nothing is to be seen.
+    // The recorder must forward the first signal before a second one counts, which is not visible
+    // from outside.
     wait_until("the command is gone", || {
         kill_process(gate.pid(), Signal::TERM).ok();
         has_ended(command)

@@ -1,4 +1,4 @@
-//! A browser that is told what to do by WebDriver (<https://www.w3.org/TR/webdriver2/>), which is HTTP with JSON.
+//! A browser driven by WebDriver (<https://www.w3.org/TR/webdriver2/>), which is JSON over HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,26 +8,24 @@ use serde_json::{Value, json};
 use super::marionette::Marionette;
 use crate::support::{Here, Running, wait_until};
 
-/// Keys that have no character, by the numbers that WebDriver gives them.
+/// Code points of special keys in WebDriver.
 pub(crate) const ENTER: char = '\u{e007}';
 pub(crate) const TAB: char = '\u{e004}';
 pub(crate) const ESCAPE: char = '\u{e00c}';
 pub(crate) const DOWN: char = '\u{e015}';
 
-/// Browser without a window, in a session of its own.
+/// Headless browser with its own session.
 pub(crate) struct Browser(Link);
 
-/// Protocol by which a browser is told.
 enum Link {
     Chromium(Chromium),
     Firefox(Marionette),
 }
 
-/// Chromium, by its driver.
 struct Chromium {
     agent: ureq::Agent,
     session: String,
-    // Ends with its processes, which the folder of the test ends as well.
+    // Ends with its processes, which the test folder's tether also kills.
     _driver: Running,
 }
 
@@ -87,12 +85,10 @@ impl Chromium {
 }
 
 impl Browser {
-    /// Starts Chromium with a window of this size.
     pub(crate) fn start(here: &Here, width: u32, height: u32) -> Browser {
         Browser(Link::Chromium(Chromium::start(here, width, height)))
     }
 
-    /// Starts Firefox with a window of this size.
     pub(crate) fn start_firefox(here: &Here, width: u32, height: u32) -> Browser {
         Browser(Link::Firefox(Marionette::start(here, width, height)))
     }
@@ -112,7 +108,6 @@ impl Browser {
         session.command(command, body)["value"].clone()
     }
 
-    /// Opens an address.
     pub(crate) fn go(&self, address: &str) {
         self.post("/url", &json!({ "url": address }));
     }
@@ -122,9 +117,9 @@ impl Browser {
         self.open_at(page, "");
     }
 
-    /// As [`open`](Browser::open), with what stands behind `#`.
+    /// Opens a page with `state` as URL fragment: see [`open`](Browser::open).
     pub(crate) fn open_at(&self, page: &Path, state: &str) {
-        // Another page between them: only the part behind `#` would be another.
+        // Another page in between forces a reload. Otherwise only the fragment would change.
         self.go("about:blank");
         self.go(&format!("file://{}#{state}", page.display()));
         self.wait_ready();
@@ -144,12 +139,11 @@ impl Browser {
         );
     }
 
-    /// Runs a function body in the page, and returns what it returns.
+    /// Runs a function body in the page. Returns its result.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.run_with(script, &[])
     }
 
-    /// As [`run`](Browser::run), with arguments.
     pub(crate) fn run_with(&self, script: &str, arguments: &[Value]) -> Value {
         self.post(
             "/execute/sync",
@@ -157,7 +151,6 @@ impl Browser {
         )
     }
 
-    /// Types.
     pub(crate) fn keys(&self, text: &str) {
         let each = text.chars().flat_map(|key| {
             ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
@@ -167,7 +160,6 @@ impl Browser {
         self.post("/actions", &json!({ "actions": [keys] }));
     }
 
-    /// Sends a command of the DevTools protocol.
     pub(crate) fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.post(
             "/goog/cdp/execute",
@@ -175,13 +167,13 @@ impl Browser {
         )
     }
 
-    /// Takes the entries of a log since the last time.
+    /// Returns the log entries since the last call.
     pub(crate) fn log(&self, kind: &str) -> Vec<Value> {
         let log = self.post("/se/log", &json!({ "type": kind }));
         log.as_array().cloned().unwrap_or_default()
     }
 
-    /// Addresses that were asked for since the last time.
+    /// Returns the requested URLs since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         let events = self.log("performance").into_iter().filter_map(|entry| {
             let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
@@ -196,7 +188,7 @@ impl Browser {
         events.collect()
     }
 
-    /// Takes the complaints about the page since the last time.
+    /// Returns errors and policy violations of the page since the last call.
     pub(crate) fn complaints(&self) -> Vec<Value> {
         match &self.0 {
             Link::Chromium(_) => self.log("browser"),
@@ -204,13 +196,13 @@ impl Browser {
         }
     }
 
-    /// Asserts that nothing was complained of: no error, and nothing that the page's policy forbids.
+    /// Asserts that there are no errors and no policy violations.
     pub(crate) fn is_content(&self) {
         let log = self.complaints();
         assert!(log.is_empty(), "{log:#?}");
     }
 
-    /// Functions with the sums that the page shows: self, total, name, object.
+    /// Returns the displayed functions: self, total, name, object.
     pub(crate) fn functions(&self) -> Vec<(u64, u64, String, String)> {
         let table = self.run("return rprof.tsv()");
         let table = table.as_str().expect("a table");
@@ -225,19 +217,18 @@ impl Browser {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // The driver ends its browser then, and takes away its folder.
+        // The driver then ends its browser and removes its folder.
         drop(self.agent.delete(&self.session).call());
     }
 }
 
 impl Browser {
-    /// Loads the page anew, and waits for it.
     pub(crate) fn post_refresh(&self) {
         self.post("/refresh", &json!({}));
         self.wait_ready();
     }
 
-    /// Has what follows run in the first frame of the page.
+    /// Runs the following commands in the first frame of the page.
     pub(crate) fn enter_frame(&self) {
         self.post("/frame", &json!({ "id": 0 }));
     }

@@ -1,4 +1,4 @@
-//! The core of the page in Firefox: every view, the keyboard, sums, and names made to do harm.
+//! The page's core in Firefox: every view, the keyboard, sums, and hostile names.
 
 use super::browser::Browser;
 use super::{hostile, page, sums};
@@ -16,7 +16,7 @@ fn in_firefox_no_view_breaks_a_rule_and_a_keyboard_is_enough() {
     assert_eq!(requests, 0);
     browser.open(&here.path("profile.html"));
     page::by_keyboard(&browser);
-    // What the policy forbids is seen by this test.
+    // This test detects policy violations.
     browser.run("const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image)");
     crate::support::wait_until("a report of the policy", || {
         !browser.complaints().is_empty()

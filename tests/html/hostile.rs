@@ -1,11 +1,11 @@
-//! Names that were made to do harm, in every view of a page.
+//! Hostile names in every view of a page.
 
 use serde_json::Value;
 
 use super::browser::Browser;
 use crate::support::{Here, needs, well_formed};
 
-/// Names of functions and of a thread, each with what would show that it did something.
+/// Names of functions and of a thread, each with a visible effect if it were executed.
 fn names() -> Vec<String> {
     let long: String = "<b>".repeat(28 << 10).chars().take(28 << 10).collect();
     [
@@ -34,7 +34,7 @@ fn hostile_names_are_text_in_every_view() {
     hostile_names(&here, &Browser::start(&here, 1300, 800));
 }
 
-/// Shows a page with such names in every view, beside one with harmless names.
+/// Shows a page with hostile names in every view, and compares with harmless names.
 pub(super) fn hostile_names(here: &Here, browser: &Browser) {
     let names = names();
     let mut folded = String::new();
@@ -52,15 +52,15 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
         shell.arg(&title).ok();
     }
     let markup = std::fs::read_to_string(here.path("hostile.html")).expect("a page");
-    // Bytes of control are in no page, nor what ends a script or turns text.
+    // The page contains no control characters, script terminators, or bidirectional overrides.
     let is_hostile =
         |c: char| c.is_control() && c != '\n' || ('\u{2028}'..='\u{202e}').contains(&c);
     assert!(!markup.contains(is_hostile));
-    // `<svg` alone is in the script, which writes pictures.
+    // `<svg` alone occurs in the script, which writes SVG files.
     assert!(!markup.contains("<img") && !markup.contains("<svg onload"));
 
     let tags = "return [...document.querySelectorAll('*')].map(element => element.tagName).filter(tag => /^(IMG|SCRIPT|IFRAME|B|STYLE|LINK|TITLE|OBJECT)$/.test(tag)).sort().join()";
-    // Not counted is what lets a long name be broken, behind its `::`.
+    // Does not count `<wbr>`, which lets a long name wrap after `::`.
     let count = "return document.querySelectorAll('*:not(wbr)').length";
     let mut counts: Vec<Vec<Value>> = Vec::new();
     for page in ["harmless.html", "hostile.html"] {
@@ -85,7 +85,6 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
         assert_eq!(browser.run("return typeof window.pwned"), "undefined");
         browser.is_content();
     }
-    // As many elements of each kind as of names that do nothing.
     assert_eq!(counts[0], counts[1]);
     let read = browser.run("return [...rprof.profile.names]");
     let read: Vec<&str> = read
@@ -100,7 +99,7 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
     }
 }
 
-/// A name as `rprof` shows it: what could turn or hide text is replaced.
+/// Returns a name as `rprof` shows it: characters that hide or reorder text are replaced.
 fn rprof_export_clean(name: &str) -> String {
     let hidden = |c: char| {
         c.is_control()

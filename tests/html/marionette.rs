@@ -1,6 +1,6 @@
-//! Firefox, told what to do by its own protocol, Marionette: JSON behind its length, over TCP
-//! (<https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html>). Its driver for WebDriver, geckodriver, is no
-//! package of Debian and translates to this; Firefox itself is one, and needs nothing more.
+//! Drives Firefox by its own protocol, Marionette: length-prefixed JSON over TCP
+//! (<https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html>). The WebDriver
+//! proxy geckodriver has no Debian package, and only translates to Marionette.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Here, Running, wait_until};
 
-/// Settings of a browser that talks to nobody but the test.
+/// Settings of a browser without external connections.
 const SETTINGS: &str = "user_pref(\"marionette.port\", 0);
 user_pref(\"browser.startup.page\", 0);
 user_pref(\"browser.shell.checkDefaultBrowser\", false);
@@ -19,14 +19,13 @@ user_pref(\"network.captive-portal-service.enabled\", false);
 user_pref(\"network.connectivity-service.enabled\", false);
 ";
 
-/// A session with a Firefox of its own, without a window.
+/// A session with its own headless Firefox.
 pub(super) struct Marionette {
     stream: RefCell<(BufReader<TcpStream>, u32)>,
     _firefox: Running,
 }
 
 impl Marionette {
-    /// Starts Firefox with a profile below the folder of the test.
     pub(super) fn start(here: &Here, width: u32, height: u32) -> Marionette {
         let profile = here.path("firefox");
         std::fs::create_dir(&profile).expect("a folder");
@@ -57,7 +56,6 @@ impl Marionette {
         session
     }
 
-    /// Sends a command, and returns its result.
     pub(super) fn command(&self, name: &str, parameters: &Value) -> Value {
         let text = {
             let (stream, last) = &mut *self.stream.borrow_mut();
@@ -85,7 +83,7 @@ impl Marionette {
         serde_json::from_slice(&text).expect("JSON")
     }
 
-    /// Complaints about pages in files: errors of scripts, and what a policy forbids.
+    /// Returns script errors and policy violations of file pages.
     pub(super) fn complaints(&self) -> Vec<Value> {
         self.command("Marionette:SetContext", &json!({ "value": "chrome" }));
         let script = "const messages = Services.console.getMessageArray();

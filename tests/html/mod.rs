@@ -1,4 +1,4 @@
-//! `rprof html`: a page, in a real browser.
+//! `rprof html` in a real browser.
 
 pub(crate) mod browser;
 mod firefox;

@@ -1,11 +1,10 @@
-//! The page as somebody meets it: from a file, by keyboard, without JavaScript, saved and sent on.
+//! Use of the page: from a file, by keyboard, without JavaScript, saved, and sent on.
 
 use serde_json::{Value, json};
 
 use super::browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
 use crate::support::{Here, c, c_with, needs, well_formed};
 
-/// Every view of the page.
 const VIEWS: [&str; 6] = ["flame", "time", "table", "sandwich", "tree", "lines"];
 
 pub(super) fn page(here: &Here) {
@@ -26,11 +25,11 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
     assert!(!requests.is_empty());
     for address in requests {
         let is_own = address.split('#').next() == Some(&file);
-        // The icon, which is empty and in the page; and the page between two.
+        // The icon, which is an empty data URL, and the blank page in between.
         let is_inside = address.starts_with("data:,") || address == "about:blank";
         assert!(is_own || is_inside, "{address}");
     }
-    // What the policy forbids is seen by this test: markup made of text, and an image from elsewhere.
+    // This test detects policy violations: markup from text, and an external image.
     let refused = browser.run(
         "try { document.body.innerHTML = '<p>x'; return 'made' } catch (error) { return error.name }",
     );
@@ -47,7 +46,8 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
     });
 }
 
-/// Shows every view with every kind of time line, every dialog and both themes, which must be without complaint.
+/// Shows every view with every kind of time line, every dialog and both themes. None may report an
+/// error.
 pub(super) fn through_every_view(browser: &Browser) {
     for view in VIEWS {
         for lanes in ["thread", "process", "cpu", "heat"] {
@@ -103,7 +103,7 @@ fn a_page_that_was_saved_from_the_browser_shows_the_same() {
     let functions = browser.functions();
     let elements = "return document.querySelectorAll('#app *').length";
     let count = browser.run(elements);
-    // As "save page as" writes it: the document of now, with what the script made.
+    // Like "save page as": the current document, with changes by the script.
     let saved = browser.run("return '<!doctype html>\\n' + document.documentElement.outerHTML");
     std::fs::write(here.path("saved.html"), saved.as_str().expect("markup")).expect("written");
     browser.open(&here.path("saved.html"));
@@ -129,7 +129,7 @@ fn without_javascript_there_is_a_table_of_the_hottest_functions() {
     }
 }
 
-/// Names of the elements that a screen reader finds in this role.
+/// Returns the names of the elements that a screen reader finds with this role.
 fn accessible(browser: &Browser, role: &str) -> Vec<String> {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let nodes = tree["nodes"].as_array().expect("nodes");
@@ -158,7 +158,7 @@ fn a_screen_reader_finds_the_functions_in_a_table() {
     );
     let cells = accessible(&browser, "cell");
     assert!(cells.iter().any(|name| name == "work_left"), "{cells:?}");
-    // Two pictures, each with a text that says what it shows.
+    // Two graphics, each with a description.
     let pictures = accessible(&browser, "image");
     for what in ["Flame graph, of ", "Time line"] {
         let is_it = |name: &String| name.starts_with(what);
@@ -168,7 +168,6 @@ fn a_screen_reader_finds_the_functions_in_a_table() {
     let rows = accessible(&browser, "row");
     assert!(rows.len() > 3, "{rows:?}");
     assert!(accessible(&browser, "treegrid").len() == 1);
-    // Nothing that can be pressed is without a name.
     for role in ["button", "combobox", "searchbox", "spinbutton"] {
         let names = accessible(&browser, role);
         assert!(
@@ -188,10 +187,9 @@ fn a_keyboard_is_enough() {
     by_keyboard(&browser);
 }
 
-/// Uses an open page by keyboard alone.
 pub(super) fn by_keyboard(browser: &Browser) {
     let state = |what: &str| browser.run(&format!("return rprof.state.{what}"));
-    // To the flame graph, by Tab alone.
+    // Tab reaches the flame graph.
     let is_there = || browser.run("return document.activeElement === rprof.flame.canvas") == true;
     for _ in 0..200 {
         if is_there() {
@@ -225,7 +223,7 @@ pub(super) fn by_keyboard(browser: &Browser) {
     );
     browser.keys(&ESCAPE.to_string());
     assert_eq!(state("search"), "");
-    // A time, on the time line.
+    // Selects a time on the time line.
     browser.run("rprof.timeline.canvas.focus()");
     browser.keys(&ENTER.to_string());
     assert_ne!(state("time"), Value::Null);

@@ -1,4 +1,4 @@
-//! The page on paper.
+//! Printing the page.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn on_paper_a_graph_is_whole_and_light_and_the_screen_is_as_it_was_afterwards() 
     let paper = shown();
     let rows = paper["rows"].as_u64().expect("rows");
     assert!((5..=50).contains(&rows), "{paper}");
-    // Two pixels of the canvas for each of the page, and no row out of sight.
+    // Two canvas pixels per page pixel, and all rows are visible.
     assert_eq!(
         [
             &paper["theme"],
@@ -43,9 +43,9 @@ fn on_paper_a_graph_is_whole_and_light_and_the_screen_is_as_it_was_afterwards() 
     );
     assert_ne!(paper["width"], before["width"]);
     browser.run("dispatchEvent(new Event('afterprint'))");
-    // The size is told by an observer, after the browser has laid out the page.
+    // A resize observer reports the size after layout.
     wait_until("the screen is as before", || shown() == before);
-    // The browser does the same around its own printing.
+    // The browser's own printing does the same.
     let pdf = browser.devtools("Page.printToPDF", &json!({ "printBackground": true }));
     assert!(pdf["data"].as_str().is_some_and(|data| data.len() > 1000));
     wait_until("the screen is as before", || shown() == before);

@@ -1,4 +1,4 @@
-//! Sums that the page shows, beside those of the command line.
+//! Compares sums in the page with the command line.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use rprof_testing::Random;
 
 type Sums = BTreeMap<(String, String), (u64, u64)>;
 
-/// Self and total by function and object. Parts of an object without names for several reasons are several rows.
+/// Returns self and total by function and object. Unnamed parts of an object with different reasons
+/// are separate rows.
 fn of_report(report: &Report) -> Sums {
     let mut sums = Sums::new();
     for row in report.events.iter().flat_map(|event| &event.rows) {
@@ -31,7 +32,7 @@ fn of_page(browser: &Browser) -> Sums {
     sums
 }
 
-/// One filter at random: as the page's state has it, and as the command line has.
+/// Returns a random filter: as the page's state, and as command line options.
 fn filter(browser: &Browser, random: &mut Random) -> (Value, Vec<String>) {
     let pick = |script: &str, random: &mut Random| -> Value {
         let all = browser.run(script);
@@ -39,8 +40,8 @@ fn filter(browser: &Browser, random: &mut Random) -> (Value, Vec<String>) {
         all[random.index(all.len())].clone()
     };
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    // Of names that stand for one function: the page filters by function, the command line by name (`_start` is the
-    // program's and the dynamic linker's).
+    // Selects unambiguous names: the page filters by function, the command line by name (`_start`
+    // exists in the program and the dynamic linker).
     let functions = "const times = new Map();
         for (const name of rprof.profile.names) times.set(name, (times.get(name) ?? 0) + 1);
         return rprof.figures.sorted()
@@ -108,7 +109,7 @@ fn sums_of_fifty_random_selections_are_those_of_the_report() {
     random_selections(&here, &browser, 50);
 }
 
-/// Compares the page of the folder's recording with the report, with filters and times at random.
+/// Compares the page of the folder's recording with the report, with random filters and times.
 pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
     browser.open(&here.path("profile.html"));
     let mut random = Random::new(19);
@@ -117,7 +118,7 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
         browser.run("rprof.change({filters: [], time: null, bySamples: false})");
         let mut filters = Vec::new();
         let mut words = Vec::new();
-        // Filters of different kinds; two of one kind are alternatives here and there.
+        // Filters of different kinds. Two of one kind are alternatives in both.
         for _ in 0..random.below(3) {
             let (filter, more) = filter(browser, &mut random);
             if !filters
@@ -130,7 +131,7 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
         }
         let mut time = Value::Null;
         if random.below(2) == 0 {
-            // Between two samples, far from both.
+            // A bound between two samples, far from both.
             let bounds = browser.run(
                 "const bounds = [], {time, n} = rprof.profile.rows;
                 for (let i = 1; i < n; i++) if (time[i] - time[i - 1] > 20) bounds.push(Math.round((time[i] + time[i - 1]) / 2));
@@ -166,7 +167,7 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
             true => empty += 1,
             false => filled += 1,
         }
-        // The tree turned round has the same weight, and its roots are the selfs.
+        // The inverted tree has the same weight, and its roots are the self values.
         let roots = browser.run(
             "rprof.change({inverted: true}); const {tree, total} = rprof.figures.flame(), roots = [];
             for (let i = 1; i < tree.end[0]; i = tree.end[i]) roots.push(total[i]);
@@ -213,7 +214,7 @@ fn a_comparison_has_the_sums_of_both_sides() {
         assert_eq!(column(name, 0), sums("-i perf.data", name), "{name} now");
         assert_eq!(column(name, 2), sums("-i old.data", name), "{name} before");
     }
-    // What is gone is there, in the width of both sides.
+    // A removed function is shown with the width of both sides.
     let gone = "const {tree, total, baseTotal} = rprof.figures.flame();
         return [...tree.fn].some((fn, i) => rprof.profile.nameOf(fn) === 'burn_seventy' && total[i] === 0 && baseTotal[i] > 0
             && [...rprof.flame.boxes.node.subarray(0, rprof.flame.boxes.n)].includes(i))";
@@ -248,7 +249,7 @@ fn a_comparison_pairs_functions_as_diff_does_when_the_program_has_another_name()
         knobs.len() == 1 && knobs.iter().all(has_both),
         "one function with both sides: {knobs:?}"
     );
-    // Names of builds are not those of one side, so amounts are compared: each pair of them.
+    // Names of different builds differ per side, so this compares amounts: each pair of them.
     let mut of_page: Vec<[u64; 2]> = (rows.iter())
         .filter(|(name, pair)| name != "[unknown]" && *pair != [0, 0])
         .map(|(_, pair)| *pair)

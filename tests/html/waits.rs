@@ -1,4 +1,4 @@
-//! The time line of a page of waits that began before the recording.
+//! Time line of a page with waits that began before the recording.
 
 use super::browser::Browser;
 use crate::support::{Here, c, needs, wait_until};

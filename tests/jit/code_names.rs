@@ -1,5 +1,5 @@
-//! Code that was made at run time, named by what its runtime writes: at the right time, and
-//! never by what a stranger put there.
+//! Names of JIT code from its runtime's files: valid at the right time, and never from a file of
+//! another user.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::support::{
     python_with_trampolines,
 };
 
-/// Functions that the map of `jit.c` names, and those without a name.
+/// Returns the shares of the functions in the map of `jit.c`.
 fn shares(report: &Report) -> (f64, f64) {
     let only = report.only();
     (
@@ -17,8 +17,8 @@ fn shares(report: &Report) -> (f64, f64) {
     )
 }
 
-/// Three quarters and one, but for what is neither, of which there must be little: the recordings are
-/// of the user's side.
+/// Checks that the shares are three quarters and one quarter, except for other code. The recordings
+/// are of user mode, so there must be little of it.
 fn check_quarters(report: &Report, (one, two): (f64, f64), what: &str) -> Result<(), String> {
     let (samples, other) = (report.only().samples, 1.0 - one - two);
     check(other < 0.1, || {
@@ -28,7 +28,7 @@ fn check_quarters(report: &Report, (one, two): (f64, f64), what: &str) -> Result
     check_share(what, two, 0.25, samples, other)
 }
 
-/// The map is gone when the report is made.
+/// The map is deleted before the report.
 #[test]
 fn a_perf_map_is_embedded_while_recording() {
     needs!(PerfEvents);
@@ -78,7 +78,7 @@ fn a_perf_map_is_embedded_in_each_file_of_a_rotation() {
         }
         files += 1;
         let (one, two) = shares(&report);
-        // The first has the start of the program as well.
+        // The first file also has the program's start.
         assert!(one + two > 0.3, "{one} and {two} in {name}");
         let reasons = &report.quality["frames"]["unnamed_by_reason"];
         assert!(reasons["jit_without_map"].is_null(), "{reasons} in {name}");
@@ -86,8 +86,8 @@ fn a_perf_map_is_embedded_in_each_file_of_a_rotation() {
     assert!(files >= 3, "{files} files");
 }
 
-/// Recording by perf, which embeds no maps. (Without `-B`, perf 6.1 fails an
-/// assertion over the build-id of a perf map.)
+/// perf embeds no maps. (Without `-B`, perf 6.1 fails an assertion about the build-id of a perf
+/// map.)
 #[test]
 fn a_perf_map_in_tmp_is_read_as_by_perf() {
     needs!(PerfEvents, Perf);
@@ -101,7 +101,7 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let by_rprof = here.rprof("script -F comm,time,event,ip,sym").ok();
     std::fs::remove_file(Path::new(&map)).unwrap();
     let named = |text: &str| {
-        // What has no size has no name in perf, where nothing comes behind it.
+        // perf does not name the last entry if it has no size.
         let all = text.lines().filter(|line| line.contains("made one"));
         all.map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect::<Vec<_>>()
@@ -109,12 +109,11 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let expected = named(&by_perf.out());
     assert!(expected.len() > 50, "{by_perf}");
     assert_eq!(named(&by_rprof.out()), expected);
-    // Gone, it names nothing.
     let (one, two) = shares(&here.report(""));
     assert_eq!((one, two), (0.0, 0.0));
 }
 
-/// Time and function of each sample in code that was made.
+/// Returns time and function of each sample in JIT code.
 fn moments(script: &str) -> Vec<(u64, String)> {
     let one = |line: &str| {
         let (time, name) = line.trim().split_once(' ')?;
@@ -139,7 +138,7 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     let said = run.out();
     let mut times = said.split_whitespace().map(|n| n.parse::<u64>().unwrap());
     let [left, came, back] = [(); 3].map(|()| times.next().unwrap());
-    // What the runtime wrote is in the recording.
+    // The runtime's file is in the recording, so it can be deleted.
     for entry in std::fs::read_dir(here.path(".")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "dump") {
@@ -162,7 +161,7 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
     let lines = here.rprof("script -F ip,sym,srcline").ok();
     lines.prints("first come\n  made.x:12");
-    // The object is the file that has the name.
+    // The object is the file that contains the name.
     let report = here.report("");
     let named = report.only().rows.iter();
     let mut named = named.filter(|row| ["first come", "late comer"].contains(&&*row.symbol));
@@ -192,12 +191,12 @@ fn jit_code_moves_are_those_of_perf_inject() {
     let expected = moments(&by_perf.out());
     let late = expected.iter().filter(|(_, name)| name == "late comer");
     assert!(expected.len() > 100 && late.count() > 20, "{by_perf}");
-    // Both from the dump, and from the images that perf made of it.
+    // From the dump, and from the images that perf creates from it.
     for file in ["p.data", "injected.data"] {
         let script = here.rprof("script --ns -F time,ip,sym -i").arg(file).ok();
         assert_eq!(moments(&script.out()), expected, "{file}");
     }
-    // Of another clock, the times say nothing; that is told.
+    // With another clock, the times cannot be compared. The report says so.
     let record = here.perf("record -q -N -F 999 -e cpu-clock -o q.data --");
     let record = record.arg(c("jit.c"));
     record.words(&format!("dump 0.3 {folder}")).ok();
@@ -228,7 +227,6 @@ fn untrusted_perf_maps_are_refused_while_recording() {
     }
 }
 
-/// Maps are refused at the time of the report as well.
 #[test]
 fn untrusted_perf_maps_are_refused_by_the_report() {
     needs!(PerfEvents, Perf, Root);
@@ -241,7 +239,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     for (make, why) in [
         ("mv $0 $0.other; ln -s $0.other $0", "it is a symbolic link"),
         ("truncate -s 10G $0", "it has 10737418240 bytes"),
-        // Which perf record would wait for, with the program still running.
+        // perf record would block on it while the program runs.
         ("mkfifo $0", "it is not a regular file"),
         ("mkdir $0", "it is not a regular file"),
         ("chown 12345 $0", "it belongs to user 12345"),
@@ -262,15 +260,15 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
         text.exits(0).says(&message);
         assert_eq!(shares(&Report::parse(&report)), (0.0, 0.0), "{make}");
     }
-    // The good one is a copy by now.
+    // The valid map is a copy by now.
     let late = here.rprof("report --format json").ok();
     late.prints("it is newer than the recording");
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
-    // It was only ever that.
+    // The timestamp was the only problem.
     let (one, two) = shares(&here.report(""));
     std::fs::remove_file(Path::new(&map)).unwrap();
-    // What has no size has a name all the same.
+    // Entries without a size have names too.
     assert!(one > two && two > 0.0, "{one} and {two} by a good map");
 }
 
@@ -314,7 +312,7 @@ fn node_functions_are_named_by_perf_map_and_jitdump() {
         "--perf-prof",
         "--perf-prof --perf-prof-unwinding-info",
     ] {
-        // How much of the time its compilers take is the machine's business.
+        // The compilers' share of the time depends on the machine.
         measured(|| node(flags));
     }
 }
@@ -340,7 +338,7 @@ fn node(flags: &str) -> Result<(), String> {
     })
 }
 
-/// Interpreted functions have names too, if the interpreter is copied for each of them.
+/// Interpreted functions have names if the interpreter is copied for each of them.
 #[test]
 fn node_interpreted_functions_are_named() {
     needs!(PerfEvents, Node);
@@ -352,7 +350,7 @@ fn node_interpreted_functions_are_named() {
         let record = record.words("--no-sparkplug --interpreted-frames-native-stack");
         record.arg(flag).arg("slow.js").ok();
         let report = here.report("");
-        // The tilde is V8's mark of what is interpreted.
+        // The tilde is V8's mark for interpreted functions.
         let rows = report.only().rows.iter();
         let row = rows.filter(|row| row.symbol.contains("~hot_loop "));
         let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
@@ -372,8 +370,8 @@ def outer_work():
 outer_work()
 ";
 
-/// By the perf map of its trampolines; and by the jitdump, which tells how they are unwound: they
-/// have neither frame pointers nor, in a recording with copies of stacks, bytes to look at.
+/// By the perf map of its trampolines, and by the jitdump, which also has unwinding information.
+/// Without it, the trampolines have neither frame pointers nor, with stack dumps, code to analyse.
 #[test]
 fn python_functions_are_named_by_perf_map_and_jitdump() {
     needs!(PerfEvents);
@@ -382,7 +380,7 @@ fn python_functions_are_named_by_perf_map_and_jitdump() {
         ("perf_jit", "-g"),
         ("perf_jit", "--call-graph dwarf,32768"),
     ] {
-        // Newer than what the oldest systems have that the tests run on: wanted, not needed.
+        // Newer than the oldest supported system, so it is optional.
         let Some(python) = python_with_trampolines(kind) else {
             inapplicable(format!(
                 "needs a Python with -X {kind}, which Debian 12 has not"
@@ -426,7 +424,7 @@ public class Hot {
 }
 ";
 
-/// The map that a JVM from 17 on writes at its end.
+/// The map that a JVM writes at exit, from version 17 on.
 #[test]
 fn java_methods_are_named_by_perf_map() {
     needs!(PerfEvents, Java);
@@ -444,7 +442,7 @@ fn java_methods_are_named_by_perf_map() {
     assert!(share > 0.3, "{share}");
 }
 
-/// Each sample has one frame, or a stack; times are those of the records.
+/// Each sample has one frame or a stack. Times are the record timestamps.
 #[test]
 fn stacks_through_jit_code_are_complete() {
     needs!(PerfEvents);
@@ -462,7 +460,7 @@ fn stacks_through_jit_code_are_complete() {
             whole += usize::from(stack.starts_with(&[made, "work", "main"].map(String::from)));
         }
         println!("{whole} of {inside} stacks are whole in {made}");
-        // At the first and the last instructions of a function there is no frame yet, or none any more.
+        // At the first and last instructions of a function there is no frame.
         assert!(
             inside > 10 && whole * 100 >= inside * 90,
             "{whole} of {inside} in {made}"

@@ -1,4 +1,4 @@
-//! Java, with all that it can tell of its code, and without.
+//! Java with and without information about its code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{Here, Report, c_with, check, measured, needs, wait_until};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
 
-/// The agent that writes a jitdump. `None` where the headers of the Java machine are not there.
+/// Compiles the agent that writes a jitdump. `None` without the JVM's headers.
 fn agent() -> Option<PathBuf> {
     let mut java = Command::new("java");
     let output = java
@@ -37,7 +37,7 @@ fn compiled() -> Here {
     here
 }
 
-/// Shares of the stacks that reach their root, and of the frames that have names.
+/// Returns the shares of complete stacks and of named frames.
 fn shares(report: &Report) -> (f64, f64) {
     let share = |of: &str, part: &str, all: &str| {
         let of = &report.quality[of];
@@ -55,7 +55,7 @@ fn total(report: &Report, part: &str) -> f64 {
     most.map(|row| row.total).max().unwrap_or(0) as f64 / report.only().weight as f64
 }
 
-/// The method that the other thread works in, and that the first does.
+/// Checks the quality, and the methods of the other thread and of the first.
 fn check_quality(report: &Report, how: &str, (words, sort): (&str, &str)) -> Result<(), String> {
     let (complete, named) = shares(report);
     println!("{how}: {complete:.4} complete, {named:.4} named");
@@ -70,14 +70,14 @@ fn check_quality(report: &Report, how: &str, (words, sort): (&str, &str)) -> Res
     Ok(())
 }
 
-/// A jitdump has the lines as well, and times: code that was thrown away keeps its names.
+/// A jitdump has times and lines: unloaded code keeps its names.
 #[test]
 fn java_jitdump_names_methods_and_lines() {
     needs!(PerfEvents, Java);
     let Some(agent) = agent() else {
         panic!("javac is there, and jvmti.h is not: install all of the JDK");
     };
-    // What is compiled when, and how much of the time the compilers take, is the machine's business.
+    // When code is compiled, and the compilers' share of the time, depend on the machine.
     measured(|| by_jitdump(&agent));
 }
 
@@ -101,7 +101,7 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
             let at = lines.next().unwrap_or_default().trim();
             let number = at.strip_prefix("Work.java:");
             let number = number.and_then(|at| at.parse::<u32>().ok());
-            // Those of the method; the machine's own instructions around it have none.
+            // Lines of the method. The JVM's own instructions around it have none.
             counts[usize::from(number.is_some_and(|n| (9..=14).contains(&n)))] += 1;
         }
     }
@@ -109,7 +109,7 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// CPU time of a process, in user mode.
+/// Returns the CPU time of a process in user mode.
 fn ticks(pid: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
@@ -117,7 +117,6 @@ fn ticks(pid: &str) -> u64 {
     ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
-/// A map that somebody asks for while the recording goes on.
 #[test]
 fn java_perf_map_by_jcmd_names_methods() {
     needs!(PerfEvents, Java);
@@ -129,13 +128,13 @@ fn java_perf_map_by_jcmd_names_methods() {
 fn by_jcmd(flags: &str) -> Result<(), String> {
     let here = compiled();
     let java = here.command("java").words(flags);
-    // It is ended with this run.
+    // It ends with the test.
     let mut java = java.words("Work 300").start();
     assert_eq!(java.line(), "works");
     let pid = java.pid().as_raw_nonzero().to_string();
     let record = here.rprof("record -q -F 499 -g -e cpu-clock -p");
     let record = record.arg(&pid).start();
-    // The compilers have most to do at first.
+    // The compilers have most of their work at the start.
     let begun = ticks(&pid);
     wait_until("Java works", || ticks(&pid) > begun + 250);
     let written = here.command("jcmd").arg(&pid).arg("Compiler.perfmap").ok();

@@ -1,4 +1,4 @@
-//! Code that was generated at run time.
+//! JIT-compiled code.
 
 mod code_names;
 mod java;

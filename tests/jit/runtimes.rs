@@ -1,4 +1,4 @@
-//! `--runtimes`: runtimes write names without being told to by whoever starts them.
+//! `--runtimes`: runtimes write names without options from the user.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ main(S) ->
 
 const JAVA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
 
-/// Share of the weight in whose stacks a function with this part of a name is, at least.
+/// Returns the largest share of a function with this part in its name.
 fn total(report: &Report, part: &str) -> f64 {
     let rows = report.only().rows.iter();
     let most = rows.filter(|row| row.symbol.contains(part));
@@ -57,7 +57,7 @@ fn check_names(report: &Report, function: &str, least: f64) -> Result<(), String
     check(known > 0.99, || format!("{known} of the frames: {frames}"))
 }
 
-/// Removes the maps that a message names, so that they are left to nobody.
+/// Removes the maps named in a message. Returns their number.
 fn remove_maps(said: &str) -> usize {
     let words = said.split(|c: char| c.is_whitespace() || c == ',');
     let is_map = |word: &&str| word.starts_with("/tmp/perf-") || word.starts_with("/tmp/jit-");
@@ -77,11 +77,11 @@ fn node_is_made_to_write_names() {
         let run = record.ok();
         run.says("NODE_OPTIONS=--perf-basic-prof --interpreted-frames-native-stack");
         run.says("runtimes wrote /tmp/perf-");
-        // It is Node.js that leaves this here.
+        // Node.js leaves this file.
         run.says("-v8.log");
         assert!(remove_maps(&run.err()) > 0, "{run}");
         check_names(&here.report(""), "hot_loop", 0.6)?;
-        // Nothing is set without being asked for.
+        // Without the option, nothing is set.
         let run = here
             .rprof("record -F 999 -g -e cpu-clock -o without.data -- node hot.js")
             .ok();
@@ -179,7 +179,7 @@ fn java_is_made_to_write_names() {
     });
 }
 
-/// CPU time of a process in user mode, in ticks of the clock.
+/// Returns the CPU time of a process in user mode, in clock ticks.
 fn ticks(pid: &str) -> u64 {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     let stat = stat.unwrap_or_default();
@@ -188,7 +188,7 @@ fn ticks(pid: &str) -> u64 {
     ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
-/// Lines of a report's heading that are about a perf map, with what helps.
+/// Returns the header lines of a report about perf maps, with remedies.
 fn advice(report: &str) -> Vec<&str> {
     let lines = report.lines().filter(|line| line.starts_with('#'));
     lines.filter(|line| line.contains("/tmp/perf-")).collect()
@@ -200,7 +200,7 @@ fn advice_on_generated_code_is_about_the_process_that_made_it() {
     let here = Here::new();
     std::fs::write(here.path("hot.js"), NODE).expect("written");
     let jit = c("jit.c").display().to_string();
-    // Neither process has a map in the end.
+    // Neither process has a map at the end.
     let record = |name: &str, script: &str| {
         let record = here
             .rprof("record --keep none -F 999 -e cpu-clock -o")
@@ -245,7 +245,7 @@ fn java_process_that_runs_is_asked_after_sampling() {
         let pid = java.pid().as_raw_nonzero().to_string();
         let record = here.rprof("record --runtimes -F 499 -g -e cpu-clock -p");
         let record = record.arg(&pid).start();
-        // The compilers have most to do at first.
+        // The compilers have most of their work at the start.
         let begun = ticks(&pid);
         wait_until("Java works", || ticks(&pid) > begun + 250);
         record.signal(Signal::INT);

@@ -1,17 +1,18 @@
-//! Code made at run time that tells how it is unwound, and that nothing else can unwind.
+//! JIT code with its own unwinding information, which nothing else can unwind.
 
 use std::path::PathBuf;
 
 use crate::support::{Here, PerfSample, c, needs, perf_samples};
 
-/// Callers of the made code, innermost first: `main` is called by the C library.
+/// Callers of the JIT code. `main` is called by the C library.
 const PATH: [&str; 4] = ["made inner", "made outer", "work", "main"];
 
-/// The samples in the inner function, and those of them whose stack is that, to the entry point.
+/// Returns the number of samples in the inner function, and of those with the full stack to the
+/// entry point.
 fn whole(samples: &[PerfSample]) -> (usize, usize) {
     let names = |sample: &PerfSample| -> Vec<String> {
         let user = sample.frames.iter().map(|frame| frame.name.clone());
-        // An interrupt of the kernel's may stand before.
+        // A kernel interrupt may be above.
         user.skip_while(|name| name != PATH[0]).collect()
     };
     let inside: Vec<_> = samples
@@ -37,8 +38,8 @@ fn remove_dumps(here: &Here) -> Vec<PathBuf> {
     dumps
 }
 
-/// By the recorder as it runs, where the first samples may come before what the runtime tells, and on reading, when the dump is gone; and by nothing if the
-/// runtime does not tell.
+/// By the recorder, where samples may precede the runtime's information, and on reading, after the
+/// dump was deleted. Without the information, stacks are incomplete.
 #[test]
 fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     needs!(PerfEvents);
@@ -63,7 +64,7 @@ fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     }
 }
 
-/// Compares frames of one recording; perf reads the images that it makes of the dump.
+/// Compares frames of one recording. perf reads the images that it creates from the dump.
 #[test]
 fn jit_code_unwinds_to_the_frames_of_perf_inject() {
     needs!(PerfEvents, Perf);
@@ -82,9 +83,9 @@ fn jit_code_unwinds_to_the_frames_of_perf_inject() {
         let ours = here.rprof("script --no-inline -i").arg(file).ok();
         let ours = perf_samples(&ours);
         assert_eq!(whole(&ours), (all, all), "{file}");
-        // Names that are made up for one and the same function of libc differ.
+        // Made-up names of the same libc function differ.
         let known = |name: &&str| PATH.contains(name) || *name == "_start";
-        // In the vdso, which tells the time, perf gives up.
+        // perf gives up in the vdso, which provides the time.
         let inside = |sample: &&PerfSample| sample.frames.iter().any(|f| f.name == PATH[0]);
         let pairs = ours
             .iter()

@@ -1,4 +1,4 @@
-//! Servers that fail: nothing is lost that the policy keeps, and each loss is counted and told.
+//! Failing servers: data within the retry policy is kept, and each loss is counted and reported.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn nothing_is_lost_while_a_server_is_troubled() {
         let requests = server.requests();
         let waited = requests[1].at.duration_since(requests[0].at);
         assert!(waited >= Duration::from_secs(1), "{waited:?}");
-        // The same bytes each time, so that a server may know them again.
+        // Equal bytes each time, so that a server can recognize a duplicate.
         assert!(requests[..5].iter().all(|one| one.body == requests[0].body));
     }
 }
@@ -83,7 +83,6 @@ fn nobody_waits_for_ever() {
         run.says(words).says("not sent").is_clean();
         assert_eq!(server.requests().len(), 1, "{run}");
     }
-    // Nobody listens.
     let run = here
         .rprof("push --retry-for 100ms --to parca http://127.0.0.1:1")
         .exits(1);
@@ -124,7 +123,7 @@ fn what_a_collector_rejects_is_lost_and_said() {
         .arg(&server.url)
         .exits(1)
         .says("accepted in part: no room");
-    // Words without a loss are said, and no failure.
+    // A message without a loss is printed, and is no failure.
     let remark = b"\x0a\x09\x12\x07be brief".to_vec();
     let server = Server::start(&[Reply::Status(200, "", remark)]);
     here.rprof("push --to otlp").arg(&server.url).ok();

@@ -1,4 +1,4 @@
-//! `rprof push --follow`: what a recorder finishes, one file after another.
+//! `rprof push --follow`: uploads the finished files of a recorder, one by one.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ fn follow(here: &Here, server: &Server) -> Running {
         .start()
 }
 
-/// Puts a recording where a recorder puts its finished files.
+/// Adds a finished file, as a recorder does.
 fn finish(here: &Here, nth: u32) {
     let name = format!("rec.data.{:016}", 2026_1123_0000_0000u64 + u64::from(nth));
-    // As it does: the name is there once the file is whole.
+    // Like the recorder, renames the file when it is complete.
     std::fs::copy(here.path("perf.data"), here.path("being-made")).expect("a copy");
     std::fs::rename(here.path("being-made"), here.path(name)).expect("renamed");
 }
@@ -42,7 +42,7 @@ fn finished_files_are_sent_once_in_their_order() {
     wait_until("two files are sent", || server.taken().len() == 2);
     finish(&here, 3);
     wait_until("the third is sent", || {
-        // Noted as sent only after it was.
+        // Noted as sent only after the upload.
         std::fs::read_to_string(here.path("rec.data.pushed"))
             .is_ok_and(|text| text.ends_with("03\n"))
     });
@@ -54,14 +54,13 @@ fn finished_files_are_sent_once_in_their_order() {
         .says("0 files left")
         .is_clean();
     assert_eq!(samples(&server), 3 * each);
-    // The next run goes on from there.
     let running = follow(&here, &server);
     finish(&here, 4);
     wait_until("the fourth is sent", || server.taken().len() == 4);
     running.signal(Signal::TERM);
     running.end().exits(0).says("sent 1 file:");
     assert_eq!(server.taken().len(), 4);
-    // Another server has a journal of its own.
+    // Another server has its own journal.
     let other = Server::start(&[]);
     here.rprof("push --to pyroscope --follow rec.data")
         .arg(&other.url)
@@ -83,9 +82,9 @@ fn a_server_that_is_down_costs_what_was_removed_and_no_more() {
     finish(&here, 3);
     finish(&here, 4);
     let tried = server.requests().len();
-    // It looks for files between two tries.
+    // It checks for files between two attempts.
     wait_until("it is tried again", || server.requests().len() >= tried + 2);
-    // The recorder makes room: the first is in memory by now, the second is lost.
+    // The recorder deletes old files: the first is already in memory, the second is lost.
     for nth in [1, 2] {
         std::fs::remove_file(here.path(format!("rec.data.202611230000000{nth}"))).expect("there");
     }
@@ -126,7 +125,6 @@ fn refused_and_damaged_files_do_not_stop_the_others() {
         .says("rec.data.2026112300000002")
         .says("1 unreadable");
     assert_eq!(samples(&server), each);
-    // What was refused is not sent again.
     let tried = server.requests().len();
     let running = follow(&here, &server);
     finish(&here, 4);

@@ -1,5 +1,5 @@
-//! `rprof push`, to servers that stand in for Pyroscope, Parca and a collector: made from their published protos, they check
-//! every request field by field, and fail in every way that servers do.
+//! `rprof push` to simulated servers: Pyroscope, Parca and a collector. They follow the published
+//! protos, check every request field by field, and fail in all the ways that real servers do.
 
 mod failures;
 mod follow;

@@ -1,21 +1,20 @@
-//! Requests, as servers get them.
+//! Requests as received by servers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::server::{Reply, Request, Sent, Server, by_collector, by_parca, by_pyroscope};
 use crate::support::{Here, c, needs};
 
-/// Records a program of several threads.
 pub(crate) fn recorded() -> Here {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
     here
 }
 
-/// Reads a request as a server does, and fails where that would refuse it.
+/// Parses a request as a server does. Panics where the server would reject it.
 pub(crate) type ReadRequest = fn(&Request) -> Sent;
 
-/// Kinds of servers, and how they read a request.
+/// Kinds of servers, and their parsers.
 pub(crate) const SERVERS: [(&str, ReadRequest); 3] = [
     ("pyroscope", by_pyroscope),
     ("parca", by_parca),
@@ -52,7 +51,7 @@ fn every_server_gets_every_sample() {
         assert_eq!(sent.labels[service], "checkout");
         assert_eq!(sent.labels["version"], "1.4.2");
         assert!(sent.strings.iter().any(|name| name == "work_left"));
-        // When it was recorded, which servers sort by.
+        // Recording time, by which servers sort.
         let time = UNIX_EPOCH + Duration::from_nanos(sent.time);
         let age = SystemTime::now().duration_since(time).expect("in the past");
         assert!(age < Duration::from_secs(3600), "{age:?}");
@@ -86,7 +85,7 @@ fn samples_weigh_what_is_asked_for() {
                 let requests = server.requests();
                 assert_eq!(requests[0].method, "POST", "{kind}");
                 let sent = read(&requests[0]);
-                // OpenTelemetry's form of a clock has numbers of samples in any case.
+                // In OpenTelemetry, a clock event always has sample counts.
                 let shown = match (kind, recording) {
                     ("otlp", "perf.data") => ("samples", "count"),
                     _ => wanted,
@@ -131,7 +130,7 @@ fn what_is_too_large_is_sent_in_parts() {
         for (limit, too_large) in [
             ("--max-samples 7", None),
             ("--max-bytes 1K", None),
-            // A server whose limit is lower than it is known to be.
+            // A server with a lower limit than its documentation states.
             ("", Some(Reply::status(413))),
         ] {
             let replies: Vec<Reply> = too_large.iter().cloned().collect();
@@ -151,7 +150,7 @@ fn what_is_too_large_is_sent_in_parts() {
                 );
             }
         }
-        // One stack cannot be split.
+        // A single stack cannot be split.
         let long = format!("{stacks}main;{} 1000\n", "x".repeat(2_000));
         std::fs::write(here.path("y.folded"), long).expect("it can be written");
         let server = Server::start(&[]);
@@ -206,7 +205,7 @@ fn credentials_come_from_files_and_go_to_no_stranger() {
         .rprof("push --to otlp --token-file token --header-file headers")
         .arg(&server.url)
         .ok();
-    // The umask of whoever runs the tests may have closed it.
+    // The umask may have made the file private.
     assert!(!run.err().contains("s3cret"), "{run}");
     here.rprof("push --to otlp --basic-auth-file basic")
         .arg(&server.url)
@@ -217,7 +216,7 @@ fn credentials_come_from_files_and_go_to_no_stranger() {
     assert_eq!(requests[0].headers["x-more"], "of it");
     // base64 of me:word.
     assert_eq!(requests[1].headers["authorization"], "Basic bWU6d29yZA==");
-    // An address that nobody has (RFC 5737): nothing is sent there without encryption.
+    // An unused address (RFC 5737): nothing is sent there without encryption.
     here.rprof("push --to otlp --token-file token http://192.0.2.1:1")
         .exits(2)
         .says("unencrypted");
@@ -271,7 +270,7 @@ fn innermost_frames_of_deep_stacks_are_kept() {
         .arg("x.folded")
         .ok()
         .says("1 stack sent without outer frames");
-    // Deeper ones the server cuts itself, and at the other end.
+    // The server itself truncates deeper stacks, at the other end.
     let sent = by_pyroscope(&server.requests()[0]);
     assert_eq!(sent.samples, 3);
     let has = |name: &str| sent.strings.iter().any(|known| known == name);

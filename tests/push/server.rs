@@ -1,4 +1,4 @@
-//! A server that takes requests, or fails as it is told to.
+//! A server that accepts requests, or fails as configured.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -11,16 +11,15 @@ use serde_json::Value;
 
 use super::wire::{Field, Message};
 
-/// Action of the server on a request.
+/// Response of the server to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// Answers with a status, headers and a body.
+    /// Sends a status, headers and a body.
     Status(u16, &'static str, Vec<u8>),
-    /// Never answers.
     Hang,
-    /// Closes the connection in place of an answer.
+    /// Closes the connection without a response.
     CutOff,
-    /// Closes the connection within the answer.
+    /// Closes the connection within the response.
     CutAnswer,
 }
 
@@ -30,15 +29,13 @@ impl Reply {
     }
 }
 
-/// A request as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// `POST`, `PUT` or `HEAD`.
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// Status of the answer; 0 for none.
+    /// Status of the response; 0 if there was none.
     pub(crate) status: u16,
     pub(crate) at: Instant,
 }
@@ -46,19 +43,18 @@ pub(crate) struct Request {
 #[derive(Default)]
 struct State {
     replies: Vec<Reply>,
-    /// Action when there are no more replies.
+    /// Response after the last of the replies.
     then: Option<Reply>,
     requests: Vec<Request>,
 }
 
-/// Server on a port of its own.
 pub(crate) struct Server {
     pub(crate) url: String,
     state: Arc<Mutex<State>>,
 }
 
 impl Server {
-    /// Starts a server that answers with these replies, and then takes everything.
+    /// Starts a server that sends these replies, and then accepts everything.
     pub(crate) fn start(replies: &[Reply]) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -76,7 +72,7 @@ impl Server {
         Server { url, state }
     }
 
-    /// Has it answer like this once the replies are over; `None`: takes everything.
+    /// Sets the response after the last of the replies. `None` accepts everything.
     pub(crate) fn then(&self, reply: Option<Reply>) {
         self.state().then = reply;
     }
@@ -89,7 +85,6 @@ impl Server {
         self.state().requests.clone()
     }
 
-    /// Requests that were answered with success.
     pub(crate) fn taken(&self) -> Vec<Request> {
         let mut all = self.requests();
         all.retain(|request| request.status == 200);
@@ -120,7 +115,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
             );
             stream.write_all(&[head.as_bytes(), &body].concat()).ok();
         }
-        // Longer than anybody waits in a test.
+        // Longer than any test waits.
         Reply::Hang => std::thread::sleep(Duration::from_secs(600)),
         Reply::CutOff => {}
         Reply::CutAnswer => {
@@ -165,22 +160,22 @@ fn read(stream: &mut TcpStream) -> Option<Request> {
     })
 }
 
-/// A profile that was sent, with its labels.
+/// A received profile with its labels.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) rows: usize,
-    /// Sums of all samples: of numbers and of weights.
+    /// Sums over all samples: counts and weights.
     pub(crate) samples: u64,
     pub(crate) weight: u64,
     /// Nanoseconds since 1970.
     pub(crate) time: u64,
     pub(crate) strings: Vec<String>,
-    /// Sample type that is shown unless another is asked for, and its unit.
+    /// Default sample type and its unit.
     pub(crate) shown: (String, String),
 }
 
-/// Headers that every request has.
+/// Checks headers, also those that every request has.
 fn check_headers(request: &Request, expected: &[(&str, &str)]) {
     for (name, value) in expected {
         assert_eq!(request.headers[*name], *value, "{request:?}");
@@ -188,7 +183,8 @@ fn check_headers(request: &Request, expected: &[(&str, &str)]) {
     assert!(request.headers["user-agent"].starts_with("rprof/"));
 }
 
-/// Reads a request as Pyroscope does: `push.v1.PushRequest` in a unary call of the Connect protocol.
+/// Parses a request as Pyroscope does: `push.v1.PushRequest` in a unary call of the Connect
+/// protocol.
 pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     assert_eq!(request.path, "/push.v1.PusherService/Push");
     check_headers(
@@ -206,7 +202,7 @@ pub(crate) fn by_pyroscope(request: &Request) -> Sent {
         let twice = labels.insert(pair.one(1).text(), pair.one(2).text());
         assert_eq!(twice, None, "two labels of a name");
     }
-    // What it refuses otherwise (pkg/validation/validate.go).
+    // Pyroscope's own validation rules (pkg/validation/validate.go).
     assert!(!labels["service_name"].is_empty() && labels.len() <= 30);
     let is_first = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
     assert!(labels["__name__"].starts_with(is_first));
@@ -217,7 +213,7 @@ pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     sent
 }
 
-/// Reads a request as Parca's gateway does: `WriteRawRequest` as JSON.
+/// Parses a request as Parca's gateway does: `WriteRawRequest` as JSON.
 pub(crate) fn by_parca(request: &Request) -> Sent {
     use base64::Engine;
 
@@ -252,7 +248,8 @@ pub(crate) fn by_parca(request: &Request) -> Sent {
     check_pprof(&profile.expect("base64"), labels)
 }
 
-/// Checks a profile as Pyroscope and Parca do (pkg/validation/validate.go, pkg/normalizer/validate.go), and more.
+/// Checks a profile like Pyroscope and Parca (pkg/validation/validate.go,
+/// pkg/normalizer/validate.go), and more strictly.
 fn check_pprof(gzip: &[u8], labels: BTreeMap<String, String>) -> Sent {
     let mut bytes = Vec::new();
     GzDecoder::new(gzip).read_to_end(&mut bytes).expect("gzip");
@@ -322,7 +319,8 @@ fn check_pprof(gzip: &[u8], labels: BTreeMap<String, String>) -> Sent {
     }
 }
 
-/// Reads a request as a collector does: `ExportProfilesServiceRequest`, with the fields of proto 1.10.
+/// Parses a request as a collector does: `ExportProfilesServiceRequest`, with the fields of proto
+/// 1.10.
 pub(crate) fn by_collector(request: &Request) -> Sent {
     assert_eq!(request.path, "/v1development/profiles");
     check_headers(

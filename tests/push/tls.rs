@@ -1,4 +1,4 @@
-//! `rprof push` to an https server, with a certificate that is believed only if it is named.
+//! `rprof push` to an HTTPS server, with a certificate that is trusted only if the option names it.
 
 use super::requests::recorded;
 use crate::support::{Running, needs};
@@ -27,7 +27,7 @@ server.serve_forever()
 fn certificates_are_checked_and_own_authorities_are_taken() {
     needs!(PerfEvents, Tool("python3"), File("/usr/bin/openssl"));
     let here = recorded();
-    // Without the usual extensions, which make it one of an authority.
+    // Without the default extensions, which make it a CA certificate.
     std::fs::write(
         here.path("openssl.cnf"),
         "[req]\ndistinguished_name = name\n[name]\n",
@@ -41,7 +41,7 @@ fn certificates_are_checked_and_own_authorities_are_taken() {
     std::fs::write(here.path("token"), "s3cret").expect("it can be written");
     let mut server: Running = here.command("python3").arg("-c").arg(SERVER).start();
     let url = format!("https://localhost:{}", server.line());
-    // A certificate that nobody vouches for: nothing is sent, and it is not tried again.
+    // An untrusted certificate: nothing is sent, without retries.
     let run = here
         .rprof("push --to pyroscope --token-file token")
         .arg(&url)

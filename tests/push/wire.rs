@@ -1,6 +1,6 @@
-//! Protocol buffers, read without the code that writes them (<https://protobuf.dev/programming-guides/encoding/>).
+//! Independent decoder of protocol buffers, not based on the encoder
+//! (<https://protobuf.dev/programming-guides/encoding/>).
 
-/// Value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Number(u64),
@@ -28,12 +28,12 @@ impl Field {
     }
 }
 
-/// A message: its fields in order.
+/// A message with its fields in order.
 #[derive(Debug)]
 pub(crate) struct Message(Vec<(u64, Field)>);
 
 impl Message {
-    /// Reads a message of which these fields are known; any other is a failure.
+    /// Parses a message with these field numbers. Any other field is a failure.
     pub(crate) fn read(mut bytes: &[u8], name: &str, known: &[u64]) -> Message {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -67,19 +67,17 @@ impl Message {
             .map(|(_, field)| field)
     }
 
-    /// The only field of this number.
     pub(crate) fn one(&self, tag: u64) -> &Field {
         let all: Vec<&Field> = self.all(tag).collect();
         assert_eq!(all.len(), 1, "field {tag} in {self:?}");
         all[0]
     }
 
-    /// A number, 0 where it is not there.
+    /// Returns a number, or 0 if the field is missing.
     pub(crate) fn number(&self, tag: u64) -> u64 {
         self.all(tag).last().map_or(0, Field::number)
     }
 
-    /// Numbers of one packed field.
     pub(crate) fn packed(&self, tag: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
         for field in self.all(tag) {

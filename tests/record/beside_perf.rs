@@ -1,10 +1,10 @@
-//! rprof beside another recorder: perf's records are what they would be without it, and rprof has the build-ids that it
-//! does not ask the kernel for.
+//! rprof running beside perf: perf's records are unchanged, and rprof has the build-ids although it
+//! does not request them from the kernel.
 //!
-//! An event with `attr.build_id` would mark the MMAP2 records of every listener that hears of the same mapping after it,
-//! of which perf 6.1 dies ("assertion failed at util/build-id.c").
+//! An event with `attr.build_id` would mark the MMAP2 records of all later listeners to the same
+//! mapping. perf 6.1 crashes on those ("assertion failed at util/build-id.c").
 //!
-//! `RPROF_BESIDE=50` does each so many times, `RPROF_RELEASE` with that build.
+//! `RPROF_BESIDE=50` repeats each test 50 times; `RPROF_RELEASE` names a release build to test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use rustix::process::Signal;
 
 use crate::support::{Here, Running, c_with, needs, wait_until};
 
-/// A shell that starts programs, each of which is mapped, until a file is there.
+/// A shell that starts programs until a file exists. Each is mapped.
 const PROGRAMS: &str = "until [ -e enough ]; do /bin/true; echo >>log; sleep 0.01; done";
 
-/// Waits until it has started some more.
+/// Waits until it has started some more programs.
 const SOME_MORE: &str = "echo waits; until [ -e go ]; do sleep 0.01; done
     n=$(wc -l <log); until [ $(wc -l <log) -gt $((n + 10)) ]; do sleep 0.01; done";
 
-/// Passes all mappings of files in a recording to a function.
+/// Calls a function with each file mapping in a recording.
 fn for_each_mapping(here: &Here, name: &str, mut each: impl FnMut(&PerfData, &Mapped<'_>)) {
     let data = PerfData::open(&here.path(name)).expect("a recording");
     for block in data.blocks() {
@@ -36,7 +36,7 @@ fn for_each_mapping(here: &Here, name: &str, mut each: impl FnMut(&PerfData, &Ma
     }
 }
 
-/// Asserts that no record of perf's is marked as having a build-id. Returns the number of mappings.
+/// Asserts that no record of perf has a build-id. Returns the number of mappings.
 fn assert_undisturbed(here: &Here, what: &str) -> u32 {
     let (mut marked, mut others) = (0, 0);
     for_each_mapping(here, "perf.data", |_, mapped| {
@@ -50,7 +50,6 @@ fn assert_undisturbed(here: &Here, what: &str) -> u32 {
     others
 }
 
-/// Starts rprof, and waits until it records.
 fn record(here: &Here, whom: &str, command: &[&str]) -> Running {
     let mut shell = here
         .rprof("record -e cpu-clock -F 99 -o r.data")
@@ -65,13 +64,12 @@ fn record(here: &Here, whom: &str, command: &[&str]) -> Running {
     running
 }
 
-/// Number of times that each recording is made.
 fn rounds() -> usize {
     let rounds = std::env::var("RPROF_BESIDE").ok();
     rounds.map_or(1, |rounds| rounds.parse().expect("a number"))
 }
 
-/// Who began last is served first, and so marks the records of the other.
+/// The kernel serves the latest listener first, so it would mark the records of the other.
 #[test]
 fn perf_is_not_disturbed() {
     needs!(Kernel, Perf);
@@ -127,7 +125,7 @@ fn perf_is_not_disturbed() {
     }
 }
 
-/// perf as the command: its program is heard of by both.
+/// perf as the recorded command: both observe its program.
 #[test]
 fn perf_that_is_recorded_is_not_disturbed() {
     needs!(Kernel, Perf);
@@ -144,7 +142,7 @@ const CONTAINER: &str = "mount -t tmpfs none /mnt; cp \"$1\" /mnt/program; cp \"
     /mnt/deleted 0.3 & until grep -q libc /proc/$!/maps; do sleep 0.01; done
     rm /mnt/deleted; /mnt/program 0.1; wait";
 
-/// Last parts of the paths of what was mapped as code, with the build-ids that readers find.
+/// Returns the file names of all executable mappings, with their resolved build-ids.
 fn identified(here: &Here) -> BTreeSet<(String, Option<BuildId>)> {
     let mut table = None;
     let mut found = BTreeSet::new();
@@ -172,8 +170,8 @@ fn identified(here: &Here) -> BTreeSet<(String, Option<BuildId>)> {
     found
 }
 
-/// Each has its own, whether the kernel would tell it or not: that of the command, those of processes that ran
-/// before, of a container, and of a file that has no name any more.
+/// Each mapping has its own build-id, whether or not the kernel would report it: the command,
+/// existing processes, a container, and a deleted file.
 #[test]
 fn everything_that_is_mapped_has_its_build_id() {
     needs!(Root, PerfEvents);
@@ -202,7 +200,7 @@ fn everything_that_is_mapped_has_its_build_id() {
             found.len(),
             without.len()
         );
-        // Of all that runs on the machine, some may have none.
+        // System-wide, some mappings may have none.
         assert!(
             options == "-a" || without.is_empty(),
             "{options}: {without:?} in {found:?}"

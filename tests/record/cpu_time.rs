@@ -1,5 +1,5 @@
-//! CPU time that was used, beside that which samples cover, and waiting. Where the kernel's side cannot be sampled, nothing is
-//! said of the time that samples cover.
+//! Used CPU time compared with sampled CPU time, and waiting. If the kernel cannot be sampled,
+//! sampled time is not reported.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::waits::noted_as;
 use crate::support::{Here, Report, Run, c, inapplicable, needs};
 
-/// Figures of perf.data in seconds: used, sampled, wall.
+/// Returns figures of perf.data in seconds: used, sampled, wall.
 fn figures(here: &Here) -> [f64; 3] {
     let run = here.rprof("report --format json --no-inline").run();
     if run.code() == Some(1) {
-        // No sample at all: the message has the figures.
+        // Without samples, the error message has the figures.
         let text = run.err();
         let words: Vec<&str> = text.split_whitespace().collect();
         let at = words.iter().position(|word| *word == "stand");
@@ -27,8 +27,8 @@ fn figures(here: &Here) -> [f64; 3] {
     })
 }
 
-/// Records a script of the shell; the script's last line prints what the shell's `times` prints. Returns
-/// the CPU seconds that the system itself accounted to the shell and to its children.
+/// Records a shell script. Its last line prints the shell's `times`. Returns the CPU seconds of the
+/// shell and its children by the system's accounting.
 fn record(here: &Here, options: &str, script: &str) -> (Run, f64) {
     let record = here.rprof("record -e cpu-clock").words(options);
     let run = record
@@ -50,7 +50,7 @@ fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
     let here = Here::new();
     let (run, truth) = record(&here, "-F 999", "\"$0\" 0.5; sleep 1.2");
     let [used, sampled, wall] = figures(&here);
-    // Times are told in hundredths of a second, four of them.
+    // Four values, rounded to hundredths of a second.
     assert!(
         (used / truth - 1.0).abs() < 0.03 + 0.04 / truth,
         "{used} of {truth} s\n{run}"
@@ -77,7 +77,7 @@ fn many_short_processes_are_told_of_with_what_helps() {
     );
     assert!(sampled < 0.9 * used, "{sampled} of {used} s\n{run}");
     run.says("samples cover").says("`-F 20000`");
-    // Which does help.
+    // The suggested frequency helps.
     let (run, _) = record(&here, "-F 20000 --call-graph none", script);
     let [used, more, _] = figures(&here);
     assert!(
@@ -86,12 +86,13 @@ fn many_short_processes_are_told_of_with_what_helps() {
     );
 }
 
-/// What a process does when it ends, and what outlives the command, is in the kernel's accounts alone.
+/// Work at process exit, and processes that outlive the command, appear only in the kernel's
+/// accounting.
 #[test]
 fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();
-    // 400 processes that do nothing but end: much of their time comes after their events are taken from them.
+    // 400 processes that only exit: much of their time comes after their events are removed.
     let script = "i=0; while [ $i -lt 400 ]; do (:); i=$((i+1)); done";
     let (run, truth) = record(&here, "-F 999", script);
     let [used, ..] = figures(&here);
@@ -99,7 +100,7 @@ fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
         (used / truth - 1.0).abs() < 0.03 + 0.04 / truth,
         "{used} of {truth} s\n{run}"
     );
-    // A daemon works for half a second, and is there when the command ends.
+    // A daemon works for half a second, and still runs when the command ends.
     let daemon = "(\"$0\" 0.5; touch done; until [ -e go ]; do sleep 0.01; done) & \
                   until [ -e done ]; do sleep 0.01; done";
     let run = here
@@ -122,7 +123,8 @@ fn a_program_that_sleeps_hears_that_it_slept() {
     let run = here.rprof("record -F 99 -e cpu-clock -- sleep 0.3").ok();
     run.says("slept");
     assert!(!run.err().contains("-F"), "{run}");
-    // One that runs for less than a period is told of a higher frequency, if it did not wait for a CPU for most of the time.
+    // If it runs for less than a period, a higher frequency is suggested, unless it mostly waited
+    // for a CPU.
     let record = here.rprof("record -F 1 -e cpu-clock --");
     let run = record.arg(c("shares.c")).words("0.1").ok();
     run.says("no samples:");
@@ -144,8 +146,8 @@ fn what_is_attached_is_judged_by_its_own_time() {
         used <= 1.02 * wall && used > 0.0 && sampled <= 1.02 * used,
         "{used} {sampled} {wall}\n{run}"
     );
-    // Whole CPUs never wait, and nothing is said of them. What the system counts in clock ticks says nothing of so short a
-    // time, if it was that short.
+    // Whole CPUs never wait, so nothing is reported. The system counts clock ticks, which are too
+    // coarse for less than a second.
     here.rprof("record -q -e cpu-clock -d 0.1 -C 0").ok();
     let is_told = !here.report("").quality["cpu_time"].is_null();
     assert_eq!(is_told, noted_as(&here, "duration.ns") >= 1_000_000_000);
@@ -153,12 +155,12 @@ fn what_is_attached_is_judged_by_its_own_time() {
     let quality = here.report("").quality;
     let time = &quality["cpu_time"];
     assert!(time["wall"].is_null(), "{time}");
-    // The program alone uses much of it.
+    // The program alone uses much of the CPU time.
     assert!(time["used"].as_f64() > Some(2e8), "{time}");
     assert!(time["sampled"].as_f64() > Some(1e8), "{time}");
 }
 
-/// Seconds before a text in what a run said, such as those before ` s asleep`.
+/// Returns the seconds before a text in the messages, such as ` s asleep`.
 fn seconds_before(run: &Run, text: &str) -> f64 {
     let said = run.err();
     let (before, _) = said
@@ -196,7 +198,7 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
             run,
         ));
     }
-    // The same for a process that is attached to.
+    // The same for an attached process.
     let attached = here.rprof("record -e cpu-clock -d 1 -o attached.data -p");
     let attached = attached
         .arg(busy[0].pid().as_raw_nonzero().to_string())
@@ -222,7 +224,7 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
         seconds_before(&run, " s waiting for a CPU"),
         seconds_before(&run, " s asleep"),
     );
-    // On a busy machine what wakes up waits for a CPU.
+    // On a busy machine, a woken thread waits for a CPU.
     assert!(asleep > 0.5 && waiting < asleep, "{waiting} {asleep} {run}");
     run.says("`rprof record --off-cpu` shows where");
 }
@@ -231,7 +233,7 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
 fn quota_of_a_control_group_is_named_as_the_cause() {
     needs!(PerfEvents, Root);
     let here = Here::new();
-    // A tenth of a CPU, in either version of control groups; 77 where neither can be made.
+    // A tenth of a CPU, in cgroup v1 or v2. Exits with 77 if neither can be created.
     let script = "
         v1=/sys/fs/cgroup/cpu v2=/sys/fs/cgroup name=rprof-test-$$
         if mkdir $v1/$name; then

@@ -1,4 +1,4 @@
-//! Events: the attrs that perf makes of the same text, and several of them in one recording.
+//! Events: compares attrs with perf's for the same text, and several events in one recording.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,9 @@ use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 
 use crate::support::{Here, Run, c, needs};
 
-/// Fields of the attr that perf hands to the kernel, as `-vv` prints them: those that are not zero.
+/// Non-zero fields of the attr that perf passes to the kernel, as printed by `-vv`.
 type Fields = BTreeMap<String, u64>;
 
-/// Texts of one event.
 const TEXTS: &[&str] = &[
     "cycles",
     "cpu-cycles:u",
@@ -83,7 +82,7 @@ const TEXTS: &[&str] = &[
     "mem:0x1000:u",
 ];
 
-/// Events of PMUs, which the machine must have.
+/// PMU events, for machines that have them.
 const OF_PMUS: &[(&str, &[&str])] = &[
     (
         "msr",
@@ -123,7 +122,7 @@ const OF_TRACEFS: &[&str] = &[
     "syscalls:sys_enter_openat",
 ];
 
-/// Lists that every machine can open.
+/// Event lists that every machine can open.
 const LISTS: &[&str] = &[
     "cpu-clock,page-faults:u,cs",
     "{cpu-clock,page-faults}",
@@ -154,7 +153,7 @@ fn tracepoint_attrs_are_those_of_perf() {
     compare_all(OF_TRACEFS);
 }
 
-/// Compares them all, some at a time: perf waits for most of its time.
+/// Compares all texts, several at a time, because perf mostly waits.
 fn compare_all(texts: &[&str]) {
     std::thread::scope(|scope| {
         for some in texts.chunks(texts.len().div_ceil(8)) {
@@ -166,7 +165,7 @@ fn compare_all(texts: &[&str]) {
     });
 }
 
-/// Compares the attrs of a list of events, or that of its first if the kernel refuses it.
+/// Compares the attrs of a list of events, or only the first if the kernel rejects it.
 fn compare(here: &Here, text: &str) {
     let run = here
         .perf("record -vv -o perf.data -e")
@@ -187,7 +186,7 @@ fn compare(here: &Here, text: &str) {
         .collect();
     ours.truncate(compared);
     if text.contains('*') {
-        // Folders are read in no order.
+        // PMU folders have no defined order.
         let by_config = |fields: &Fields| fields.get("config").copied();
         ours.sort_by_key(by_config);
         theirs.sort_by_key(by_config);
@@ -197,7 +196,7 @@ fn compare(here: &Here, text: &str) {
     }
 }
 
-/// Fields of our attr, under perf's names.
+/// Returns the fields of our attr, with perf's names.
 fn fields(event: &Event) -> Fields {
     let rate = match (event.rate(), event.default_period()) {
         (Some(rate), _) => rate,
@@ -253,7 +252,7 @@ fn fields(event: &Event) -> Fields {
     fields
 }
 
-/// The attrs that perf opened or tried to, each once, with whether the kernel refused it.
+/// Returns the attrs that perf tried to open, each once, and whether the kernel rejected it.
 fn asked_for(run: &Run) -> Vec<(Fields, bool)> {
     let mut asked: Vec<(Fields, bool)> = Vec::new();
     let mut within = false;
@@ -290,7 +289,7 @@ fn read_field(line: &str, fields: &mut Fields) {
                 fields.insert("GROUP".to_owned(), 1);
             }
         }
-        // What rprof has in an event of its own, or its reader decides.
+        // Fields that rprof's reader sets, or that belong to rprof's separate event.
         "size"
         | "disabled"
         | "enable_on_exec"
@@ -316,7 +315,7 @@ fn read_field(line: &str, fields: &mut Fields) {
     }
 }
 
-/// A program that faults on 300 pages and sleeps 40 times.
+/// A program with 300 page faults and 40 sleeps.
 const PAGES: u64 = 300;
 const SLEEPS: u64 = 40;
 
@@ -410,7 +409,7 @@ fn tracepoint_fields_are_those_of_perf() {
     let ours = fields(here.rprof("script -F event,trace").ok().out());
     let perf = here.perf("script -F event,trace").ok();
     let theirs = fields(perf.out());
-    // Which is what its library says of a section that it does not understand.
+    // libtraceevent prints this for a section that it cannot parse.
     assert!(!perf.err().contains("libtraceevent"), "{perf}");
     assert!(ours.len() as u64 >= SLEEPS, "{ours:#?}");
     assert!(ours[0].contains("prev_comm="), "{ours:#?}");

@@ -1,4 +1,4 @@
-//! The exit status is the command's own, where there is one.
+//! The exit status is the command's, if there is a command.
 
 use crate::support::{Here, c, needs};
 
@@ -16,7 +16,7 @@ fn exit_status_is_that_of_the_command() {
         let here = Here::new();
         let run = here.rprof("record -g -- sh -c").arg(script).exits(status);
         run.says("perf.data");
-        // The profile is there all the same.
+        // The profile exists anyway.
         here.rprof("header").ok().prints("features").prints("sh -c");
         here.rprof("report").ok();
     }
@@ -130,7 +130,7 @@ fn exit_status_is_1_without_a_recording() {
     let here = Here::new();
     for command in ["report", "collapse", "script", "header", "flamegraph"] {
         let run = here.rprof(command).exits(1);
-        // What is missing, and what to do.
+        // The message says what is missing, and what to do.
         run.says("perf.data").says("rprof record");
         assert!(run.bytes().is_empty(), "stdout of\n{run}");
         here.rprof(command)
@@ -168,7 +168,7 @@ fn exit_status_is_1_for_a_file_that_is_no_recording() {
     }
 }
 
-/// Names of all files here, but for the folders of tools.
+/// Returns the names of all files here, without tool folders.
 fn names_here(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|e| {

@@ -1,5 +1,4 @@
-//! `record` with fields of samples and records that are not recorded unless asked for: attrs as perf's, and values
-//! that are known.
+//! `record` with optional sample fields and records: attrs as in perf, and known values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,12 +9,13 @@ use rprof_sampler::{Clock, Extras};
 
 use crate::support::{Here, Need, c_with, has, inapplicable, needs, skip};
 
-/// The program that does what an event tells of, at a fixed address.
+/// Returns a program that triggers known events at a fixed address.
 fn watched() -> PathBuf {
     c_with("watched.c", &["-no-pie", "-pthread"])
 }
 
-/// What two recorders have to agree on: fields and registers of samples, and further records.
+/// Returns the settings that two recorders must agree on: fields and registers of samples, and
+/// further records.
 fn extras(attrs: &[&Attr]) -> BTreeMap<&'static str, u64> {
     const RECORDS: AttrFlags = Extras::RECORDS.union(AttrFlags::INHERIT_STAT);
     let mut found = BTreeMap::new();
@@ -31,7 +31,7 @@ fn extras(attrs: &[&Attr]) -> BTreeMap<&'static str, u64> {
         add("interrupt registers", attr.sample_regs_intr);
         add("branches", attr.branch_sample_type.bits());
         add("most callers", attr.sample_max_stack.into());
-        // perf names a clock only where it is told to.
+        // perf sets a clock only if an option names one.
         let clock = attr.flags.contains(AttrFlags::USE_CLOCKID);
         let clock = if clock { attr.clockid as u64 } else { 1 };
         add("clock", clock);
@@ -53,7 +53,7 @@ fn extras_of(here: &Here, file: &str) -> BTreeMap<&'static str, u64> {
 #[test]
 fn attrs_are_those_of_perf_with_the_same_flags() {
     needs!(PerfEvents, Perf, Root);
-    // The flags of perf, and ours where they differ.
+    // perf's flags, and ours if they differ.
     let flags = [
         ("-d", "--data"),
         ("-d -W --phys-data", "--data --weight --phys-data"),
@@ -117,7 +117,7 @@ fn branches_of_one_event_are_asked_for_as_by_perf() {
             .find(|line| line.contains("branch_sample_type"));
         let line = line.unwrap_or_else(|| panic!("{told}"));
         assert!(line.contains(wanted), "{line}");
-        // The kernel refuses both for the same reason.
+        // The kernel rejects both for the same reason.
         let ours = here
             .rprof("record --call-graph none -e")
             .arg(format!("cpu-clock/branch_type={term}/"));
@@ -165,7 +165,7 @@ fn branch_filters_are_those_of_perf() {
         "any,save_type,priv",
     ];
     for filter in filters {
-        // Here no event has branches, so perf fails once it has said what it asked for.
+        // No event here has branches, so perf fails after printing its request.
         let perf = here
             .perf("record -vv -e cpu-clock -o perf.data -j")
             .arg(filter);
@@ -198,7 +198,7 @@ fn what_no_software_event_has_is_refused_by_its_flag() {
             .says("without -b and -j");
         assert!(!here.path("perf.data").exists(), "{run}");
     }
-    // A value that there is not is wrong usage, and a question has an answer.
+    // An invalid value is a usage error; a query prints a list.
     for (flags, said) in [
         ("-j anything", "unknown branch filter `anything`"),
         ("-k thread", "valid clocks: monotonic"),
@@ -246,7 +246,7 @@ fn rights_that_are_missing_are_told_with_the_flag() {
             .words("record -e page-faults:u -o /dev/null");
         let run = shell.arg(flag).words("-- true").run();
         if run.code() == Some(0) {
-            // kernel.perf_event_paranoid is low enough for anybody.
+            // kernel.perf_event_paranoid is too low for this test.
             skip(format!(
                 "needs kernel.perf_event_paranoid above 1 for {flag}"
             ));
@@ -256,7 +256,7 @@ fn rights_that_are_missing_are_told_with_the_flag() {
     }
 }
 
-/// Fields of the samples of a file, and the file with perf's text of them, if perf is there.
+/// Asserts that perf prints the same samples with these fields, if perf is installed.
 fn assert_perf_prints_the_same(here: &Here, fields: &str, rows: &[String]) {
     if has(Need::Perf) {
         let perf = here
@@ -311,7 +311,7 @@ fn addresses_of_data_are_those_that_were_written_to() {
             target[target.len() - 3..],
             "{row}"
         );
-        // Pages of either may be huge.
+        // Both pages may be huge.
         let sizes = words.iter().rev().take(2);
         assert!(
             sizes.clone().all(|size| size.ends_with(['K', 'M', 'G'])),
@@ -339,7 +339,7 @@ fn registers_are_those_of_the_moment() {
         }
         let sample = Sample::parse(raw.body, layout.unwrap()).unwrap();
         let (user, all) = (sample.regs_user().unwrap(), sample.regs_intr().unwrap());
-        // In user mode both are the same, and the address is that of the sample. IP and SP.
+        // In user mode both register sets are equal, and the IP is the sample's address. IP and SP.
         assert_eq!(all.get(8), sample.ip());
         assert_eq!((user.get(8), user.get(7)), (all.get(8), all.get(7)));
         assert_eq!(
@@ -359,7 +359,7 @@ fn registers_are_those_of_the_moment() {
     assert_perf_prints_the_same(&here, "ip,uregs,iregs", &rows);
 }
 
-/// Calls `take` with each record, and its layout if its event is known.
+/// Calls `take` with each record, and the layout of its event if known.
 fn each_record(
     data: &PerfData,
     mut take: impl FnMut(&rprof_records::RawRecord<'_>, Option<&rprof_records::SampleLayout>),
@@ -371,7 +371,6 @@ fn each_record(
     }
 }
 
-/// Decodes the records of a kind.
 fn records(here: &Here, kind: RecordType) -> Vec<Record<'static>> {
     let data = PerfData::open(&here.path("perf.data")).unwrap();
     let mut found = Vec::new();
@@ -399,7 +398,7 @@ fn switches_of_threads_are_recorded() {
     let here = Here::new();
     here.record("-e cpu-clock --switch-events", &watched(), "sleep 5");
     let switches = records(&here, RecordType::SWITCH).len();
-    // Each sleep takes the thread off its CPU and brings it back.
+    // Each sleep takes the thread off its CPU and back on.
     assert!(switches >= 10, "{switches} switches");
     let ours = here
         .rprof("script -G -F comm,tid,time,ip --show-switch-events")
@@ -428,7 +427,7 @@ fn counts_of_threads_are_recorded_when_they_end() {
         assert!(values.time_enabled.is_some() && values.time_running.is_some());
         *by_thread.entry(tid).or_insert(0) += count;
     }
-    // Each of the three threads touches ten fresh pages.
+    // Each of the three threads touches ten new pages.
     let told = by_thread.values().filter(|count| **count >= 10).count();
     assert!(told >= 3, "{by_thread:?}");
 }
@@ -495,7 +494,7 @@ fn times_are_of_the_clock_that_was_asked_for() {
     for name in ["monotonic", "monotonic_raw", "realtime", "boottime", "tai"] {
         let clock: Clock = name.parse().unwrap();
         let before = clock.now_ns();
-        // Stacks are unwound, by files that are dated by CLOCK_MONOTONIC.
+        // Unwinding works although the images' times use CLOCK_MONOTONIC.
         let record = here.rprof("record -F 999 -e cpu-clock:u -k").arg(name);
         record.arg("--").arg(watched()).words("spin 100").ok();
         let after = clock.now_ns();
@@ -504,7 +503,7 @@ fn times_are_of_the_clock_that_was_asked_for() {
         each_record(&data, |raw, layout| {
             let time = layout.and_then(|layout| layout.time_of(raw)).unwrap_or(0);
             if time == 0 {
-                // Made up, of what was there before.
+                // A synthesized record of earlier state.
                 return;
             }
             assert!((before..=after).contains(&time), "{name}: {time}");
@@ -523,7 +522,7 @@ fn times_are_of_the_clock_that_was_asked_for() {
         let clocks = data.features().clock_data().unwrap();
         assert_eq!(clocks.clockid as i32, clock.number());
         assert!((before..=after).contains(&clocks.clock), "{name}");
-        // Attrs of all events say so, too.
+        // The attrs of all events name the clock too.
         for event in data.events().list() {
             assert_eq!(event.attr.clockid, clock.number());
         }
@@ -555,12 +554,12 @@ fn hits_that_a_filter_excludes_are_not_recorded() {
     let (of_777, of_778, all) = of(event);
     assert!(of_777 == 5 && of_778 == 5 && all >= 10, "without a filter");
     assert_eq!(of(&format!("{event} --filter fd==777")), (5, 0, 5));
-    // Both have to be fulfilled.
+    // Both filters must match.
     assert_eq!(
         of(&format!("{event} --filter fd>=777 --filter fd!=777")),
         (0, 5, 5)
     );
-    // One is for the events before it only.
+    // A filter applies only to the preceding events.
     let others = format!("-e syscalls:sys_exit_close --filter ret==-1000 {event}");
     let (of_777, of_778, _) = of(&others);
     assert_eq!((of_777, of_778), (5, 5));

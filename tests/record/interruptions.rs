@@ -1,4 +1,4 @@
-//! Recordings that are cut short: full disks, closed pipes, job control, limits of time and size. The command
+//! Interrupted recordings: full disks, closed pipes, job control, time and size limits. The command
 //! must not be disturbed, and the file must be readable.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Need, Run, c, has, needs, perf_samples, wait_until};
 
-/// Reads perf.data with rprof and, if it is there, with perf: both see the same samples.
+/// Reads the file with rprof, and with perf if installed: both see the same samples.
 fn samples_by_both(here: &Here, file: &str) -> u64 {
     let script = here.rprof("script -i").arg(file).ok();
     let samples = perf_samples(&script).len();
@@ -18,7 +18,7 @@ fn samples_by_both(here: &Here, file: &str) -> u64 {
     samples as u64
 }
 
-/// Tells a process to end. One that has ended already is as good.
+/// Kills a process, if it still runs.
 fn end(pid: &str) {
     if let Some(pid) = pid.trim().parse().ok().and_then(Pid::from_raw) {
         kill_process(pid, Signal::KILL).ok();
@@ -30,8 +30,8 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     std::fs::create_dir(here.path("full")).unwrap();
-    // A file system of its own, which goes with the shell. The command tells that it ran to
-    // its end, and with which status.
+    // A file system in the shell's mount namespace, which ends with the shell. The command prints
+    // when it ends, and its status.
     let script = "mount -t tmpfs -o size=256k none full || exit 99
         \"$0\" record -F 20000 -g -e cpu-clock -o full/perf.data -- sh -c '\"$0\" 1; echo ended; exit 5' \"$1\"
         echo status $?
@@ -43,7 +43,7 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
         .arg(env!("CARGO_BIN_EXE_rprof"))
         .arg(c("shares.c"))
         .ok();
-    // rprof has failed, and says so and why; the command was not disturbed.
+    // rprof fails with a message; the command was not disturbed.
     run.prints("ended\nstatus 1\n");
     run.says("full/perf.data")
         .says("No space left")
@@ -72,7 +72,7 @@ fn a_reader_that_goes_away_ends_the_recording_and_not_the_command() {
 fn processes_that_outlive_the_command_are_named() {
     needs!(PerfEvents);
     let here = Here::new();
-    // A daemon: another session, without the files of the command.
+    // A daemon: another session, without the command's files.
     let script = "setsid \"$0\" >pid </dev/null 2>/dev/null & \
                   until [ -s pid ]; do sleep 0.01; done; exit 5";
     let run = (here
@@ -87,7 +87,6 @@ fn processes_that_outlive_the_command_are_named() {
         pid.trim()
     );
     run.says(&line);
-    // While the command ran, it was recorded.
     let report = here.report("--sort comm,symbol");
     let found = report
         .only()
@@ -97,7 +96,7 @@ fn processes_that_outlive_the_command_are_named() {
     assert!(found, "{run}");
 }
 
-/// What an attached process starts meanwhile was not started by the command.
+/// A process started meanwhile by an attached process is not the command's child.
 #[test]
 fn processes_that_others_started_are_not_the_commands() {
     needs!(PerfEvents);
@@ -163,7 +162,7 @@ fn a_command_may_close_all_its_files() {
 fn the_terminal_is_as_it_was_after_a_command_was_killed() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
-    // script gives us a terminal; the command puts it into another mode and dies.
+    // script provides a terminal. The command changes its mode and dies.
     let inner = format!(
         "stty -a >before; {} record -q -- sh -c 'stty raw -echo; kill -KILL $$'; echo $? >status; stty -a >after",
         env!("CARGO_BIN_EXE_rprof")
@@ -176,7 +175,7 @@ fn the_terminal_is_as_it_was_after_a_command_was_killed() {
     let read = |name| std::fs::read_to_string(here.path(name)).unwrap();
     assert_eq!(read("status"), "137\n");
     assert_eq!(read("after"), read("before"));
-    // One that ends by itself keeps what it chose, as under a shell.
+    // A command that exits keeps its settings, as under a shell.
     let inner = format!(
         "{} record -q -- stty -echo; stty -a >after",
         env!("CARGO_BIN_EXE_rprof")
@@ -219,10 +218,10 @@ fn job_control_stops_and_continues_rprof_and_the_command() {
     assert!(samples_by_both(&here, "perf.data") > 0);
 }
 
-/// Environment, nice value, signals, files, limits, terminal: what a program can see of whoever
-/// started it.
+/// A process's environment that its parent determines: variables, nice value, signals, files,
+/// limits, terminal.
 ///
-/// The tests give rprof a home of its own, so that is left out.
+/// The tests set rprof's HOME, so that is left out.
 const SURROUNDINGS: &str = "env | grep -v -e '^_=' -e '^HOME=' | sort; \
     grep -E 'Sig(Ign|Blk|Cgt)|NoNewPrivs|Cpus_allowed_list|Cap' /proc/self/status; \
     cat /proc/self/oom_score_adj /proc/self/limits /proc/self/personality; \
@@ -232,7 +231,7 @@ const SURROUNDINGS: &str = "env | grep -v -e '^_=' -e '^HOME=' | sort; \
 fn the_command_sees_what_it_would_see_without() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Process group, session and terminal stand in fields 5 to 7 of stat, and are the caller's.
+    // Process group, session and terminal are fields 5 to 7 of stat. They are the caller's.
     let bare = here.sh(SURROUNDINGS).ok().out();
     for options in ["-q", "-q -a", "-q -D 1", "-q --switch-output=1G", "-q -g"] {
         let options = match options {
@@ -243,7 +242,7 @@ fn the_command_sees_what_it_would_see_without() {
             .words("sh -c")
             .arg(SURROUNDINGS)
             .ok();
-        // The group leader is whoever was started; all else is the same.
+        // The process group leader differs; all else is equal.
         let same = |text: &str| -> Vec<String> {
             let is_number = |word: &str| word.parse::<i64>().is_ok();
             let is_stat =
@@ -259,7 +258,7 @@ fn the_command_sees_what_it_would_see_without() {
 fn max_size_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
-    // But for the records that tell of what was lost at the end.
+    // Except for the final records about losses.
     let run = (here.rprof("record -F 20000 -g -e cpu-clock --max-size 64K -- sh -c"))
         .arg("\"$0\" 1; exit 5")
         .arg(c("shares.c"))
@@ -279,7 +278,7 @@ fn max_size_ends_the_recording_and_not_the_command() {
 fn duration_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
-    // The command goes on until it is told that the recording is finished, however long that takes.
+    // The command runs until the recording is finished, however long that takes.
     let run = (here.rprof("record -F 999 -e cpu-clock -d 0.2 -- sh -c"))
         .arg("\"$0\" 0.1; until [ -e go ]; do sleep 0.01; done; exit 5")
         .arg(c("shares.c"))
@@ -304,11 +303,11 @@ fn a_delay_leaves_out_samples_and_not_mappings() {
     rprof.signal(Signal::TERM);
     let run = rprof.end();
     let report = here.report("");
-    // Mappings from before the samples are known, so that functions have names.
+    // The report uses mappings from before the first sample, so functions have names.
     let event = report.only();
     assert!(event.self_share("work_on") > 0.4, "{run}");
-    // The program was there for a while before the first sample. The time is counted from when the exec
-    // is known to succeed, which may be a little before it is recorded.
+    // The program ran for a while before the first sample. Time counts from the successful exec,
+    // possibly slightly before its record.
     let began = here.rprof("script -F comm,time --show-task-events").ok();
     let time = |line: &str| {
         let mut words = line.split_whitespace();
@@ -329,7 +328,7 @@ fn a_failed_recording_leaves_no_files() {
     let here = Here::new();
     std::fs::create_dir(here.path("full")).unwrap();
     std::fs::write(here.path("old"), "precious").unwrap();
-    // Not even the header fits.
+    // The disk has no space even for the header.
     let script = "mount -t tmpfs -o size=8k none full || exit 99
         cp old full/perf.data; dd if=/dev/zero of=full/rest bs=1k 2>/dev/null
         \"$0\" record -o full/perf.data -- touch ran; echo $?; cat full/perf.data";

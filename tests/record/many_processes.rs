@@ -1,4 +1,4 @@
-//! Storms of processes and threads, and a recorder that is killed in the middle.
+//! Storms of processes and threads, and a recorder killed in the middle.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,6 @@ use crate::support::{
     Here, Need, Running, c, check, has, measured, needs, perf_samples, wait_until,
 };
 
-/// Peak resident memory of a process, in KiB.
 fn peak_memory(pid: Pid) -> u64 {
     let path = format!("/proc/{}/status", pid.as_raw_nonzero());
     let status = std::fs::read_to_string(path).unwrap_or_default();
@@ -19,7 +18,7 @@ fn peak_memory(pid: Pid) -> u64 {
         .unwrap_or(0)
 }
 
-/// Births, ends and names of what a storm is made of, as the file has them.
+/// Numbers of births, exits and names of a storm's tasks in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Drops {
     born: u64,
@@ -54,7 +53,7 @@ fn drops(here: &Here, parent: i32) -> Drops {
     drops
 }
 
-/// Records a storm; answers what the file has of it, and rprof's peak memory in KiB.
+/// Records a storm. Returns the counts in the file, and rprof's peak memory in KiB.
 fn storm(kind: &str, count: u64) -> (Drops, u64) {
     let here = Here::new();
     let mut rprof = (here.rprof("record -F 999 -g -e cpu-clock --"))
@@ -62,19 +61,18 @@ fn storm(kind: &str, count: u64) -> (Drops, u64) {
         .arg(kind)
         .arg(count.to_string())
         .start();
-    // It says so when all have ended.
+    // The storm prints its pid when all tasks have ended.
     let parent: i32 = rprof.line().parse().expect("the number of a process");
     let peak = peak_memory(rprof.pid());
     kill_process(Pid::from_raw(parent).unwrap(), Signal::TERM).unwrap();
     let run = rprof.end();
-    // Samples may be lost, where the machine has too much to do; what tells of processes may not.
+    // Samples may be lost on a busy machine; sideband records may not.
     run.exits(128 + 15).says("lost ");
     assert!(!run.err().contains("records of names"), "{run}");
     here.rprof("report").ok();
     (drops(&here, parent), peak)
 }
 
-/// Prints a figure, for whoever runs this with `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -97,8 +95,8 @@ fn thousands_of_processes_are_recorded_whole() {
         ended: count,
     };
     assert_eq!(seen, all);
-    // What is kept does not grow with what has ended: a tenth needs about as much. On a busy machine
-    // more may wait to be written, for a while.
+    // Memory does not grow with ended tasks: a tenth of them needs about as much. On a busy
+    // machine, more data may be queued for a while.
     let mut peak = Some(peak);
     measured(|| {
         let peak = peak.take().unwrap_or_else(|| storm("fork", count).1);
@@ -129,19 +127,18 @@ fn thousands_of_threads_are_recorded_whole() {
     assert_eq!(seen, all);
 }
 
-/// A number that is different each time, below `bound`.
+/// Returns a different number for each call, below `bound`.
 fn random(bound: usize) -> usize {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() as usize % bound
 }
 
-/// Kills rprof once its file has so many samples.
 fn kill_at(here: &Here, mut rprof: Running, samples: usize) {
     let command: i32 = rprof.line().parse().expect("the number of a process");
     wait_until("the file is long enough", || {
         here.samples_so_far() >= samples
     });
-    // Anywhere between two of the moments at which the file grows.
+    // At a random time between two writes to the file.
     std::thread::sleep(std::time::Duration::from_micros(random(100_000) as u64));
     rprof.signal(Signal::KILL);
     rprof.end();
@@ -154,7 +151,7 @@ fn end(pid: i32) {
     }
 }
 
-/// RPROF_KILLS says how often; 10 times otherwise.
+/// RPROF_KILLS sets the number of kills (default 10).
 #[test]
 fn a_recorder_killed_at_any_moment_leaves_what_was_written() {
     needs!(PerfEvents);
@@ -169,13 +166,13 @@ fn a_recorder_killed_at_any_moment_leaves_what_was_written() {
             _ => "record -F 4999 -g -e cpu-clock --",
         };
         let rprof = here.rprof(options).arg(c("endless.c")).start();
-        // Of the first samples many are of the program's start.
+        // Many of the first samples are of the program's start.
         kill_at(&here, rprof, 200 + random(800));
         let run = here.rprof("report").ok();
         let report = here.report("");
         assert!(report.samples() > 0, "{run}");
         assert!(report.only().self_share("work_on") > 0.5, "{run}");
-        // The header and how the stacks were found are in it too.
+        // The file also has the header and the unwinding quality.
         let said = run.out();
         assert!(said.contains("did not finish this file"), "{run}");
         assert!(said.contains("reach their root"), "{run}");

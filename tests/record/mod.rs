@@ -1,4 +1,4 @@
-//! `rprof record`: what it writes, what it leaves alone, and how it ends.
+//! `rprof record`: its files, side effects, and end.
 
 mod beside_perf;
 mod cpu_time;

@@ -1,4 +1,4 @@
-//! `record --overwrite`: the last samples, as many as the rings hold.
+//! `record --overwrite`: keeps the latest samples, as many as the ring buffers hold.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{
     Here, Need, Running, c, c_with, has, needs, perf_samples, wait_for_work, wait_until,
 };
 
-/// Times of the samples of a file, as they stand in it.
+/// Returns the sample times of a file, in file order.
 fn times(here: &Here, file: &str) -> Vec<u64> {
     let data = PerfData::open(&here.path(file)).unwrap();
     let mut times = Vec::new();
@@ -31,8 +31,8 @@ fn times(here: &Here, file: &str) -> Vec<u64> {
 fn only_the_last_samples_are_kept_and_they_are_in_order() {
     needs!(PerfEvents, Tool("taskset"));
     let here = Here::new();
-    // One CPU, so that there is one ring: it holds some 600 samples, or 60 ms of CPU time. The program is in
-    // `late` for the last second.
+    // One CPU, so that there is one ring buffer. It holds about 600 samples, or 60 ms of CPU time.
+    // The program is in `late` for the last second.
     let record = here.rprof("record --overwrite -m 32K --call-graph none -e cpu-clock:u -c 100000");
     let run = record
         .words("-- taskset -c 0")
@@ -41,7 +41,7 @@ fn only_the_last_samples_are_kept_and_they_are_in_order() {
         .ok();
     let times = times(&here, "perf.data");
     assert!(times.is_sorted(), "{times:?}");
-    // taskset itself may have begun elsewhere.
+    // taskset itself may have started on another CPU.
     let most = (32 << 10) / 48 + 50;
     assert!(
         (10..=most).contains(&times.len()),
@@ -73,7 +73,7 @@ fn stacks_of_the_last_samples_reach_main() {
     assert!(folded.contains(";main;spin_here"), "{folded}");
 }
 
-/// Files that a signal ended, oldest first.
+/// Returns the files written at a signal, oldest first.
 fn ended(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -85,7 +85,7 @@ fn ended(here: &Here) -> Vec<String> {
 }
 
 fn snapshot(here: &Here, rprof: &Running, command: i32, files: usize) {
-    // Some hundred samples, of which there are 999 a second of CPU time.
+    // About 100 samples, at 999 per second of CPU time.
     wait_for_work(command, Duration::from_millis(100));
     rprof.signal(Signal::USR2);
     wait_until("the file of the last samples is there", || {

@@ -6,7 +6,7 @@ use crate::support::{Here, c, needs};
 fn a_fixed_period_is_kept_by_software_events_as_by_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
-    // 300 faults, and those of the start.
+    // 300 page faults, and those of the program's start.
     let program = c("events.c");
     let options = "record -q -c 10 -e page-faults:u";
     let perf = here.perf(options).words("-N -o perfs.data --");

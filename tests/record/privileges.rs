@@ -1,8 +1,7 @@
-//! Every target with every event under every privilege: what happens, with which exit status, and what is
-//! said.
+//! Every target with every event at every privilege level: result, exit status, and messages.
 //!
-//! Run with `--nocapture` it prints the table. kernel.perf_event_paranoid is changed for the time of the test
-//! and restored, whatever ends it; tests that run commands without privileges wait meanwhile.
+//! With `--nocapture` it prints the table. It changes kernel.perf_event_paranoid, and always
+//! restores it. Meanwhile, tests that run unprivileged commands wait.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,11 @@ use crate::support::{
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// Somebody without privileges.
+/// Uid of an unprivileged user.
 const NOBODY: &str = "65534";
 
-/// Does something at a level of the setting. Should somebody else have changed it meanwhile, it is done again.
+/// Runs a closure at a level of the setting. Repeats it if another process changed the setting
+/// meanwhile.
 fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> T) -> T {
     let Some(level) = level.map(|level| level.to_string()) else {
         return what();
@@ -34,13 +34,12 @@ fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> 
     panic!("somebody else keeps changing {PARANOID}");
 }
 
-/// User that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Root,
-    /// Without privileges, at this level.
+    /// Unprivileged, at this level.
     Nobody(i32),
-    /// Without privileges, where a seccomp filter forbids perf_event_open.
+    /// Unprivileged, with a seccomp filter that forbids perf_event_open.
     Denied,
 }
 
@@ -63,12 +62,11 @@ const WHO: [Who; 6] = [
     Who::Denied,
 ];
 
-/// Targets, as options; `PID` stands for a process of the user that records.
+/// Targets as options. `PID` stands for a process of the recording user.
 const TARGETS: [&str; 8] = [
     "", "-p PID", "-t PID", "-u USER", "-a", "-C 0", "-G GROUP", "-i",
 ];
 
-/// Events, as options.
 const EVENTS: [&str; 6] = [
     "",
     "-e cpu-clock",
@@ -78,7 +76,7 @@ const EVENTS: [&str; 6] = [
     "-e sched:sched_switch",
 ];
 
-/// A folder that everybody may enter, with programs that everybody may run.
+/// A world-searchable folder with world-executable programs.
 struct Programs {
     folder: tempfile::TempDir,
 }
@@ -98,7 +96,7 @@ impl Programs {
         ];
         for (from, name) in programs {
             let to = folder.path().join(name);
-            // By a process of its own, as in `Here::copy`.
+            // Copied by another process: see `Here::copy`.
             let copied = Command::new("cp").arg(from).arg(&to).status();
             assert!(copied.expect("cp").success());
             open(&to, 0o755);
@@ -113,7 +111,6 @@ impl Programs {
         self.folder.path().join(name)
     }
 
-    /// A command as this one would run it.
     fn as_who(&self, here: &Here, who: Who) -> Shell {
         let shell = here.command("env").arg("-C").arg(self.path("out"));
         let nobody = |shell: Shell| {
@@ -127,7 +124,6 @@ impl Programs {
         }
     }
 
-    /// Something that runs already, as the one who will record it.
     fn running(&self, here: &Here, who: Who) -> (Running, i32) {
         let mut running = self.as_who(here, who).arg(self.path("endless")).start();
         let pid = running.line().parse().expect("the number of a process");
@@ -135,7 +131,6 @@ impl Programs {
     }
 }
 
-/// Result of one cell of the table.
 struct Outcome {
     run: Run,
     file: bool,
@@ -148,7 +143,7 @@ impl Outcome {
         std::fs::remove_file(&file).ok();
         std::fs::remove_file(programs.path("out/perf.data.old")).ok();
         let shell = programs.as_who(here, who).arg(programs.path("rprof"));
-        // A command bounds the time, whatever is watched.
+        // The command limits the duration for every target.
         let run = (shell.words("record -F 999 -g").words(options).arg("--"))
             .arg(programs.path("shares"))
             .arg("0.03")
@@ -172,7 +167,6 @@ impl Outcome {
         }
     }
 
-    /// A word for the table.
     fn word(&self) -> String {
         let steps = self.run.err();
         let user_only = steps.contains("only user-mode code is sampled");
@@ -186,7 +180,6 @@ impl Outcome {
         }
     }
 
-    /// The remedy that the message names.
     fn reason(&self) -> String {
         let said = self.run.err();
         let known = [
@@ -234,7 +227,7 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
     let waits = report.only();
     assert!(waits.weight >= 300_000_000, "{run}");
     assert_eq!(waits.row("[stack not taken]").own, waits.weight);
-    // Where the kernel may be watched, the stacks are there.
+    // If the kernel may be sampled, the stacks exist.
     let run = at_level(&setting, Some(1), || {
         let shell = (programs.as_who(&here, Who::Nobody(1))).arg(programs.path("rprof"));
         shell.words("record --off-cpu --wakers -- sleep 0.3").run()
@@ -296,11 +289,11 @@ fn every_target_event_and_privilege_is_recorded_or_refused_with_a_remedy() {
     }
 }
 
-/// Checks what holds for every cell of the table, and what is known of this one.
+/// Checks the conditions for every table cell, and those for this one.
 fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
     let run = &outcome.run;
     let of = format!("{} {target} {event}", who.name());
-    // Recorded, or one message that says what is in the way; and no file then.
+    // Either a recording, or one message with the obstacle and no file.
     match run.code() {
         Some(0) => assert!(outcome.file, "{of}: no file by\n{run}"),
         Some(1 | 2) => {
@@ -316,13 +309,13 @@ fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
     let own = matches!(target, "" | "-p PID" | "-t PID" | "-i" | "-u USER");
     let clock = matches!(event, "" | "-e cpu-clock" | "-e cpu-clock:u");
     match who {
-        // Root may do everything; this machine may lack hardware events.
+        // Root may record everything, but this machine may lack hardware events.
         Who::Root if event != "-e cycles" && event != "-e sched:sched_switch" => {
             assert!(!refused || target == "-G GROUP", "{of}: {run}");
         }
-        // Own programs, their user side.
+        // Own programs in user mode.
         Who::Nobody(0..=2) if own && clock => assert!(!refused, "{of}: {run}"),
-        // Everybody's programs are for the privileged.
+        // Programs of other users need privileges.
         Who::Nobody(1..) if !own && clock => {
             assert!(refused, "{of}: {run}");
             let said = run.err();
@@ -334,7 +327,7 @@ fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
         Who::Denied => {
             assert!(refused, "{of}: {run}");
             let early = event == "-e sched:sched_switch" || target == "-G GROUP";
-            // Without the right to watch it, that is said; else that a sandbox is in the way.
+            // Without the permission, the message says so. Otherwise it names the sandbox.
             let told = if own { "seccomp" } else { "CAP_PERFMON" };
             assert!(early || run.err().contains(told), "{of}: {run}");
         }

@@ -1,4 +1,4 @@
-//! `rprof record`: the file it makes, and what it leaves alone.
+//! `rprof record`: its file, and its side effects.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -75,7 +75,7 @@ fn summary_says_what_was_recorded() {
         .ok();
     run.says("samples of cpu-clock")
         .says("perf.data")
-        // How many is the machine's business.
+        // The number of samples depends on the machine.
         .says("lost ");
     assert!(run.bytes().is_empty(), "stdout of\n{run}");
     assert!(
@@ -107,13 +107,13 @@ fn arguments_reach_the_command_unchanged() {
         .arg("$x")
         .ok();
     assert_eq!(run.out(), "a b|-F||$x|");
-    // Options end where the command begins, with `--` or without.
+    // Options end at the command, with or without `--`.
     let run = here.rprof("record -q printf %s| -q -F 1").ok();
     assert_eq!(run.out(), "-q|-F|1|");
 }
 
-/// Signals that are ignored or blocked, open files, limits: what a program has from whoever
-/// starts it.
+/// A program's environment that its parent determines: ignored or blocked signals, open files,
+/// limits.
 const SURROUNDINGS: &str =
     "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; ulimit -a; umask; nice; pwd";
 
@@ -151,7 +151,6 @@ fn recording_to_standard_output_makes_no_file() {
         "a file called `-` is left by\n{run}"
     );
     if run.code() == Some(0) {
-        // What came out is a recording.
         here.rprof("report -i -").stdin(run.bytes()).ok();
     } else {
         run.exits(2);
@@ -169,12 +168,11 @@ fn two_busy_threads_at_9999_hertz_lose_little() {
         let run = shell.arg("1").ok();
         let report = here.report("");
         let event = report.only();
-        // What is lost is told, and told alike.
         assert_eq!(report.quality["lost"], event.lost);
         let told = run.err().contains("lost 0 samples");
         assert_eq!(told, event.lost == 0, "{run}");
         writeln_figures(&report);
-        // On a machine that has nothing else to do it is nothing.
+        // Without other load, nothing is lost.
         check(event.lost * 10 <= event.samples, || {
             format!("{} lost by\n{run}", event.lost)
         })?;
@@ -185,7 +183,6 @@ fn two_busy_threads_at_9999_hertz_lose_little() {
     });
 }
 
-/// The figures, for whoever runs this test with `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -236,7 +233,6 @@ fn follow(here: &Here) -> Result<(), String> {
             .find(|r| r.comm == comm && r.symbol == symbol);
         let row = row.unwrap_or_else(|| panic!("no {symbol} of {comm}"));
         assert!(row.self_samples > 0, "{symbol} of {comm}");
-        // And under no other name.
         let others = event
             .rows
             .iter()
@@ -285,14 +281,12 @@ fn event_modifiers_keep_to_user_or_kernel() {
     }
 }
 
-/// Something that runs already: the process, and its number.
 fn endless(here: &Here) -> (Running, String) {
     let mut running = here.command(c("endless.c")).start();
     let pid = running.line();
     (running, pid)
 }
 
-/// The share of samples in `endless`.
 fn share_of_endless(report: &Report) -> f64 {
     let rows = &report.only().rows;
     let of_it = |row: &&Row| row.symbol == "work_on" && row.comm == "endless";
@@ -306,7 +300,7 @@ fn attached_recording_ends_with_its_targets() {
     for letter in ["-p", "-t"] {
         let here = Here::new();
         let (running, pid) = endless(&here);
-        // Its user side: where others want its CPU, much of it goes to the kernel.
+        // User mode only: with contention for its CPU, the kernel uses much of the time.
         let rprof = here
             .rprof("record -F 999 -g -e cpu-clock:u")
             .arg(letter)
@@ -315,7 +309,7 @@ fn attached_recording_ends_with_its_targets() {
         wait_until("samples are in the file", || here.samples_so_far() > 100);
         running.signal(Signal::TERM);
         running.end();
-        // Without a command there is no status to pass on.
+        // Without a command there is no exit status to forward.
         let run = rprof.end();
         run.exits(0).says("samples of cpu-clock:u").says("lost ");
         let share = share_of_endless(&here.report("--sort comm,symbol"));
@@ -339,13 +333,13 @@ fn attached_recording_ends_with_the_command() {
     .arg(c("shares.c"))
     .exits(4);
     let report = here.report("--sort comm,symbol");
-    // The command bounds the time, and is not watched itself.
+    // The command limits the duration, and is not recorded.
     assert!(
         report.only().rows.iter().all(|row| row.comm == "endless"),
         "{run}"
     );
     assert!(share_of_endless(&report) > 0.9, "{run}");
-    // A target that ends first ends the recording, and the command goes on.
+    // If the target ends first, the recording ends, and the command continues.
     let run = (here
         .rprof("record -e cpu-clock -p")
         .arg(&pid)
@@ -364,7 +358,6 @@ fn the_whole_system_is_recorded_with_all_cpus() {
     for target in ["-a", "-C 0-1023", "-u 0", "-G /"] {
         let here = Here::new();
         let target = match target {
-            // All that there are.
             "-C 0-1023" => {
                 let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
                 format!("-C {}", online.trim())
@@ -381,7 +374,6 @@ fn the_whole_system_is_recorded_with_all_cpus() {
         .run();
         drop(running);
         if target == "-G /" && run.code() != Some(0) {
-            // Where there is no such hierarchy, it is said.
             run.exits(1).says("cgroup");
             continue;
         }
@@ -397,13 +389,13 @@ fn the_whole_system_is_recorded_with_all_cpus() {
     }
 }
 
-/// The samples that are left out are counted, where that is asked for.
+/// With the option, the number of excluded samples is reported.
 #[test]
 fn rprof_itself_is_left_out_when_asked_to() {
     needs!(PerfEvents, Kernel, Root);
     let samples_of_itself = |option: &str| {
         let here = Here::new();
-        // Many samples, so that it has something to do.
+        // A high frequency, so that rprof has work.
         let mut rprof = (here
             .rprof("record -v -F 9999 -g -e cpu-clock -a")
             .words(option))
@@ -416,7 +408,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
         let told = rprof.end().err().contains(" samples: duplicates ");
         let script = here.rprof(&format!("script --pid {pid} -F pid")).run();
         let count = script.out().lines().count();
-        // None is told as a failure.
+        // An empty result is an error.
         script.exits(i32::from(count == 0));
         (count, told)
     };

@@ -1,4 +1,4 @@
-//! `record --switch-output`: several files, each complete in itself.
+//! `record --switch-output`: several files, each complete.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::support::{
     Here, Need, Report, c, check, has, measured, needs, perf_samples, wait_until,
 };
 
-/// The files of a recording, oldest first; none of them is called perf.data any more.
+/// Returns the files of a recording, oldest first. None is named perf.data any more.
 fn files(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|e| e.expect("an entry").file_name().into_string().unwrap());
@@ -23,7 +23,7 @@ fn files(here: &Here) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Report of one file, which must be complete.
+/// Returns the report of one file, which must be complete.
 fn report(here: &Here, file: &str) -> Report {
     let run = here
         .rprof("report --format json --sort comm,symbol -i")
@@ -33,7 +33,6 @@ fn report(here: &Here, file: &str) -> Report {
     Report::parse(&run)
 }
 
-/// The share of samples in `work_on` of `endless`.
 fn share_of_work(report: &Report) -> f64 {
     let rows = &report.only().rows;
     let of_work = |row: &&crate::support::Row| row.symbol == "work_on" && row.comm == "endless";
@@ -45,7 +44,7 @@ fn share_of_work(report: &Report) -> f64 {
     work as f64 / report.samples().max(1) as f64
 }
 
-/// Samples by perf, if it is there.
+/// Compares the number of samples with perf, if installed.
 fn assert_perf_agrees(here: &Here, file: &str, samples: u64) {
     if has(Need::Perf) {
         let script = here.perf("script --no-inline -i").arg(file).ok();
@@ -75,7 +74,6 @@ fn rotation_by_signal_leaves_complete_files() {
         wait_until("there is another file", || {
             files(&here).len() == n && here.path("perf.data").exists()
         });
-        // Something of its own is in each.
         wait_until("samples are in it", || here.samples_so_far() > 50);
     }
     kill_process(Pid::from_raw(command).unwrap(), Signal::TERM).unwrap();
@@ -88,7 +86,7 @@ fn rotation_by_signal_leaves_complete_files() {
     let mut last = 0;
     for file in &files {
         let report = report(&here, file);
-        // What the program maps and is called was told before the file began.
+        // Mappings and names of the program were recorded before the file began.
         assert!(
             share_of_work(&report) > 0.5,
             "{file}: {:?}",
@@ -125,7 +123,7 @@ fn rotation_by_size_loses_no_sample() {
         .says("lost ");
     let samples: u64 = files.iter().map(|file| report(&here, file).samples()).sum();
     run.says(&format!("{samples} samples of cpu-clock"));
-    // Every file but the last reached the size, and did not go far beyond.
+    // Every file but the last reached the size limit, and did not exceed it by much.
     for file in &files[..files.len() - 1] {
         let header = here.rprof("header --format json -i").arg(file).ok();
         let header: serde_json::Value = serde_json::from_slice(header.bytes()).unwrap();
@@ -140,7 +138,7 @@ fn rotation_by_size_loses_no_sample() {
 #[test]
 fn rotation_by_time_keeps_the_last_files() {
     needs!(PerfEvents);
-    // A file may well be empty, where the machine was busy with other things.
+    // A file may be empty if the machine was busy.
     measured(keep_the_last_ones);
 }
 
@@ -160,7 +158,7 @@ fn keep_the_last_ones() -> Result<(), String> {
     std::fs::remove_file(here.path("perf.data.old")).unwrap();
     let files = files(&here);
     assert_eq!(files.len(), 2, "{run}");
-    // The process and its mappings are older than these files, and known.
+    // The process and its mappings are older than these files, but known.
     let whole = report(&here, &files[0]);
     check(whole.samples() > 3, || {
         format!("{} samples in {}", whole.samples(), files[0])

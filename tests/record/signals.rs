@@ -4,7 +4,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Need, Running, c, has, needs, perf_samples, wait_until};
 
-/// `rprof record` of `endless`, and the process number that it said after its first work.
+/// Starts `rprof record` of `endless`. Returns it and the pid that the program prints after its
+/// first work.
 fn recording(here: &Here, options: &str) -> (Running, Pid) {
     let shell = here
         .rprof("record -F 999 -g -e cpu-clock --")
@@ -14,7 +15,7 @@ fn recording(here: &Here, options: &str) -> (Running, Pid) {
     (rprof, pid.expect("the number of a process"))
 }
 
-/// perf.data has all that was recorded, and can be read by anyone.
+/// Asserts that perf.data is complete and readable.
 fn assert_complete(here: &Here) {
     let run = here.rprof("report").ok();
     run.says_nothing();
@@ -39,7 +40,7 @@ fn signals_end_the_recording_and_finish_the_file() {
         let (rprof, command) = recording(&here, "");
         rprof.signal(signal);
         let run = rprof.end();
-        // The command was given the signal too, and ended by it.
+        // The command got the signal too, and ended by it.
         run.exits(128 + number).says("samples of cpu-clock");
         assert!(
             kill_process(command, Signal::CONT).is_err(),
@@ -78,7 +79,7 @@ fn a_second_interrupt_leaves_the_command_at_once() {
 fn an_interrupt_ignored_at_the_start_stays_ignored() {
     needs!(PerfEvents);
     let here = Here::new();
-    // As a shell without job control starts what stands in the background.
+    // Like a background command of a shell without job control.
     let ignoring = here.sh("trap '' INT HUP; exec \"$0\" \"$@\"");
     let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
     let command = "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3";
@@ -89,7 +90,6 @@ fn an_interrupt_ignored_at_the_start_stays_ignored() {
     }
     std::fs::write(here.path("go"), "").unwrap();
     rprof.end().exits(3).says("in perf.data");
-    // The signal that nobody ignores does end it.
     let ignoring = here.sh("trap '' INT; exec \"$0\" \"$@\"");
     let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
     let mut rprof = (rprof.words("record -q -e cpu-clock --").arg(c("endless.c"))).start();
@@ -139,16 +139,16 @@ fn signals_to_the_command_are_its_own() {
 fn an_interrupt_of_the_terminal_reaches_the_command_once() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
-    // It counts how often it is interrupted, and goes on until it is told to end.
+    // The command counts SIGINTs, and runs until a file exists.
     let command = "trap 'echo INT >>ints' INT; touch ready; \
                    until [ -e go ]; do sleep 0.01; done; exit 3";
     std::fs::write(here.path("command.sh"), command).unwrap();
-    // The shell between says how rprof ended: the status of script(1) is also its own.
+    // The shell in between prints rprof's status, because script(1) has its own.
     let inner = format!(
         "trap : INT; {} record -e cpu-clock -- sh command.sh; echo $? >status",
         env!("CARGO_BIN_EXE_rprof")
     );
-    // Ctrl-C is typed once, into the terminal that script makes.
+    // Types Ctrl-C once into script's terminal.
     let typing = "(until [ -e ready ]; do sleep 0.01; done; printf '\\003'; \
                   until [ -e go ]; do sleep 0.01; done) | script -qfc \"$0\" typescript";
     let shell = here.command("sh").arg("-c").arg(typing).arg(inner).start();
@@ -182,7 +182,6 @@ fn signals_end_a_recording_without_command() {
         let rprof = here.rprof("record -F 999 -g -e cpu-clock -a").start();
         wait_until("samples are in the file", || here.samples_so_far() > 1000);
         rprof.signal(signal);
-        // What was watched is not told of it.
         let run = rprof.end();
         run.exits(0).says("samples of cpu-clock");
         assert!(kill_process(running.pid(), Signal::CONT).is_ok(), "{run}");

@@ -1,4 +1,4 @@
-//! Threads that wait since before the recording: what they wait for is told as of all others.
+//! Threads that wait since before the recording: their wait reasons are reported like all others.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::{Folded, Here, Running, c, folded, needs, wait_until};
 
-/// What a thread of the fixture waits for, by the function in which it does.
+/// Wait reason of each thread, by its function.
 const REASONS: [(&str, &str); 13] = [
     ("take_one_then_other", "[futex]"),
     ("take_other_then_one", "[futex]"),
@@ -23,7 +23,7 @@ const REASONS: [(&str, &str); 13] = [
     ("read_event", "[message]"),
 ];
 
-/// Starts the fixture, and waits until all of its threads are blocked.
+/// Starts the fixture, and waits until all threads are blocked.
 fn asleep(here: &Here) -> Running {
     let mut running = here.command(c("asleep.c")).start();
     assert_eq!(running.line(), "asleep");
@@ -40,7 +40,7 @@ fn asleep(here: &Here) -> Running {
     running
 }
 
-/// Records the fixture; returns the stacks of its waits.
+/// Records the fixture. Returns the stacks of its waits.
 fn record(here: &Here, running: &Running, options: &str) -> Folded {
     let shell = here.rprof("record -q --off-cpu -d 0.5").words(options);
     let pid = running.pid().as_raw_nonzero();
@@ -53,7 +53,7 @@ fn end(running: Running) {
     running.end();
 }
 
-/// Returns the shares of the waits of a function by their leaves.
+/// Returns the weights of a function's waits by leaf.
 fn leaves(stacks: &Folded, function: &str) -> BTreeMap<String, u64> {
     let mut leaves = BTreeMap::new();
     for (stack, weight) in stacks {
@@ -80,7 +80,6 @@ fn threads_that_sleep_since_before_have_their_reasons() {
         );
         assert!(leaves[reason] >= 400_000_000, "{function}: {leaves:?}");
     }
-    // A filter leaves none of them out.
     let whole = here.report("--off-cpu --no-fold-idle");
     for reason in [
         "futex", "pipe", "poll", "sleep", "socket", "child", "signal", "message",
@@ -92,7 +91,7 @@ fn threads_that_sleep_since_before_have_their_reasons() {
             "{reason}: {of}"
         );
     }
-    // The program's functions are there as well as the kernel's.
+    // The stacks have user functions and kernel functions.
     let deadlock =
         here.rprof("report --reason futex --no-fold-idle --callers [futex] --format json");
     let text = deadlock.ok().out();

@@ -1,4 +1,5 @@
-//! Waits of threads (`record --off-cpu`), beside the clocks of a program that waits, and beside perf.
+//! Off-CPU recording (`record --off-cpu`), compared with the waiting program's own clocks, and with
+//! perf.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Folded, Here, Report, Run, c, check, folded, measured, needs, skip};
 
-/// What a thread of the fixture waits for, by the function in which it does.
+/// Wait reason of each thread, by its function.
 const REASONS: [(&str, &str); 9] = [
     ("wait_in_nanosleep", "[sleep]"),
     ("wait_in_futex", "[futex]"),
@@ -19,7 +20,8 @@ const REASONS: [(&str, &str); 9] = [
     ("share_a_cpu", "[waiting for a CPU]"),
 ];
 
-/// Records the fixture; returns what it measured itself, by function, and as `lives` the life of all its threads.
+/// Records the fixture. Returns its own measurements by function; `lives` is the total lifetime of
+/// its threads.
 fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
     let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -e cpu-clock -F 999 -g");
     let run = shell
@@ -36,12 +38,11 @@ fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
     (run, truth)
 }
 
-/// What the recorder noted of the threads' time.
+/// Returns the recorder's notes about thread time.
 fn noted(here: &Here, key: &str) -> u64 {
     noted_as(here, &format!("thread-time.{key}"))
 }
 
-/// What the recorder noted.
 pub(super) fn noted_as(here: &Here, key: &str) -> u64 {
     let header = here.rprof("header --format json -i perf.data").ok();
     let header: Value = serde_json::from_slice(header.bytes()).expect("JSON");
@@ -69,7 +70,7 @@ fn waits_are_as_long_as_the_program_says() {
         let waits = here.report("--off-cpu");
         for (function, _) in REASONS {
             let total = waits.only().row(function).total;
-            // The kernel's clock counts the switch itself as time on a CPU, some 3 us of each wait.
+            // The kernel counts the context switch itself as on-CPU, about 3 us per wait.
             let share = if function == "wait_shortly" {
                 0.1
             } else {
@@ -79,20 +80,20 @@ fn waits_are_as_long_as_the_program_says() {
         }
         let convoy = waits.only().row("stand_in_convoy").total;
         is_within("convoy", convoy, truth["stand_in_convoy"], 0.02)?;
-        // Where files are in memory, nobody waits for them; a disk may answer in 100 us.
+        // Cached files need no waiting; a disk may respond in 100 us.
         for function in ["wait_for_disk", "wait_for_page"] {
             if truth[function] > 10_000_000 {
                 let total = waits.only().row(function).total;
                 is_within(function, total, truth[function], 0.1)?;
             }
         }
-        // The file has every nanosecond of them.
+        // The file accounts for every nanosecond.
         let [on, blocked, runnable, unknown] =
             ["on-cpu.ns", "blocked.ns", "runnable.ns", "unknown.ns"].map(|key| noted(&here, key));
         assert_eq!(waits.only().weight, blocked + runnable, "{run}");
         let total = on + blocked + runnable + unknown;
         is_within("all threads", total, truth["lives"], 0.005)?;
-        // 2,000 waits of 50 us come to some 100 samples.
+        // 2,000 waits of 50 us give about 100 samples.
         let waits = noted(&here, "waits");
         assert!(waits > 2_000, "{waits} waits\n{run}");
         Ok(())
@@ -135,7 +136,6 @@ fn time_on_cpus_and_waits_are_one_picture() {
     for text in ["[futex]", "wait_in_pipe", "waiting"] {
         assert!(svg.contains(text), "{text}");
     }
-    // Where they wait, recorded and drawn at once.
     let shell = here.rprof("flamegraph --off-cpu -o waits.svg -- sleep 0.1");
     shell.ok();
     let svg = std::fs::read_to_string(here.path("waits.svg")).expect("a picture");
@@ -160,7 +160,7 @@ fn perf_reads_the_same_sums() {
         .prints("offcpu-time");
 }
 
-/// Figures that a fixture prints, by name.
+/// Parses the figures that a fixture prints, by name.
 pub(super) fn figures(run: &Run) -> BTreeMap<String, u64> {
     let out = run.out();
     let pair = |line: &str| {
@@ -193,14 +193,14 @@ fn too_many_switches_are_recorded_in_windows_and_keep_their_shares() {
         assert!(windows >= 2, "{run}");
         let few = waits < truth["switches"] / 4;
         check(few, || format!("{waits} waits of {run}"))?;
-        // Two seconds of two processes, and 0.8 of a thread; each nanosecond is there once.
+        // Two processes for two seconds and a thread for 0.8 s. Each nanosecond counts once.
         let total = on + blocked + runnable + unknown;
         let lives = 2 * 2_000_000_000 + truth["wait_long"];
         is_within("all threads", total, lives, 0.1)?;
         check(paused < total, || format!("{paused} ns of {total}"))?;
         let report = here.report("--off-cpu");
         assert_eq!(report.only().weight, blocked + runnable, "{run}");
-        // The shares are estimates from some windows of a program that is slower in them.
+        // Shares are estimates from some sampling windows, while the program runs more slowly.
         for function in ["ping", "pong"] {
             let found = report.only().row(function).total;
             is_within(function, found, truth[function], 0.4)?;
@@ -257,7 +257,6 @@ fn waits_are_in_streams_and_in_each_file_of_several() {
     shell.ok().prints("[sleep]");
 }
 
-/// CPUs on which this process may run.
 fn allowed_cpus() -> Vec<usize> {
     let allowed = rustix::thread::sched_getaffinity(None).expect("CPUs");
     (0..rustix::thread::CpuSet::MAX_CPU)
@@ -288,7 +287,7 @@ fn waits_that_begin_on_chosen_cpus_end_wherever_threads_go_on() {
             !names.into_iter().any(|name| name == "wait_elsewhere"),
             "{run}"
         );
-        // Samples are of the chosen CPU, and all of its time is in them or in waits.
+        // All samples are on the chosen CPU. Samples and waits cover all of its time.
         let elsewhere = here.rprof("collapse -q --cpu").arg(other.to_string()).run();
         assert_eq!(elsewhere.out(), "", "{run}");
         Ok(())
@@ -299,7 +298,8 @@ fn waits_that_begin_on_chosen_cpus_end_wherever_threads_go_on() {
 fn time_without_a_cpu_is_that_of_the_scheduler() {
     needs!(PerfEvents, Root, Tool("taskset"));
     let here = Here::new();
-    // A shell without children: on-CPU time, time without a CPU, and time slices so far.
+    // A shell without children. The fields are on-CPU time, run-queue wait time, and number of time
+    // slices.
     let script = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; read a b c </proc/$$/schedstat; echo waited $b";
     let cpu = allowed_cpus()[0].to_string();
     let beside = here.command("taskset").arg("-c").arg(&cpu);
@@ -311,12 +311,12 @@ fn time_without_a_cpu_is_that_of_the_scheduler() {
     beside.end();
     run.exits(0).says("scheduler statistics");
     let (told, delay) = (figures(&run)["waited"], noted_as(&here, "run-delay.ns"));
-    // It went on for a moment, which may have been one without a CPU.
+    // The shell ran a little longer, possibly waiting for a CPU.
     assert!(
         told > 0 && delay >= told,
         "{delay} ns, and {told} a moment before the end"
     );
-    // Preemptions alone are in records of switches; both are read with clocks of their own.
+    // Switch records show only preemptions. Each value has its own clock.
     let preempted = noted(&here, "runnable.ns");
     assert!(preempted <= delay + delay / 20, "{preempted} of {delay} ns");
 }
@@ -386,7 +386,7 @@ fn a_control_group_is_watched_for_waits() {
     let program = here.command(c("waits.c")).words("500").start();
     let pid = program.pid().as_raw_nonzero();
     std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("it moves");
-    // Born, and another program, outside of the group.
+    // Forks and execs outside of the cgroup.
     let strangers = here.sh("while :; do /bin/true; done").start();
     let run = here
         .rprof("record --off-cpu --off-cpu-budget 100 -m 16M -d 0.5 -G")
@@ -409,7 +409,7 @@ fn a_control_group_is_watched_for_waits() {
     assert!(names.lines().all(is_its), "{names}");
     let row = waits.only().row("wait_in_nanosleep");
     let duration = noted_as(&here, "duration.ns");
-    // One thread, whose waits have their ends, wherever it goes on.
+    // One thread with complete waits, on any CPU.
     assert!(
         row.total > 0 && row.total <= duration,
         "{} of {duration}",

@@ -1,4 +1,5 @@
-//! Who ends waits (`record --off-cpu --wakers`), beside a program that knows, and beside perf.
+//! Wakers (`record --off-cpu --wakers`), compared with the program's own measurement, and with
+//! perf.
 
 use std::io::Read;
 
@@ -14,7 +15,7 @@ fn stacks(here: &Here, options: &str) -> Folded {
     folded(&shell.words(options).ok())
 }
 
-/// Nanoseconds of stacks with a function that end so.
+/// Returns the nanoseconds of stacks with a function and this end.
 fn waited(stacks: &Folded, function: &str, end: &str) -> u64 {
     let is_it = |stack: &str| stack.ends_with(end) && stack.split(';').any(|f| f == function);
     let found = stacks.iter().filter(|(stack, _)| is_it(stack));
@@ -33,7 +34,7 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
         let stacks = stacks(&here, "");
         let expected = [
             ("wait_for_alarm", ";[woken by alarm];[futex]", "alarm", 0.05),
-            // The scheduler's account has moments of a busy machine in which no switch is recorded.
+            // On a busy machine, the scheduler accounts for some waiting without a switch record.
             ("wait_for_alarm", ";[waiting for a CPU]", "queue", 0.2),
             (
                 "wait_for_feeder",
@@ -55,7 +56,6 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
                 format!("{name}: {found} of {truth} ns\n{run}")
             })?;
         }
-        // In all views of the same waits.
         let report = here.report("--off-cpu --no-fold-idle");
         let row = report.only().row("[woken by feeder]");
         assert!(row.total > 0 && row.own == 0, "{row:?}");
@@ -68,7 +68,7 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
             .map(|(_, ns)| ns)
             .sum();
         assert_eq!(cpu.values().sum::<u64>(), all);
-        // Where frames are addresses, and where they are text.
+        // In formats with addresses, and with text.
         let made = here
             .rprof("export --format pprof -o waits.pb.gz --off-cpu")
             .ok();
@@ -117,7 +117,7 @@ fn who_wakes_without_being_watched_has_a_name() {
         of_feeder > all / 2,
         "{of_feeder} of {all}\n{stacks:#?}\n{run}"
     );
-    // Its name is there, and no sample of it.
+    // It has a name but no samples.
     here.rprof("script --show-task-events").ok().prints(" sh ");
     let threads = here.rprof("script -G -F tid").ok().out();
     assert!(!threads.trim().is_empty());
@@ -130,7 +130,7 @@ fn who_wakes_without_being_watched_has_a_name() {
 #[test]
 fn whole_cpus_and_windows_tell_wakers_too() {
     needs!(PerfEvents, Root);
-    // How often the two come to run is up to all others on the machine.
+    // Other processes affect how often the two run.
     measured(|| {
         let here = Here::new();
         let shell = here.rprof("record --off-cpu --off-cpu-budget 1 --wakers -g -a --");
@@ -142,7 +142,7 @@ fn whole_cpus_and_windows_tell_wakers_too() {
             let of = |function| waited(&stacks, function, end);
             of("ping") + of("pong")
         });
-        // What a window begins with has no wakeup, and there are few windows in a second.
+        // A sampling window starts without a wakeup, and there are few windows per second.
         check(told > 0 && told > pipes / 5, || {
             format!("{told} of {pipes}\n{run}")
         })
@@ -216,7 +216,7 @@ fn waits_end_in_time_lines_where_they_were_woken() {
             }
         }
     }
-    // The other waits for its CPU from the moment on at which it was woken: some 2 ms, if it is not moved to another CPU.
+    // The woken thread waits for its CPU: about 2 ms, unless it migrates.
     let meet = |end: &&f64| begins.iter().any(|begin| (*begin - **end).abs() < 0.001);
     let (met, all) = (ends.iter().filter(meet).count(), ends.len());
     assert!(
@@ -234,7 +234,7 @@ fn other_programs_do_not_make_windows_of_a_quiet_one() {
     noise.signal(Signal::KILL);
     noise.end();
     assert!(!run.err().contains("windows"), "{run}");
-    // A million of their wakeups are another matter.
+    // Millions of wakeups exceed the limit.
     if run.err().contains("wakers were not recorded to the end") {
         let waits = stacks(&here, "");
         assert!(

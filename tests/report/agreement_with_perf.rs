@@ -1,8 +1,8 @@
-//! rprof and perf agree on the same file, whichever of them wrote it.
+//! rprof and perf agree on the same file, from either recorder.
 //!
-//! Where perf is known to be wrong, the difference must be of a class that is known (see
-//! `support/compare.rs`), and is counted; everything else must be equal: samples, frames with
-//! addresses and offsets, per-function counts, folded stacks.
+//! Known bugs of perf give differences of known classes (see `support/compare.rs`), which are
+//! counted. Everything else must be equal: samples, frames with addresses and offsets, per-function
+//! counts, folded stacks.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::support::{
     large_source, legible_samples, legible_stacks, needs, perf_samples, perf_self_samples, rust,
 };
 
-/// Share of the samples that may differ for reasons that nobody knows yet. Where a sample falls chance decides: the
-/// few of a program's start and end may meet anything, and what is wrong for one of them is no reason to doubt the rest.
+/// Share of samples that may differ for unknown reasons. The few samples at a program's start and
+/// end may hit any code.
 const BY_CHANCE: f64 = 0.01;
 
-/// Asserts that two counts are the same, but for [`BY_CHANCE`].
+/// Asserts that two counts are equal within [`BY_CHANCE`].
 fn assert_near(ours: &Folded, theirs: &Folded, what: &str) {
     let share = difference(theirs, ours);
     let others = || -> Vec<_> {
@@ -30,7 +30,7 @@ fn assert_near(ours: &Folded, theirs: &Folded, what: &str) {
     );
 }
 
-/// Everything about perf.data of this folder.
+/// Compares all output for perf.data in this folder.
 fn assert_agreement(here: &Here, what: &str) {
     here.perf("evlist -v")
         .ok()
@@ -58,7 +58,6 @@ fn assert_agreement(here: &Here, what: &str) {
         &unexplained[..unexplained.len().min(20)]
     );
 
-    // Function by function, in samples.
     let by_perf = here.perf(PERF_REPORT).ok();
     by_perf.complains_of_losses_only();
     let by_perf = comparison.correct(perf_self_samples(&by_perf).remove(0));
@@ -68,7 +67,6 @@ fn assert_agreement(here: &Here, what: &str) {
         &format!("{what}: samples by function"),
     );
 
-    // Stack by stack, in weight.
     let by_perf = fold_samples(&legible_samples(comparison.corrected));
     let by_rprof = legible_stacks(folded(
         &here.rprof("collapse --no-inline --no-located").ok(),
@@ -81,7 +79,6 @@ fn assert_agreement(here: &Here, what: &str) {
     ));
 }
 
-/// For whoever runs this with `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -133,7 +130,7 @@ fn system_calls_have_the_samples_of_perf() {
 #[test]
 fn deep_recursion_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
-    // Deeper than the kernel follows.
+    // Deeper than the kernel's callchain limit.
     assert_agreement_on(&c("recursion.c"), "1000 0.2");
 }
 
@@ -164,9 +161,8 @@ fn samples_without_stacks_are_those_of_perf() {
     assert_agreement(&here, "without stacks");
 }
 
-/// gcc was not built for us, and no frame of it is as we would like it: most of it has no frame
-/// pointers, so its "callers" are whatever was in a register. The names of all of these must
-/// agree but for a small share.
+/// Most of gcc has no frame pointers, so its "callers" are random register values. Their names must
+/// agree except for a small share.
 #[test]
 fn a_compiler_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf, Gcc);
@@ -182,7 +178,7 @@ fn a_compiler_has_the_samples_of_perf() {
     }
 }
 
-/// Like [`assert_agreement`], but 2 % of the weight may differ without explanation.
+/// Like [`assert_agreement`], but 2 % of the weight may differ for unknown reasons.
 fn assert_near_agreement(here: &Here, what: &str) {
     let script = here.perf(PERF_SCRIPT).ok();
     script.complains_of_losses_only();
@@ -221,7 +217,7 @@ fn assert_near_agreement(here: &Here, what: &str) {
     );
 }
 
-/// Share of the weight that is not in the same stacks, or functions.
+/// Returns the share of the weight in different stacks or functions.
 fn difference(a: &Folded, b: &Folded) -> f64 {
     let of_b = |stack| b.get(stack).copied().unwrap_or(0);
     let common: u64 = a

@@ -1,4 +1,4 @@
-//! `rprof report -g`: callers and callees below the rows.
+//! `rprof report -g`: callers and callees below the table rows.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::support::{Here, c, folded, needs};
 
-/// Weights by name of the functions next to the rows of a function, of their trees: several objects may have one of its name.
+/// Returns the weights of the functions next to a function in its trees, by name. Several objects
+/// may have a function of this name.
 fn next_to(report: &Value, symbol: &str) -> BTreeMap<String, u64> {
     let rows = report["events"][0]["rows"].as_array().expect("rows");
     let mut sums = BTreeMap::new();
@@ -46,11 +47,10 @@ fn trees_agree(here: &Here, file: &str) {
         serde_json::from_slice(run.bytes()).expect("JSON")
     };
     let (callers, callees) = (tree("-g callee,0"), tree("--children -g caller,0"));
-    // By leaf and direct caller, and by outermost call of each function and what it called.
+    // By leaf and direct caller, and by outermost activation of each function and its callee.
     let mut above: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut below: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (stack, weight) in &stacks {
-        // Without the thread's name.
         let frames: Vec<&str> = stack.split(';').skip(1).collect();
         if let [.., caller, leaf] = frames[..] {
             *above.entry((leaf, caller)).or_default() += weight;
@@ -86,7 +86,7 @@ fn trees_are_drawn_below_their_rows() {
         tree.trim_start().starts_with("└─ ") && tree.contains(" ← main"),
         "{run}"
     );
-    // As with perf, -g may stand before the file.
+    // As in perf, a file may follow -g.
     assert_eq!(here.rprof("report -g perf.data -n 1").ok().out(), out);
     let downwards = here.rprof("report --children -g -n 100").ok();
     downwards.prints(" → ");

@@ -16,13 +16,11 @@ fn folded_stacks_weigh_as_much_as_the_report() {
     let samples = folded(&here.rprof("collapse --weight samples").ok());
     assert_eq!(samples.values().sum::<u64>(), event.samples);
     assert!(periods.keys().eq(samples.keys()), "the same stacks");
-    // Leaf by leaf.
     let hot = periods
         .iter()
         .filter(|(stack, _)| stack.ends_with(";burn_seventy"));
     let hot: u64 = hot.map(|(_, weight)| weight).sum();
     assert_eq!(hot, event.row("burn_seventy").own);
-    // The root is the thread.
     assert!(
         periods.keys().all(|s| s.starts_with("shares;")),
         "{periods:#?}"
@@ -75,7 +73,7 @@ fn collapse_reads_from_a_pipe() {
     assert_eq!(piped.out(), here.rprof("collapse").ok().out());
 }
 
-/// Functions in functions, and others whose names have brackets in their middle, by c++filt.
+/// Local functions, and other names with inner brackets, as printed by c++filt.
 const NESTED: [&str; 6] = [
     "Server::handle(double)::{lambda(double)#1}::operator()",
     "Server::handle(double)::{lambda(double)#2}::operator()",
@@ -113,7 +111,7 @@ fn all_outputs_have_the_names_of_the_report() {
         let leaves = folded(&collapsed);
         let frames = leaves.keys().flat_map(|stack| stack.split(';').skip(1));
         has_all(&frames.map(str::to_owned).collect(), "collapse");
-        // The weight as well: nothing is merged.
+        // Also compares weights: no functions are merged.
         for row in &report.only().rows {
             let end = format!(";{}", row.symbol);
             let own = leaves.iter().filter(|(stack, _)| stack.ends_with(&end));

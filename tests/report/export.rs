@@ -1,4 +1,4 @@
-//! `rprof export`: profiles for other tools, as those tools read them.
+//! `rprof export`: profiles for other tools, read by those tools.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use crate::support::{Here, Report, c, c_with, cxx, needs, pprof};
 
-/// Time in each function itself and with what it called, in nanoseconds, by name.
+/// Self and total time of each function in nanoseconds, by name.
 type Shares = BTreeMap<String, (u64, u64)>;
 
-/// What pprof prints as its top functions.
 fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
     let tool = pprof().expect("it was asked for");
     let command = here
@@ -41,9 +40,8 @@ fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
     .collect()
 }
 
-/// What rprof prints as such.
 fn by_report(here: &Here) -> Shares {
-    // Exports have inlined calls, also those of libraries whose debug information is installed.
+    // Exports have inlined calls, also in libraries with installed debug information.
     let report = Report::parse(&here.rprof("report --format json").ok());
     let mut shares = Shares::new();
     for row in &report.only().rows {
@@ -54,7 +52,6 @@ fn by_report(here: &Here) -> Shares {
     shares
 }
 
-/// Returns what is written for the Firefox Profiler.
 fn firefox(here: &Here, options: &str) -> Value {
     let export = here.rprof("export -q --format firefox -o -").words(options);
     let bytes = export.ok();
@@ -72,14 +69,14 @@ fn pprof_has_the_figures_of_the_report() {
         let here = Here::new();
         here.record("-F 999 -g -e cpu-clock:u", &program, args);
         here.rprof("export").ok().says("wrote profile.pb.gz");
-        // pprof prints no more than two digits behind the point, and so asks for the smallest unit.
+        // pprof prints at most two decimals, so the test requests the smallest unit.
         let (pprof, mut report) = (by_pprof(&here, "", "profile.pb.gz"), by_report(&here));
         assert!(
             !report.is_empty(),
             "there are samples of {}",
             program.display()
         );
-        // Functions without a name are named after their objects there.
+        // pprof shows unnamed functions as their objects.
         let unnamed = report.remove("[unknown]").unwrap_or_default();
         for (name, shares) in &report {
             assert_eq!(pprof.get(name), Some(shares), "{name} of {pprof:#?}");
@@ -101,7 +98,6 @@ fn one_recording_makes_one_pprof() {
     let second = here.rprof("export -q -o - --format pprof").ok();
     assert_eq!(first.bytes(), second.bytes());
     assert!(first.bytes().starts_with(&[0x1f, 0x8b]));
-    // A difference to itself has no row.
     here.rprof("export -q -o a.pb.gz").ok();
     let same = by_pprof(&here, "-diff_base a.pb.gz", "a.pb.gz");
     assert!(same.values().all(|shares| *shares == (0, 0)), "{same:#?}");
@@ -119,13 +115,13 @@ fn pprof_lists_the_lines_that_ran() {
     here.rprof("export").ok();
     let tool = pprof().expect("it was asked for");
     let run = here.command(&tool).words("-raw profile.pb.gz").ok();
-    // Of the mapping: names, files, lines and inlined calls are said to be there.
+    // Mapping flags: has functions, files, lines and inlined calls.
     run.prints("[FN][FL][LN][IN]")
         .prints("burn_seventy")
         .prints("shares.c:");
     run.prints("samples/count cpu/nanoseconds[dflt]")
         .prints("comm:[shares]");
-    // Functions begin where the source has them.
+    // Function start lines are from the source.
     let begins = include_str!("../../fixtures/shares.c")
         .lines()
         .position(|line| line.contains("void burn_seventy("));
@@ -194,7 +190,7 @@ fn speedscope_has_each_thread_in_time() {
     let json: Value = serde_json::from_str(&text).expect("JSON");
     let frames = json["shared"]["frames"].as_array().expect("frames");
     let profiles = json["profiles"].as_array().expect("profiles");
-    // By leaf over all threads, as the report has it.
+    // By leaf over all threads, as in the report.
     let mut own: BTreeMap<String, u64> = BTreeMap::new();
     for profile in profiles {
         assert_eq!(
@@ -219,7 +215,7 @@ fn speedscope_has_each_thread_in_time() {
     for name in ["work_left", "work_right"] {
         assert_eq!(own.get(name), Some(&event.row(name).own), "{own:#?}");
     }
-    // Each frame stands in the table once.
+    // Each frame occurs once in the table.
     let mut known = std::collections::BTreeSet::new();
     assert!(
         frames.iter().all(|frame| known.insert(frame.to_string())),
@@ -237,7 +233,7 @@ fn the_name_of_the_output_tells_the_format() {
         std::fs::read_to_string(here.path("out.folded")).expect("it was written"),
         "main 3\nmain;work 12\n"
     );
-    // What folded stacks do not have is told.
+    // The message says what folded stacks lack.
     here.rprof("export x.folded -o out.pb.gz")
         .ok()
         .says("no addresses");
@@ -272,7 +268,7 @@ fn samples_have_the_labels_that_are_asked_for() {
         all.prints(label);
     }
     assert!(!raw("none").out().contains("comm:["));
-    // One label divides the same samples, and no more.
+    // A label splits the same samples, and adds none.
     let sums = |labels: &str| -> u64 {
         raw(labels);
         by_pprof(&here, "", "x.pb.gz").values().map(|s| s.0).sum()
@@ -287,7 +283,7 @@ fn samples_have_the_labels_that_are_asked_for() {
 fn times_and_losses_go_along() {
     needs!(PerfEvents);
     let here = Here::new();
-    // A recording tells the time of day, to the milliseconds that a clock may be set by meanwhile.
+    // The recording has the time of day. The clock may have been adjusted by milliseconds.
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = || now().expect("after 1970").as_secs_f64() * 1e3;
     let before = now();
@@ -336,7 +332,7 @@ fn samples_count_as_one_where_it_is_asked_for() {
         profile["endValue"].as_u64().expect("a sum")
     });
     assert_eq!(ends.sum::<u64>(), count);
-    // pprof has both, and shows samples unless it is asked for something else.
+    // pprof has both sample types, and shows samples by default.
     here.rprof(export).words("x.pb.gz").ok();
     let tool = pprof().expect("it was asked for");
     let top = here

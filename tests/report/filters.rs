@@ -1,5 +1,5 @@
-//! Filters that find: patterns, functions anywhere in a stack, shares of time, and names near to what was
-//! typed.
+//! Filters with matches: patterns, functions anywhere in a stack, time ranges, and suggestions for
+//! misspelled names.
 
 use crate::support::{Here, c, needs};
 
@@ -67,7 +67,7 @@ fn names_that_nothing_has_get_the_nearest() {
     run.says("no object matches `thraeds`; nearest: ");
 }
 
-/// Recordings hold more than tables show; what does show it is named.
+/// If a recording has data that a table does not show, the message names a way to see it.
 #[test]
 fn what_a_recording_holds_and_is_not_shown_is_named() {
     needs!(Kernel, Tracepoints);

@@ -1,8 +1,7 @@
-//! `rprof flamegraph`: an SVG, of a recording or of a command.
+//! `rprof flamegraph`: an SVG of a recording or a command.
 
 use crate::support::{Here, c, cxx, folded, needs, well_formed};
 
-/// The SVG of that name, as text.
 fn svg(here: &Here, name: &str) -> String {
     let path = here.path(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -39,7 +38,7 @@ fn flamegraph_has_all_stacks_with_min_width_0() {
     here.record("-F 999 -g", &c("syscalls.c"), "0.3");
     let run = here.rprof("flamegraph --min-width 0 -o -").ok();
     let titles = well_formed(&run.out());
-    // A frame of the picture is a distinct beginning of a stack; one more is "all".
+    // Each distinct prefix of a stack is a frame, plus the root "all".
     let stacks = folded(&here.rprof("collapse").ok());
     let mut prefixes = std::collections::BTreeSet::new();
     for stack in stacks.keys() {
@@ -73,7 +72,7 @@ fn flamegraph_escapes_names() {
     assert!(text.contains("&lt;b&gt;&amp;"), "the title");
 }
 
-/// Many small callees of a function make it look like a leaf.
+/// With many small hidden callees, a function looks like a leaf.
 #[test]
 fn flamegraph_states_what_is_too_narrow_to_be_drawn() {
     let here = Here::new();
@@ -88,7 +87,7 @@ fn flamegraph_states_what_is_too_narrow_to_be_drawn() {
     let main = titles.iter().find(|title| title.starts_with("main ("));
     let note = "; 50,001 callees too narrow to be drawn: 50.00%)";
     assert!(main.is_some_and(|main| main.ends_with(note)), "{main:?}");
-    // In place of the line where the title says something else.
+    // In place of the line if the subtitle is set.
     here.rprof("flamegraph --subtitle mine many.folded").ok();
     assert!(svg(&here, "flamegraph.svg").contains(sentence));
     let quiet = here.rprof("flamegraph -q many.folded").ok();
@@ -117,11 +116,11 @@ fn flamegraph_of_a_command_keeps_its_exit_status() {
     assert!(!here.path("perf.data").exists(), "left behind by\n{run}");
     let stacks = run.err().matches("reach their root").count();
     assert_eq!(stacks, 1, "told once in\n{run}");
-    // Too short for a sample: no failure of the command's.
+    // The command is too short for a sample, which is not its failure.
     here.rprof("flamegraph -F 1 -o x.svg -- true")
         .exits(0)
         .says("nothing to draw");
-    // Where a picture was asked for, one is there, and says so.
+    // The requested SVG exists, and says so.
     well_formed(&svg(&here, "x.svg"));
     assert!(svg(&here, "x.svg").contains("no sample was taken"));
     here.rprof("flamegraph -o y.svg -- no-such-command-of-this-name")
@@ -137,12 +136,11 @@ fn flamegraph_is_deterministic() {
     here.record("-F 999 -g", &program, "0.1");
     let first = here.rprof("flamegraph -o -").ok();
     assert_eq!(first.out(), here.rprof("flamegraph -o -").ok().out());
-    // The title is the command, or its beginning, and not how it was recorded.
+    // The title is the start of the command, without the recording options.
     let title: String = program.display().to_string().chars().take(100).collect();
     first.prints(&format!(">{title}"));
 }
 
-/// The upper edge of a frame.
 fn top(svg: &str, name: &str) -> u32 {
     let frame = svg.split(&format!("<title>{name} (")).nth(1);
     let frame = frame.unwrap_or_else(|| panic!("{name} is not in {svg}"));
@@ -168,7 +166,6 @@ fn flamegraph_opens_on_the_root() {
         well_formed(&svg);
         let (all, main) = (top(&svg, "all"), top(&svg, "main"));
         assert_eq!(all < main, is_inverted, "{all} {main} with {options:?}");
-        // The first screen has it.
         assert!(!is_inverted || all < 120, "{all}");
     }
 }
@@ -256,7 +253,6 @@ fn options_may_stand_behind_the_file_to_draw() {
     ] {
         assert_eq!(drawn(words), expected, "{words}");
     }
-    // Those of a command are its own.
     let run = here
         .rprof("flamegraph -q -F 999 -o x.svg sh -c")
         .arg("exit 3")
@@ -272,7 +268,6 @@ fn a_flamegraph_that_cannot_be_written_is_named() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.1");
-    // A full disk.
     here.rprof("flamegraph -o /dev/full")
         .exits(1)
         .says("/dev/full");

@@ -2,8 +2,8 @@
 
 use crate::support::{Here, Report, cxx, needs, well_formed};
 
-/// Names with spaces, parameters, brackets and colons; a stack twice; a recursion; `main` as a
-/// leaf, unsorted.
+/// Names with spaces, parameters, brackets and colons; a duplicate stack; a recursion; `main` as a
+/// leaf; unsorted.
 const TEXT: &str = "\
 # made by hand
 main;work;operator new(unsigned long) 5
@@ -22,7 +22,6 @@ fn with_text(text: &str) -> Here {
     here
 }
 
-/// Titles of the flame graph that inferno draws.
 fn titles_by_inferno(text: &str) -> Vec<String> {
     let mut options = inferno::flamegraph::Options::default();
     options.min_width = 0.0;
@@ -41,7 +40,7 @@ fn folded_text_is_drawn_as_inferno_draws_it() {
             .rprof("flamegraph -i x.folded -q --min-width 0 -o -")
             .ok();
         let mut titles = well_formed(&run.out());
-        // Inferno counts `1 samples`.
+        // Inferno prints `1 samples`.
         for title in &mut titles {
             *title = title.replace("(1 sample,", "(1 samples,");
         }
@@ -68,7 +67,6 @@ fn folded_text_is_collapsed_to_the_same_stacks() {
     );
     let again = here.rprof("collapse -i -").stdin(run.bytes()).ok();
     assert_eq!(again.out(), run.out());
-    // Through a named pipe as well.
     let piped = here.sh(&format!(
         "mkfifo pipe && cat x.folded > pipe & while ! [ -p pipe ]; do :; done; {} collapse -i pipe",
         env!("CARGO_BIN_EXE_rprof")
@@ -120,7 +118,7 @@ fn report_of_folded_text_agrees_with_a_count_by_hand() {
             .iter()
             .all(|row| row.object.is_empty() && row.comm.is_empty())
     );
-    // Nothing is known of how good the stacks are, and nothing is claimed.
+    // The stacks' quality is unknown, so the report makes no claims.
     let quality = &report.quality;
     for part in ["stacks", "frames"] {
         assert_eq!(quality[part]["total"], 0, "{quality}");
@@ -182,7 +180,7 @@ fn folded_text_has_no_samples_and_no_header() {
     }
 }
 
-/// The commands that a message names are those that read it.
+/// All commands listed in the message can read folded text.
 #[test]
 fn commands_that_are_named_as_readers_of_folded_text_read_it() {
     let here = with_text(TEXT);
@@ -231,7 +229,7 @@ fn wrong_lines_are_told_and_the_others_kept() {
     run.says("2 lines (the first is line 2) of x.folded skipped");
     let report = Report::parse(&here.rprof("report -i x.folded --format json").ok());
     assert_eq!(report.quality["warnings"].as_array().unwrap().len(), 1);
-    // What is neither is told as that.
+    // Other text is reported as neither format.
     let run = with_text("nothing of the kind\n")
         .rprof("report -i x.folded")
         .exits(1);

@@ -1,10 +1,10 @@
-//! Profiles that other tools write, and our own exports, read again.
+//! Imports of other tools' profiles, and of our own exports.
 
 use std::collections::BTreeMap;
 
 use crate::support::{Here, Report, c, c_with, needs};
 
-/// Self and total of each named function, in nanoseconds.
+/// Returns self and total of each named function, in nanoseconds.
 fn functions(report: &Report) -> BTreeMap<String, (u64, u64)> {
     let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for row in &report.only().rows {
@@ -25,7 +25,7 @@ fn report_of(here: &Here, file: &str) -> Report {
 fn our_own_exports_are_the_same_profile_again() {
     needs!(PerfEvents);
     let here = Here::new();
-    // With inlined calls everywhere, and not only where the debug symbols of the C library are installed.
+    // With inlined calls everywhere, independent of installed debug symbols of the C library.
     let program = c_with("threads.c", &["-g"]);
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.3");
     let recorded = functions(&report_of(&here, "perf.data"));
@@ -40,7 +40,6 @@ fn our_own_exports_are_the_same_profile_again() {
         let again = functions(&report_of(&here, file));
         assert_eq!(again, recorded, "{file}");
     }
-    // And exported from there.
     here.rprof("export -q -i x.pb.gz -o y.pb.gz").ok();
     assert_eq!(functions(&report_of(&here, "y.pb.gz")), recorded);
     here.rprof("export -q -i x.txt -o y.speedscope.json").ok();
@@ -48,7 +47,7 @@ fn our_own_exports_are_the_same_profile_again() {
     here.rprof("diff x.pb.gz y.pb.gz").ok();
 }
 
-/// Exports call a function without a name after its object, and reports `[unknown]`.
+/// Exports name unnamed functions after their object, reports `[unknown]`.
 #[test]
 fn functions_without_a_name_have_none_in_our_own_exports_either() {
     needs!(PerfEvents);
@@ -63,7 +62,7 @@ fn functions_without_a_name_have_none_in_our_own_exports_either() {
         }
         own
     };
-    // With inlined calls, as exports have them: the dynamic linker may have debug symbols.
+    // With inlined calls, as in exports: the dynamic linker may have debug symbols.
     let report = here.rprof("report --format json --no-located").ok();
     let recorded = own(&Report::parse(&report));
     let unnamed = ("[unknown]".to_owned(), stripped.display().to_string());
@@ -93,7 +92,7 @@ fn text_of_perf_is_read_as_its_recording() {
     let one = here
         .rprof("report --format json --symbol burn_seventy -i x.txt")
         .ok();
-    // What it called is left out, and so total may be less.
+    // Its callees are filtered out, so total may be less.
     let own = |of: &(u64, u64)| of.0;
     assert_eq!(
         functions(&Report::parse(&one)).get("burn_seventy").map(own),

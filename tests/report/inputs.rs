@@ -1,8 +1,7 @@
-//! Inputs of the reading commands: FILE, several of them, and a recording where a command may stand.
+//! Inputs of reading commands: FILE, several files, and a recording instead of a command.
 
 use crate::support::{Here, c, needs};
 
-/// Two recordings, a.data and b.data.
 fn two() -> Here {
     let here = Here::new();
     for name in ["a.data", "b.data"] {
@@ -56,15 +55,14 @@ fn a_recording_given_as_command_is_not_run() {
         .exits(2)
         .says("`rprof report a.data`");
     here.rprof("flamegraph -o - a.data").ok().prints("<svg");
-    // Options may stand behind it.
     here.rprof("flamegraph a.data -o titled.svg --title Orders")
         .ok();
     let svg = std::fs::read_to_string(here.path("titled.svg")).expect("it was drawn");
     assert!(svg.contains(">Orders<"), "{svg}");
-    // A shell would take it for a script.
+    // A shell would treat it as a script.
     here.sh("chmod 755 a.data").ok();
     here.rprof("record ./a.data").exits(2).says("not a command");
-    // Any text may be a script, if it can be executed.
+    // Any executable text may be a script.
     here.sh("printf 'true 1\\n' > run && chmod 755 run").ok();
     here.rprof("record -q ./run").ok();
 }

@@ -1,8 +1,8 @@
-//! Filters that leave no sample, and recordings without one: the same failure in every command.
+//! Filters without matches, and recordings without samples: the same error in every command.
 
 use crate::support::{Here, c, needs};
 
-/// Commands that read a recording, with an output for those that write files.
+/// Commands that read a recording, with an output option for those that write files.
 const COMMANDS: [&str; 13] = [
     "report",
     "report -g",
@@ -47,14 +47,14 @@ fn filters_that_leave_no_sample_fail_with_their_name_in_every_command() {
             assert!(!here.path("out").exists(), "left behind by\n{run}");
         }
     }
-    // Each of several filters is named, and a mistyped name gets the nearest.
+    // The message names each filter, and suggests the nearest name.
     here.rprof("report --comm nobody --pid 1,2")
         .exits(1)
         .says("none passes --comm nobody and --pid 1,2");
     here.rprof("flamegraph -o out --symbol burn_sevent")
         .exits(1)
         .says("nearest: burn_seventy");
-    // So does a recording of one's own.
+    // The same for a recording of the command itself.
     let run = here
         .rprof("flamegraph -o out --comm nobody --")
         .arg(c("shares.c"))
@@ -76,7 +76,7 @@ fn recordings_without_a_sample_fail_in_every_command() {
         assert_eq!(run.out(), "", "{run}");
         assert!(!here.path("out").exists(), "left behind by\n{run}");
     }
-    // Beside others it is a part without samples.
+    // Next to other recordings, it is a part without samples.
     std::fs::rename(here.path("perf.data"), here.path("empty.data")).expect("cannot rename");
     here.record("", &c("shares.c"), "0.1");
     here.rprof("report empty.data perf.data").ok();

@@ -1,4 +1,4 @@
-//! Exports as the tools that they are for read them: numbers beside those of the report.
+//! Exports read by their target tools, compared with the report.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::html::browser::Browser;
 use crate::support::{Here, Report, c, c_with, cxx, needs, oracles, pprof, wait_until};
 
-/// Weight of each function itself, and with what it called.
+/// Self and total weight of each function.
 type Shares = BTreeMap<String, (u64, u64)>;
 
-/// Returns the functions of a report of an event that have a name.
+/// Returns the named functions in a report of one event.
 fn functions(report: &Report) -> Shares {
     let mut shares = Shares::new();
     for row in &report.only().rows {
@@ -22,12 +22,12 @@ fn functions(report: &Report) -> Shares {
     shares
 }
 
-/// Returns the functions that pprof prints stack by stack, counted here.
+/// Returns self and total of functions, counted from pprof's stack listing.
 fn by_traces(text: &str) -> Shares {
     let mut shares = Shares::new();
     let mut stacks: Vec<(u64, Vec<String>)> = Vec::new();
     let mut begins = false;
-    // Above the first line are comments.
+    // Comments precede the first line.
     for line in text
         .lines()
         .skip_while(|line| !line.starts_with("-----------+"))
@@ -38,7 +38,7 @@ fn by_traces(text: &str) -> Shares {
         }
         let mut name = line.trim();
         if begins {
-            // Labels come first, and then the weight with the leaf.
+            // Labels come first, then the weight and the leaf.
             let Some((first, leaf)) = name.split_once(' ') else {
                 continue;
             };
@@ -66,7 +66,7 @@ fn by_traces(text: &str) -> Shares {
     shares
 }
 
-/// Records programs in ten ways, with user code of one clock each. Returns the names of the files.
+/// Records programs in ten ways, each with one user-mode clock event. Returns the file names.
 fn ten_recordings(here: &Here) -> Vec<String> {
     let ways = [
         ("shares.c", "0.3", "-F 999 -g -e cpu-clock:u"),
@@ -115,7 +115,7 @@ fn pprof_prints_the_stacks_that_the_report_counts() {
         let sum: u64 = traces.values().map(|(own, _)| own).sum();
         assert_eq!(sum, weight, "{name}");
         for (function, shares) in functions(&report) {
-            // One without a name has that of its object there; parameters are left out nowhere.
+            // Unnamed functions have their object's name. Parameters are never removed.
             if !function.starts_with('[') {
                 assert_eq!(traces.get(&function), Some(&shares), "{function} of {name}");
             }
@@ -179,12 +179,11 @@ fn pprof_lists_a_function_with_its_time() {
             .map(|sum| sum.trim_end_matches("ns").parse().expect("nanoseconds"))
             .collect();
         assert_eq!(sums, [own, total], "{run}");
-        // Line by line, from the source.
         run.prints("burn_until(until");
     }
 }
 
-/// What the published proto finds in an export, once the rules are checked.
+/// Returns the content of an export parsed with the published proto, after checking its rules.
 fn by_otlp_rules(here: &Here, options: &str) -> Value {
     let python = oracles().expect("it was asked for").join("python");
     let rules = concat!(
@@ -236,7 +235,7 @@ fn opentelemetry_has_the_time_of_day() {
         before <= begin && duration > 0 && begin + duration <= after,
         "{before} {begin} {duration} {after}"
     );
-    // A recording that does not tell has none, but lasts as long.
+    // A recording without a time of day has no start time, but the same duration.
     let json = by_otlp_rules(&here, "--time 0,10%");
     let part = &json["times"][0];
     assert!(part[0].as_u64() >= Some(begin) && part[1].as_u64() < Some(duration));
@@ -283,7 +282,7 @@ fn the_firefox_profiler_reads_what_is_written_for_it() {
             .words(words)
     };
     wait_until("its daemon is ready", || {
-        // Which has half a second to start, on whatever machine.
+        // The daemon has a fixed startup timeout of half a second, so this retries.
         let run = profiler("load x.firefox.json.gz").run();
         let is_late = run.err().contains("did not become ready");
         if !is_late {
@@ -334,7 +333,7 @@ fn speedscope_imports_what_is_written_for_it() {
     for name in ["x.speedscope.json", "x.pb.gz"] {
         use base64::Engine;
 
-        // As its own command line hands a file to the page.
+        // The same way that its command line passes a file to the page.
         let bytes = std::fs::read(here.path(name)).expect("it was written");
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
         let script = format!(
@@ -356,7 +355,7 @@ fn speedscope_imports_what_is_written_for_it() {
         });
         let text = shown();
         let row = report.only().row("burn_seventy");
-        // Its numbers have two digits behind the point.
+        // Its numbers have two decimals.
         let ms = format!("{:.2}ms", row.own as f64 / 1e6);
         assert!(text.contains(&ms), "{name}: no {ms} in {text}");
     }

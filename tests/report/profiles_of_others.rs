@@ -1,4 +1,5 @@
-//! Profiles that other tools wrote, with the figures that their own readers show: `fixtures/profiles/README.md`.
+//! Profiles of other tools, compared with the figures of their own readers:
+//! `fixtures/profiles/README.md`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ fn read(here: &Here, name: &str) -> Report {
     )
 }
 
-/// Self and total of a function of the first event, of which it is the unit.
+/// Returns self and total of a function in the first event, in the event's unit.
 fn sums(report: &Report, function: &str) -> (u64, u64) {
     let rows = report.events[0]
         .rows
@@ -31,10 +32,9 @@ fn sums(report: &Report, function: &str) -> (u64, u64) {
     rows.fold((0, 0), |sum, row| (sum.0 + row.own, sum.1 + row.total))
 }
 
-/// Function, and its figures: flat and cumulative.
 type Figure = (&'static str, u64, u64);
 
-/// Figures as `go tool pprof -top -nodefraction=0` prints them: flat and cumulative.
+/// Values printed by `go tool pprof -top -nodefraction=0`: flat and cumulative.
 const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
     (
         "go_cpu.pb.gz",
@@ -75,7 +75,7 @@ const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
             ("main.main", 0, 1),
         ],
     ),
-    // One sample, which has no location.
+    // One sample without a location.
     ("go_threadcreate.pb.gz", "threadcreate", 4, &[]),
     (
         "node_time.pb.gz",
@@ -140,7 +140,7 @@ fn profiles_of_gperftools_have_their_objects() {
             .filter(|row| row.object.ends_with(object));
         rows.map(|row| row.own).sum::<u64>()
     };
-    // As `go tool pprof -symbolize=none` has them.
+    // As printed by `go tool pprof -symbolize=none`.
     assert_eq!((of("/work"), of("[vdso]")), (590_000_000, 30_000_000));
     here.rprof("report -i")
         .arg(profile("gperftools_cpu.prof"))
@@ -173,7 +173,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory takes it")
 }
 
-/// Writes a file, and its compressed forms. Returns the names of all.
+/// Writes a file and its compressed forms. Returns their names.
 fn forms(here: &Here, name: &str, bytes: &[u8]) -> [String; 3] {
     let names = ["", ".gz", ".zst"].map(|end| format!("{name}{end}"));
     let zstd = rprof_perfdata::features::embedded::compress(bytes).expect("memory takes it");
@@ -270,13 +270,13 @@ fn text_of_perf_is_read_in_any_choice_of_fields() {
              w 17 708.396595:    1001 cycles: \n\t 113c leaf+0x13 (/opt/w)\n\n",
             "w;leaf 1001\n",
         ),
-        // Objects with brackets, and none.
+        // Objects with brackets, and without an object.
         (
             "w 17 1.5: 7 cycles: \n\t 113c [unknown] (/opt/app/gone (deleted))\n\n",
             "w;[gone_(deleted)] 7\n",
         ),
         ("w 17 1.5: 7 cycles: \n\t 113c leaf\n\n", "w;leaf 7\n"),
-        // Without time, with misc, with an address of data.
+        // Without time, with misc, with a data address.
         ("w 17 cycles: \n\t 113c leaf (/w)\n\n", "w;leaf 1\n"),
         ("w \n\t 113c leaf (/w)\n\n", "w;leaf 1\n"),
         (
@@ -287,7 +287,7 @@ fn text_of_perf_is_read_in_any_choice_of_fields() {
             "    w 17 1.5: 1 page-faults:     7f00 [unknown] (//anon)     7fa1 _int_malloc (/lib/libc.so.6)\n",
             "w;_int_malloc 1\n",
         ),
-        // A command with blanks and digits.
+        // A command with spaces and digits.
         (
             "my pool 2 17 [001] 1.5: 7 cycles: \n\t 113c leaf (/w)\n\n",
             "my_pool_2;leaf 7\n",

@@ -1,8 +1,8 @@
-//! Functions that use known shares of the time have these shares in the report.
+//! Functions with known shares of CPU time have these shares in the report.
 
 use crate::support::{Here, Report, c, c_with, check_share, measured, needs};
 
-/// Functions of `shares.c` and what each is made to use.
+/// Functions of `shares.c` and their intended shares.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 0.7),
     ("burn_twenty", 0.2),
@@ -12,11 +12,11 @@ const SHARES: [(&str, f64); 3] = [
 fn check_shares(report: &Report) -> Result<(), String> {
     let event = report.only();
     let own = |name| event.self_share(name);
-    // Start of the program, reading of the clock, interrupts: part of the whole, but of no function.
+    // Program start, clock reads and interrupts count for the whole, but for no function.
     let other = 1.0 - SHARES.iter().map(|(name, _)| own(name)).sum::<f64>();
     for (name, share) in SHARES {
         check_share(name, own(name), share, event.samples, other)?;
-        // Below a function are only the clock and interrupts.
+        // Callees of the functions are only the clock and interrupts.
         check_share(name, event.total_share(name), share, event.samples, other)?;
     }
     Ok(())
@@ -31,7 +31,7 @@ fn shares_of_70_20_10_percent_are_measured() {
         let report = here.report("");
         check_shares(&report)?;
         let event = report.only();
-        // All three are below `do_round`, and so is nearly everything.
+        // All three, and nearly everything else, are below `do_round`.
         let outside = 1.0 - event.total_share("main");
         let round = event.total_share("do_round");
         check_share("do_round", round, 0.999, event.samples, outside)

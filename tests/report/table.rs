@@ -1,4 +1,4 @@
-//! `rprof report`: rows, forms, filters.
+//! `rprof report`: rows, formats, filters.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use crate::support::{
     perf_self_samples,
 };
 
-/// A recording of `threads`, in perf.data.
 fn recorded() -> Here {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("threads.c"), "0.3");
@@ -78,7 +77,7 @@ fn report_goes_through_a_pager_on_a_terminal_only() {
     };
     on_terminal("report", pager).exits(0).prints("WORK_LEFT");
     on_terminal("script", pager).exits(0).prints("WORK_LEFT");
-    // One that has had enough is no failure, nor is one without a pager.
+    // A pager that exits early is no failure, nor is a missing pager.
     on_terminal("script", "head -n 1").exits(0);
     on_terminal("report", "").exits(0).prints("work_left");
     on_terminal("report -i missing", pager)
@@ -86,7 +85,7 @@ fn report_goes_through_a_pager_on_a_terminal_only() {
         .prints("missing");
 }
 
-/// The first screen shows where the time went, in rows that do not break.
+/// The first screen shows the hottest functions, in unwrapped rows.
 #[test]
 fn report_on_a_terminal_fits_it_and_begins_with_the_hottest() {
     needs!(PerfEvents, Terminal);
@@ -116,7 +115,6 @@ fn report_on_a_terminal_fits_it_and_begins_with_the_hottest() {
     assert!(on_terminal(60, "--wide").contains("/threads"));
     let everything = on_terminal(60, "-n 0 --color never");
     assert_eq!(everything.lines().filter(is_row).count(), all);
-    // Pipes get what they always got.
     assert!(plain.out().contains("/threads") && !plain.out().contains(" more ("));
 }
 
@@ -169,7 +167,7 @@ fn report_sorts_by_self_or_total() {
     }
 }
 
-/// Callers are not read then, and self is what it is with them.
+/// Callers are not read then, and self does not change.
 #[test]
 fn report_without_children_has_no_total_and_the_same_self() {
     needs!(PerfEvents);
@@ -188,7 +186,7 @@ fn report_without_children_has_no_total_and_the_same_self() {
         !text.out().contains("total") && !text.out().contains("stacks:"),
         "{text}"
     );
-    // What needs callers has them.
+    // Filters and trees that need callers still work.
     let focused = here.report("--no-children --focus work_left");
     assert!(focused.samples() > 0 && focused.samples() < whole.samples());
     here.rprof("report --no-children -g").ok().prints("└─ ");
@@ -268,7 +266,7 @@ fn report_filters_samples() {
         .map(|r| r.self_samples)
         .sum();
     assert_eq!(object.only().samples, own);
-    // Each sample is on one side or the other of a moment.
+    // Each sample is on one side of the time.
     let script = here.rprof("script --no-inline").ok();
     let samples = perf_samples(&script);
     let time = samples[samples.len() / 2].head.clone();
@@ -285,11 +283,11 @@ fn report_filters_samples() {
         "{sum} of {}",
         all.samples()
     );
-    // As the kernel lists CPUs.
+    // The kernel's CPU list format.
     assert_eq!(here.report("--cpu 0-1023").samples(), all.samples());
 }
 
-/// A shell makes a named pipe of `-i <(zcat perf.data.gz)`.
+/// `-i <(zcat perf.data.gz)` passes a named pipe.
 #[test]
 fn report_reads_a_named_pipe() {
     needs!(PerfEvents);
@@ -354,7 +352,7 @@ fn a_recursive_function_counts_once_in_its_total() {
         event.weight
     );
     assert!(event.total_share("descend") >= event.self_share("bottom"));
-    // Every sample taken at the bottom has all the activations in its stack.
+    // Every sample at the bottom has all activations in its stack.
     let folded = folded(&here.rprof("collapse").ok());
     let at_bottom = folded.keys().filter(|stack| stack.ends_with(";bottom"));
     let depths: Vec<_> = at_bottom.map(|s| s.matches(";descend").count()).collect();

@@ -1,4 +1,4 @@
-//! Tables of a fleet, as another engine reads them.
+//! Fleet tables, read by another engine.
 
 #[cfg(feature = "parquet")]
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::support::Here;
 #[cfg(feature = "parquet")]
 use crate::support::{Report, c, needs, oracles};
 
-/// Rows that DuckDB finds with a query of the documentation.
+/// Returns the rows of a query from the documentation, run by DuckDB.
 #[cfg(feature = "parquet")]
 fn by_duckdb(here: &Here, query: &str) -> Vec<Vec<Value>> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -29,7 +29,7 @@ fn duckdb_finds_the_sums_of_the_report() {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.3");
     here.rprof("export -q --format parquet -o profiles").ok();
-    // Another time: nothing is there twice.
+    // A second export creates no duplicates.
     here.rprof("export -q --format parquet -o profiles").ok();
     let report = Report::parse(&here.rprof("report -q --format json --sort symbol").ok());
     let rows = by_duckdb(&here, "top");

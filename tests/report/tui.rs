@@ -1,4 +1,4 @@
-//! `rprof report --tui` in a real terminal: tmux, driven by keys and read back.
+//! `rprof report --tui` in a real terminal: tmux, with typed keys and screen captures.
 
 use crate::support::{Here, Tmux, needs, wait_until};
 
@@ -13,7 +13,7 @@ fn with_stacks() -> Here {
     here
 }
 
-/// Self, total and samples of the rows on the screen are those of `report --format json`.
+/// Self, total and samples on the screen equal `report --format json`.
 #[test]
 fn numbers_are_those_of_the_json_report() {
     needs!(File("/usr/bin/tmux"));
@@ -67,7 +67,7 @@ fn numbers_are_those_of_the_json_report() {
     );
 }
 
-/// However it ends, the terminal has the settings of before.
+/// Any exit restores the terminal settings.
 #[test]
 fn the_terminal_is_left_as_it_was() {
     needs!(File("/usr/bin/tmux"));
@@ -89,7 +89,7 @@ fn the_terminal_is_left_as_it_was() {
     terminal.key("C-c");
     terminal.wait_for_end();
     assert_eq!(terminal.settings("control"), before, "after Ctrl-C");
-    // To the shell, and back with the same screen.
+    // Suspends to the shell, and returns to the same screen.
     begin();
     terminal.keys("2");
     terminal.wait("[2 tree]");
@@ -143,14 +143,15 @@ fn code_of_the_selected_function_is_a_page() {
     terminal.keys("a");
     terminal.wait("shares of all samples");
     let screen = terminal.screen();
-    // The same lines as of the command, as far as they are on the screen.
+    // The visible lines equal the command's output.
     let listing = here.rprof("annotate burn_seventy --color never").ok().out();
     let line = listing.lines().find(|line| line.contains("shares.c"));
     let line = line.expect("no line of the source").trim_end();
     let shown: String = line.chars().take(60).collect();
     assert!(screen.contains(&shown), "{shown:?} is not in\n{screen}");
     terminal.key("Escape");
-    // The views' names stay on the screen. A key right behind Escape would be one with Alt.
+    // The names of the views stay on the screen. A key immediately after Escape would be an Alt
+    // key.
     wait_until("the code is gone", || {
         !terminal.screen().contains("shares of all samples")
     });
@@ -171,7 +172,7 @@ fn what_has_no_code_says_so() {
     terminal.wait_for_end();
 }
 
-/// Options that the screen cannot honour are refused, and that for the order is honoured.
+/// Options that the screen cannot support are rejected; the sort order is supported.
 #[test]
 fn options_of_the_table_are_refused_or_honoured() {
     let here = with_stacks();

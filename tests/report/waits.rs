@@ -1,10 +1,10 @@
-//! Views of waits: idle threads, filters by reason, and what other forms make of them.
+//! Views of waits: idle threads, reason filters, and other formats.
 
 use crate::support::{Here, Tmux, c, folded, needs, pprof, wait_until};
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
-/// Records the fixture for a second while it goes on: threads that wait, each in one place for the most part, some that
+/// Records the running fixture for a second: threads that wait in mostly one place each, some that
 /// share a CPU, and the main thread, which waits for the others.
 fn recorded() -> Here {
     let here = Here::new();
@@ -16,8 +16,9 @@ fn recorded() -> Here {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     wait_until("it waits", waits_for_the_others);
-    // In the session of the program: beside others nice does not count (autogroups, sched(7)), and the recorder would have too little
-    // of CPUs that the program, and another test, keep busy.
+    // In the program's session: nice values do not apply between sessions (autogroups, sched(7)).
+    // The recorder would get too little CPU time next to busy threads of the program and other
+    // tests.
     let shell = here
         .rprof("record -q --off-cpu -e cpu-clock -F 999 -g -d 1 -p")
         .job();
@@ -35,7 +36,7 @@ fn idle_threads_are_one_block_unless_that_is_not_wanted() {
     let apart = here.report("--off-cpu --no-fold-idle");
     let (folded_up, apart) = (folded_up.only(), apart.only());
     assert_eq!(folded_up.weight, apart.weight);
-    // The main thread at least.
+    // At least the main thread.
     let idle = folded_up.row("[idle]");
     assert!(idle.own >= folded_up.row("main").total && idle.own > 0);
     assert_eq!(folded_up.row("main").total, apart.row("main").total);
@@ -48,7 +49,7 @@ fn idle_threads_are_one_block_unless_that_is_not_wanted() {
         .map(|(_, weight)| weight)
         .sum();
     assert_eq!(sum, idle.own);
-    // One block, whatever the names of the threads.
+    // One block for all thread names.
     here.rprof("flamegraph -q --wall").ok();
     let svg = std::fs::read_to_string(here.path("flamegraph.svg")).expect("a picture");
     assert!(svg.contains("<title>[idle] ("), "{svg}");
@@ -83,14 +84,13 @@ fn waits_are_chosen_by_their_reason() {
     assert_eq!(chosen("--wall --reason running,*"), chosen("--wall"));
     let ran = chosen("--wall --reason running");
     assert_eq!(ran, chosen("--event cpu-clock"));
-    // Folded text has the reasons as well.
     std::fs::write(
         here.path("waits.folded"),
         here.rprof("collapse -q --wall --no-fold-idle").ok().bytes(),
     )
     .expect("cannot write folded stacks");
     assert_eq!(chosen("--symbol [pipe] waits.folded"), of("pipe"));
-    // By thread, on CPUs and off them.
+    // By thread, on-CPU and off-CPU.
     let states = here
         .rprof("report --format json --wall --no-fold-idle -s comm,state")
         .ok();
@@ -113,7 +113,7 @@ fn an_event_that_was_chosen_is_kept_or_refused() {
     let here = recorded();
     let weight = |options: &str| here.report(options).only().weight;
     let (ran, waited) = (weight("--event cpu-clock"), weight("--off-cpu"));
-    // What agrees with the flag changes nothing.
+    // Filters that agree with the flag change nothing.
     assert_eq!(weight("--event offcpu-time --off-cpu"), waited);
     assert_eq!(weight("--event cpu-clock --wall"), ran + waited);
     assert_eq!(weight("--event cpu-clock --reason running"), ran);
@@ -181,11 +181,9 @@ fn profiles_that_were_exported_have_the_same_filters() {
             assert_eq!(of(format), expected, "{options} of {format}");
         }
     }
-    // Both types in one file.
     here.rprof("export -q --no-fold-idle -o both.pb.gz").ok();
     let waited = here.report("--off-cpu --no-fold-idle").only().weight;
     assert_eq!(here.report("--off-cpu both.pb.gz").only().weight, waited);
-    // Where there are none, it is said.
     std::fs::write(here.path("ran.folded"), "main;work 10\n").expect("cannot write");
     for flag in ["--off-cpu", "--reason futex"] {
         let run = here.rprof(&format!("report {flag} ran.folded")).exits(1);

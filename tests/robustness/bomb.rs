@@ -1,4 +1,4 @@
-//! Bombs: small recordings that take much to read, and what reading them takes.
+//! Bombs: small recordings that could be expensive to read, and the actual cost of reading them.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,19 +15,19 @@ use rprof_records::{Mapped, MmapIdentity, ProcessEvent, RecordType};
 use super::reader::Reader;
 use crate::support::{Here, c};
 
-/// Most memory that reading takes, in KiB.
 const MOST_MEMORY: u64 = 512 << 10;
 
-/// Runs rprof with these arguments, and checks what it takes. Returns what it says, be it in a report.
+/// Runs rprof with these arguments, and checks its resource usage. Returns its messages, also those
+/// in a report.
 pub(super) fn reads(here: &Here, args: &str) -> String {
     let reader = Reader::new();
     let (rprof, seconds) = (&reader.program, reader.seconds);
-    // What it prints may be long, and is of no interest.
+    // The output may be long, and is not used.
     let script = format!("ulimit -t {seconds}; exec {rprof} {args} > out");
     let running = here.sh(&script).start();
     let path = format!("/proc/{}/status", running.pid().as_raw_nonzero());
     let mut peak = 0;
-    // A process that has ended has no memory.
+    // A process that has ended has no VmHWM line.
     while let Some(now) = std::fs::read_to_string(&path).ok().and_then(|status| {
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         line?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
@@ -48,7 +48,7 @@ pub(super) fn reads(here: &Here, args: &str) -> String {
     format!("{run}{}", String::from_utf8_lossy(start))
 }
 
-/// Writes a recording like that of perf.data, with other contents.
+/// Writes a recording like perf.data, with other contents.
 pub(super) fn rewrite(
     here: &Here,
     name: &str,
@@ -72,7 +72,7 @@ pub(super) fn rewrite(
     writer.finish(features).unwrap();
 }
 
-/// All records of a recording, and the first sample.
+/// Returns all records of a recording, and the first sample.
 pub(super) fn records(data: &PerfData) -> (Vec<u8>, Vec<u8>) {
     let (mut all, mut sample) = (Vec::new(), Vec::new());
     for block in data.blocks() {
@@ -86,7 +86,7 @@ pub(super) fn records(data: &PerfData) -> (Vec<u8>, Vec<u8>) {
     (all, sample)
 }
 
-/// The mapping of a program whose path ends like this.
+/// Returns the mapping of a program with this path suffix.
 fn mapping(data: &PerfData, end: &str) -> Mapped<'static> {
     for block in data.blocks() {
         for walked in block.unwrap().walk() {
@@ -104,7 +104,7 @@ fn mapping(data: &PerfData, end: &str) -> Mapped<'static> {
     panic!("no mapping of {end}")
 }
 
-/// Returns an image with these sections added, compressed.
+/// Returns an image with these compressed sections added.
 fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     let word = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap());
     let half = |at: usize| u16::from_le_bytes(image[at..at + 2].try_into().unwrap()) as usize;
@@ -117,7 +117,7 @@ fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     );
     let mut out = image.to_vec();
     let mut headers = image[headers..][..count * 64].to_vec();
-    // The names of sections, with more.
+    // The section names, with more appended.
     let names_at = out.len() as u64;
     let mut texts = image[start..start + size].to_vec();
     let mut place = Vec::new();
@@ -130,7 +130,7 @@ fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     headers[names * 64 + 0x18..][..8].copy_from_slice(&names_at.to_le_bytes());
     headers[names * 64 + 0x20..][..8].copy_from_slice(&(texts.len() as u64).to_le_bytes());
     for (name, (_, contents)) in place.into_iter().zip(sections) {
-        // Elf64_Chdr: zstd, and how long it will be.
+        // Elf64_Chdr: zstd, and the decompressed size.
         let data_at = out.len() as u64;
         out.extend_from_slice(&2_u64.to_le_bytes());
         out.extend_from_slice(&(contents.len() as u64).to_le_bytes());
@@ -151,8 +151,8 @@ fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Records `shares.c`, and writes `bomb.data`, in which the program is embedded with these sections of debug
-/// information. There is no other copy of the program.
+/// Records `shares.c`, and writes `bomb.data`, where the program is embedded with these debug
+/// information sections. No other copy of the program exists.
 pub(super) fn record_with_debug_info(here: &Here, sections: &[(&str, &[u8])]) {
     let program = here.copy(&c("shares.c"), "shares");
     here.record("-F 999", &program, "0.1");

@@ -1,7 +1,7 @@
-//! Recordings that others made, and files made to break readers.
+//! Recordings of other tools, and malformed files.
 //!
-//! They are not part of the sources. Where `RPROF_CORPUS` names a folder of them, every file must be read
-//! without panic, hang or crash, and agree with perf: see `corpus_counts.rs`.
+//! They are not part of the sources. If `RPROF_CORPUS` names their folder, rprof must read every
+//! file without a panic, hang or crash, and agree with perf: see `corpus_counts.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use rprof_testing::corpus_file;
 
 use crate::support::Here;
 
-/// A recording as `INDEX.tsv` describes it.
+/// A recording with its description from `INDEX.tsv`.
 pub(crate) struct Capture {
     /// Name in the folder.
     pub(crate) file: String,
     pub(crate) path: PathBuf,
-    /// Samples that `perf script` 6.12 showed; none where it failed.
+    /// Number of samples shown by `perf script` 6.12; `None` if it failed.
     pub(crate) by_perf: Option<u64>,
-    /// SAMPLE records that a reader of nothing else counted outside of compressed ones.
+    /// SAMPLE records outside of compressed ones, counted by a minimal independent reader.
     pub(crate) samples: u64,
     pub(crate) is_compressed: bool,
-    /// Samples have dumps of the user's stack.
+    /// True if samples have user stack dumps.
     pub(crate) has_dumps: bool,
 }
 
-/// All recordings of the index.
+/// Returns all recordings in the index.
 pub(crate) fn captures(folder: &Path) -> Vec<Capture> {
     let index = std::fs::read_to_string(folder.join("INDEX.tsv")).expect("an index");
     let mut lines = index.lines();
@@ -70,7 +70,8 @@ fn every_capture_is_read_without_panic_or_hang() {
             let run = here.rprof(command).arg("-i").arg(&path).run();
             match run.code() {
                 Some(0) => {}
-                // A refusal is one clear message, that nothing is in it another, with what may be the cause.
+                // A rejection is one clear message. An empty recording gives another one, with a
+                // possible cause.
                 Some(1) if run.err().lines().count() == 1 => {}
                 Some(1) if run.err().contains(" has no samples: ") => {}
                 _ => failed.push(run.to_string()),

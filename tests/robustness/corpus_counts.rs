@@ -1,7 +1,7 @@
-//! Every recording of the corpus, counted by rprof and by perf; see `corpus.rs`.
+//! Compares counts by rprof and perf for every recording of the corpus; see `corpus.rs`.
 //!
-//! Differences stand in a table with their reasons, and there may be no others. The table is
-//! printed: `cargo test -p rprof --test integration corpus_counts -- --nocapture`.
+//! A table lists all allowed differences with their reasons. To print it: `cargo test -p rprof
+//! --test integration corpus_counts -- --nocapture`.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ const SIMPLEPERF_RECORD: &str = "perf refuses records of simpleperf's own";
 const FORMATS: &str = "perf finds no formats of tracepoints where it looks, and needs them";
 const NO_EVENT: &str = "no event is described; perf ends without a sample and without an error";
 
-/// A recording, how many samples perf 6.12 finds and how many rprof does, `None` where
-/// it is refused, and why.
+/// A recording, the number of samples by perf 6.12 and by rprof (`None` if rejected), and the
+/// reason.
 type Different = (&'static str, Option<u64>, Option<u64>, &'static str);
 
 const DIFFERENT: [Different; 15] = [
@@ -112,13 +112,12 @@ const DIFFERENT: [Different; 15] = [
     ),
 ];
 
-/// Recordings whose stacks perf gets wrong.
 const OTHER_STACKS: [(&str, &str); 1] = [(
     "perfparser/vector_static_gcc.perf.lbr.data",
     "where the processor had no record of calls, perf takes what stands behind it for an address",
 )];
 
-/// Samples by event, as rprof counts them; `None` if it refuses the file, with one clear message.
+/// Returns rprof's samples by event. `None` if it rejects the file with one clear message.
 fn report(here: &Here, capture: &Capture, options: &str) -> Option<Report> {
     let shell = here.rprof("report --format json").words(options);
     let run = shell.arg("-i").arg(&capture.path).run();
@@ -134,7 +133,6 @@ fn text(count: Option<u64>) -> String {
     count.map_or("refused".into(), |n| n.to_string())
 }
 
-/// For whoever runs this with `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -173,7 +171,7 @@ fn samples_are_as_many_as_perf_counts() {
             by_event.join(", ")
         );
         show(&row);
-        // Where perf has no count, there is that of the records, if they are not compressed.
+        // Without a count by perf, compares with the records, unless they are compressed.
         let by_records = match capture.by_perf {
             None if !capture.is_compressed => by_rprof.is_none_or(|n| n == capture.samples),
             _ => true,
@@ -186,7 +184,7 @@ fn samples_are_as_many_as_perf_counts() {
     assert_eq!(known, DIFFERENT.len(), "files of the table that are gone");
 }
 
-/// A sample as perf and rprof print it: thread name, thread and time, addresses.
+/// A sample as printed by perf and rprof: thread name, thread and time, addresses.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Line {
     name: String,
@@ -197,7 +195,7 @@ struct Line {
 
 const FIELDS: &str = "script -F comm,tid,time,ip";
 
-/// Output of perf or rprof for [`FIELDS`].
+/// Parses the output of perf or rprof for [`FIELDS`].
 fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     let address = |word: &str| {
         let parsed = u64::from_str_radix(word, 16);
@@ -206,7 +204,7 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     let mut samples: Vec<Line> = Vec::new();
     for line in run.out().lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<_> = line.split_whitespace().collect();
-        // perf prints names in streams, asked for or not.
+        // For streams, perf always prints names.
         if let Some(sample) = samples.last_mut().filter(|_| line.starts_with('\t')) {
             sample.addresses.push(address(words[0]));
             continue;
@@ -229,7 +227,8 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
         });
     }
     if has_dumps {
-        // Where the user's side has to be unwound, each finds what its images let it.
+        // User stacks from dumps depend on the available images, so this compares only kernel
+        // frames.
         for sample in &mut samples {
             sample.addresses.retain(|address| *address >= 1 << 63);
         }
@@ -238,7 +237,6 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     samples
 }
 
-/// Samples by thread name.
 fn names<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<&'a str, u64> {
     let mut counts = BTreeMap::new();
     for (name, count) in all {
@@ -262,7 +260,7 @@ fn threads_and_stacks_are_those_of_perf() {
         }
         let input = |shell: Shell| shell.arg("-i").arg(&capture.path).run();
         let by_perf = input(here.perf(FIELDS).arg("--no-inline"));
-        // An older perf refuses more than the one of the index.
+        // perf versions older than 6.12 reject more files.
         if by_perf.code() != Some(0) {
             continue;
         }

@@ -1,16 +1,16 @@
-//! Debug information in which a few bytes refer to much: what a lookup reads is bounded, and the names of
-//! symbol tables stand.
+//! Debug information where a few bytes refer to much data: lookups are bounded, and symbol table
+//! names remain.
 
 use super::bomb::{reads, record_with_debug_info};
 use crate::support::{Here, needs};
 
-/// MiB of a bomb; RPROF_BOMB_MIB says how many others there are.
+/// Size of a bomb in bytes. RPROF_BOMB_MIB overrides the default of 48 MiB.
 fn size() -> usize {
     let mib = std::env::var("RPROF_BOMB_MIB").ok();
     mib.and_then(|n| n.parse().ok()).unwrap_or(48) << 20
 }
 
-/// Bytes as DWARF has them.
+/// Encoder of DWARF data.
 #[derive(Clone, Default)]
 struct Bytes(Vec<u8>);
 
@@ -48,14 +48,13 @@ impl Bytes {
         self
     }
 
-    /// Appends as many times as go into so many bytes.
     fn fill(self, bytes: &[u8], size: usize) -> Self {
         let many = bytes.repeat(size / bytes.len());
         self.all(&many)
     }
 }
 
-/// An abbreviation: its code, tag, whether there are children, and attributes with their forms.
+/// Encodes an abbreviation: code, tag, has-children flag, and attributes with their forms.
 fn abbreviation(code: u64, tag: u64, children: bool, attributes: &[(u64, u64)]) -> Vec<u8> {
     let start = Bytes::default().leb(code).leb(tag).u8(children.into());
     let all = attributes
@@ -64,7 +63,7 @@ fn abbreviation(code: u64, tag: u64, children: bool, attributes: &[(u64, u64)]) 
     all.u16(0).0
 }
 
-/// A unit of DWARF 4 with these entries, whose abbreviations begin at an offset.
+/// Encodes a DWARF 4 unit with these entries. Its abbreviations are at an offset.
 fn unit(abbreviations: usize, entries: &[u8]) -> Vec<u8> {
     let start = Bytes::default().u32(entries.len() + 7).u16(4);
     start.u32(abbreviations).u8(8).all(entries).0
@@ -81,16 +80,17 @@ const RANGES: (u64, u64) = (0x55, 0x17);
 const NAME: (u64, u64) = (0x6e, 0x0e);
 const ORIGIN: (u64, u64) = (0x31, 0x10);
 
-/// An entry of this code that covers all addresses.
+/// Encodes an entry of this code that covers all addresses.
 fn everywhere(code: u64) -> Bytes {
     Bytes::default().leb(code).u64(1).u64(1 << 46)
 }
 
-/// Reads a recording with these sections. What it says has the names of the symbol table.
+/// Reads a recording with these sections. Returns the output, which has the names of the symbol
+/// table.
 fn explodes(sections: &[(&str, &[u8])]) -> String {
     let here = Here::new();
     record_with_debug_info(&here, sections);
-    // Lines are looked up only where they are shown.
+    // Lines are looked up only if they are displayed.
     let said = reads(&here, "report --sort symbol,srcline -i bomb.data");
     for name in ["burn_seventy", "burn_twenty"] {
         assert!(said.contains(name), "{said}");
@@ -98,7 +98,7 @@ fn explodes(sections: &[(&str, &[u8])]) -> String {
     said
 }
 
-/// Reads one that cannot be read whole, and says so.
+/// Reads a recording that exceeds the limits, and checks that rprof reports it.
 fn is_told(sections: &[(&str, &[u8])]) {
     let said = explodes(sections);
     assert!(
@@ -132,7 +132,8 @@ fn a_table_of_abbreviations_without_end() {
 #[test]
 fn a_table_of_abbreviations_for_each_unit() {
     needs!(PerfEvents);
-    // Each unit begins somewhere else in what is one table, nearly as long as any may be.
+    // Each unit starts at another offset of one abbreviation table, which is nearly as long as the
+    // limit.
     let own = abbreviation(1, COMPILE_UNIT, true, &PCS);
     let mut table = Bytes::default();
     let mut starts = Vec::new();
@@ -163,7 +164,7 @@ fn attributes_without_length() {
     explodes(&[(".debug_info", &info.0), (".debug_abbrev", &table.concat())]);
 }
 
-/// A line program of DWARF 4 with so many bytes of files, and this program.
+/// Encodes a DWARF 4 line program with these file entries and opcodes.
 fn line_program(files: &[u8], program: &[u8]) -> Vec<u8> {
     let parameters = Bytes::default().u8(1).u8(1).u8(1).u8(0xfb).u8(14).u8(13);
     let lengths = parameters.all(&[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
@@ -176,7 +177,7 @@ fn line_program(files: &[u8], program: &[u8]) -> Vec<u8> {
 #[test]
 fn one_line_program_for_all_units() {
     needs!(PerfEvents);
-    // Rows that are behind each other, from an address that is before all others.
+    // Rows in sequence, from an address before all others.
     let start = Bytes::default().all(&[0, 9, 2]).u64(1);
     let rows = start.fill(&[0x0d + 14], size());
     let lines = line_program(&[], &rows.0);
@@ -214,7 +215,7 @@ fn calls_inlined_without_end() {
         abbreviation(3, INLINED, true, &PCS),
         vec![0],
     ];
-    // Half of them within each other, the others beside each other.
+    // Half of them nested, the others siblings.
     let call = everywhere(3);
     let start = everywhere(1).all(&everywhere(2).0);
     let nested = start.fill(&call.0, size() / 2);
@@ -231,7 +232,7 @@ fn references_in_a_ring() {
         abbreviation(2, SUBPROGRAM, false, &[&PCS[..], &[ORIGIN]].concat()),
         vec![0],
     ];
-    // In each unit a function that is described by that of the unit before.
+    // Each unit's function has its abstract origin in the previous unit.
     let entries = |at: usize| everywhere(1).all(&everywhere(2).u32(at).0).u8(0);
     let (len, first) = (unit(0, &entries(0).0).len(), 11 + everywhere(1).0.len());
     let count = size() / len;
@@ -273,7 +274,8 @@ fn names_as_long_as_their_section() {
         abbreviation(4, SUBPROGRAM, false, &[NAME]),
         vec![0],
     ];
-    // Calls in each other, of as many functions, each with a name that begins one byte later and never ends.
+    // Nested calls of as many functions. Each name starts one byte later in one unterminated
+    // string.
     let mut named = everywhere(1);
     let mut origins = Vec::new();
     for n in 0..200 {

@@ -1,4 +1,5 @@
-//! Small files that expand to large ones: reading them takes bounded memory and time, and says what is left out.
+//! Small files that expand to large ones: reading takes bounded memory and time, and reports
+//! skipped parts.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,7 +20,7 @@ fn compressed_records() {
     rewrite(&here, "bomb.data", |data, write, _| {
         let (all, sample) = records(data);
         write(&all);
-        // One stream of zstd: a recorder flushes it now and then, so that it expands less.
+        // A single zstd stream. A real recorder flushes it sometimes, so it expands less.
         let bomb = compress(&sample.repeat((200 << 20) / sample.len())).unwrap();
         for part in bomb.chunks(60_000) {
             let size = 8 + part.len() as u16;
@@ -45,7 +46,6 @@ fn debug_information_of_embedded_images() {
     record_with_debug_info(&here, &[(".debug_info", &zeros), (".debug_abbrev", &zeros)]);
     let said = reads(&here, "report -i bomb.data");
     assert!(said.contains("would take too much memory"), "{said}");
-    // Its names are those of its symbols.
     assert!(said.contains("burn_seventy"), "{said}");
 }
 
@@ -118,7 +118,7 @@ fn a_debug_link_to_a_file_of_holes() {
     objcopy("--only-keep-debug", &program, &debug);
     let link = format!("--strip-all --add-gnu-debuglink={}", debug.display());
     objcopy(&link, &program, &here.path("stripped"));
-    // As long as one likes, for nothing.
+    // A sparse file needs no disk space, whatever its length.
     let file = File::options().write(true).open(&debug).unwrap();
     file.set_len(24 << 30).unwrap();
     std::fs::rename(here.path("stripped"), &program).unwrap();

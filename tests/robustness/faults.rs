@@ -1,6 +1,6 @@
-//! Recording where something goes wrong: outputs that others take away, a standard error that takes nothing, storms of
-//! threads, limits, and settings that change meanwhile. The command is never left alone, nothing is renamed that is not
-//! the recorder's, and what the file has can be read by everybody.
+//! Faults during recording: deleted outputs, an unwritable standard error, thread storms, limits,
+//! and settings that change. The recorder always waits for the command, renames only its own files,
+//! and leaves a file that all users of the format can read.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
@@ -15,16 +15,16 @@ use crate::support::{
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
-/// A command that says that it runs, waits until there is a file `go`, and ends with status 7.
+/// A command that prints a line, waits for a file `go`, and ends with status 7.
 const WAITS: &str = "echo ready; until [ -e go ]; do sleep 0.01; done; exit 7";
 
-/// A script in a mount namespace of its own, which goes with it. In it, `$0` is rprof.
+/// Returns a script in its own mount namespace. `$0` is rprof.
 fn in_own_mounts(here: &Here, script: &str) -> Shell {
     let shell = here.command("unshare").words("-m sh -c").arg(script);
     shell.arg(RPROF)
 }
 
-/// Names in the folder that begin so, in order.
+/// Returns the names in the folder with a prefix, sorted.
 fn names(here: &Here, prefix: &str) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -41,11 +41,11 @@ fn text(here: &Here, name: &str) -> String {
     std::fs::read_to_string(here.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A recording can be read, by perf as well, and both see the same samples.
+/// Reads a recording with rprof and perf: both see the same samples.
 fn samples_by_both(here: &Here, file: &str) -> usize {
     let run = here.rprof("script -i").arg(file).run();
     let samples = perf_samples(&run).len();
-    // Records without a sample are told as a failure.
+    // An empty recording is an error.
     run.exits(i32::from(samples == 0));
     if has(Need::Perf) {
         let perf = here.perf("script --no-inline -i").arg(file).ok();
@@ -54,7 +54,7 @@ fn samples_by_both(here: &Here, file: &str) -> usize {
     samples
 }
 
-/// `record` of a program that works until it is ended, whose first line has come.
+/// Starts `record` of a program that works until a signal. Its first line is already read.
 fn endless(here: &Here, options: &str) -> Running {
     let record = here.rprof("record -F 999 -e cpu-clock").words(options);
     let mut running = record.arg("--").arg(c("endless.c")).start();
@@ -66,7 +66,7 @@ fn endless(here: &Here, options: &str) -> Running {
 fn no_device_and_no_link_of_the_system_is_renamed() {
     needs!(PerfEvents, Root);
     let here = Here::new();
-    // A /dev of its own, so that nothing is lost if it fails.
+    // A private /dev, so that a failure damages nothing.
     let script = "cp -a /dev/null /dev/zero /dev/stdout /dev/stderr /dev/stdin /dev/fd . || exit 99
         mount -t tmpfs none /dev && mv null zero stdout stderr stdin fd /dev || exit 99
         ls -l /dev | sort >before
@@ -97,12 +97,12 @@ fn rotation_leaves_the_files_of_others_alone() {
     let here = Here::new();
     let rprof = endless(&here, "--switch-output --switch-max-files 1");
     wait_until("samples are in it", || here.samples_so_far() > 50);
-    // Somebody moves the recording, and puts another file there.
+    // Another program moves the recording, and creates another file there.
     std::fs::rename(here.path("perf.data"), here.path("moved")).expect("it is there");
     write(&here, "perf.data", "precious");
     for n in 1..=2 {
         rprof.signal(Signal::USR2);
-        // The next file has its last name at once.
+        // New files get their final name immediately.
         wait_until("there is another file", || {
             names(&here, "perf.data.").last().is_some_and(|last| {
                 text_or_nothing(&here, last) > 0 && seen_so_far(&here, last) > 20 * n
@@ -123,7 +123,6 @@ fn text_or_nothing(here: &Here, name: &str) -> u64 {
     std::fs::metadata(here.path(name)).map_or(0, |meta| meta.len())
 }
 
-/// Samples that a growing file has by now.
 fn seen_so_far(here: &Here, name: &str) -> usize {
     let path = here.path(name);
     let Ok(bytes) = std::fs::read(&path) else {
@@ -152,7 +151,7 @@ fn two_recorders_with_one_output_do_each_other_no_harm() {
     wait_until("samples are in it", || here.samples_so_far() > 50);
     let second = endless(&here, options);
     wait_until("samples are in it", || here.samples_so_far() > 50);
-    // The second has made room as ever.
+    // The second recorder renamed the first file as usual.
     assert!(here.path("perf.data.old").exists());
     let count = || names(&here, "perf.data.2").len();
     for rprof in [&first, &second, &first, &second] {
@@ -191,7 +190,7 @@ fn a_full_standard_error_ends_nothing() {
         let bash = here.command("bash").arg("-c").arg(script);
         bash.arg(RPROF).arg(c("shares.c")).ok()
     };
-    // Status, time that is over, a signal that is passed on, and a step down to tell.
+    // Exit status, time limit, forwarded signal, and a fallback message.
     let run = full(
         "\"$0\" record -e cpu-clock -- sh -c 'exit 7' 2>/dev/full; echo status $?
         \"$0\" record -d 0.1 -e cpu-clock -- sh -c 'sleep 0.3; echo ended; exit 7' 2>/dev/full
@@ -205,7 +204,6 @@ fn a_full_standard_error_ends_nothing() {
     assert!(samples_by_both(&here, "high.data") > 0, "{run}");
     full("\"$0\" flamegraph -i high.data -o x.svg 2>/dev/full");
     assert!(here.path("x.svg").exists());
-    // One that is closed is as good.
     full("\"$0\" record -e cpu-clock -- sh -c 'exit 7' 2>&-; [ $? = 7 ]");
 }
 
@@ -214,7 +212,7 @@ fn a_closed_terminal_ends_nothing() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
     write(&here, "command.sh", WAITS);
-    // script(1) goes, and with it the terminal, while the recorder runs on in the background.
+    // script(1) ends with its terminal, while the recorder continues in the background.
     let inner = "trap '' HUP
         (\"$RPROF\" record -e cpu-clock -- sh command.sh >ready; echo $? >status) &
         until [ -s ready ]; do sleep 0.01; done";
@@ -251,7 +249,7 @@ fn no_record_of_a_storm_is_of_an_event_that_the_file_does_not_have() {
         for block in data.blocks() {
             for found in block.expect("whole").walk() {
                 let id = layout.sample_id(&found.record).id;
-                // Made-up records have the id 0.
+                // Synthesized records have the id 0.
                 let strange = id.filter(|id| *id != 0 && !known.contains(id));
                 assert_eq!(strange, None, "{:?}", found.record.kind);
             }
@@ -284,8 +282,8 @@ fn a_process_without_its_first_thread_is_known_by_the_others() {
 fn too_many_open_files_are_no_missing_unwind_information() {
     needs!(PerfEvents);
     let here = Here::new();
-    // From a limit at which nothing can be opened to one that is enough; in between there are
-    // those at which events are open, and images are not.
+    // From a limit that allows nothing to a sufficient one. In between, events open but images do
+    // not.
     let script = "for limit in 8 12 16 20 22 24 26 28 30 32 34 36 40; do
             (ulimit -n $limit; exec \"$0\" record -F 999 -e cpu-clock -g -o $limit.data -- \"$1\" 0.05) 2>$limit.log
             echo $limit $?
@@ -318,7 +316,6 @@ fn a_signal_to_rotate_without_rotation_does_no_harm() {
     for _ in 0..3 {
         rprof.signal(Signal::USR2);
     }
-    // It is alive, and goes on.
     let before = here.samples_so_far();
     wait_until("there are more samples", || {
         here.samples_so_far() > before + 20
@@ -344,7 +341,7 @@ fn what_never_began_leaves_both_recordings_before_it() {
     write(&here, "no-program", "text");
     let run = here.rprof("record -- ./no-program").exits(126);
     assert_eq!(both(), ["new", "old"], "{run}");
-    // One that began takes its place, as ever.
+    // A new recording replaces it as usual.
     here.rprof("record -q -- true").ok();
     assert_eq!(text(&here, "perf.data.old"), "new");
     samples_by_both(&here, "perf.data");
@@ -371,7 +368,7 @@ fn a_disk_that_is_full_from_the_start_takes_no_recording_away() {
 fn a_limit_on_the_size_of_files_leaves_one_that_can_be_read_or_none() {
     needs!(PerfEvents);
     let here = Here::new();
-    // In KiB: below the head of a recording, and above it.
+    // In KiB: smaller and larger than the header of a recording.
     let script = "for limit in 1 4 16 64 128 256 512; do
             (ulimit -f $limit; exec \"$0\" record -F 20000 -g -e cpu-clock -o $limit.data -- \"$1\" 0.15) 2>$limit.log
             echo $limit $?
@@ -398,7 +395,7 @@ fn a_limit_on_the_size_of_files_leaves_one_that_can_be_read_or_none() {
 fn a_recorder_that_gets_no_threads_leaves_no_empty_file() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let here = Here::new();
-    // A user that nobody else is, in a folder that it may enter, with a copy of rprof.
+    // An unused uid, with a copy of rprof in a folder that it can enter.
     let folder = tempfile::tempdir_in("/tmp").expect("a folder");
     let user = 61_000 + std::process::id() % 1000;
     here.command("cp").arg(RPROF).arg(folder.path()).ok();
@@ -465,7 +462,7 @@ fn a_cpu_that_comes_online_is_told() {
     if text_of(Path::new("/sys/devices/system/cpu/online")).trim() == "0" {
         return inapplicable("a machine with more than one CPU");
     }
-    // No CPU goes anywhere: the list has but the first one at the start.
+    // All CPUs stay online: the CPU list has only the first one at the start.
     let script = "online=/sys/devices/system/cpu/online
         echo 0 >one && mount --bind one $online || exit 99
         \"$0\" record -e cpu-clock -- sh -c \"umount $online; true\"";

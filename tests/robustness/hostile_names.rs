@@ -1,5 +1,5 @@
-//! Names that were made to do harm: of functions, threads, programs and source files. Whatever
-//! they are, what is written is inert.
+//! Hostile names of functions, threads, programs and source files. The output must be harmless for
+//! all of them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::support::{Here, Run, c_with, folded, needs, well_formed};
 
-/// Hostile names, by the placeholders in `hostile.c` that they replace.
+/// Hostile names, with the placeholders in `hostile.c` that they replace.
 const NAMES: [(&[u8], &[u8]); 4] = [
     (
         b"placeholder_of_the_first_function_______________________________",
@@ -27,11 +27,11 @@ const NAMES: [(&[u8], &[u8]); 4] = [
         b"/\x1b[3J\n;<script>alert(3)</script>\xe2\x80\xa8\xff",
     ),
 ];
-/// Name of the greatest length that the kernel allows.
+/// Thread name of the maximum length.
 const COMM: &[u8] = b"\x1b[7m;<b>\n\xe2\x80\xae&";
 const FILE: &[u8] = b"evil;\x1b[2J<script>alert(4)<b>\n\xe2\x80\xae\xff 9";
 
-/// The program, with these names, and a recording of it with stacks.
+/// Builds the program with these names, and records it with stacks.
 fn recorded(here: &Here) -> Run {
     let program = c_with("hostile.c", &["-g", "-Wl,--build-id"]);
     let mut bytes = std::fs::read(program).expect("a program");
@@ -55,14 +55,14 @@ fn recorded(here: &Here) -> Run {
     record.arg("0.3").arg(OsStr::from_bytes(COMM)).ok()
 }
 
-/// Neither output has anything that a terminal would do something with, or that turns text.
+/// Asserts that the output has no terminal control sequences and no bidirectional overrides.
 fn inert(run: &Run) -> &Run {
     run.is_clean();
     for text in [run.out(), run.err()] {
         let marks = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}'];
         assert!(!text.contains(marks), "a mark in\n{run}");
     }
-    // Nor bytes that are no UTF-8, which are C1 control characters elsewhere.
+    // Nor invalid UTF-8, which other encodings may read as C1 control characters.
     assert!(
         std::str::from_utf8(run.bytes()).is_ok(),
         "not UTF-8:\n{run}"
@@ -81,7 +81,7 @@ fn hostile_names_are_inert_in_every_output() {
         run
     };
 
-    // Nothing that a name begins is a line, a frame or a field of its own.
+    // No part of a name appears as its own line, frame or field.
     let report = run("report --sort comm,dso,symbol,srcline --no-children");
     report.prints("owned").prints("alert(4)");
     for line in report.out().lines().filter(|line| !line.starts_with('#')) {
@@ -119,7 +119,7 @@ fn hostile_names_are_inert_in_every_output() {
         let values = parsed.unwrap_or_else(|error| panic!("{error} in\n{json}"));
         let mut strings = Vec::new();
         collect(&values, &mut strings);
-        // Escaped in JSON, they would come to life where it is read.
+        // JSON escapes would be active again after parsing.
         for text in strings {
             assert!(
                 !text.contains(|c: char| c.is_control() || c == '\u{202e}'),

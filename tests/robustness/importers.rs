@@ -1,4 +1,5 @@
-//! Small profiles of other tools that stand for large ones: reading them takes bounded memory and time, and says why it ends.
+//! Small profiles of other tools that expand to large ones: reading takes bounded memory and time,
+//! and the error names the limit.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +10,6 @@ use flate2::write::GzEncoder;
 use super::bomb::reads;
 use crate::support::Here;
 
-/// Writes a file by gzip.
 fn gzip(here: &Here, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let file = File::create(here.path(name)).expect("it can be written");
     let mut encoder = GzEncoder::new(file, Compression::fast());
@@ -17,7 +17,7 @@ fn gzip(here: &Here, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::
     encoder.finish().expect("it can be written");
 }
 
-/// Writes a number as protocol buffers have it.
+/// Appends a varint.
 fn number(mut value: u64, out: &mut Vec<u8>) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
@@ -26,7 +26,7 @@ fn number(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Field with a number.
+/// Encodes a numeric field.
 fn value(tag: u64, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     number(tag << 3, &mut out);
@@ -34,7 +34,7 @@ fn value(tag: u64, value: u64) -> Vec<u8> {
     out
 }
 
-/// Field with bytes.
+/// Encodes a bytes field.
 fn field(tag: u64, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     number(tag << 3 | 2, &mut out);
@@ -43,21 +43,20 @@ fn field(tag: u64, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Beginning of a profile of pprof's: a sample type, and strings, of which number 4 is `main`.
+/// Encodes the start of a pprof profile: a sample type, and strings. String 4 is `main`.
 fn pprof_start() -> Vec<u8> {
     let strings = ["", "samples", "count", "f", "main"];
     let strings = strings.map(|text| field(6, text.as_bytes())).concat();
     [field(1, &[value(1, 1), value(2, 2)].concat()), strings].concat()
 }
 
-/// Location 1 in function 1, and a sample of it.
+/// Encodes location 1 in function 1, and a sample of it.
 fn pprof_end() -> Vec<u8> {
     let location = field(4, &[value(1, 1), field(4, &value(1, 1))].concat());
     let sample = field(2, &[field(1, &[1]), field(2, &[1])].concat());
     [location, sample].concat()
 }
 
-/// A number of empty strings, written in blocks.
 fn empty_strings(count: usize, out: &mut dyn Write) -> std::io::Result<()> {
     let block = "\"\",".repeat(1 << 16);
     for _ in 0..count >> 16 {
@@ -210,7 +209,7 @@ fn a_folded_stack_without_end() {
 #[test]
 fn text_that_expands_without_end() {
     let here = Here::new();
-    // Of many members, each of which expands a thousandfold.
+    // Many gzip members, each with a ratio of 1,000.
     let mut member = GzEncoder::new(Vec::new(), Compression::best());
     member
         .write_all(

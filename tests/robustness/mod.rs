@@ -1,4 +1,4 @@
-//! Input that others made, some of it to do harm.
+//! Foreign input, some of it hostile.
 
 mod bomb;
 mod corpus;

@@ -1,14 +1,13 @@
-//! Recordings of which some bytes are others: each is read, or refused with a message, within bounded time.
+//! Recordings with mutated bytes: each is read, or rejected with a message, within bounded time.
 
 use rprof_testing::Random;
 
 use super::reader::Reader;
 use crate::support::{Here, c, needs};
 
-/// Bytes that mean something wherever they stand.
+/// Words that are special values in many fields.
 const WORDS: [u64; 6] = [0, 1, 0xff, 0x7fff_ffff, u64::MAX, 1 << 63];
 
-/// Changes a few bytes, or the length.
 fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(6) {
@@ -31,7 +30,8 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// RPROF_MUTATIONS says how many of each kind; 4 otherwise. RPROF_RELEASE names the release build that reads them.
+/// RPROF_MUTATIONS sets the number per kind (default 4). RPROF_RELEASE names a release build to
+/// read them.
 #[test]
 fn mutated_recordings_are_read_or_refused() {
     needs!(PerfEvents);
@@ -69,7 +69,7 @@ fn mutated_recordings_are_read_or_refused() {
             let script = format!(
                 "ulimit -v {addresses}; ulimit -t {seconds}; exec {rprof} {command} -i mutated.data > out"
             );
-            // Not 64 MiB of addresses for each thread.
+            // Avoids 64 MiB of address space per thread.
             let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();
             let is_refused = run.code() == Some(1) && !run.err().is_empty();
             if run.code() != Some(0) && !is_refused {

@@ -1,5 +1,5 @@
-//! A program beside the one that matters, which does all that a recorder of the whole machine would rather
-//! not meet (`fixtures/neighbour.c`).
+//! A process beside the recorded one that does all the bad things a system-wide recorder may meet
+//! (`fixtures/neighbour.c`).
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use rustix::process::{Pid, Signal};
 
 use crate::support::{Here, Report, c, check, check_share, measured, needs};
 
-/// Most memory of the recorder, without its rings, in KiB.
+/// Maximum memory of the recorder without its ring buffers, in KiB.
 const MOST_MEMORY: u64 = 128 << 10;
 
-/// A line of `/proc/PID/status` in KiB.
+/// Returns a line of `/proc/PID/status` in KiB.
 fn status(pid: Pid, key: &str) -> u64 {
     let path = format!("/proc/{}/status", pid.as_raw_nonzero());
     let status = std::fs::read_to_string(path).unwrap_or_default();
@@ -19,7 +19,7 @@ fn status(pid: Pid, key: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Shares of the victim's functions, whose stacks are whole.
+/// Checks the shares and complete stacks of the victim's functions.
 fn check_victim(report: &Report) -> Result<(), String> {
     let event = report.only();
     let own = |name| event.self_share(name);
@@ -42,7 +42,6 @@ fn check_victim(report: &Report) -> Result<(), String> {
     )
 }
 
-/// Prints a figure, for whoever runs this with `--nocapture`.
 #[allow(
     clippy::print_stdout,
     reason = "what a test prints is kept by the harness"
@@ -51,8 +50,8 @@ fn tell(text: &str) {
     println!("{text}");
 }
 
-/// A process that does nothing but rename itself writes more than is taken of one; the ring alone holds more than that,
-/// so whoever reads it may be as late as they like.
+/// A process that only renames itself exceeds the limit per process. The ring buffer alone holds
+/// more than that, so the reader's speed does not matter.
 #[test]
 fn who_floods_loses_their_own_records_and_is_told() {
     needs!(Root, Kernel);
@@ -64,7 +63,7 @@ fn who_floods_loses_their_own_records_and_is_told() {
         .says("mapping and name records of processes that flood them");
 }
 
-/// RPROF_NEIGHBOUR says for how many seconds; 5 otherwise.
+/// RPROF_NEIGHBOUR sets the seconds (default 5).
 #[test]
 #[ignore = "wants an optimized recorder, and the machine for itself: see .ci/slow"]
 fn a_hostile_neighbour_costs_others_nothing() {
@@ -78,7 +77,7 @@ fn a_hostile_neighbour_costs_others_nothing() {
         let rprof = here.rprof("record -a -g -F 499").start();
         let neighbour = here.command(c("neighbour.c"));
         let neighbour = neighbour.arg(seconds.to_string()).arg(&folder).start();
-        // A tenth of the machine is what there is for it.
+        // The victim gets at least a tenth of the machine.
         let victim = here
             .command(c("shares.c"))
             .arg((seconds / 20.0).to_string());

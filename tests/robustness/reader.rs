@@ -1,17 +1,16 @@
-//! The program that reads hostile files, and what it may take.
+//! The rprof build that reads hostile files, and its limits.
 
-/// A build of rprof, and its limits.
 pub(super) struct Reader {
     pub(super) program: String,
-    /// Most CPU time for one file, in seconds, which is the same on a busy machine.
+    /// Maximum CPU time per file in seconds, independent of other load.
     pub(super) seconds: u64,
-    /// Most address space in KiB, all that is mapped of files included.
+    /// Maximum address space in KiB, including mapped files.
     pub(super) addresses: u64,
 }
 
 impl Reader {
-    /// Returns this build; or the release build that RPROF_RELEASE names. What is promised, 512 MiB and 10 s, is of a
-    /// release build: one that is not optimized is larger and slower.
+    /// Returns this build, or the release build in RPROF_RELEASE. The guaranteed limits of 512 MiB
+    /// and 10 s apply to a release build. An unoptimized build is larger and slower.
     pub(super) fn new() -> Reader {
         let release = std::env::var("RPROF_RELEASE").ok();
         let is_release = release.is_some() || !cfg!(debug_assertions);

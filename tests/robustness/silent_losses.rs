@@ -1,11 +1,11 @@
-//! Parts of a recording that cannot be shown: every command that reads recordings tells of them, in every format.
+//! Parts of a recording that cannot be shown: every reading command reports them, in every format.
 
 use rprof_records::RecordType;
 
 use super::bomb::rewrite;
 use crate::support::{Here, c, needs};
 
-/// Commands, each with a place for the name of a recording.
+/// Commands with a placeholder for the recording.
 const COMMANDS: [&str; 17] = [
     "report -i FILE",
     "report --format markdown -i FILE",
@@ -26,11 +26,12 @@ const COMMANDS: [&str; 17] = [
     "html -o x.html -i FILE",
 ];
 
-/// Checks that all commands tell this, on standard error or in what people read, and that JSON has it.
+/// Checks that all commands report a text, on standard error or in the output for people, and that
+/// JSON has it.
 fn is_told(here: &Here, file: &str, told: &str) {
     for command in COMMANDS {
         let run = here.rprof(&command.replace("FILE", file)).ok();
-        // Tables begin with comments. All else is for machines.
+        // Tables begin with comments. The other formats are for programs.
         let is_for_people = command == COMMANDS[0] || command == COMMANDS[1];
         let text = match is_for_people {
             true => run.out(),
@@ -48,14 +49,13 @@ fn is_told(here: &Here, file: &str, told: &str) {
     assert!(warnings.contains(told), "{told:?} in {warnings}");
 }
 
-/// Records `shares.c`, with these options.
 fn recording(options: &str) -> Here {
     let here = Here::new();
     here.record(options, &c("shares.c"), "0.2");
     here
 }
 
-/// Writes `x.data` with the samples changed: `change` gets the number of each.
+/// Writes `x.data` with changed samples. `change` gets the index of each.
 fn with_samples(here: &Here, mut change: impl FnMut(usize, &mut Vec<u8>)) {
     rewrite(here, "x.data", |data, write, _| {
         let mut nth = 0;
@@ -94,7 +94,7 @@ fn records_of_unknown_types_are_told_by_every_command() {
 fn sizes_that_lie_are_told_by_every_command() {
     needs!(PerfEvents);
     let here = recording("-F 999 -g");
-    // A word behind the last field.
+    // An extra word after the last field.
     with_samples(&here, |nth, bytes| {
         if nth == 3 {
             let size = bytes.len() as u16 + 8;
@@ -136,14 +136,14 @@ fn sections_of_unknown_kinds_are_told_by_every_command() {
     );
 }
 
-/// Samples without fields are at no address, so that they have no function to annotate.
+/// Samples without fields have no address, so there is no function to annotate.
 #[test]
 fn samples_without_fields_are_told() {
     needs!(PerfEvents);
     let here = recording("-F 999");
     let mut bytes = std::fs::read(here.path("perf.data")).expect("a recording");
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    // The attr of the first event; its `sample_type` stands behind type, size, config and period.
+    // Finds the attr of the first event; `sample_type` follows type, size, config and period.
     let (size, at, len) = (word(16), word(24) as usize, word(32));
     for nth in 0..len / size {
         let at = at + (nth * size) as usize + 24;

@@ -1,4 +1,4 @@
-//! A recorder with capabilities of its file, which anybody may run.
+//! A recorder with file capabilities, which any user may run.
 
 use super::neighbour::{NOBODY, Neighbour, set_mode};
 use crate::support::{Here, needs};
@@ -22,7 +22,7 @@ fn capabilities_do_not_copy_programs_of_other_users() {
         crate::support::inapplicable("the file system has no capabilities of files");
         return;
     }
-    // A program that everybody may read, in a folder that its user alone may search.
+    // A world-readable program in a folder that only its owner may search.
     let private = neighbour.path("private");
     std::fs::create_dir(&private).unwrap();
     here.command("cp")

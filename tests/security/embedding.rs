@@ -1,12 +1,12 @@
-//! Files that get into a recording.
+//! Files embedded in a recording.
 
 use super::neighbour::{NOBODY, Neighbour, set_mode};
 use crate::support::{Here, c, inapplicable, needs};
 
-/// A secret that reads as a perf map, so that nothing but its rights keeps it out.
+/// A secret in the format of a perf map, so that only its permissions protect it.
 const SECRET: &str = "1000 7ffffffff000 made_up_secret\n";
 
-/// In namespaces of their own anybody mounts any file they can name over the perf map.
+/// In their own namespaces, all users can mount any file that they can name over the perf map.
 const BIND: &str = "
     touch /tmp/perf-$$.map && mount --bind \"$1\" /tmp/perf-$$.map || exit 99
     exec \"$2\" spin 0.4
@@ -46,7 +46,7 @@ fn a_file_that_is_bound_over_a_perf_map_is_not_embedded() {
     assert!(!report.out().contains("made_up_secret"), "{report}");
 }
 
-/// The same by its owner, who may read it.
+/// The same by the file's owner, who may read it.
 #[test]
 fn a_perf_map_of_lines_that_are_none_is_not_embedded() {
     needs!(PerfEvents, Root, Tool("setpriv"));
@@ -75,7 +75,6 @@ fn memory_that_is_no_program_is_not_embedded() {
         .rprof("record -v -F 999 -e cpu-clock --keep all --")
         .arg(c("mallory.c"));
     let run = record.words("memfd 0.3 password=made_up_secret").ok();
-    // The program itself is.
     run.says("embedded in the recording:").says("mallory");
     let header = here.rprof("header").ok();
     header.prints("kept           image").prints("mallory");
@@ -84,7 +83,7 @@ fn memory_that_is_no_program_is_not_embedded() {
     assert!(!kept.any(|line| line.contains("memfd")), "{header}");
 }
 
-/// A name that leads to another file by then, whatever it is, leads nowhere.
+/// A path that leads to another file meanwhile is not followed.
 #[test]
 fn a_link_in_place_of_a_deleted_library_is_not_followed() {
     needs!(PerfEvents, Root, Tool("setpriv"));
@@ -101,7 +100,7 @@ fn a_link_in_place_of_a_deleted_library_is_not_followed() {
         .arg(script)
         .arg("sh");
     let run = record.arg(neighbour.path("theirs")).arg(secret).ok();
-    // The program that ran is, by the mapping itself.
+    // The running program is embedded, read through the mapping itself.
     run.says("theirs/gone (");
     let header = here.rprof("header").ok();
     let size = std::fs::metadata(neighbour.path("mallory")).unwrap().len();
@@ -137,13 +136,13 @@ fn a_recording_that_travels_has_all_programs_in_it() {
     assert!(report.only().self_share("burn_seventy") > 0.4);
 }
 
-/// What one of several users may have is for that user to read.
+/// A file of one user is not readable for the others through a recording.
 #[test]
 fn a_program_that_its_process_may_not_read_is_not_embedded() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let here = Here::new();
     let neighbour = Neighbour::new(&here);
-    // It may be executed, and no more.
+    // It is executable, but not readable.
     let hidden = neighbour.path("hidden");
     here.command("cp")
         .arg(neighbour.path("mallory"))

@@ -1,4 +1,4 @@
-//! What strangers can do to whoever records or reads, and cannot.
+//! Attacks by other users on recording and reading, and their limits.
 
 mod capabilities;
 mod embedding;

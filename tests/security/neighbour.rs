@@ -1,15 +1,15 @@
-//! A hostile process beside a recorder that runs as root: `fixtures/mallory.c`, run by a user without any
-//! rights.
+//! A hostile process beside a recorder that runs as root: `fixtures/mallory.c`, run by an
+//! unprivileged user.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::support::{Here, Shell, c};
 
-/// Somebody without privileges.
+/// Options of setpriv for an unprivileged user.
 pub(super) const NOBODY: &str = "--reuid 65534 --regid 65534 --clear-groups --inh-caps=-all";
 
-/// A folder that everybody may search, with the programs of the neighbour in it, and a folder of theirs.
+/// A world-searchable folder with the neighbour's programs, and a folder that the neighbour owns.
 pub(super) struct Neighbour {
     folder: tempfile::TempDir,
 }
@@ -31,7 +31,7 @@ impl Neighbour {
         self.folder.path().join(name)
     }
 
-    /// A file of root's in there that nobody else may read.
+    /// Creates a file in the folder that only root may read.
     pub(super) fn secret(&self, text: &str) -> PathBuf {
         let path = self.path("secret");
         std::fs::write(&path, text).expect("a file");
@@ -39,7 +39,7 @@ impl Neighbour {
         path
     }
 
-    /// `rprof record` of something that the neighbour runs.
+    /// Returns `rprof record` of a command run by the neighbour.
     pub(super) fn recorded(&self, here: &Here, options: &str) -> Shell {
         let record = here.rprof("record -v -F 999 -e cpu-clock").words(options);
         record.words("-- setpriv").words(NOBODY)

@@ -1,4 +1,4 @@
-//! Outputs into folders of others: links, devices, FIFOs, and what they can see of temporary files.
+//! Outputs in folders of other users: links, devices, FIFOs, and the visibility of temporary files.
 
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -7,7 +7,6 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use crate::support::{Here, c, needs, well_formed};
 
-/// Some folded stacks, which are drawn without recording.
 fn folded(here: &Here) {
     std::fs::write(here.path("x.folded"), "main;work 12\n").unwrap();
 }
@@ -17,17 +16,17 @@ fn a_link_to_a_block_device_is_refused_and_the_device_not_opened() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     folded(&here);
-    // A device that is not there, as nobody is to lose one: major number 240 is for experiments.
+    // A device that does not exist, so that the test damages none: major number 240 is for
+    // experiments.
     let device = here.path("disk");
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, &device, FileType::BlockDevice, mode, makedev(240, 0)).unwrap();
-    // What stands under the default name, and what was typed.
+    // Both the default name and an explicit one.
     symlink(&device, here.path("flamegraph.svg")).unwrap();
     let default = here.rprof("flamegraph -i x.folded").exits(1);
     default.says("flamegraph.svg is a link").says("-o");
     let typed = here.rprof("flamegraph -i x.folded -o").arg(&device);
     typed.exits(1).says("is a block device").says("-o");
-    // Nor does recording begin.
     symlink(&device, here.path("perf.data")).unwrap();
     let record = here.rprof("record -- touch begun").exits(1);
     record.says("perf.data is a link");
@@ -59,7 +58,7 @@ fn fifos_without_a_reader_end_the_command_at_once() {
     let here = Here::new();
     folded(&here);
     here.sh("mkfifo flamegraph.svg perf.data pipe").ok();
-    // Before: they waited for a reader, for ever.
+    // Formerly, both waited forever for a reader.
     let default = here.rprof("flamegraph -i x.folded").exits(1);
     default.says("is a named pipe");
     let typed = here.rprof("flamegraph -i x.folded -o pipe").exits(1);
@@ -80,7 +79,7 @@ fn fifos_and_process_substitutions_with_a_reader_are_written_to() {
     needs!(PerfEvents);
     let here = Here::new();
     folded(&here);
-    // Held open by the shell, so that the reader cannot come too late.
+    // The shell holds it open, so that the reader cannot come too late.
     let script = "mkfifo pipe; exec 9<>pipe; cat pipe 9<&- >a.svg &
         \"$0\" flamegraph -i x.folded -o pipe; exec 9<&-; wait
         \"$0\" flamegraph -i x.folded -o >(cat >b.svg; touch b.done)
@@ -107,7 +106,7 @@ fn record_to_dev_stdout_is_a_stream() {
         report.exits(0).prints("burn_seventy");
     }
     assert_eq!(std::fs::read_link("/dev/stdout").unwrap(), before);
-    // A link of the same kind is as good, and stays.
+    // A link of the same kind works too, and stays.
     symlink("/proc/self/fd/1", here.path("out")).unwrap();
     let record = here.rprof("record -q -F 999 -g -e cpu-clock -o out --");
     let record = record.arg(c("shares.c")).arg("0.1");
@@ -115,7 +114,7 @@ fn record_to_dev_stdout_is_a_stream() {
     report.exits(0).prints("burn_seventy");
     let kept = std::fs::read_link(here.path("out")).unwrap();
     assert_eq!(kept.to_str(), Some("/proc/self/fd/1"));
-    // Nobody typed it: the folder may be anybody's.
+    // A default name is not trusted, because the folder may belong to anybody.
     symlink("/proc/self/fd/1", here.path("perf.data")).unwrap();
     let run = here.rprof("record -- true").exits(1);
     run.says("perf.data is a link into /proc");
@@ -130,7 +129,7 @@ fn a_temporary_recording_has_no_name() {
     let shared = here.path("shared");
     std::fs::create_dir(&shared).unwrap();
     std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o1777)).unwrap();
-    // The command sees what is in TMPDIR while it is recorded, as anybody would.
+    // The command looks into TMPDIR while it is recorded, as any user could.
     let script = "ls -A shared >seen";
     let run = here.rprof("flamegraph -o x.svg -- sh -c").arg(script);
     run.env("TMPDIR", shared.to_str().unwrap()).ok();
@@ -160,7 +159,7 @@ fn flamegraph_keeps_the_recording_that_it_cannot_draw() {
     let here = Here::new();
     let tmp = here.path("tmp");
     std::fs::create_dir(&tmp).unwrap();
-    // The folder goes while the command runs.
+    // The folder disappears while the command runs.
     std::fs::create_dir(here.path("out")).unwrap();
     let shell = here.rprof("flamegraph -F 999 -o out/x.svg -- sh -c");
     let shell = shell.arg("\"$0\" 0.1; rmdir out").arg(c("shares.c"));
@@ -244,7 +243,6 @@ fn wrong_arguments_are_shown_without_their_escape_sequences() {
     let here = Here::new();
     for name in ["\x1b[2Jx", "\x1b]8;;http://x\x1b\\y", "\u{202e}x"] {
         for line in ["report --format", "", "report --sort"] {
-            // What a terminal would be sent.
             let shell = here.rprof(line).arg(name).env("CLICOLOR_FORCE", "1");
             let run = shell.exits(2);
             let said = run.err();
@@ -255,7 +253,8 @@ fn wrong_arguments_are_shown_without_their_escape_sequences() {
     }
 }
 
-/// Files that hold addresses of the kernel are as private as recordings: they tell where the kernel lies in memory.
+/// Files with kernel addresses are as private as recordings, because they reveal the kernel's
+/// location in memory.
 #[test]
 fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
     needs!(PerfEvents, Root);
@@ -264,7 +263,7 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
         let meta = std::fs::metadata(here.path(name)).expect("it was written");
         meta.mode() & 0o7777
     };
-    // Writes to a device, which is time in the kernel.
+    // Writes to a device, for kernel time.
     let command = "dd if=/dev/zero of=/dev/null bs=64k count=60000 2>/dev/null";
     here.rprof("record -q -F 1999 -g -e cpu-clock -- sh -c")
         .arg(command)
@@ -275,13 +274,13 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
         .lines()
         .any(|line| line.trim().starts_with("ffff"));
     assert!(has_kernel, "no kernel stack in\n{script}");
-    // What stood there before was readable for everybody.
+    // The existing file was world-readable.
     std::fs::write(here.path("x.pb.gz"), "old").expect("it can be written");
     for name in ["x.pb.gz", "x.otlp.pb.gz"] {
         here.rprof("export -o").arg(name).ok();
         assert_eq!(mode(name), 0o600, "{name}");
     }
-    // Names alone: the umask decides.
+    // With names only, the umask decides.
     let umask = "umask 022; exec \"$0\" \"$@\"";
     let rprof = |args: &str| {
         let shell = here.sh(umask).arg(env!("CARGO_BIN_EXE_rprof"));
@@ -307,12 +306,12 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
             ),
             false => text = bytes,
         }
-        // Addresses of kernels, in hexadecimal and in decimal digits.
+        // Kernel addresses in hexadecimal and decimal.
         let text = String::from_utf8_lossy(&text);
         assert!(!text.contains("ffffffff8"), "{name}");
         assert!(!text.contains("184467440"), "{name}");
     }
-    // A page with instructions of the kernel has their addresses.
+    // A page with kernel instructions contains their addresses.
     let page = rprof("html --annotate 5 -o code.html");
     let text = std::fs::read(here.path("code.html")).expect("it was written");
     assert!(!text.is_empty());
@@ -326,7 +325,7 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
     }
 }
 
-/// A user's own profile is shared as before.
+/// Profiles of user code are shared as before.
 #[test]
 fn outputs_without_kernel_addresses_keep_the_umask() {
     needs!(PerfEvents);

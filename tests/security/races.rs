@@ -1,9 +1,9 @@
-//! Files that change while they are looked at.
+//! Files that change while they are read.
 
 use super::neighbour::Neighbour;
 use crate::support::{Here, needs};
 
-/// Seconds that the neighbour tries for.
+/// Duration of the neighbour's attempts in seconds.
 const SHORT: &str = "1.5";
 
 fn swaps(here: &Here, neighbour: &Neighbour, other: &str, seconds: &str) {
@@ -14,7 +14,7 @@ fn swaps(here: &Here, neighbour: &Neighbour, other: &str, seconds: &str) {
         .arg("swap")
         .arg(seconds)
         .arg(neighbour.path("theirs"));
-    // A recorder that hangs is killed, and the test fails.
+    // A hanging recorder is killed, and the test fails.
     let run = record.arg(neighbour.path(other)).ok();
     let swapped: u32 = run.out().trim().parse().expect("a number");
     println!("{swapped} files were replaced by {other}");
@@ -69,14 +69,14 @@ fn a_device_in_place_of_a_program_is_not_opened() {
     with_device(SHORT);
 }
 
-/// Reading a mapping behind the end of its file ends the reader.
+/// Reading a mapping beyond the end of its file would kill the reader (SIGBUS).
 #[test]
 fn a_program_that_is_cut_short_while_it_is_read_does_not_end_the_recorder() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     cut_short(SHORT);
 }
 
-/// RPROF_RACES says for how many seconds each; 60 otherwise. Thousands of files are replaced in that time.
+/// RPROF_RACES sets the seconds for each (default 60). That replaces thousands of files.
 #[test]
 #[ignore = "some minutes, in which thousands of files are replaced: see .ci/slow"]
 fn races_are_lost_thousands_of_times() {

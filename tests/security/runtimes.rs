@@ -1,4 +1,4 @@
-//! `--runtimes`, where the process that is asked only looks like a Java machine.
+//! `--runtimes` with a process that only imitates a JVM.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use rustix::process::Signal;
 use super::neighbour::{NOBODY, set_mode};
 use crate::support::{Here, Run, Running, c, needs};
 
-/// A process that has mapped a `libjvm.so`, with a `jcmd` beside it that leaves a trace when it runs.
+/// A process that has mapped a `libjvm.so`, beside a `jcmd` that leaves a trace when it runs.
 struct Fake {
     here: Here,
     process: Running,
 }
 
 impl Fake {
-    /// Starts it as somebody without rights, or as this user.
+    /// Starts it as an unprivileged user, or as this user.
     fn new(manner: &str, as_nobody: bool) -> Fake {
         let here = Here::new();
         set_mode(&here.path(""), 0o755);
@@ -43,7 +43,7 @@ impl Fake {
         self.process.pid().as_raw_nonzero().get()
     }
 
-    /// Records it, and returns what was said. No program of the process runs, and the process goes on.
+    /// Records it, and returns the run. No program of the process runs, and the process continues.
     fn recorded(&self) -> Run {
         let record = self.here.rprof("record --runtimes -d 0.2 -e cpu-clock -p");
         let run = record.arg(self.pid().to_string()).ok();

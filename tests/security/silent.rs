@@ -1,4 +1,4 @@
-//! A file system that never answers (`fixtures/fuse.py`).
+//! A file system that never responds (`fixtures/fuse.py`).
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::support::{Here, c, check_share, inapplicable, needs, wait_until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/fuse.py");
 
-/// Waits until the first thread of a process has ended; others may hang.
+/// Waits until the first thread of a process has ended. Others may hang.
 fn wait_for_first_thread(pid: i32) {
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -20,8 +20,8 @@ fn wait_for_first_thread(pid: i32) {
     );
 }
 
-/// A thread that waits for an answer can be ended by nobody but the server, and with it the recorder's process. So
-/// a server that hangs itself would leave both behind, which no machine of others should have to bear.
+/// Only the server can end a thread that waits for its response, and with it the recorder. If the
+/// server itself hung, both would remain, which is not acceptable on a shared machine.
 #[test]
 #[ignore = "mounts a file system, in a namespace of its own, that never answers: see .ci/slow"]
 fn a_file_system_that_never_answers_costs_nobody_else_anything() {
@@ -40,7 +40,7 @@ fn a_file_system_that_never_answers_costs_nobody_else_anything() {
     let pids = format!("{silent},{}", other.pid().as_raw_nonzero());
     let rprof = here.rprof("record -F 499 -g -d 2 -p").arg(pids).start();
     wait_for_first_thread(rprof.pid().as_raw_nonzero().get());
-    // With the server, whoever waits for it is let go.
+    // The end of the server releases all waiting threads.
     server.signal(Signal::KILL);
     let run = rprof.end();
     run.exits(0);

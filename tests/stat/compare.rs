@@ -1,9 +1,9 @@
-//! Two commands beside each other.
+//! Comparison of two commands.
 
 use super::{HITS, json};
 use crate::support::{Here, Shell, c, needs};
 
-/// `rprof stat` of two programs that call `hit` so often.
+/// Returns `rprof stat` of two programs with these numbers of calls of `hit`.
 fn compared(here: &Here, options: &str, old: &str, new: &str) -> Shell {
     let shell = here
         .rprof("stat -r 5")

@@ -1,4 +1,4 @@
-//! Counts beside what is known by construction, and beside perf's.
+//! Counts compared with known values, and with perf.
 
 use rustix::process::{Signal, kill_process};
 
@@ -24,7 +24,7 @@ fn each_call_is_counted_once_in_all_threads() {
 fn counts_of_a_command_and_its_children_are_those_of_perf() {
     needs!(PerfEvents, Perf, Tracepoints);
     let here = Here::new();
-    // What happens is decided by the script alone.
+    // The script alone determines the events.
     let events = "sched:sched_process_fork,sched:sched_process_exit,sched:sched_process_exec";
     let script = "for i in 1 2 3 4 5; do /bin/true; done; (/bin/true; /bin/true)";
     let ours = here
@@ -65,7 +65,7 @@ fn processes_have_counts_of_their_own_that_add_up() {
             .arg(HITS);
         counts(&json(&stat.words("-- sh -c").arg(&script).ok().out()), HITS)
     };
-    // The shell calls it as well.
+    // The shell calls it too.
     let [(_, all)] = count("")[..] else {
         panic!("one sum");
     };
@@ -133,7 +133,6 @@ fn time_and_memory_are_there_on_every_machine() {
     for name in known {
         run.says(name);
     }
-    // Standard output is the command's alone.
     assert_eq!(run.out(), "printed\n");
 }
 
@@ -163,7 +162,6 @@ fn a_process_that_runs_is_counted_until_the_time_is_over() {
     let document = json_in(&here.path("out.json"));
     let found = counts(&document, "task-clock:u");
     assert!(found[0].1 > 0, "{found:?}");
-    // By thread, for one of its threads.
     let stat = here
         .rprof("stat --format json -e task-clock:u --timeout 300 --per thread -t")
         .arg(&pid)
@@ -189,7 +187,7 @@ fn intervals_come_while_it_runs_and_add_up() {
     let in_interval = |line: &serde_json::Value| line["interval"]["counts"][0]["value"].as_u64();
     let sum: Option<u64> = intervals.iter().map(in_interval).sum();
     assert_eq!(sum, Some(40_000), "{run}");
-    // As many as were asked for, and then the command is ended.
+    // After this many intervals, the command is ended.
     let run = here
         .rprof("stat -x ; -I 20 --interval-count 3 -e task-clock:u --")
         .arg(c("endless.c"));
@@ -231,7 +229,7 @@ fn threads_of_a_command_and_the_rest_add_up() {
         60_000,
         "{parts:?}"
     );
-    // The first thread is counted from its first instruction on.
+    // The first thread is counted from its first instruction.
     let first = parts.iter().find(|(part, _)| part.starts_with("thread "));
     assert_eq!(first.map(|(_, value)| *value), Some(30_000), "{parts:?}");
 }
@@ -242,7 +240,8 @@ fn a_probe_by_path_stays_in_its_thread_and_does_no_harm() {
     let here = Here::new();
     let program = c("calls.c");
     let probe = format!("uprobe:{}:hit", program.display());
-    // The kernel lets clone(2) fail where it cannot hand such a probe down: the program would end with status 1.
+    // The kernel fails clone(2) if it cannot inherit such a probe: the program would exit with
+    // status 1.
     let run = here
         .rprof("stat --format json -e")
         .arg(&probe)

@@ -1,4 +1,4 @@
-//! Bad input, and commands that end badly.
+//! Invalid input, and failing commands.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -51,7 +51,7 @@ fn an_event_that_is_not_there_is_told_and_the_rest_is_counted() {
 fn a_group_is_counted_whole_or_not_at_all() {
     needs!(PerfEvents);
     let here = Here::new();
-    // x86 and most AArch64 cores have four watchpoints; none has as many as these.
+    // x86 and most AArch64 cores have four watchpoints. No core has this many.
     let watched: Vec<String> = (0..40u64)
         .map(|n| format!("mem:{:#x}:w", 0x10_0000 + 8 * n))
         .collect();
@@ -100,7 +100,6 @@ fn a_command_that_is_killed_keeps_its_status_and_its_counts() {
 fn runs_that_fail_are_left_out_and_told() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Every second run fails.
     let script = "if [ -e mark ]; then rm mark; exit 9; else touch mark; fi";
     let repeated = || here.rprof("stat -r 6 --format json -e page-faults:u");
     let run = repeated().words("-- sh -c").arg(script).exits(9);
@@ -134,7 +133,7 @@ fn runs_that_fail_are_left_out_and_told() {
 fn without_rights_less_is_counted_and_it_is_told() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let here = Here::new();
-    // Others may not enter the folder of this checkout.
+    // Other users may not enter the folder of this checkout.
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let rprof = folder.path().join("rprof");
@@ -143,7 +142,7 @@ fn without_rights_less_is_counted_and_it_is_told() {
         .arg(&rprof)
         .status();
     assert!(copied.expect("cp").success());
-    // Nobody changes the setting meanwhile; commands through `env` do not wait for that.
+    // Prevents changes of the setting. Commands through `env` do not take this lock.
     let _settings = change_settings();
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let level: i32 = level.trim().parse().unwrap_or(2);
@@ -159,7 +158,7 @@ fn without_rights_less_is_counted_and_it_is_told() {
         .says("page-faults")
         .says("context-switches");
     if level >= 2 {
-        // From the accounts of the kernel, and not 0 as `context-switches:u` would be.
+        // From the kernel's accounting. `context-switches:u` would always be 0.
         assert!(!run.err().contains("context-switches:u"), "{run}");
         run.says("kernel.perf_event_paranoid");
     }

@@ -1,4 +1,4 @@
-//! `rprof stat`: what it counts, how it compares, and how it ends.
+//! `rprof stat`: counts, comparison, and exit status.
 
 mod compare;
 mod counts;
@@ -10,26 +10,24 @@ use std::path::Path;
 
 use crate::support::{Here, Run, Shell, c};
 
-/// An event that happens once for each call of `hit` in `calls.c`, and in no other way.
+/// An event that occurs exactly once for each call of `hit` in `calls.c`.
 const HITS: &str = "syscalls:sys_enter_getppid";
 
-/// `rprof stat` of `calls.c`, which calls `hit` twice as often as it is told.
+/// Returns `rprof stat` of `calls.c`, which calls `hit` twice as often as `times`.
 fn stat_calls(here: &Here, options: &str, times: &str) -> Shell {
     let shell = here.rprof("stat").words(options).arg("-e").arg(HITS);
     shell.arg("--").arg(c("calls.c")).arg(times)
 }
 
-/// A JSON document.
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
 }
 
-/// The JSON document in a file.
 fn json_in(path: &Path) -> serde_json::Value {
     json(&std::fs::read_to_string(path).expect("the result"))
 }
 
-/// Counts of one event in the first run, with the names of the parts.
+/// Returns the counts of one event in the first run, with the names of its parts.
 fn counts(document: &serde_json::Value, event: &str) -> Vec<(String, u64)> {
     let counts = document["commands"][0]["runs"][0]["counts"].as_array();
     let counts = counts.unwrap_or_else(|| panic!("no counts in {document:#}"));
@@ -45,7 +43,7 @@ fn counts(document: &serde_json::Value, event: &str) -> Vec<(String, u64)> {
     found
 }
 
-/// The value of a row of the text, which `perf stat -x,` has too: the figure before the name.
+/// Returns the value of a text row, as in `perf stat -x,`: the number before the name.
 fn perf_count(run: &Run, event: &str) -> u64 {
     let err = run.err();
     let line = err.lines().find(|line| line.contains(event));

@@ -1,4 +1,4 @@
-//! Forms of the result, and where it goes.
+//! Output formats and destinations.
 
 use super::{HITS, counts, json_in, stat_calls};
 use crate::support::{Here, needs};
@@ -73,7 +73,7 @@ fn lines_have_a_head_and_the_separator_that_was_asked_for() {
         (fields[2], fields[3], fields[5], fields[7]),
         ("1", "all", "6", "1.0000")
     );
-    // A name with a comma in it is quoted where commas separate.
+    // A name that contains the separator is quoted.
     let run = here
         .rprof("stat --format csv -e page-faults/name='a,b'/u -- true")
         .ok();

@@ -24,11 +24,10 @@ fn counts_are_kept_in_the_recording_and_shown() {
         both.contains("counted: ") && both.contains("task-clock"),
         "{report}"
     );
-    // To others the notes are a section that they pass over.
+    // Other tools skip this section.
     if has(Need::Perf) {
         here.perf("report --stdio -s comm").ok().prints("shares");
     }
-    // Who did not ask for it has none.
     here.rprof("record -q --call-graph none --")
         .arg(c("shares.c"))
         .ok();

@@ -1,23 +1,21 @@
-//! Programs whose true stacks are known by construction.
+//! Generated programs with known true stacks.
 //!
-//! Every function `n_I` has one caller, so that the name of the innermost one says what
-//! the whole stack must be. The program chooses one at random, calls down to it, spends a moment
-//! there, returns, and chooses again. Frames are of all kinds: with arrays, with a size known
-//! at run time only, aligned to more than the stack is, with many registers saved, with variable
-//! arguments, with destructors.
+//! Every function `n_I` has one caller, so the name of the innermost function determines the whole
+//! stack. The program repeatedly chooses a random function, calls down to it, works there for a
+//! moment, and returns. The functions have all kinds of frames: arrays, dynamic size,
+//! over-alignment, many saved registers, variable arguments, destructors.
 
 use std::fmt::Write;
 
 use rprof_testing::Random;
 
-/// A tree of calls: each function but the first has one caller.
+/// A call tree. Each function but the first has one caller.
 pub(crate) struct CallTree {
-    /// The caller of each function; the first one's is `main`, and stands here as itself.
+    /// The caller of each function. The first function, called by `main`, has itself as an entry.
     parents: Vec<usize>,
     children: Vec<Vec<usize>>,
 }
 
-/// Language of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     C,
@@ -26,14 +24,14 @@ pub(crate) enum Language {
 }
 
 impl CallTree {
-    /// A tree of so many functions, no deeper than `depth`. The same each time.
+    /// Generates a tree with this many functions and maximum depth. It is deterministic.
     pub(crate) fn new(functions: usize, depth: usize) -> CallTree {
         let mut random = Random::new(0x9e37_79b9);
         let (mut parents, mut depths) = (vec![0], vec![1]);
         let mut children = vec![Vec::new()];
         while parents.len() < functions {
             let last = parents.len() - 1;
-            // Long chains, and branches off them at any height.
+            // Long chains, with branches at any depth.
             let mut parent = if random.below(8) > 0 {
                 last
             } else {
@@ -50,10 +48,10 @@ impl CallTree {
         CallTree { parents, children }
     }
 
-    /// Checks functions as a stack has them, outermost first. Those that are not of the
-    /// tree may stand before and behind.
+    /// Checks the functions of a stack, outermost first. Functions outside of the tree may precede
+    /// and follow.
     ///
-    /// Answers whether the tree's part is right, from `n_0` on; `None` without such a part.
+    /// Returns whether the tree's part is right, from `n_0` on; `None` if there is none.
     pub(crate) fn is_right<'a>(&self, stack: impl Iterator<Item = &'a str>) -> Option<bool> {
         let ours: Vec<Option<usize>> = stack.map(number).collect();
         let first = ours.iter().position(Option::is_some)?;
@@ -68,8 +66,8 @@ impl CallTree {
         Some(expected.is_none())
     }
 
-    /// The program's text. It takes two arguments: for how many seconds to run, and how many
-    /// turns of a short loop to stay in each place.
+    /// Returns the source. The program takes two arguments: seconds to run, and iterations of a
+    /// short loop in each place.
     pub(crate) fn source(&self, language: Language) -> String {
         match language {
             Language::C | Language::Cxx => self.c_source(language == Language::Cxx),
@@ -81,7 +79,7 @@ impl CallTree {
         numbers.map(|n| format!("{n},")).collect()
     }
 
-    /// Index of a function among its caller's callees, from 1.
+    /// Returns the index of a function among its caller's callees, from 1.
     fn place(&self, function: usize) -> usize {
         let siblings = &self.children[self.parents[function]];
         siblings
@@ -221,7 +219,7 @@ impl CallTree {
 }
 
 fn number(name: &str) -> Option<usize> {
-    // C++ names come with their parameters, or with a suffix of the compiler's.
+    // C++ names have parameters, or a compiler suffix.
     let digits = name.strip_prefix("n_")?;
     let end = digits
         .find(|c: char| !c.is_ascii_digit())
@@ -242,7 +240,7 @@ enum Kind {
 
 fn kind(function: usize) -> Kind {
     match function * 7919 % 11 {
-        // The first is called by `main`, which knows no variable arguments.
+        // `main` calls the first one, without variable arguments.
         _ if function == 0 => Kind::Plain,
         0 | 1 => Kind::Array,
         2 => Kind::Sized,

@@ -1,40 +1,38 @@
-//! Two scripts of the same file, perf's and ours, frame by frame.
+//! Compares two scripts of the same file, by perf and rprof, frame by frame.
 //!
-//! A difference is explained only under the exact conditions of a [`Class`].
+//! A difference counts as explained only under the exact conditions of a [`Class`].
 
 use std::collections::BTreeMap;
 
 use super::folded::Folded;
 use super::perf::{PerfFrame, PerfSample};
 
-/// Why a frame may differ from perf's.
+/// Reason for a difference from perf's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// A call that does not return is the last instruction of its function, so the return
-    /// address is the start of the next one, or of nothing. perf looks that address up; we
-    /// look up the call.
+    /// A call that does not return is the last instruction of its function, so the return address
+    /// is in the next function, or in none. perf looks up that address. rprof looks up the call.
     NextFunction,
-    /// perf 6.1 gives an entry of the PLT the name of whatever stands before it, or of another
-    /// entry; the first of them, by which functions are bound when they are first called, too.
-    /// It is `.plt` here.
+    /// perf 6.1 names a PLT entry after the symbol before it, or after another entry. This includes
+    /// the first entry, which binds functions at their first call. In rprof that is `.plt`.
     Plt,
-    /// Without a copy of the vdso in its own cache, perf has no names for it.
+    /// perf has no vdso names without a vdso copy in its own cache.
     Vdso,
-    /// In the middle of an exec the user's registers are still those of the old program. perf
-    /// still looks them up in its mappings; for us they went with it.
+    /// During an exec, user registers still belong to the old program. perf looks them up in its
+    /// mappings. rprof has already removed those.
     Exec,
-    /// perf leaves out all of a stack that has an address among the markers
-    /// (`PERF_CONTEXT_MAX` and above) in it, as registers that were never meant to be frame
-    /// pointers bring about; for us it is a frame without a name, and the rest stands.
+    /// perf drops a whole stack if an address is in the marker range (`PERF_CONTEXT_MAX` and
+    /// above), for example from a register that is no frame pointer. rprof shows an unnamed frame,
+    /// and keeps the rest.
     Garbage,
-    /// perf shows the version of a symbol, `clock_gettime@@GLIBC_2.17`; we do not.
+    /// perf shows a symbol's version, `clock_gettime@@GLIBC_2.17`. rprof does not.
     Version,
-    /// A function has two names, and perf took that of an old version, `cfree@GLIBC_2.2.5`, which
-    /// nothing can be linked to any more; we take the other, `free`.
+    /// A function has two names. perf uses the one of an old version, `cfree@GLIBC_2.2.5`, which is
+    /// no longer linkable. rprof uses the other, `free`.
     OldVersion,
 }
 
-/// Explains a frame that perf prints in one way and rprof in another.
+/// Explains a frame that perf and rprof print differently.
 fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<Class> {
     if (&by_perf.address, &by_perf.object) != (&by_rprof.address, &by_rprof.object) {
         return None;
@@ -57,24 +55,23 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
     is_next.then_some(Class::NextFunction)
 }
 
-/// Returns true if a sample was taken in the middle of an exec.
+/// Returns true if a sample was taken during an exec.
 pub(crate) fn is_exec(sample: &PerfSample) -> bool {
     (sample.frames.iter()).any(|f| matches!(&*f.name, "bprm_execve" | "begin_new_exec"))
 }
 
-/// Returns true if an address lies above the lowest of the markers, -4095.
+/// Returns true if an address is in the range of markers, from -4095.
 fn is_garbage(frame: &PerfFrame) -> bool {
     u64::from_str_radix(&frame.address, 16).is_ok_and(|a| a >= -4095i64 as u64)
 }
 
-/// The comparison of two scripts.
 #[derive(Default)]
 pub(crate) struct Comparison {
-    /// perf's samples with the explained frames as we have them.
+    /// perf's samples, with the explained frames replaced by rprof's.
     pub(crate) corrected: Vec<PerfSample>,
-    /// Frames, or whole stacks, by class.
+    /// Number of frames, or whole stacks, by class.
     pub(crate) classes: BTreeMap<Class, u64>,
-    /// Leaf frames that were corrected: perf's name and ours.
+    /// Corrected leaf frames: perf's name and rprof's.
     pub(crate) leaves: Vec<(String, String)>,
     pub(crate) unexplained: Vec<String>,
 }
@@ -114,7 +111,7 @@ impl Comparison {
         sample
     }
 
-    /// Compares a frame, and makes it ours where the difference is explained.
+    /// Compares a frame. If the difference is explained, replaces perf's frame with ours.
     fn frame(&mut self, theirs: &mut PerfFrame, ours: &PerfFrame, is_leaf: bool, is_exec: bool) {
         if theirs == ours {
             return;
@@ -135,7 +132,7 @@ impl Comparison {
         theirs.clone_from(ours);
     }
 
-    /// perf's samples by function, with the leaves that are explained under our names.
+    /// Returns perf's samples by function, with explained leaves under our names.
     pub(crate) fn correct(&self, mut by_perf: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
         for (theirs, ours) in &self.leaves {
             match by_perf.get_mut(theirs) {
@@ -148,14 +145,14 @@ impl Comparison {
     }
 }
 
-/// Two kinds of names come out of inferno changed: `->` is taken for a call that a JVM inlined, and becomes two
-/// frames; and names are cut at the first bracket, so that all lambdas of a function become that function. It is given
-/// names without either.
+/// Replaces characters that inferno would change. It treats `->` as a call inlined by a JVM, which
+/// becomes two frames. It cuts names at the first bracket, so that all lambdas of a function become
+/// that function.
 fn legible(name: &str) -> String {
     name.replace("->", "=>").replace('(', "{").replace(')', "}")
 }
 
-/// The samples with such names changed.
+/// Replaces these characters in samples.
 pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
     for frame in samples.iter_mut().flat_map(|s| &mut s.frames) {
         frame.name = legible(&frame.name);
@@ -163,11 +160,11 @@ pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
     samples
 }
 
-/// The stacks with such names changed in the same way.
+/// Replaces these characters in stacks.
 pub(crate) fn legible_stacks(stacks: Folded) -> Folded {
     let mut sums = Folded::new();
     for (stack, weight) in stacks {
-        // The thread comes first, and is left as it is.
+        // The thread name comes first, and is not changed.
         let stack = match stack.split_once(';') {
             Some((thread, frames)) => format!("{thread};{}", legible(frames)),
             None => stack,

@@ -1,4 +1,4 @@
-//! Programs to record, compiled from `fixtures/` when a test first wants them, and kept.
+//! Programs to record, compiled from `fixtures/` on first use, and cached.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use super::call_tree::Language;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
 
-/// Frame pointers, by which the kernel walks stacks.
+/// With frame pointers, which the kernel uses to walk stacks.
 const C_FLAGS: &[&str] = &[
     "-O2",
     "-fno-omit-frame-pointer",
@@ -16,22 +16,22 @@ const C_FLAGS: &[&str] = &[
     "-pthread",
 ];
 
-/// A C program with frame pointers.
+/// Compiles a C program with frame pointers.
 pub(crate) fn c(source: &str) -> PathBuf {
     c_with(source, &[])
 }
 
-/// A C program with further flags for the compiler.
+/// Compiles a C program with additional flags.
 pub(crate) fn c_with(source: &str, flags: &[&str]) -> PathBuf {
     compile(&env_or("CC", "cc"), source, &[C_FLAGS, flags].concat())
 }
 
-/// A C++ program with frame pointers.
+/// Compiles a C++ program with frame pointers.
 pub(crate) fn cxx(source: &str) -> PathBuf {
     compile(&cxx_compiler(), source, C_FLAGS)
 }
 
-/// A C++ program with further flags for the compiler.
+/// Compiles a C++ program with additional flags.
 pub(crate) fn cxx_with(source: &str, flags: &[&str]) -> PathBuf {
     compile(&cxx_compiler(), source, &[C_FLAGS, flags].concat())
 }
@@ -40,7 +40,7 @@ fn cxx_compiler() -> String {
     env_or("CXX", "c++")
 }
 
-/// A Rust program with frame pointers.
+/// Compiles a Rust program with frame pointers.
 pub(crate) fn rust(source: &str, flags: &[&str]) -> PathBuf {
     let common = ["--edition=2024", "-O", "-Cforce-frame-pointers=yes"];
     compile(
@@ -50,7 +50,7 @@ pub(crate) fn rust(source: &str, flags: &[&str]) -> PathBuf {
     )
 }
 
-/// A program of which the test made the text, with these flags and no others.
+/// Compiles a generated program, with only these flags.
 pub(crate) fn generated(name: &str, text: &str, language: Language, flags: &[&str]) -> PathBuf {
     let (compiler, extension, common): (_, _, &[&str]) = match language {
         Language::C => (env_or("CC", "cc"), "c", &["-w", "-pthread"]),
@@ -85,7 +85,7 @@ fn compile(compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
     rprof_testing::compile(folder, compiler, &source, flags)
 }
 
-/// A C file that keeps a compiler busy.
+/// Generates a C file that takes long to compile.
 pub(crate) fn large_source(functions: usize) -> String {
     let mut source = String::from("int data[4096];\n");
     for i in 0..functions {

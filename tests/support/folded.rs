@@ -1,14 +1,13 @@
-//! Folded stacks, read.
+//! Parser for folded stacks.
 
 use std::collections::BTreeMap;
 
 use super::run::Run;
 
-/// Weight by stack.
 pub(crate) type Folded = BTreeMap<String, u64>;
 
-/// The folded stacks that a command printed. Each line must be one, and no stack
-/// may come twice.
+/// Parses the folded stacks in a command's output. Each line must be valid, and no stack may be
+/// duplicate.
 pub(crate) fn folded(run: &Run) -> Folded {
     let mut stacks = Folded::new();
     for line in run.out().lines() {

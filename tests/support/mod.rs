@@ -1,5 +1,5 @@
-//! Helpers for all tests: a shell session in a folder of its own, fixtures, and parsers for output. Needs of a
-//! test and skips come from `rprof-testing`.
+//! Helpers for all tests: a shell session in its own folder, fixtures, and output parsers.
+//! Requirements and skips are in `rprof-testing`.
 
 mod call_tree;
 mod compare;

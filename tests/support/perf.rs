@@ -12,8 +12,8 @@ use super::run::Run;
 /// One sample of `perf script` or `rprof script`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PerfSample {
-    /// The line above the stack: thread, time, period, event, with single spaces and
-    /// without the CPU.
+    /// The line above the stack: thread, time, period, event, with single spaces and without the
+    /// CPU.
     pub(crate) head: String,
     pub(crate) event: String,
     /// Leaf first.
@@ -25,7 +25,7 @@ pub(crate) struct PerfSample {
 pub(crate) struct PerfFrame {
     pub(crate) address: String,
     pub(crate) name: String,
-    /// In hexadecimal; empty where there is no name.
+    /// In hexadecimal; empty without a name.
     pub(crate) offset: String,
     pub(crate) object: String,
 }
@@ -57,7 +57,7 @@ impl fmt::Display for PerfFrame {
     }
 }
 
-/// The samples in the output of `perf script` or `rprof script`, in order.
+/// Parses the samples in the output of `perf script` or `rprof script`, in order.
 pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
     let mut samples: Vec<PerfSample> = Vec::new();
     for line in run.out().lines().filter(|line| !line.is_empty()) {
@@ -71,13 +71,13 @@ pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
         let words: Vec<_> = (line.split_whitespace())
             .filter(|word| !is_cpu(word))
             .collect();
-        // The first after the time that ends like it: `1234.567890: 1001001 cpu-clock:`.
+        // The first word after the time with the same ending: `1234.567890: 1001001 cpu-clock:`.
         let event = words.iter().position(is_time).and_then(|time| {
             let after = words[time + 1..].iter().position(|w| w.ends_with(':'))?;
             Some(time + 1 + after)
         });
         let event = event.unwrap_or_else(|| panic!("{line:?} is no sample in\n{run}"));
-        // Without stacks, the one frame stands on the same line.
+        // Without stacks, the only frame is on the same line.
         let frame = PerfFrame::parse(&words[event + 1..].join(" "));
         samples.push(PerfSample {
             event: words[event].trim_end_matches(':').into(),
@@ -88,13 +88,13 @@ pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
     samples
 }
 
-/// `[001]`: perf shows the CPU where it was recorded.
+/// Returns true for `[001]`: perf prints the CPU if it was recorded.
 fn is_cpu(word: &str) -> bool {
     let digits = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
     digits.is_some_and(|d| d.len() == 3 && d.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// `1234.567890:`
+/// Returns true for `1234.567890:`.
 fn is_time(word: &&str) -> bool {
     let number = word.strip_suffix(':').and_then(|w| w.split_once('.'));
     number.is_some_and(|(s, us)| {
@@ -102,7 +102,7 @@ fn is_time(word: &&str) -> bool {
     })
 }
 
-/// The stacks of samples, folded by inferno, which `inferno-collapse-perf` is.
+/// Folds the stacks of samples with inferno's library behind `inferno-collapse-perf`.
 pub(crate) fn fold_samples(samples: &[PerfSample]) -> Folded {
     use fmt::Write;
 
@@ -117,7 +117,6 @@ pub(crate) fn fold_samples(samples: &[PerfSample]) -> Folded {
     fold_script(&script)
 }
 
-/// Folds the text of `perf script`.
 fn fold_script(script: &str) -> Folded {
     let mut out = Vec::new();
     let done = Folder::default().collapse(script.as_bytes(), &mut out);
@@ -130,15 +129,13 @@ fn fold_script(script: &str) -> Folded {
     stacks
 }
 
-/// `perf script` without inlined calls, and with the stacks whole: it shows 127 frames unless told
-/// otherwise.
+/// `perf script` without inlined calls, and with whole stacks. Its default limit is 127 frames.
 pub(crate) const PERF_SCRIPT: &str = "script --no-inline --max-stack 9000";
 
-/// The options by which `perf report` prints what [`perf_self_samples`] reads.
+/// Options of `perf report` for the format that [`perf_self_samples`] parses.
 pub(crate) const PERF_REPORT: &str = "report --no-children --stdio -F sample,sym -g none";
 
-/// Samples by function, for each event, as `perf report` has them. All addresses
-/// without a name are one.
+/// Parses samples by function for each event from `perf report`. All unnamed addresses are merged.
 pub(crate) fn perf_self_samples(run: &Run) -> Vec<BTreeMap<String, u64>> {
     let mut events: Vec<BTreeMap<String, u64>> = Vec::new();
     for line in run.out().lines() {
@@ -148,7 +145,7 @@ pub(crate) fn perf_self_samples(run: &Run) -> Vec<BTreeMap<String, u64>> {
         if line.starts_with('#') || line.trim().is_empty() {
             continue;
         }
-        // `   406  [k] read_zero`; without a name, the address.
+        // `   406  [k] read_zero`, or the address if there is no name.
         let row = line.trim().split_once(' ').and_then(|(count, symbol)| {
             let (_, name) = symbol.trim().split_once(' ')?;
             Some((count.parse::<u64>().ok()?, name.trim()))

@@ -1,4 +1,4 @@
-//! State of a recording that is being written.
+//! State of an unfinished recording.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use rprof_records::RecordType;
 use super::Here;
 
 impl Here {
-    /// Samples that `perf.data` has by now, as whoever reads it finds them.
+    /// Returns the number of samples that a reader currently finds in `perf.data`.
     pub(crate) fn samples_so_far(&self) -> usize {
         let Some(data) = self.recording() else {
             return 0;
@@ -18,12 +18,11 @@ impl Here {
         (blocks.map(|block| block.walk().filter(|w| samples(w.record.kind)).count())).sum()
     }
 
-    /// Returns true once the recorder has finished the file.
     pub(crate) fn is_finished(&self) -> bool {
         (self.recording()).is_some_and(|data| data.warnings().is_empty())
     }
 
-    /// A copy of the file as it stands: that a mapped one grows is not foreseen.
+    /// Reads a copy of the file, because a mapped file must not grow.
     fn recording(&self) -> Option<PerfData> {
         let path = self.path("perf.data");
         let bytes = fs::read(&path).ok()?;

@@ -1,4 +1,4 @@
-//! `rprof report --format json`, read.
+//! Parser for `rprof report --format json`.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,12 @@ use serde_json::Value;
 
 use super::run::Run;
 
-/// The report.
 pub(crate) struct Report {
     pub(crate) events: Vec<Event>,
-    /// Lost records, throttlings, stacks and so on, as they stand there.
+    /// Lost records, throttling, stacks and so on, as JSON.
     pub(crate) quality: Value,
 }
 
-/// One event of it.
 pub(crate) struct Event {
     pub(crate) name: String,
     pub(crate) weight: u64,
@@ -22,7 +20,7 @@ pub(crate) struct Event {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One row; names are empty where the rows are not told apart by them.
+/// A row. Names are empty if rows are not grouped by them.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) symbol: String,
@@ -34,7 +32,8 @@ pub(crate) struct Row {
 }
 
 impl Report {
-    /// Parses the report of a selection, in which no sample may be left: then rprof fails, and says so.
+    /// Parses the report of a filter. If no sample passes, rprof fails with a message, and the
+    /// result is empty.
     pub(crate) fn of_selection(run: &Run) -> Report {
         let is_empty = run.code() == Some(1) && run.err().contains("the filters leave no sample");
         match is_empty {
@@ -43,7 +42,7 @@ impl Report {
         }
     }
 
-    /// The report of a recording in which no sample is, which rprof refuses.
+    /// Returns the report of an empty recording, which rprof rejects.
     pub(crate) fn without_events() -> Report {
         Report {
             events: Vec::new(),
@@ -62,14 +61,13 @@ impl Report {
         }
     }
 
-    /// The event, where only one has samples.
+    /// Returns the event, if only one has samples.
     pub(crate) fn only(&self) -> &Event {
         let names: Vec<_> = self.events.iter().map(|e| &e.name).collect();
         assert_eq!(self.events.len(), 1, "one event was expected: {names:?}");
         &self.events[0]
     }
 
-    /// Samples of all events.
     pub(crate) fn samples(&self) -> u64 {
         self.events.iter().map(|e| e.samples).sum()
     }
@@ -88,7 +86,7 @@ impl Event {
                     object: text(&row["object"]),
                     comm: text(&row["comm"]),
                     own: number(&row["self"]),
-                    // There is none with --no-children.
+                    // Missing with --no-children.
                     total: row["total"].as_u64().unwrap_or(0),
                     self_samples: number(&row["self_samples"]),
                 })
@@ -96,7 +94,6 @@ impl Event {
         }
     }
 
-    /// Samples of each function itself, by name.
     pub(crate) fn self_samples(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.self_samples > 0) {
@@ -105,12 +102,12 @@ impl Event {
         sums
     }
 
-    /// Share of a function itself, from 0 to 1.
+    /// Returns the self share of a function, from 0 to 1.
     pub(crate) fn self_share(&self, symbol: &str) -> f64 {
         self.share(symbol, |row| row.own)
     }
 
-    /// Share of the samples in whose stacks a function is, from 0 to 1.
+    /// Returns the share of samples with a function in their stack, from 0 to 1.
     pub(crate) fn total_share(&self, symbol: &str) -> f64 {
         self.share(symbol, |row| row.total)
     }
@@ -120,7 +117,7 @@ impl Event {
         rows.map(weight).sum::<u64>() as f64 / self.weight as f64
     }
 
-    /// The row of a function, of which there must be one.
+    /// Returns the row of a function, which must exist.
     pub(crate) fn row(&self, symbol: &str) -> &Row {
         let found = self.rows.iter().find(|row| row.symbol == symbol);
         found.unwrap_or_else(|| {

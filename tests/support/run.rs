@@ -1,4 +1,4 @@
-//! Result of a command, and expectations of it.
+//! Result of a command, with assertions.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use super::shell::HANG;
 
-/// Result of a command. Its `Display` has everything, for messages.
+/// Result of a command. `Display` shows everything, for messages.
 pub(crate) struct Run {
     pub(super) line: String,
     pub(super) status: ExitStatus,
@@ -15,17 +15,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Standard output as text.
     pub(crate) fn out(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Standard output as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.stdout
     }
 
-    /// Standard error as text.
     pub(crate) fn err(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
@@ -58,14 +55,12 @@ impl Run {
         self
     }
 
-    /// Asserts that standard error is empty.
     pub(crate) fn says_nothing(&self) -> &Run {
         assert!(self.stderr.is_empty(), "stderr is not empty of\n{self}");
         self
     }
 
-    /// Asserts that perf complained of nothing but records that were lost while the machine was busy, which
-    /// every reader lacks.
+    /// Asserts that perf reported nothing but lost records, which every reader lacks.
     pub(crate) fn complains_of_losses_only(&self) -> &Run {
         let err = self.err();
         let is_known = |line: &str| {
@@ -77,7 +72,7 @@ impl Run {
         self
     }
 
-    /// Asserts that neither output has a control character but newline and tab.
+    /// Asserts that neither output has control characters except newline and tab.
     pub(crate) fn is_clean(&self) -> &Run {
         for text in [self.out(), self.err()] {
             let bad = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');

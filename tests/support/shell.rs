@@ -1,9 +1,9 @@
 //! Commands as in a shell session: `here.rprof("record -g --").arg(&program).ok()`.
 //!
-//! Everything is run in a temporary folder, with nothing on standard input, in a session of its own with
-//! the default action for every signal, so that it is the same in the foreground of a terminal, in the
-//! background, and under nohup(1). It is killed after a time that no command needs, so that a hang is a
-//! failure with a message, and whatever it started goes with the folder (see [`Tether`]).
+//! Each command runs in a temporary folder, with empty standard input, in its own session, with the
+//! default action for every signal. So it behaves equally in a terminal's foreground, in the
+//! background, and under nohup(1). A command that hangs is killed after a timeout, and the test
+//! fails with a message. All started processes end with the folder (see [`Tether`]).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,19 +22,19 @@ use rprof_testing::{Tether, default_signals};
 use super::report::Report;
 use super::run::Run;
 
-/// Longer than anything takes, on any machine.
+/// Timeout of a command, longer than any command needs.
 pub(super) const HANG: Duration = Duration::from_secs(180);
 
-/// A folder for one test, and the processes that were started in it: both go when this is dropped.
+/// A folder for one test, with its processes. Dropping it removes both.
 pub(crate) struct Here {
-    // Before the folder, which they may write to.
+    // Dropped before the folder, where its processes may write.
     tether: Tether,
     folder: tempfile::TempDir,
 }
 
 impl Here {
     pub(crate) fn new() -> Here {
-        // Not in /tmp: a fixture is to be linked here, which needs the same file system.
+        // Not in /tmp: tests hard-link fixtures here, which needs the same file system.
         let folder = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Here {
             tether: Tether::new(),
@@ -42,25 +42,25 @@ impl Here {
         }
     }
 
-    /// A path in here.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A copy of a program, to be run in here. Made by another process: what this one has open for
-    /// writing, a child of another test has as well until its own exec, and nobody can execute it
-    /// meanwhile ("Text file busy").
+    /// Copies a program to the folder. Another process copies it: a child that another test forks
+    /// would inherit our open file until its own exec. Meanwhile nobody could execute the program
+    /// ("Text file busy").
     pub(crate) fn copy(&self, program: &Path, name: impl AsRef<Path>) -> PathBuf {
         let path = self.path(name);
         self.command("cp").arg(program).arg(&path).ok();
         path
     }
 
-    /// `rprof`, with arguments that have no spaces in them: this build, or the release build that RPROF_RELEASE names.
+    /// Returns `rprof` with arguments without spaces: this build, or the release build in
+    /// RPROF_RELEASE.
     pub(crate) fn rprof(&self, args: &str) -> Shell {
         let release = std::env::var_os("RPROF_RELEASE");
         let rprof = self.command(release.unwrap_or_else(|| env!("CARGO_BIN_EXE_rprof").into()));
-        // Not that of whoever runs the tests, where perf may have kept copies of these programs.
+        // The user's home may contain perf's copies of these programs.
         rprof
             .env(
                 "HOME",
@@ -69,7 +69,7 @@ impl Here {
             .words(args)
     }
 
-    /// `perf`, with no settings but those of the command line.
+    /// Returns `perf` without configuration files.
     pub(crate) fn perf(&self, args: &str) -> Shell {
         let mut shell = self.command("perf").words(args);
         shell.command.env("PERF_CONFIG", "/dev/null");
@@ -77,7 +77,6 @@ impl Here {
         shell
     }
 
-    /// A script for `sh`.
     pub(crate) fn sh(&self, script: &str) -> Shell {
         self.command("sh").arg("-c").arg(script)
     }
@@ -103,8 +102,8 @@ impl Here {
         }
     }
 
-    /// `rprof record -q`, with these options, of a program with its arguments; to perf.data. Without stacks, unless the
-    /// options say how to record them.
+    /// Runs `rprof record -q` of a program, with output to perf.data. Records no stacks, unless the
+    /// options set a call-graph mode.
     pub(crate) fn record(&self, options: &str, program: &Path, args: &str) {
         let says_how = options
             .split(' ')
@@ -114,20 +113,19 @@ impl Here {
         shell.arg(program).words(args).ok();
     }
 
-    /// `perf record` of the clock at 999 Hz with stacks, to perf.data.
+    /// Runs `perf record` with the clock at 999 Hz and stacks, to perf.data.
     pub(crate) fn perf_record(&self, options: &str, program: &Path, args: &str) {
         let shell = self.perf("record -q -N -F 999 -g").words(options).arg("--");
         shell.arg(program).words(args).ok();
     }
 
-    /// Parses `rprof report --format json` of perf.data, by function as in perf.
+    /// Parses `rprof report --format json` of perf.data, grouped by function as in perf.
     pub(crate) fn report(&self, options: &str) -> Report {
         let report = self.rprof("report --format json --no-inline");
         Report::parse(&report.words(options).ok())
     }
 }
 
-/// A command to be run.
 pub(crate) struct Shell {
     command: Command,
     own_session: bool,
@@ -139,7 +137,7 @@ impl Shell {
         self
     }
 
-    /// Arguments that have no spaces in them.
+    /// Adds arguments without spaces.
     pub(crate) fn words(mut self, args: &str) -> Shell {
         self.command.args(args.split_whitespace());
         self
@@ -150,16 +148,16 @@ impl Shell {
         self
     }
 
-    /// Makes it a job as of a shell with job control: a process group of its own in our session. Nobody but
-    /// such a job can be stopped by SIGTSTP.
+    /// Makes it a job of a job-control shell: its own process group in our session. Only such a job
+    /// can be stopped by SIGTSTP.
     pub(crate) fn job(mut self) -> Shell {
         self.own_session = false;
         self.command.process_group(0);
         self
     }
 
-    /// Has it start in a session of its own, which no terminal controls: neither Ctrl-C nor the end of the
-    /// terminal of whoever runs the tests is to be seen by it.
+    /// Starts it in its own session without a terminal, so that Ctrl-C or a hangup of the user's
+    /// terminal does not reach it.
     fn leave_session(&mut self) {
         if std::mem::take(&mut self.own_session) {
             // SAFETY: setsid(2) is async-signal-safe.
@@ -169,7 +167,6 @@ impl Shell {
         }
     }
 
-    /// Gives it something to read.
     pub(crate) fn stdin(mut self, bytes: &[u8]) -> Shell {
         let mut file = tempfile::tempfile().expect("cannot make a temporary file");
         file.write_all(bytes).and_then(|()| file.rewind()).unwrap();
@@ -177,8 +174,8 @@ impl Shell {
         self
     }
 
-    /// Runs it to its end. Output goes through files: whatever else holds them open
-    /// cannot keep us waiting.
+    /// Runs it to its end. Output goes to files, so that other processes with open outputs cannot
+    /// block the test.
     pub(crate) fn run(mut self) -> Run {
         self.leave_session();
         let line = line(&self.command);
@@ -198,19 +195,19 @@ impl Shell {
         }
     }
 
-    /// Runs it to its end, which must be with exit status 0.
+    /// Runs it to its end, and asserts exit status 0.
     pub(crate) fn ok(self) -> Run {
         self.exits(0)
     }
 
-    /// Runs it to its end, which must be with this exit status.
+    /// Runs it to its end, and asserts the exit status.
     pub(crate) fn exits(self, code: i32) -> Run {
         let run = self.run();
         run.exits(code);
         run
     }
 
-    /// Starts it, with its output to be read as it comes.
+    /// Starts it. Its output can be read while it runs.
     pub(crate) fn start(mut self) -> Running {
         self.leave_session();
         let line = line(&self.command);
@@ -231,25 +228,23 @@ impl Shell {
         }
     }
 
-    /// Runs both, with the output of this one going to the other; answers how the other ended.
+    /// Runs both, with this output piped to the other. Returns the other's result.
     pub(crate) fn pipe(self, mut to: Shell) -> Run {
         let mut first = self.start();
         let pipe = first.stdout.take().expect("nobody took it").into_inner();
         to.command.stdin(pipe);
         let run = to.run();
-        // The pipe must not stay open here.
+        // The pipe must be closed in this process.
         first.end().exits(0);
         run
     }
 }
 
-/// A command that runs.
 pub(crate) struct Running {
     _turn: Option<Turn>,
     line: String,
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    /// Output read so far.
     seen: Vec<u8>,
     stderr: File,
     watch: Option<Sender<()>>,
@@ -260,7 +255,6 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for a line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         let stdout = self.stdout.as_mut().expect("its output was closed");
@@ -272,7 +266,6 @@ impl Running {
         line.trim_end().into()
     }
 
-    /// Has no more of its output.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;
     }
@@ -281,13 +274,12 @@ impl Running {
         kill_process(self.pid(), signal).expect("cannot send a signal");
     }
 
-    /// Waits for its end.
     pub(crate) fn end(mut self) -> Run {
         self.finish()
     }
 
     fn finish(&mut self) -> Run {
-        // Its output is not read to the end: that would be the end of all who have it open.
+        // Does not read to the end of the output, because other processes may hold it open.
         let status = self.child.wait().expect("cannot wait for a command");
         self.watch = None;
         Run {
@@ -308,7 +300,7 @@ impl Drop for Running {
     }
 }
 
-/// The command as one would type it, nearly.
+/// Formats the command roughly as typed.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -334,7 +326,7 @@ fn spawn(command: &mut Command, line: &str) -> Child {
     (command.spawn()).unwrap_or_else(|e| panic!("cannot run `{line}`: {e}"))
 }
 
-/// Kills the command if it hangs; what is answered calls this off when dropped.
+/// Kills the command if it hangs. Dropping the returned sender cancels this.
 fn watch(child: &Child) -> Sender<()> {
     let (sender, receiver) = channel();
     let pid = Pid::from_child(child);

@@ -1,16 +1,15 @@
 //! Tolerances for measured shares.
 
-/// Number of measurements after which figures are believed to be wrong.
+/// Number of failed measurements before the test fails.
 const TRIES: usize = 4;
 
-/// Makes a measurement, with a recording of its own, again where its figures are beyond what
-/// chance explains.
+/// Runs a measurement with its own recording, and repeats it if its figures exceed random
+/// variation.
 ///
-/// The machine is the other explanation: a virtual one stands still now and then, for
-/// tenths of a second, in which the program's clock goes on and no timer goes off. All of that is
-/// missing from whatever function was running. A fault of rprof is there each time; so only figures
-/// that time has a part in belong in here. What must hold of every recording is asserted outside, or by
-/// a panic.
+/// The machine may be the cause. A virtual machine sometimes stalls for tenths of a second: the
+/// program's clock goes on, but no timer fires. The running function loses all of that time. A bug
+/// of rprof occurs every time. So a measurement should return an error only for figures that depend
+/// on time. Conditions for every recording belong outside, or should panic.
 pub(crate) fn measured(mut measure: impl FnMut() -> Result<(), String>) {
     let mut failures = Vec::new();
     while let Err(failure) = measure() {
@@ -24,27 +23,27 @@ pub(crate) fn measured(mut measure: impl FnMut() -> Result<(), String>) {
     }
 }
 
-/// A condition of a measurement, and what to say if it does not hold.
+/// Returns an error with a message if a condition of a measurement does not hold.
 pub(crate) fn check(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
-/// Returns the seconds for which programs whose stacks are known are to run, if RPROF_TRUTH_SECONDS says so: they are then
-/// sampled as often as makes sense.
+/// Returns the seconds to run programs with known stacks, from RPROF_TRUTH_SECONDS. If set, they
+/// are sampled at the maximum useful rate.
 pub(crate) fn truth_seconds() -> Option<f64> {
     let seconds = std::env::var("RPROF_TRUTH_SECONDS").ok()?;
     Some(seconds.parse().expect("a number of seconds"))
 }
 
-/// Checks that a share measured with `n` samples is `expected`, but for chance and
-/// for `other`, the share that is known to be neither here nor there.
+/// Checks that a share measured with `n` samples is `expected`, within random variation and
+/// `other`, the share of samples outside of all expected functions.
 ///
-/// The number of samples that hit something with share p is at worst binomial: its standard
-/// deviation, as a share, is sqrt(p (1 - p) / n). Five of them are exceeded once in
-/// 1.7 million tries. Sampling by a clock spreads better than chance does.
+/// At worst, the number of samples with share p is binomial: its standard deviation, as a share, is
+/// sqrt(p (1 - p) / n). A deviation of five of them happens once in 1.7 million tries. Sampling by
+/// a clock varies less.
 ///
 /// # Errors
-/// A sentence with the figures.
+/// A message with the figures.
 pub(crate) fn check_share(
     name: &str,
     measured: f64,

@@ -1,11 +1,11 @@
-//! A real terminal: tmux, driven by keys and read back.
+//! A real terminal: tmux, with typed keys and screen captures.
 
 use std::process::Command;
 
 use super::shell::Here;
 use super::wait::wait_until;
 
-/// A terminal with a shell in it, gone when this is dropped.
+/// A terminal with a shell. Ends when dropped.
 pub(crate) struct Tmux<'h> {
     here: &'h Here,
     server: String,
@@ -36,7 +36,6 @@ impl Tmux<'_> {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Waits for a text on the screen.
     pub(crate) fn wait(&self, text: &str) {
         wait_until(&format!("the screen has {text:?}"), || {
             self.screen().contains(text)
@@ -51,25 +50,24 @@ impl Tmux<'_> {
         self.tmux(&["send-keys", name]);
     }
 
-    /// Runs a command in the shell.
     pub(crate) fn run(&self, command: &str) {
         self.keys(command);
         self.key("Enter");
     }
 
-    /// Waits until the shell has no command any more.
+    /// Waits until the shell runs no command.
     pub(crate) fn wait_for_end(&self) {
         wait_until("it has ended", || self.pid().is_empty());
     }
 
-    /// Writes the settings of the terminal into a file, and returns them once they are there.
+    /// Returns the terminal settings, via a file with this name.
     pub(crate) fn settings(&self, name: &str) -> String {
         self.run(&format!("stty -g > {name}.part; mv {name}.part {name}"));
         wait_until("the settings are written", || self.here.path(name).exists());
         std::fs::read_to_string(self.here.path(name)).expect("cannot read settings")
     }
 
-    /// Returns the number of the command that the shell runs; nothing if there is none.
+    /// Returns the pid of the shell's command, or an empty string.
     pub(crate) fn pid(&self) -> String {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
         let children = format!("/proc/{0}/task/{0}/children", shell.trim());

@@ -1,8 +1,8 @@
-//! Waiting for something that nobody announces.
+//! Polling for conditions without notification.
 
 use std::time::{Duration, Instant};
 
-/// Looks until it is so. Panics when that never happens.
+/// Polls until the condition holds. Panics after a timeout.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let patience = Instant::now() + Duration::from_secs(120);
     while !is_so() {
@@ -11,10 +11,10 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a process has used so much CPU time from now on. In that time events of its clock happen, however busy the
-/// machine is.
+/// Waits until a process has used this much more CPU time. CPU clock events occur in that time, on
+/// any machine.
 pub(crate) fn wait_for_work(pid: i32, time: Duration) {
-    // CPU time of the first thread in nanoseconds comes first.
+    // The first field is the first thread's CPU time in nanoseconds.
     let used = || {
         let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
         let used = text.split(' ').next()?.parse().ok()?;

@@ -1,10 +1,9 @@
-//! Check that an SVG is well-formed XML.
+//! Check for well-formed XML.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-/// Parses all of it. Returns the texts of its `title` elements, of which a flame graph has one for each
-/// frame.
+/// Parses an SVG. Returns the texts of its `title` elements. A flame graph has one for each frame.
 ///
 /// # Panics
 /// If it is not well-formed.
@@ -34,7 +33,7 @@ pub(crate) fn well_formed(svg: &str) -> Vec<String> {
             Event::Empty(empty) => {
                 check_element(&empty);
             }
-            // That it is the end of the right element, the reader has checked.
+            // The reader has already checked that the end tag matches.
             Event::End(_) => {
                 open.pop();
             }
@@ -74,7 +73,7 @@ fn check_element(start: &BytesStart<'_>) -> String {
     name
 }
 
-/// XML has five named characters, and no others here.
+/// XML has five predefined entities.
 fn entity(name: &str) -> char {
     match name {
         "lt" => '<',

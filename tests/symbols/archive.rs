@@ -1,8 +1,8 @@
-//! Libraries that are mapped out of an archive, as Android does with those in an APK.
+//! Libraries mapped from an archive, as Android does with APKs.
 
 use crate::support::{Here, Language, generated, needs};
 
-/// Contents of the archive: nothing but this function, which counts in a frame of its own.
+/// Contents of the archive: only this function, which counts in its own frame.
 const LIBRARY: &str = "
 long in_archive(long n) {
     volatile long sum = 0;
@@ -11,7 +11,7 @@ long in_archive(long n) {
 }
 ";
 
-/// `PROGRAM ARCHIVE OFFSET SECONDS`: calls what is at the offset of the archive.
+/// `PROGRAM ARCHIVE OFFSET SECONDS`: calls the function at the archive's offset.
 const PROGRAM: &str = "
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,14 +33,14 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// An archive with this one entry, not compressed, which begins at a multiple of 64 KiB.
+/// Returns an archive with this uncompressed entry, aligned to 64 KiB.
 fn archive(entry: &[u8]) -> Vec<u8> {
     const ALIGNED: usize = 65_536;
     let name = b"lib/libmade.so";
     let size = (entry.len() as u32).to_le_bytes();
     let padding = ALIGNED - 30 - name.len();
     let half = |value: usize| (value as u16).to_le_bytes();
-    // Version, flags, method, time, checksum, sizes, lengths of the name and of what is extra.
+    // Version, flags, method, time, checksum, sizes, lengths of the name and of the extra field.
     let fixed = |extra: usize| {
         let head = [&[20, 0, 0, 0, 0, 0][..], &[0; 8], &size, &size];
         [&head.concat()[..], &half(name.len()), &half(extra)].concat()
@@ -92,7 +92,7 @@ fn code_mapped_from_an_archive_is_named() {
     assert!(whole[offset..].starts_with(&text));
     std::fs::write(here.path("base.apk"), whole).unwrap();
     for options in ["", "-g"] {
-        // Its user side: how much of the time goes to the kernel is the machine's business.
+        // User mode only: the kernel's share of the time depends on the machine.
         let record = here.rprof("record -q -F 999 -e cpu-clock:u").words(options);
         let record = record.arg("--").arg(&program).arg(here.path("base.apk"));
         record.words(&format!("{offset} 0.3")).ok();

@@ -1,10 +1,10 @@
-//! Programs that are not there any more when the report is made, or that only the process
-//! itself could see.
+//! Programs that no longer exist at the time of the report, or that were visible only to the
+//! process itself.
 
 use crate::support::{Here, c, check, check_share, measured, needs};
 
-/// Asserts that the functions of `shares.c` are named and have their shares. Of
-/// what is sampled on the user's side, that is: elsewhere there may be much to do.
+/// Checks that the functions of `shares.c` are named and have their shares of user-mode samples.
+/// The kernel's share varies.
 fn check_is_named(here: &Here, what: &str) -> Result<(), String> {
     let report = here.report("");
     let only = report.only();
@@ -15,8 +15,8 @@ fn check_is_named(here: &Here, what: &str) -> Result<(), String> {
     check_share(what, seventy, 0.7, only.samples, 1.0 - all)
 }
 
-/// Waits in a shell until the process that it started last has come to `main`, nearly: its program
-/// is mapped, and so is its C library.
+/// Waits in a shell until the last started process has nearly reached `main`: its program and its C
+/// library are mapped.
 const IS_MAPPED: &str = "until grep -q libc /proc/$!/maps; do sleep 0.01; done";
 
 const INSIDE: &str = "
@@ -48,7 +48,7 @@ fn a_process_in_namespaces_of_its_own_is_named() {
     }
 }
 
-/// In its namespaces it has another pid and another /tmp.
+/// The process has another pid and another /tmp in its namespaces.
 #[test]
 fn a_perf_map_in_a_pid_namespace_is_found_by_the_pid_inside() {
     needs!(PerfEvents, Root);
@@ -80,7 +80,7 @@ fn a_deleted_program_keeps_its_names() {
     });
 }
 
-/// Another program is there by then, with other functions at the same addresses.
+/// Another program has replaced it, with other functions at the same addresses.
 #[test]
 fn a_replaced_program_keeps_the_names_it_ran_with() {
     needs!(PerfEvents);
@@ -124,7 +124,7 @@ fn a_program_in_a_memfd_is_named() {
     });
 }
 
-/// Programs that are where they were are not embedded, so that recordings stay small.
+/// Programs that still exist are not embedded, so that recordings stay small.
 #[test]
 fn programs_that_can_be_found_are_not_embedded() {
     needs!(PerfEvents);
@@ -134,7 +134,7 @@ fn programs_that_can_be_found_are_not_embedded() {
     assert!(!header.out().contains("\nkept "), "{header}");
 }
 
-/// perf skips what is kept, and sees the same samples.
+/// perf skips the embedded files, and sees the same samples.
 #[test]
 fn perf_reads_a_recording_with_embedded_files() {
     needs!(PerfEvents, Perf);
@@ -146,7 +146,7 @@ fn perf_reads_a_recording_with_embedded_files() {
     assert_eq!(perf.out().lines().count() as u64, samples, "{perf}");
 }
 
-/// What sleeps all the while has no samples, and needs no names.
+/// A sleeping program has no samples, and needs no names.
 #[test]
 fn deleted_programs_without_samples_are_not_embedded() {
     needs!(PerfEvents, Root);
@@ -177,7 +177,7 @@ fn deleted_programs_without_samples_are_not_embedded() {
     }
 }
 
-/// A large program with few samples is embedded without its code, and has its names all the same.
+/// A large program with few samples is embedded without its code, but still has its names.
 #[test]
 fn few_samples_do_not_embed_the_code_of_a_large_program() {
     needs!(PerfEvents);
@@ -185,7 +185,7 @@ fn few_samples_do_not_embed_the_code_of_a_large_program() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/");
         std::fs::read_to_string(format!("{folder}{name}")).unwrap()
     };
-    // Four MiB that do not compress well: of a program that is there.
+    // 4 MiB of poorly compressible data, from an existing program.
     let ballast = format!(
         "__asm__(\".section .rodata\\n.incbin \\\"{}\\\", 1048576, 4194304\\n.text\");",
         env!("CARGO_BIN_EXE_rprof")

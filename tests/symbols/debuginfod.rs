@@ -1,4 +1,4 @@
-//! `--debuginfod`, against Debian's server, on loopback.
+//! `--debuginfod` with Debian's server on loopback.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{Here, Shell, c_with, needs, wait_until};
 
-/// The server, which knows what lies in a folder.
+/// A server of the files in a folder.
 struct Server {
     child: Child,
     url: String,
 }
 
 impl Server {
-    /// Returns once it has looked through the folder and found `file`.
+    /// Starts the server. Returns when it has scanned the folder and found `file`.
     fn start(here: &Here, folder: &Path, file: &str) -> Server {
-        // Should something else take the port in between, it ends, and another port is tried.
+        // If another process takes the port first, the server ends, and another port is tried.
         loop {
             if let Some(server) = Server::try_start(here, folder, file) {
                 return server;
@@ -63,7 +63,7 @@ impl Drop for Server {
     }
 }
 
-/// A program without symbols, and its debug file in a folder of its own.
+/// Returns a stripped program, and its debug file in a separate folder.
 fn stripped(here: &Here) -> (PathBuf, PathBuf) {
     let whole = c_with("shares.c", &["-g", "-Wl,--build-id"]);
     let served = here.path("served");
@@ -100,7 +100,6 @@ fn debuginfod_names_functions_of_stripped_programs() {
     report.prints("burn_seventy").prints("shares.c:").is_clean();
     report.says("debuginfod: fetched").says("for shares");
 
-    // Of this one it has nothing.
     let unknown = c_with("recursion.c", &["-s", "-Wl,--build-id"]);
     let unknown = here.copy(&unknown, "unknown");
     here.record("-o unknown.data -F 999 -g -e cpu-clock", &unknown, "5 0.1");
@@ -110,7 +109,7 @@ fn debuginfod_names_functions_of_stripped_programs() {
         .says("unknown");
     missing.prints("stripped, no symbol table");
 
-    // What was fetched is not asked for again; and the client of elfutils finds what rprof fetched.
+    // Downloads are cached. The client of elfutils finds rprof's downloads.
     drop(server);
     let report = asking(
         &here,
@@ -174,7 +173,7 @@ fn debuginfod_failures_are_told_with_a_remedy() {
     quiet.says_nothing();
 }
 
-/// A server that sends the debug file of another program.
+/// A server that sends another program's debug file.
 #[test]
 fn debuginfod_files_of_another_build_id_are_refused() {
     needs!(PerfEvents, Debuginfod);

@@ -1,11 +1,11 @@
-//! Inlined calls, beside perf's: it shows them in stacks that it unwound itself.
+//! Inlined calls, compared with perf, which shows them in stacks that it unwound itself.
 
 use std::path::Path;
 
 use crate::support::{Here, Language, Run, c_with, generated, needs, rust};
 
-/// For each sample the functions from the leaf up to `main`, inlined ones marked; those that do not
-/// get that far are left out, since how far a stack was unwound is not what is compared.
+/// Returns each sample's functions from the leaf up to `main`, with inlined ones marked. Drops
+/// stacks that do not reach `main`, because this does not compare unwinding.
 fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
     let text = script.out();
     let samples = text
@@ -23,8 +23,8 @@ fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
             });
             let mut stack = Vec::new();
             for frame in frames {
-                // The C library's, which perf calls by an alias that is inlined into itself; and the
-                // PLT entry for it, which perf 6.1 calls after what stands before.
+                // perf names the C library's function by an alias inlined into itself. perf 6.1
+                // names its PLT entry after the symbol before it.
                 if frame.0.contains("clock_gettime") || frame.0 == "_init" {
                     continue;
                 }
@@ -39,10 +39,9 @@ fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
         .collect()
 }
 
-/// All of the program's own functions begin with one of these, but for what is inlined into them. Of
-/// stacks that have others, nothing is compared: a sample may meet anything that belongs to the start of
-/// a program or to a library, and what addr2line of binutils, which perf asks, knows of those depends on
-/// how they were built.
+/// Prefixes of the program's own functions, except those inlined into them. Stacks with other
+/// functions are not compared: samples of the program start or a library depend on how those were
+/// built, and perf uses binutils' addr2line for them.
 type Own = [&'static str];
 
 fn is_own(stack: &[(String, bool)], own: &Own) -> bool {
@@ -74,7 +73,7 @@ fn compare(program: &Path, own: &Own) {
         "{name}: {compared} of {} stacks, {inlined} inlined calls",
         ours.len()
     );
-    // Where a sample falls chance decides, and addr2line errs at some places that few samples meet.
+    // A few samples hit addresses where addr2line is wrong.
     assert!(others.len() * 50 <= compared, "{name}: {others:#?}");
     assert!(
         compared * 10 > ours.len() * 9,
@@ -111,7 +110,8 @@ fn main() {
 }
 ";
 
-/// As cargo builds for release: without line tables nobody can tell what was inlined, and that is said.
+/// Cargo's default release build: without line tables inlined calls are unknown, and the report
+/// says so.
 #[test]
 fn inlined_calls_that_are_hidden_are_told_of_in_rust() {
     needs!(PerfEvents);
@@ -130,7 +130,7 @@ fn inlined_calls_that_are_hidden_are_told_of_in_rust() {
     assert!(!report.out().contains("are hidden"), "{report}");
     // Names in line tables have no path.
     report.prints("inner");
-    // C is told nothing.
+    // C programs get no such hint.
     here.record("-F 999 -e cpu-clock:u", &c_with("shares.c", &[]), "0.2");
     let report = here.rprof("report").ok();
     assert!(!report.out().contains("are hidden"), "{report}");
@@ -141,8 +141,8 @@ fn inlined_calls_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let own = ["main", "do_round", "burn_", "cpu_seconds"];
     compare(&c_with("shares.c", &["-g"]), &own);
-    // Not C++: addr2line of binutils, which perf asks, lacks inner calls of clones (`f.isra.0`) and of
-    // much that Clang compiled. docs/design/0003-cold-symbols.md has the classes, each judged by LLVM;
+    // No C++: binutils' addr2line, which perf uses, lacks inner calls of clones (`f.isra.0`), and
+    // of much code of Clang. docs/design/0008-cold-symbols.md has the classes, each judged by LLVM.
     // crates/symbols compares with LLVM and elfutils.
     let own = ["names::", "<names::"];
     let flags = ["-g", "-Csymbol-mangling-version=v0"];

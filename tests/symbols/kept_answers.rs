@@ -1,4 +1,4 @@
-//! Answers of debug information, stored from one run to the next.
+//! Symbolization results cached across runs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +28,7 @@ fn main() {
 }
 ";
 
-/// Waits until a change of the file would show.
+/// Waits until a change of the file would change its timestamp.
 fn settle(file: &Path) {
     let changed = fs::metadata(file).expect("a file").ctime();
     let until = SystemTime::UNIX_EPOCH + Duration::from_secs(changed.unsigned_abs() + 4);
@@ -81,7 +81,7 @@ fn reports_are_the_same_with_and_without_kept_answers() {
         }
         assert_eq!(run(args, &kept), expected, "{args}, damaged");
     }
-    // Whoever says how much memory is used gets what fits into it.
+    // With --memory, results depend on the limit, so they are not cached.
     for file in files() {
         fs::remove_file(file).expect("removed");
     }

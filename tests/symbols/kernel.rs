@@ -1,4 +1,4 @@
-//! Kernel functions stand above the user functions that called them.
+//! Kernel functions are above the user functions that called them.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn kernel_stacks_stand_above_user_stacks() {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.5");
     let objects = here.report("--sort symbol,dso");
-    // Some names, such as `memset`, both sides have.
+    // Some names, such as `memset`, exist in both.
     let is_kernel = |name: &str| {
         let mut rows = objects.only().rows.iter().filter(|r| r.symbol == name);
         rows.any(|r| r.object.starts_with("[kernel") || r.object == "[unknown]")
@@ -27,7 +27,7 @@ fn kernel_stacks_stand_above_user_stacks() {
         if let Some(read) = frames.iter().position(|f| *f == "vfs_read") {
             both += weight;
             assert!(pump < read, "from root to leaf: {stack}");
-            // Nothing of the user above the kernel.
+            // No user frames above the kernel.
             let first = frames
                 .iter()
                 .position(|f| is_kernel(f))
@@ -36,7 +36,7 @@ fn kernel_stacks_stand_above_user_stacks() {
         }
     }
     assert!(both > 0, "no vfs_read above pump in {stacks:#?}");
-    // Most of what the program does is done by the kernel on its behalf.
+    // The kernel does most of the program's work.
     let share = objects.only().total_share("vfs_read");
     assert!(share > 0.3, "only {:.1} % in vfs_read", share * 100.0);
 }
@@ -67,8 +67,7 @@ fn kernel_functions_are_named_by_kallsyms() {
     }
 }
 
-/// A report of the same recording, where the system looks otherwise: `file` is what stands in
-/// place of one of the system's, in a namespace of the report's own.
+/// Returns a report of the same recording in a mount namespace where `file` replaces a system file.
 fn report_with(here: &Here, file: &Path, instead_of: &str) -> (Report, String) {
     let script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"";
     let report = |options: &str| {
@@ -91,7 +90,7 @@ fn assert_no_kernel_names(report: &Report, reason: &str) {
     assert!(report.only().total_share("pump") > 0.5, "the user's side");
 }
 
-/// Runs a command with a /proc/kallsyms of zeros, as `kernel.kptr_restrict` shows it.
+/// Runs a command with a /proc/kallsyms of zeros, as with `kernel.kptr_restrict`.
 #[test]
 fn hidden_kernel_addresses_are_told_with_a_remedy() {
     needs!(PerfEvents, Kernel, Root);
@@ -109,14 +108,14 @@ fn hidden_kernel_addresses_are_told_with_a_remedy() {
     assert!(text.contains("kernel.kptr_restrict=0"), "{text}");
 }
 
-/// The build-id of the kernel that runs is another: its symbols would be wrong.
+/// The running kernel has another build-id, so its symbols would be wrong.
 #[test]
 fn symbols_of_another_kernel_are_never_shown() {
     needs!(PerfEvents, Kernel, Root);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");
     let mut notes = std::fs::read("/sys/kernel/notes").expect("notes of the kernel");
-    // The name's length, the descriptor's, type 3: NT_GNU_BUILD_ID.
+    // Note header: name length, descriptor length, type 3 (NT_GNU_BUILD_ID).
     let head = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];
     let at = notes.windows(head.len()).position(|bytes| bytes == head);
     notes[at.expect("a build-id") + head.len()] ^= 0xff;
@@ -127,8 +126,8 @@ fn symbols_of_another_kernel_are_never_shown() {
     assert!(text.contains("or give its vmlinux (-k)"), "{text}");
 }
 
-/// Recorded where addresses were hidden, and reported after a boot: the same build may lie
-/// elsewhere by then, and where it lay nobody has written.
+/// Recorded with hidden addresses, and reported after a reboot: the same build may have another
+/// address, and the old one is unknown.
 #[test]
 fn a_recording_of_an_earlier_boot_without_the_kernels_place_has_no_kernel_names() {
     needs!(PerfEvents, Kernel, Root);

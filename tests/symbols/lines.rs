@@ -2,7 +2,7 @@
 
 use crate::support::{Here, Language, c_with, generated, needs};
 
-/// Works on two lines, for as long on each.
+/// Works equally long on two lines.
 const TWO_LINES: &str = "
 #include <stdlib.h>
 #include <time.h>
@@ -25,10 +25,11 @@ int main(int argc, char **argv) {
 fn source_lines_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
-    // Without inlined calls lines are told of one function only, and perf and rprof ask the same.
-    // Only `bottom` is asked for, where the work is, half of it on each of two lines. Nothing stands before it in a
-    // file of its own: the file register of a line program is 1 at first (DWARF 5, 6.2.2), and the addr2line of
-    // binutils 2.40, by which perf finds lines, takes the name of file 0 (llvm-symbolizer does not).
+    // Without inlined calls, each address has one line, and perf and rprof agree on the semantics.
+    // Selects only `bottom`, which does the work, half of it on each of two lines. No other
+    // function precedes it in its own file: the file register of a line program starts at 1 (DWARF
+    // 5, 6.2.2), but binutils 2.40's addr2line, which perf uses, takes file 0 (llvm-symbolizer does
+    // not).
     let program = generated(
         "two_lines",
         TWO_LINES,
@@ -70,7 +71,7 @@ fn source_lines_stand_beside_functions_and_in_json() {
     let here = Here::new();
     let program = c_with("shares.c", &["-g"]);
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.2");
-    // What it works at is a line of burn.h, inlined into three functions.
+    // The work is a line of burn.h, inlined into three functions.
     let by_both = here
         .rprof("report --sort symbol,srcline --no-children")
         .ok();
@@ -88,13 +89,13 @@ fn source_lines_stand_beside_functions_and_in_json() {
     assert_eq!(Some(sum), json["events"][0]["weight_total"].as_u64());
     let csv = here.rprof("report --sort srcline --format csv").ok();
     csv.prints(",srcline,state\n").prints(line);
-    // Without debug information there is none.
+    // Without debug information there are no lines.
     let plain = c_with("shares.c", &["-s"]);
     here.record("-F 999 -e cpu-clock:u", &plain, "0.1");
     here.rprof("report --sort srcline").ok().prints("??:0");
 }
 
-/// A copy of the program's folder is taken for `/`; without one, a program that is gone has no names.
+/// A copy of the program's folder replaces `/`. Without it, a deleted program has no names.
 #[test]
 fn symfs_is_another_root_for_symbols() {
     needs!(PerfEvents);
@@ -114,7 +115,7 @@ fn symfs_is_another_root_for_symbols() {
         .ok()
         .prints("burn_seventy")
         .prints("burn.h:");
-    // Wherever it lies, and whatever it is called: its build-id tells which it is.
+    // The build-id identifies the file, independent of its path and name.
     let artefact = here.path("artefacts/deep/x.bin");
     std::fs::create_dir_all(artefact.parent().expect("a folder")).expect("made");
     std::fs::copy(&moved, &artefact).expect("copied");
@@ -122,13 +123,13 @@ fn symfs_is_another_root_for_symbols() {
         .ok()
         .prints("burn_seventy")
         .prints("burn.h:");
-    // Of a stripped one the debug file as well.
+    // For a stripped file, also the debug file.
     here.sh("objcopy --only-keep-debug artefacts/deep/x.bin artefacts/y && strip -s artefacts/deep/x.bin")
         .ok();
     here.rprof("report --symfs artefacts")
         .ok()
         .prints("burn_seventy");
-    // Another file of that name there is not taken for it.
+    // Another file with that name is not used.
     std::fs::copy(c_with("recursion.c", &["-g"]), &moved).expect("copied");
     let wrong = here.rprof("report --symfs root").ok();
     wrong.prints("build-id differs");

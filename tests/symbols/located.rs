@@ -1,4 +1,4 @@
-//! Functions without symbols, which unwinding information locates.
+//! Functions without symbols, located by unwinding information.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const SHARES: [(&str, f64); 3] = [
     ("burn_ten", 10.0),
 ];
 
-/// Copies the program without symbols; `how` are arguments of objcopy.
+/// Returns a copy of the program without symbols. `how` has objcopy's options.
 fn stripped(here: &Here, program: &Path, name: &str, how: &str) -> PathBuf {
     let copy = here.path(name);
     let command = format!("objcopy {how} {} {}", program.display(), copy.display());
@@ -20,7 +20,7 @@ fn stripped(here: &Here, program: &Path, name: &str, how: &str) -> PathBuf {
     copy
 }
 
-/// Returns the names of a program's functions by the names that they are located under.
+/// Returns a program's functions by their located names.
 fn names(here: &Here, program: &Path, file_name: &str) -> BTreeMap<String, String> {
     let nm = here.command("nm").arg(program).ok().out();
     (nm.lines())
@@ -33,7 +33,8 @@ fn names(here: &Here, program: &Path, file_name: &str) -> BTreeMap<String, Strin
         .collect()
 }
 
-/// Records a program without symbols, and asserts that its functions are told apart, by the addresses that nm has of them.
+/// Records a stripped program, and asserts that its functions are distinguished by their addresses
+/// from nm.
 fn assert_located(flags: &[&str], how: &str) {
     let program = c_with("shares.c", flags);
     measured(|| {
@@ -68,7 +69,7 @@ fn functions_without_symbols_are_told_apart() {
     assert_located(&[], "--strip-all");
     assert_located(&["-static"], "--strip-all");
     assert_located(&["-no-pie", "-Wl,--no-eh-frame-hdr"], "--strip-all");
-    // The kernel keeps frame pointers here, and the call frame information is that for debuggers alone.
+    // The kernel uses frame pointers here, and the only unwinding information is for debuggers.
     let for_debuggers = ["-g", "-gdwarf-4", "-fno-asynchronous-unwind-tables"];
     assert_located(&for_debuggers, "--strip-all --keep-section=.debug_frame");
 }
@@ -103,13 +104,12 @@ fn every_view_has_located_functions_and_no_located_has_none() {
             "{without}"
         );
     }
-    // As perf has it.
     assert!(!here.rprof("script").ok().out().contains("bare+0x"));
     assert!(here.rprof("script --located").ok().out().contains(seventy));
     let report = here.report("--no-located");
     assert_eq!(report.quality["frames"]["located"], 0);
 
-    // All samples under a located function are under no other one.
+    // All samples of a located function are in that function.
     let stacks = folded(&here.rprof("collapse").ok());
     let (with, without) = (
         folded(&here.rprof("collapse").ok()).values().sum::<u64>(),
@@ -124,7 +124,7 @@ fn every_view_has_located_functions_and_no_located_has_none() {
     }
 }
 
-/// Addresses mean the same function in one build only.
+/// An address identifies a function in one build only.
 #[test]
 fn located_functions_are_compared_within_one_build() {
     needs!(PerfEvents, Tool("objcopy"));
@@ -141,7 +141,7 @@ fn located_functions_are_compared_within_one_build() {
     assert!(same.contains("bare+0x"), "{same}");
     let different = here.rprof("diff a.data c.data --format json").ok().out();
     assert!(!different.contains("bare+0x"), "{different}");
-    // Nor are two builds of one name added up.
+    // Builds of one name are not merged either.
     let merged = here.rprof("collapse a.data b.data").ok().out();
     assert!(merged.contains("bare+0x"), "{merged}");
 }

@@ -1,4 +1,4 @@
-//! Names of functions, source lines, and the files that they come from.
+//! Function names, source lines, and their files.
 
 mod archive;
 mod containers;

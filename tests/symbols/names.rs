@@ -1,5 +1,4 @@
-//! Names: demangled, whatever the program is written in and however it is linked;
-//! and harmless, whatever bytes they have.
+//! Names are demangled for every language and kind of linking, and harmless for all byte values.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -8,10 +7,9 @@ use crate::support::{
     Here, c, c_with, check, cxx, cxx_with, folded, measured, needs, rust, well_formed,
 };
 
-/// Records a program and checks that these functions are in the report, each with
-/// samples of its own.
+/// Records a program, and checks that the report has these functions with self samples.
 fn assert_hot(program: &Path, names: &[&str]) {
-    // While a virtual machine stands still, all of a function's time can pass without a sample.
+    // While a virtual machine stalls, a function may run without a sample.
     measured(|| {
         let here = Here::new();
         here.record("-F 999 -g -e cpu-clock", program, "0.1");
@@ -69,7 +67,7 @@ fn cxx_coroutines_and_literal_operators_are_demangled() {
     );
 }
 
-/// Without the option, rustc chooses: the older, legacy mangling for a long time.
+/// Without the option, rustc chooses the mangling: legacy for a long time.
 #[test]
 fn rust_names_are_demangled() {
     needs!(PerfEvents);
@@ -110,13 +108,13 @@ fn rust_names_are_demangled() {
                 .filter(|n| n.contains(hot))
                 .map(|n| report.only().self_share(n))
                 .sum();
-            // Each has a third of the time.
+            // Each should have a third of the time.
             assert!(share > 0.1, "{hot}: {share} with {flags:?} of {own:#?}");
         }
     }
 }
 
-/// Bytes that do something where they are printed, or end something where they are parsed.
+/// Bytes with an effect on terminals or parsers.
 const HOSTILE: [&[u8]; 4] = [
     b"\x1b[31m;<b>&",
     b"two\nlines\r\x07",
@@ -147,7 +145,7 @@ fn assert_harmless(here: &Here, function: &str) {
         stacks.keys().any(|s| s.split(';').any(|f| f == function)),
         "{stacks:#?}"
     );
-    // The name of the thread is one frame, and the next is not a rest of it.
+    // The thread name is one frame, and does not spill into the next.
     for stack in stacks.keys() {
         let root = stack.split(';').nth(1).unwrap_or_default();
         assert!(!root.contains('<') && !root.contains("lines"), "{stack:?}");
@@ -181,8 +179,8 @@ fn program_names_do_no_harm() {
     for name in HOSTILE {
         let here = Here::new();
         let path = here.path(std::ffi::OsStr::from_bytes(name));
-        // A link, and not a copy: a file just written may still be open in a process
-        // that another test is starting, and could not be executed.
+        // A hard link instead of a copy: another test's child process may hold a new file open for
+        // writing, so that it could not be executed.
         std::fs::hard_link(c("shares.c"), &path).expect("a hard link");
         let run = here.rprof("record -F 999 -g --").arg(&path).arg("0.1").ok();
         run.is_clean();
@@ -195,14 +193,14 @@ fn names_in_messages_do_no_harm() {
     let here = Here::new();
     for name in HOSTILE {
         let name = std::ffi::OsStr::from_bytes(name);
-        // As on a terminal, where nothing is taken out of what is printed.
+        // As on a terminal, where the output is not filtered.
         for forced in ["0", "1"] {
             let here = |args| here.rprof(args).env("CLICOLOR_FORCE", forced);
             here("report -i").arg(name).exits(1).is_clean();
             here("flamegraph -i").arg(name).exits(1).is_clean();
             here("record --").arg(name).run().is_clean();
         }
-        // Usage errors are coloured there.
+        // Usage errors are coloured on a terminal.
         here.rprof("record -e")
             .arg(name)
             .arg("true")

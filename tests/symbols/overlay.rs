@@ -1,13 +1,13 @@
-//! Programs on overlay file systems, where the numbers of files are those of the layers or of the
-//! whole, depending on who is asked: containers have all of their programs there.
+//! Programs on overlayfs, as in containers. Depending on the interface, the kernel reports inode
+//! numbers of the layers or of the overlay.
 
 use std::path::Path;
 
 use crate::support::{Here, Run, c, c_with, folded, needs};
 
-/// `low` is in the lower layer only, `copied` was there and has been written to, and `changed`
-/// is replaced by another program while it runs. The layers are on file systems of their own,
-/// without which the numbers of files would agree.
+/// `low` is only in the lower layer. `copied` was there and has been modified. `changed` is
+/// replaced by another program while it runs. The layers are on separate file systems, because
+/// otherwise the inode numbers would agree.
 const INSIDE: &str = "
     set -e
     mount -t tmpfs none /mnt
@@ -27,11 +27,10 @@ const INSIDE: &str = "
     \"$@\"
 ";
 
-/// Program that runs there.
 const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & \
     until grep -q libc /proc/$!/maps; do sleep 0.01; done; mv ../other changed; wait";
 
-/// The folded stacks, by the program's name.
+/// Asserts that each program has named functions in the folded stacks.
 fn assert_all_named(stacks: &Run, what: &str) {
     let stacks = folded(stacks);
     for program in ["low", "copied", "changed"] {
@@ -45,7 +44,6 @@ fn assert_all_named(stacks: &Run, what: &str) {
                 named += if frames.any(is_burn) { *weight } else { 0 };
             }
         }
-        // Of the user's side.
         let share = named as f64 / all as f64;
         assert!(share > 0.85, "{share} of {all} in {program}, {what}");
     }
@@ -55,7 +53,7 @@ fn programs() -> [std::path::PathBuf; 2] {
     [c("shares.c"), c_with("shares.c", &["-Wl,--build-id=none"])]
 }
 
-/// From outside, for whom nothing of it is there, neither then nor later.
+/// From outside, where the files are never visible.
 #[test]
 fn programs_on_an_overlay_of_a_container_are_named() {
     needs!(PerfEvents, Overlay);
@@ -72,7 +70,7 @@ fn programs_on_an_overlay_of_a_container_are_named() {
     }
 }
 
-/// From inside, where two of the three still are where they were.
+/// From inside, where two of the three files still exist.
 #[test]
 fn programs_on_our_own_overlay_are_named() {
     needs!(PerfEvents, Overlay);

@@ -1,10 +1,10 @@
-//! Functions of one name that are not one function, where names have no path.
+//! Different functions with one name, if names have no path.
 
 use std::path::Path;
 
 use crate::support::{Here, Language, Report, Row, c, generated, needs, rust};
 
-/// The rows of a function's name, with or without a place behind it, of a recording of `program`.
+/// Records `program`. Returns the rows of a function name, with or without a location suffix.
 fn rows(program: &Path, name: &str) -> Vec<Row> {
     let here = Here::new();
     here.record("-F 999 -e cpu-clock:u", program, "");
@@ -13,12 +13,12 @@ fn rows(program: &Path, name: &str) -> Vec<Row> {
     let mut report = report;
     let rows = report.events.remove(0).rows.into_iter();
     rows.filter(|row| row.symbol == name || row.symbol.starts_with(&format!("{name} (")))
-        // A few samples may lie in a line without a function.
+        // A few samples may be in a line without a function.
         .filter(|row| row.own * 50 > whole)
         .collect()
 }
 
-/// Asserts that there is one row for each of these places, in any order.
+/// Asserts one row for each of these locations, in any order.
 fn assert_places(rows: &[Row], name: &str, places: &[&str]) {
     let mut shown: Vec<&str> = rows.iter().map(|row| row.symbol.as_str()).collect();
     shown.sort_unstable();
@@ -65,7 +65,7 @@ fn inlined_functions_of_two_modules_have_two_rows_with_line_tables() {
         let is_line = |line: u32| row.symbol == format!("step (modules.rs:{line})");
         assert!((3..8).chain(12..17).any(is_line), "{row:?}");
     }
-    // With what `cargo rprof` builds with, names have their path.
+    // With the flags of `cargo rprof`, names have their path.
     let flags = ["-Copt-level=3", "-Cdebuginfo=1"];
     let program = generated("modules", MODULES, Language::Rust, &flags);
     for name in ["modules::parser::step", "modules::render::step"] {
@@ -106,7 +106,7 @@ fn inlined_static_functions_of_two_namespaces_have_two_rows() {
     }
 }
 
-/// Names and lines of a function that two files have, which share nothing but a header.
+/// Functions with one name in two files that share only a header.
 #[test]
 fn static_functions_of_two_files_have_two_rows() {
     needs!(PerfEvents);
@@ -135,7 +135,7 @@ fn static_functions_of_two_files_have_two_rows() {
     }
 }
 
-/// Nothing stands behind a name that only one function has, however many copies of it there are.
+/// A unique name has no location suffix, even with several copies of the function.
 #[test]
 fn functions_of_one_name_each_have_no_place() {
     needs!(PerfEvents);
@@ -152,7 +152,7 @@ fn functions_of_one_name_each_have_no_place() {
     assert!(!own.contains(".rs:"), "{own}");
 }
 
-/// People who know the name need not know the place.
+/// A filter by name matches without the location.
 #[test]
 fn a_name_without_its_place_chooses_all_functions_of_that_name() {
     needs!(PerfEvents);
@@ -175,7 +175,7 @@ fn a_name_without_its_place_chooses_all_functions_of_that_name() {
         "{:?}",
         chosen.rows
     );
-    // To a comparison they are one, since lines change with every edit.
+    // A comparison merges them, because lines change with every edit.
     let diff = here.rprof("diff --all perf.data perf.data").ok().out();
     assert!(diff.contains("step") && !diff.contains("step ("), "{diff}");
 }

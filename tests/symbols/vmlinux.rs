@@ -1,11 +1,11 @@
-//! `--vmlinux`: the kernel by a file that was given.
+//! `--vmlinux`: kernel symbols from a given file.
 
 use std::path::PathBuf;
 
 use crate::support::{Here, c, needs};
 
-/// A kernel with a function of another name where the running one has `function`, linked to
-/// another address. Distances are those of /proc/kallsyms.
+/// Creates a kernel image with another name for `function`, linked to another address. Distances
+/// are from /proc/kallsyms.
 fn made_up(here: &Here, function: &str, build_id: &str) -> PathBuf {
     let symbols = std::fs::read_to_string("/proc/kallsyms").expect("kallsyms");
     let symbols: Vec<(u64, &str)> = (symbols.lines())
@@ -68,8 +68,8 @@ fn vmlinux_names_functions_and_lines_of_its_kernel_only() {
     let vmlinux = made_up(&here, "vfs_read", &running_build_id(&here));
     let options = format!("--vmlinux {}", vmlinux.display());
     let after = here.report(&options);
-    // It covers the first 64 bytes of the function; the rest is still named by kallsyms, as is
-    // everything else.
+    // The symbol covers the first 64 bytes of the function. kallsyms names the rest, and everything
+    // else.
     let share = |name: &str| after.only().total_share(name);
     let both = share("made_up") + share("vfs_read");
     assert!(

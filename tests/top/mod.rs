@@ -1,4 +1,4 @@
-//! `rprof top`: what runs now, as text and on the screen.
+//! `rprof top`: live view as text and on the screen.
 
 mod batch;
 mod screen;

@@ -4,7 +4,7 @@ use crate::support::{Here, Report, Tmux, c, needs, wait_until};
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
-/// Words of the row of a function on the screen.
+/// Returns the words of a function's row on the screen.
 fn row(screen: &str, name: &str) -> Option<Vec<String>> {
     let line = screen.lines().find(|line| line.contains(name))?;
     Some(line.split_whitespace().map(str::to_owned).collect())
@@ -26,7 +26,8 @@ fn begin_in(terminal: &Tmux<'_>, options: &str) {
     terminal.wait("burn_ten");
 }
 
-/// A paused screen is what `W` writes, to the last sample; since the start is the same, as nothing has left the window.
+/// `W` writes exactly the paused screen's samples. Since-start shows the same, because no sample
+/// has left the window.
 #[test]
 fn a_paused_screen_is_what_is_written() {
     needs!(File("/usr/bin/tmux"), PerfEvents);
@@ -34,7 +35,7 @@ fn a_paused_screen_is_what_is_written() {
     let terminal = begin(&here, "-d 0.5 --window 1000");
     terminal.keys(" ");
     terminal.wait("[paused]");
-    // Both spans of that moment, so that what was still on its way when the key came is not shown any more.
+    // Shows both time spans, so that samples that arrived with the key are settled.
     terminal.keys("w");
     terminal.wait("samples  everything, ");
     terminal.keys("w");
@@ -61,7 +62,7 @@ fn a_paused_screen_is_what_is_written() {
         screen.contains(&format!("{} samples", event.samples)),
         "{screen}"
     );
-    // From zero it goes on.
+    // It restarts from zero.
     terminal.keys("z");
     wait_until("it goes on", || {
         let screen = terminal.screen();
@@ -75,7 +76,7 @@ fn a_paused_screen_is_what_is_written() {
 fn a_written_window_is_read_by_perf() {
     needs!(File("/usr/bin/tmux"), PerfEvents, Perf);
     let here = Here::new();
-    // Records have left the window by then: what they said of processes is in the file all the same.
+    // Old records have left the window, but the file still has their sideband information.
     let terminal = begin(&here, "-d 0.2 --window 0.4 -o window.data");
     terminal.keys("w");
     wait_until("there is more than the window has", || {
@@ -101,7 +102,7 @@ fn a_written_window_is_read_by_perf() {
     terminal.wait_for_end();
 }
 
-/// However it ends, the terminal has the settings of before, and the command is gone.
+/// Any exit restores the terminal settings, and the command ends.
 #[test]
 fn the_terminal_is_left_as_it_was() {
     needs!(File("/usr/bin/tmux"), PerfEvents);

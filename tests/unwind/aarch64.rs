@@ -1,6 +1,5 @@
-//! Stacks of AArch64, on whatever machine this runs: samples of a program whose calls were
-//! followed instruction by instruction, so that it is known where each stack leads
-//! (`fixtures/aarch64/make.sh`).
+//! AArch64 stacks on any machine: samples of a program whose calls were traced by instruction, so
+//! that the true stacks are known (`fixtures/aarch64/make.sh`).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use crate::support::Here;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/aarch64");
 
-/// Address of the page that handlers return to, in qemu: in no file.
+/// Address of qemu's signal return page, which has no file.
 const NO_FILE: u64 = 1 << 32;
 
 /// Frames by time, innermost first.
@@ -48,7 +47,7 @@ fn unwound(here: &Here) -> Stacks {
     stacks
 }
 
-/// Prologues, epilogues, leaves, signed return addresses, handlers: at whichever instruction.
+/// Prologues, epilogues, leaves, signed return addresses, handlers: at any instruction.
 #[test]
 fn aarch64_stacks_are_those_that_the_program_had() {
     let here = Here::new();
@@ -58,7 +57,7 @@ fn aarch64_stacks_are_those_that_the_program_had() {
         assert_eq!(unwound.get(time), Some(stack), "at {time}: {stack:x?}");
     }
     assert_eq!(unwound.len(), truth.len());
-    // So that the capture keeps what it is for.
+    // The capture must contain the interesting cases.
     let handled = |stack: &&Vec<u64>| stack.iter().any(|address| *address > NO_FILE);
     let handlers = truth.values().filter(handled).count();
     assert!(handlers > 50, "{handlers} stacks with a handler");

@@ -1,7 +1,7 @@
-//! Copies of stacks in perf's files: its unwinder and ours, frame by frame.
+//! Stack dumps in perf's files: compares perf's unwinder with rprof's, frame by frame.
 //!
-//! Each stack must be the same, but for differences of a class that is known: those of
-//! `support/compare.rs`, which are about names, and the [`End`]s here.
+//! Stacks must be equal, except for known classes of differences: name differences in
+//! `support/compare.rs`, and the [`End`]s here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,25 +11,24 @@ use crate::support::{
     needs, perf_samples, rust,
 };
 
-/// Why one stack may have frames that the other has not.
+/// Reason why one stack has frames that the other lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// At the last word of the copy and past its end perf reads zeroes: a last frame, at the address
-    /// before 0. We stop, with the frame in that word if one is there.
+    /// At the last word of the dump and beyond, perf reads zeroes: an extra frame at address -1.
+    /// rprof stops, after a frame from that word if there is one.
     PastTheCopy,
-    /// perf ends before the root, and we get there: its unwinder gave up, as in the vdso, in most of a
-    /// static program, and in processes that have just begun a program.
+    /// perf stops before the root, and rprof reaches it. perf's unwinder gives up in the vdso, in
+    /// most of a static program, and just after an exec.
     ShortOfRoot,
-    /// Both reach the root, but perf leaves out frames on the way: those that call `mmap`, mostly.
+    /// Both reach the root, but perf skips frames, mostly callers of `mmap`.
     Skipped,
 }
 
-/// Counts of a comparison.
 #[derive(Default)]
 struct Unwound {
-    /// Stacks that end elsewhere.
+    /// Stacks with different ends.
     ends: BTreeMap<End, usize>,
-    /// Frames of perf's that are there in both.
+    /// perf's frames that both have.
     frames: usize,
     names: Comparison,
 }
@@ -38,15 +37,15 @@ impl Unwound {
     fn of(theirs: Vec<PerfSample>, ours: Vec<PerfSample>) -> Unwound {
         let mut unwound = Unwound::default();
         let pairs = theirs.into_iter().zip(ours);
-        // A sample inside of an exec has registers of one program and the stack of another: perf makes
-        // frames of them, now and then. Nobody is right about those.
+        // A sample during an exec has registers of one program and the stack of another. perf
+        // sometimes unwinds them. Neither result is right.
         let pairs = pairs.filter(|(_, ours)| !is_exec(ours));
         let (theirs, ours): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| unwound.align(a, b)).unzip();
         unwound.names = Comparison::of(&theirs, &ours);
         unwound
     }
 
-    /// The two stacks with the same end, where they differ in that for a known reason.
+    /// Returns both stacks with the same end, if the difference is known.
     fn align(&mut self, mut theirs: PerfSample, mut ours: PerfSample) -> (PerfSample, PerfSample) {
         let past = |frame: &PerfFrame| frame.address == "ffffffffffffffff";
         let is_past = theirs.frames.last().is_some_and(past);
@@ -58,7 +57,7 @@ impl Unwound {
             }
         }
         let (long, short) = (ours.frames.len(), theirs.frames.len());
-        // Stacks longer than the copy have no root in either.
+        // Stacks longer than the dump have no root in either.
         let vdso = |frame: &PerfFrame| frame.object == "[vdso]";
         let is_known = reaches_root(&ours) || theirs.frames.last().is_some_and(vdso);
         if long > short && short > 0 && is_known && !reaches_root(&theirs) {
@@ -83,7 +82,7 @@ impl Unwound {
         *self.ends.entry(end).or_default() += 1;
     }
 
-    /// Frames, or whole stacks, that differ for no known reason.
+    /// Returns frames or whole stacks that differ for an unknown reason.
     fn unexplained(&self) -> &[String] {
         &self.names.unexplained
     }
@@ -107,13 +106,13 @@ impl Unwound {
     }
 }
 
-/// Returns true if the outermost function is one that nobody calls.
+/// Returns true if the outermost function is a root.
 fn reaches_root(sample: &PerfSample) -> bool {
     let roots = ["_start", "clone3", "__clone", "clone", "thread_start"];
     (sample.frames.last()).is_some_and(|frame| roots.contains(&&*frame.name))
 }
 
-/// Our frames that are perf's too, if all of perf's are there in order.
+/// Returns our frames that perf also has, if all of perf's are there in order.
 fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
     let mut rest = ours.iter();
     let found = theirs.iter().map_while(|theirs| {
@@ -122,7 +121,7 @@ fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
     found.cloned().collect()
 }
 
-/// perf shows callers at the address before the one they return to, and so does the offset.
+/// perf shows return address - 1 for callers, and the offset likewise.
 fn as_return_address(theirs: &PerfFrame, ours: &PerfFrame) -> PerfFrame {
     let next = |hex: &str| u64::from_str_radix(hex, 16).ok()?.checked_add(1);
     if next(&theirs.address) != u64::from_str_radix(&ours.address, 16).ok() {
@@ -136,7 +135,7 @@ fn as_return_address(theirs: &PerfFrame, ours: &PerfFrame) -> PerfFrame {
     }
 }
 
-/// Records by perf with copies of stacks, and reads that with both.
+/// Records with perf's stack dumps, and unwinds them with both.
 fn compare(program: &Path, args: &str, here: &Here) -> Unwound {
     here.perf_record("-e cpu-clock --call-graph dwarf", program, args);
     let theirs = perf_samples(&here.perf(PERF_SCRIPT).ok());
@@ -151,8 +150,8 @@ fn compare(program: &Path, args: &str, here: &Here) -> Unwound {
 fn assert_same(program: &Path, args: &str) {
     let unwound = compare(program, args, &Here::new());
     let others = unwound.unexplained();
-    // Some in a thousand, and those that a sample or two may meet in the start or the end of a program, where
-    // perf's unwinder goes astray. Some of these programs have few frames.
+    // Allows a few per thousand, plus a few samples at the start or end of a program, where perf's
+    // unwinder is wrong. Some of these programs have few frames.
     assert!(
         others.len() <= unwound.frames / 200 + 10,
         "{} of {} frames in {}: {:#?}",
@@ -214,15 +213,15 @@ fn dumps_of_rust_unwind_as_in_perf() {
     assert_same(&rust("names.rs", &["-Cforce-frame-pointers=no"]), "0.1");
 }
 
-/// Tens of thousands of frames in code that nobody prepared.
+/// Tens of thousands of frames in unprepared code.
 #[test]
 fn dumps_of_a_compiler_unwind_as_in_perf() {
     needs!(PerfEvents, Perf, Gcc);
     let here = Here::new();
     std::fs::write(here.path("large.c"), large_source(150)).expect("a file");
     let unwound = compare("gcc".as_ref(), "-O2 -c large.c -o large.o", &here);
-    // In memmove and memset perf loses the caller that stands at the stack pointer, and goes on
-    // with what it finds: some in a thousand, varying with where the samples fall.
+    // In memmove and memset, perf misses the caller at the stack pointer and continues with a wrong
+    // frame: a few per thousand.
     let others = unwound.unexplained().len();
     assert!(
         others * 100 < unwound.frames,

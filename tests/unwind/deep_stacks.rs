@@ -1,9 +1,9 @@
-//! Stacks that are deeper than what was copied of them. While recording, the process's memory may tell
-//! the rest; on reading nothing does, and they stay truncated.
+//! Stacks deeper than their dumps. While recording, the process's memory may complete them. On
+//! reading they stay truncated.
 
 use crate::support::{Here, c, c_with, check, folded, measured, needs};
 
-/// Complete stacks with the right way, with the wrong one, and those cut short.
+/// Numbers of complete stacks with the right path, with a wrong path, and of truncated stacks.
 #[derive(Debug, Default)]
 struct Counts {
     right: u64,
@@ -12,14 +12,15 @@ struct Counts {
 }
 
 impl Counts {
-    /// Asserts that stacks are joined to their own callers. A caller that came and went between two looks, as happens on
-    /// a busy machine, may be missed: one stack in fifty, where guessing would be wrong in ten of them or more.
+    /// Asserts that stacks are joined to their own callers. On a busy machine, a caller between two
+    /// observations may be missed. That allows one stack in fifty; guessing would be wrong in at
+    /// least ten.
     fn assert_right(&self) {
         assert!(self.wrong * 50 <= self.right + self.short, "{self:?}");
     }
 }
 
-/// Two ways to a leaf, recorded by rprof and unwound meanwhile.
+/// Records a program with two paths to its leaves, unwinding during the recording.
 fn record(options: &str, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("ways.c", &["-O2", "-fomit-frame-pointer"]);
@@ -29,13 +30,13 @@ fn record(options: &str, args: &str) -> Counts {
     counts
 }
 
-/// Counts of the stacks of `fixtures/ways.c`, by whether the way is that of the leaf.
+/// Counts the stacks of `fixtures/ways.c`, by whether the path matches the leaf.
 fn count_ways(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = stack.split(';').collect();
         let has = |name: &str| frames.contains(&name);
-        // Elsewhere it is not for long.
+        // It spends little time elsewhere.
         if !has("wide") || !(has("leaf_a") || has("leaf_b")) {
             continue;
         }
@@ -55,8 +56,8 @@ fn are_complete_where_they_stay() {
     measured(|| {
         let counts = record("-F 999", "1 0 0");
         counts.assert_right();
-        // The first of them, and the last; and, on a busy machine, those before and after a time in
-        // which nobody came to look.
+        // Truncated are the first and the last stack, and on a busy machine those around a gap in
+        // the observations.
         check(counts.right > counts.short * 20, || format!("{counts:?}"))
     });
 }
@@ -64,7 +65,8 @@ fn are_complete_where_they_stay() {
 #[test]
 fn are_cut_where_copies_are_small() {
     needs!(PerfEvents);
-    // A ring like this has no room for large ones, and what changes fast lies outside of them.
+    // Such a ring buffer has no room for large dumps, and the changing frames are outside of the
+    // small ones.
     let counts = record("-F 999 -m 256K", "1 0 0");
     assert_eq!(counts.wrong + counts.right, 0);
     assert!(counts.short > 0);
@@ -74,7 +76,7 @@ fn are_cut_where_copies_are_small() {
 fn are_cut_where_the_way_cannot_be_known() {
     needs!(PerfEvents);
     for (hertz, seconds) in [("-F 999", 1.0), ("-F 9999", 0.4)] {
-        // Faster than samples come, as fast, and slower than memory is read.
+        // Paths change faster than samples, as fast, and slower than memory is read.
         for (times, ways) in [(1.0, "20 400"), (1.0, "300 3000"), (2.0, "4000 60000")] {
             let args = format!("{} {ways}", seconds * times);
             let counts = record(hertz, &args);
@@ -84,7 +86,7 @@ fn are_cut_where_the_way_cannot_be_known() {
     }
 }
 
-/// Walks in a tree of calls, whose leaves say how they were reached.
+/// Records random walks in a call tree. The leaf names encode the path.
 fn walk(hertz: u32, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("paths.c", &["-O2", "-fomit-frame-pointer"]);
@@ -95,7 +97,7 @@ fn walk(hertz: u32, args: &str) -> Counts {
     counts
 }
 
-/// Counts of the stacks of `fixtures/paths.c`, by whether the path is the one that the leaf tells.
+/// Counts the stacks of `fixtures/paths.c`, by whether the path matches the leaf.
 fn count_paths(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
@@ -117,9 +119,9 @@ fn count_paths(here: &Here) -> Counts {
 #[test]
 fn are_joined_to_no_stack_but_their_own() {
     needs!(PerfEvents);
-    // A thousand samples or more of each.
+    // At least a thousand samples each.
     for (hertz, seconds) in [(999, 1.0), (4_999, 0.5), (9_999, 0.3)] {
-        // Just deeper than a copy, so that some reach the root; and much deeper.
+        // Slightly deeper than a dump, so that some reach the root, and much deeper.
         for path in [
             "11 100 1000",
             "20 100 1000",
@@ -132,22 +134,22 @@ fn are_joined_to_no_stack_but_their_own() {
             counts.assert_right();
         }
     }
-    // These copies reach it.
+    // These dumps reach the root.
     let counts = walk(999, "1 8 100 1000");
     assert_eq!((counts.wrong, counts.short), (0, 0));
 }
 
-/// perf's copies of stacks, unwound on reading: a stack ends where its copy does, and counts as
-/// truncated.
+/// perf's stack dumps, unwound on reading: a stack ends with its dump, and counts as truncated.
 #[test]
 fn stacks_unwound_on_reading_are_joined_to_no_others() {
     needs!(Perf, PerfEvents);
     let flags = ["-O2", "-fomit-frame-pointer"];
-    // (bytes copied, program, arguments, whether copies may reach the root)
+    // (dump size, program, arguments, whether dumps may reach the root)
     for (copy, program, args, may_reach) in [
         (65_528, "ways.c", "0.2 0 0", false),
         (65_528, "ways.c", "0.4 300 3000", false),
-        // Some copies just reach the root: rprof once joined others to them, a third of these wrongly.
+        // Some dumps just reach the root. rprof once joined others to them, a third of these
+        // wrongly.
         (32_768, "paths.c", "0.4 11 100 1000", true),
         (8_192, "paths.c", "0.4 20 100 1000", false),
         (65_528, "paths.c", "0.4 20 100 1000", true),

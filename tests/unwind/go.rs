@@ -1,10 +1,9 @@
-//! Go: stacks that its runtime switches away from, by programs whose paths are known.
+//! Go programs with known paths, where the runtime switches stacks.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::{Here, check, folded, measured, needs};
 
-/// Builds one of the programs in `fixtures/go`.
 fn go(here: &Here, name: &str, flags: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go");
     let go = rprof_testing::go().expect("go");
@@ -18,17 +17,17 @@ fn go(here: &Here, name: &str, flags: &str) -> PathBuf {
     here.path("program")
 }
 
-/// Samples in one function, by whether its callers are the right ones.
+/// Samples in one function, by whether its callers are right.
 #[derive(Debug, Default)]
 struct Counts {
     right: u64,
     wrong: u64,
-    /// Of stacks that do not reach their root.
+    /// Samples of truncated stacks.
     short: u64,
 }
 
 impl Counts {
-    /// Nearly all are complete: code may not be read in time on a busy machine.
+    /// Checks that nearly all are complete. On a busy machine, code may not be read in time.
     fn check(&self, at_least: u64) -> Result<(), String> {
         check(self.wrong == 0 && self.right > at_least, || {
             format!("{self:?}")
@@ -37,13 +36,14 @@ impl Counts {
     }
 }
 
-/// Counts the samples of stacks with the last function of `path`, whose callers are the others, up to the root of a goroutine.
+/// Counts samples with the last function of `path`. The other functions are its expected callers,
+/// up to the root of a goroutine.
 fn count(here: &Here, path: &[&str]) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = (stack.split(';').skip(1))
             .map(|name| name.strip_suffix(".abi0").unwrap_or(name))
-            // What cgo makes of a call on C's side.
+            // cgo's wrappers of a call on the C side.
             .filter(|name| !name.starts_with("_cgo_"))
             .collect();
         let Some(at) = frames.iter().position(|name| Some(name) == path.last()) else {
@@ -63,7 +63,7 @@ fn count(here: &Here, path: &[&str]) -> Counts {
     counts
 }
 
-/// The share of the stacks that reach their root, in percent, as the report has it.
+/// Returns the percentage of complete stacks in the report.
 fn share_complete(here: &Here) -> f64 {
     let run = here.rprof("report").ok();
     let (out, err) = (run.out(), run.err());
@@ -133,7 +133,7 @@ fn callers_of_c_code_are_on_the_stack_of_the_goroutine() {
     });
 }
 
-/// Roots are told by what they are, not by the names that the C library of GNU has for them.
+/// Roots are detected by their properties, not by the names in glibc.
 #[test]
 fn stacks_by_frame_pointers_reach_the_root_of_goroutines() {
     needs!(PerfEvents, X86_64, Go);

@@ -1,18 +1,18 @@
-//! Runtimes with stacks of their own, by programs whose path at each leaf is known.
+//! Runtimes with their own stacks, in programs with a known path at each leaf.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::support::{Folded, Here, Report, check, folded, measured, needs, truth_seconds};
 
-/// Share of the samples in leaves whose stacks reach their root, at least.
+/// Minimum share of complete stacks among samples in leaves.
 const COMPLETE: f64 = 0.95;
 
-/// Share of all samples whose stacks reach their root, at least. On a busy machine code is not read in time, and a sample stays
-/// cut where it cannot be judged without.
+/// Minimum share of complete stacks among all samples. On a busy machine code is not read in time,
+/// and stacks that depend on it stay truncated.
 const COMPLETE_IN_ALL: f64 = 0.9;
 
-/// Samples a second: more where there is time, so that there are more stacks to be wrong.
+/// Sampling frequency. Long runs use a higher one, to find more errors.
 fn hertz() -> &'static str {
     truth_seconds().map_or("999", |_| "9999")
 }
@@ -25,7 +25,8 @@ fn fixture(name: &str) -> PathBuf {
     .join(name)
 }
 
-/// Frames of the stacks that have a leaf, root first up to the leaf, without the thread; and the samples of each.
+/// Returns the frames of the stacks with a leaf, from the root to the leaf, without the thread
+/// name, and their samples.
 fn stacks_of<'s>(stacks: &'s Folded, leaf: &str) -> Vec<(Vec<&'s str>, u64)> {
     (stacks.iter())
         .filter_map(|(stack, samples)| {
@@ -36,8 +37,8 @@ fn stacks_of<'s>(stacks: &'s Folded, leaf: &str) -> Vec<(Vec<&'s str>, u64)> {
         .collect()
 }
 
-/// Asserts that no stack of a leaf has another path than the one there is, and returns its samples and those whose stacks
-/// have the whole path.
+/// Asserts that no stack of a leaf has a wrong path. Returns its samples, and those with the whole
+/// path.
 fn assert_path(stacks: &Folded, leaf: &str, callers: &[&str]) -> (u64, u64) {
     let (mut all, mut whole) = (0, 0);
     for (frames, samples) in stacks_of(stacks, leaf) {
@@ -56,7 +57,7 @@ fn assert_path(stacks: &Folded, leaf: &str, callers: &[&str]) -> (u64, u64) {
     (all, whole)
 }
 
-/// Checks that nearly all samples of the leaves are in stacks with their whole path.
+/// Checks that nearly all samples of the leaves have their whole path.
 fn check_whole(what: &str, leaves: &[(u64, u64)]) -> Result<(), String> {
     let (all, whole) = (leaves.iter()).fold((0, 0), |sum, leaf| (sum.0 + leaf.0, sum.1 + leaf.1));
     println!("{what}: {all} samples in leaves, {whole} with their whole path, 0 wrong");
@@ -83,7 +84,6 @@ fn remove_map(pid_of: &str) {
     }
 }
 
-/// The process that was recorded.
 fn pid_of(here: &Here, leaf: &str) -> String {
     let json = here.rprof("report --format json --sort pid,sym").ok().out();
     let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -132,7 +132,8 @@ fn stacks_of_lisp_are_true() {
         };
         let left = assert_path(&stacks, "leaf-left", &path("left", 6));
         let right = assert_path(&stacks, "leaf-right", &path("right", 3));
-        // By local calls: the function in it seven times, or five, which has no name of its own.
+        // Local calls: the containing function appears seven or five times, without names for the
+        // local ones.
         let half = assert_path(&stacks, "leaf-half", &path("halves", 8));
         let third = assert_path(&stacks, "leaf-third", &path("thirds", 6));
         check_whole("Lisp", &[left, right])?;
@@ -141,7 +142,7 @@ fn stacks_of_lisp_are_true() {
     });
 }
 
-/// Frames of C alone: those of Lua are not on the stack.
+/// Only C frames. Lua frames are not on the stack.
 #[test]
 fn stacks_of_traces_are_true() {
     needs!(PerfEvents, X86_64, File("/usr/bin/luajit"));
@@ -166,7 +167,6 @@ fn stacks_of_traces_are_true() {
         });
         println!("LuaJIT: {samples} samples in traces");
         check(samples > 300, || format!("{samples} samples in traces"))?;
-        // One path each.
         assert!(callers.iter().all(|paths| paths.len() == 1), "{callers:?}");
         let [plain, sort, gsub] = callers.map(|paths| paths.into_iter().next().expect("one"));
         assert!(

@@ -1,5 +1,5 @@
-//! Copies of stacks that end early though the stack is not deep: at a page that was never touched, and at the end of a
-//! handler's own stack. What lies beyond is had from the process's memory, and never wrong.
+//! Stack dumps that end early although the stack is not deep: at an untouched page, or at the end
+//! of an alternate signal stack. The process's memory provides the rest, and is never wrong.
 
 use super::paths::{Counts, count};
 use crate::support::{Here, Need, c_with, check, folded, has, measured, needs, truth_seconds};
@@ -31,7 +31,7 @@ fn frames_that_are_used_at_their_beginning_only_are_crossed() {
     needs!(PerfEvents);
     for flags in BUILDS {
         let program = c_with("holes.c", flags);
-        // Three frames of 16 KiB, one path; and one of 200 KiB, which no copy reaches across.
+        // One path with three frames of 16 KiB, and one with 200 KiB, which exceeds every dump.
         for path in [3, 6] {
             measured(|| {
                 let counts = holes(&program, "-F 999", &format!("1 0 0 {path}"));
@@ -42,7 +42,7 @@ fn frames_that_are_used_at_their_beginning_only_are_crossed() {
     }
 }
 
-/// Faster than anybody looks, and slower.
+/// Faster than the observations, and slower.
 #[test]
 fn callers_that_change_are_not_mixed_up() {
     needs!(PerfEvents);
@@ -61,8 +61,8 @@ fn callers_that_change_are_not_mixed_up() {
     }
 }
 
-/// A short path and a long one that leaves its return addresses in place, below an array of 200 KiB: whoever looks into the
-/// memory after a sample of the first finds addresses of both.
+/// A short path, and a long one that leaves its return addresses in memory, below an array of 200
+/// KiB. After a sample of the short path, memory has return addresses of both.
 #[test]
 fn what_a_long_path_leaves_in_place_is_not_believed() {
     needs!(PerfEvents);
@@ -99,7 +99,7 @@ fn clang_makes_no_difference() {
     assert_eq!(holes(&program, "-F 999", "1 50 300").wrong, 0);
 }
 
-/// Records `fixtures/altstack.c`: the function that the handler calls tells what the signal interrupted.
+/// Records `fixtures/altstack.c`: the handler calls a function named after the interrupted one.
 fn handlers(flags: &[&str], place: &str) -> Counts {
     let here = Here::new();
     let program = c_with("altstack.c", flags);
@@ -134,7 +134,7 @@ fn what_a_handler_interrupted_is_below_it() {
     }
 }
 
-/// The frame between them is not nameless, though no symbol of it is left in a stripped library.
+/// The trampoline frame has a name, although a stripped library has no symbol for it.
 #[test]
 fn a_trampoline_has_its_name() {
     needs!(PerfEvents);

@@ -1,7 +1,7 @@
-//! Programs whose true stacks are known, compiled without frame pointers: every complete
-//! stack must be the right one.
+//! Programs with known true stacks, compiled without frame pointers: every complete stack must be
+//! right.
 //!
-//! `RPROF_TRUTH_SECONDS=60 cargo test truth -- --nocapture` runs each for longer, at the highest
+//! `RPROF_TRUTH_SECONDS=60 cargo test truth -- --nocapture` runs each for longer, at the maximum
 //! frequency that the system allows, and prints the counts.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::support::{CallTree, Here, Language, folded, generated, needs, truth_seconds};
 
-/// Compiler, flags, and depth of stacks of a program.
+/// Compiler, flags, and stack depth of a program.
 struct Variant {
     name: &'static str,
     language: Language,
@@ -44,7 +44,7 @@ const fn rust(name: &'static str, depth: usize, flags: &'static [&'static str]) 
     }
 }
 
-/// Programs that every run tries.
+/// Programs of every run.
 const FEW: [Variant; 4] = [
     c("C -O2", 40, &["-O2", "-fomit-frame-pointer"]),
     c("C -O3, deep", 400, &["-O3", "-fomit-frame-pointer"]),
@@ -56,7 +56,7 @@ const FEW: [Variant; 4] = [
     ),
 ];
 
-/// Further programs of a long run.
+/// Additional programs of a long run.
 const MORE: [Variant; 15] = [
     c("C -O0", 60, &["-O0", "-fomit-frame-pointer"]),
     c("C -O1", 60, &["-O1", "-fomit-frame-pointer"]),
@@ -126,30 +126,28 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// Counts of one program.
 #[derive(Debug, Default)]
 struct Counts {
     samples: u64,
     right: u64,
     wrong: BTreeMap<String, u64>,
-    /// Samples outside of the tree, by where they are instead.
+    /// Samples outside of the tree, by their location.
     outside: BTreeMap<&'static str, u64>,
     truncated: u64,
-    /// See [`is_landing`].
     landing: u64,
 }
 
-/// Returns true if an exception is on its way to its handler: libgcc has overwritten its own return
-/// address by then (`__builtin_eh_return`), and no unwind information tells that it has.
+/// Returns true if an exception is on its way to its handler. By then libgcc has overwritten its
+/// own return address (`__builtin_eh_return`), which no unwinding information describes.
 fn is_landing(frames: &[&str]) -> bool {
     let mut pairs = frames.windows(2);
     pairs.any(|pair| pair[0].starts_with("n_") && pair[1].starts_with("_Unwind_"))
 }
 
-/// Function outside of the tree in which a sample was taken.
+/// Returns the location of a sample outside of the tree.
 fn elsewhere(frames: &[&str]) -> &'static str {
     match frames.first() {
-        // Such a sample says nothing of the tree: it may well be in there.
+        // An unnamed frame may be in the tree, so the sample proves nothing.
         _ if frames.contains(&"[unknown]") => UNNAMED,
         _ if frames
             .iter()
@@ -158,15 +156,14 @@ fn elsewhere(frames: &[&str]) -> &'static str {
             LOOP
         }
         Some(&"_start" | &"_dl_start") => "startup",
-        // In exec and exit a program has no stack, and signals and page faults may wait for one.
+        // In exec and exit a program has no stack. Signals and page faults may be pending.
         _ => "kernel",
     }
 }
 
-/// In the loop that chooses where to go, and the clock that it asks.
+/// In the loop that chooses a function, or in its clock.
 const LOOP: &str = "loop";
 
-/// Without a name.
 const UNNAMED: &str = "unnamed";
 
 fn run(here: &Here, tree: &CallTree, program: &Path, options: &str, seconds: &str) -> Counts {
@@ -223,8 +220,7 @@ fn check(variant: &Variant, options: &str, seconds: &str) {
     );
     assert!(counts.right > 0, "{}: {counts:?}", variant.name);
     let outside = |place| counts.outside.get(place).copied().unwrap_or(0);
-    // Most of what the program does, it does in the tree; at high frequencies the kernel has much to
-    // do besides.
+    // Most of the program's work is in the tree. At high frequencies the kernel has more work.
     assert!(
         counts.right + counts.truncated > outside(LOOP),
         "{}: {counts:?}",

@@ -1,7 +1,8 @@
-//! All of it together.
+//! The main loop of the agent, which connects all other modules.
 //!
-//! Threads: the drain threads and the writer thread of the recording, which wait for nobody here; this one, which ends windows; the
-//! analyst, at nice 19; one that sends for each destination; one for metrics.
+//! Threads: the drain and writer threads of the recording, which never block on the agent; this
+//! one, which ends windows; the analyst, at nice 19; one uploader for each destination; one for
+//! metrics.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -32,26 +33,26 @@ use crate::status::{DestinationStatus, Status};
 use crate::uploader::Uploader;
 use crate::watch::ProcessWatch;
 
-/// Time for the last window to be sent when the agent ends.
+/// Time limit for sending the last window when the agent ends.
 const LAST_TRY: Duration = Duration::from_secs(5);
 
-/// Longest time without a sign of life to a watchdog.
+/// Maximum time between two watchdog notifications.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// Windows that may wait for the analyst; it takes far less time than a window lasts.
+/// Maximum number of windows queued for the analyst. Analysis takes far less time than a window.
 const WAITING: usize = 2;
 
-/// Progress of a running agent; clones share one state.
+/// Log of a running agent. Clones share one sink.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Log {
-    /// Makes one of a function that is given lines.
+    /// Creates a log that calls a function with each line.
     pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Log {
         Log(Arc::new(say))
     }
 
-    /// Tells something.
+    /// Logs a line.
     pub fn say(&self, line: &str) {
         (self.0)(line);
     }
@@ -63,18 +64,19 @@ impl fmt::Debug for Log {
     }
 }
 
-/// Returns the name of this host: as configured, or that of the kernel.
+/// Returns the configured host name, or the kernel's.
 pub fn host_name(config: &Config) -> String {
-    // proc(5); of the namespace that this runs in.
+    // proc(5): the host name in the UTS namespace of this process.
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_owned();
     config.identity.host.clone().unwrap_or(name)
 }
 
-/// Records until `stop` is readable; then the window is closed, kept, and tried to be sent once.
+/// Records until `stop` is readable. Then closes and stores the last window, and tries once to send
+/// it.
 ///
 /// # Errors
-/// [`AgentError`], where it cannot begin. What fails later is told, and tried again.
+/// [`AgentError`] if the agent cannot start. Later failures are logged and retried.
 pub fn run(config: Config, stop: BorrowedFd<'_>, log: &Log) -> Result<(), AgentError> {
     crate::heap::configure();
     let config = Arc::new(config);
@@ -143,7 +145,7 @@ pub fn run(config: Config, stop: BorrowedFd<'_>, log: &Log) -> Result<(), AgentE
     agent.record(stop, sender, analyst)
 }
 
-/// Locks the spool, for as long as the file is open.
+/// Locks the spool until the returned file is closed.
 fn lock(config: &Config) -> Result<File, AgentError> {
     let path = config.spool.folder.join("lock");
     let mut options = OpenOptions::new();
@@ -180,10 +182,9 @@ struct Agent {
     _lock: File,
 }
 
-/// Window to be analysed, or something else for the analyst.
 enum Work {
     Window(Box<EndedWindow>),
-    /// Memory is short.
+    /// The agent uses too much memory.
     Forget(Relief),
 }
 
@@ -199,7 +200,7 @@ impl Agent {
         let mut live = None;
         let mut is_first = true;
         let mut meter = Meter::begin();
-        // Reading what runs already, and the names of all that is met, is not what a window takes.
+        // The first window also reads running processes and their symbols; its cost does not count.
         let mut is_warming_up = true;
         let mut reported_failure = false;
         loop {
@@ -229,7 +230,7 @@ impl Agent {
             }
             if live.is_some() {
                 for uploader in &self.uploaders {
-                    // Where it cannot be noted, a crash would not be counted.
+                    // If this fails, a crash during the window is not counted as a loss.
                     uploader
                         .with_spool(|spool| spool.begin_window(window.start))
                         .ok();
@@ -251,7 +252,7 @@ impl Agent {
             let has_failed = live.as_ref().is_some_and(|live| !live.is_alive());
             let usage = meter.lap(elapsed, live.as_ref().map_or(0, Live::bytes));
             let step = self.judge(usage, &mut is_warming_up, &analyst);
-            // Another rate is another recording.
+            // A new rate needs a new recording.
             let records = match is_over || has_failed || step.is_some() {
                 false => live.as_ref().map(Live::end_window),
                 true => live.take().map(|live| {
@@ -294,7 +295,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Judges what a window took, and tells of a change of the rate.
+    /// Compares the usage of a window with the budget, and logs a change of the rate.
     fn judge(
         &mut self,
         usage: Usage,
@@ -326,7 +327,8 @@ impl Agent {
         Some(step)
     }
 
-    /// Waits for the end of a window, with signs of life to a watchdog. Returns true if it is to stop.
+    /// Waits for the end of a window and notifies the watchdog meanwhile. Returns true if the agent
+    /// must stop.
     fn wait(&self, stop: BorrowedFd<'_>, live: &mut Option<Live>, window: &OpenWindow) -> bool {
         loop {
             notify(&[NotifyState::Watchdog]);
@@ -348,7 +350,7 @@ impl Agent {
         }
     }
 
-    /// Gives a window to the analyst. One that is still busy with others has lost it.
+    /// Sends a window to the analyst. The window is lost if the queue is full.
     fn hand_on(&self, analyst: &SyncSender<Work>, ended: EndedWindow) {
         let start = ended.window.start;
         match analyst.try_send(Work::Window(Box::new(ended))) {
@@ -383,7 +385,6 @@ impl Agent {
     }
 }
 
-/// The thread that analyses windows and keeps them.
 struct Keeper {
     config: Arc<Config>,
     host: String,
@@ -396,7 +397,8 @@ impl Keeper {
     fn start(self, windows: Receiver<Work>) -> std::io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name("analyst".to_owned());
         thread.spawn(move || {
-            // Of this thread alone (sched(7)). A refusal is no reason not to work.
+            // Linux applies the nice value to this thread only (sched(7)). If it fails, analysis
+            // runs anyway.
             rustix::process::setpriority_process(None, 19).ok();
             let mut analyst = Analyst::new(Arc::clone(&self.config), &self.host);
             let delay = send_delay(
@@ -476,7 +478,7 @@ impl Keeper {
                     }
                     let mut items = window.files(&mut tables).map_err(|e| e.to_string())?;
                     items.extend(files.iter().cloned());
-                    // Samples are last: who sees them sees all that they stand on.
+                    // Samples come last: a reader that sees them also finds the rows they refer to.
                     items.sort_by_key(|item| item.name.starts_with("samples/"));
                     spool.keep(start, &items).map_err(|e| e.to_string())
                 }),
@@ -501,7 +503,7 @@ impl Keeper {
         }
     }
 
-    /// Drops the oldest of the largest spool until all fit.
+    /// Drops the oldest entry of the largest spool until the total is within the limit.
     fn make_room(&self) {
         let most = self.config.spool.max_mib << 20;
         loop {
@@ -551,16 +553,17 @@ fn write_status(status: &Mutex<Status>, uploaders: &[Uploader], config: &Config,
     status.destinations = destinations;
     status.updated = unix_micros() / 1_000_000;
     status.spool_bytes = bytes_below(&config.spool.folder);
-    // The next one may be written.
+    // If this fails, the next window writes the status again.
     status.write(to).ok();
 }
 
-/// Locks, also where another holder panicked: numbers are numbers.
+/// Locks the status, even if another thread panicked while it held the lock. Plain counters stay
+/// valid.
 fn lock_status(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
     status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until a descriptor is readable, for so long.
+/// Waits until a descriptor is readable. Returns false after the timeout.
 fn is_readable(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     let timeout = rustix::event::Timespec {
@@ -570,7 +573,7 @@ fn is_readable(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
     poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Tells systemd, where it waits for it.
+/// Notifies systemd, if the service uses notifications.
 fn notify(states: &[NotifyState<'_>]) {
     sd_notify::notify(states).ok();
 }

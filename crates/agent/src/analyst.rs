@@ -1,4 +1,4 @@
-//! Windows to rows of tables and to bodies of requests.
+//! Analyses windows, and converts them to table rows and request bodies.
 
 use std::io;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::identity::{Facts, Pods, identity_of};
 use crate::live::Records;
 use crate::spool::Item;
 
-/// Reason for which a window could not be analysed.
+/// Error in the analysis of a window.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalysisError {
     /// The records could not be written to a temporary file.
     #[error("cannot store a window's records temporarily: {0}")]
     Temporary(#[from] io::Error),
-    /// They could not be read again.
+    /// The records could not be read back.
     #[error("cannot read a window's records: {0}")]
     Read(#[from] rprof_perfdata::Error),
-    /// The rows could not be made.
+    /// The rows could not be built.
     #[error(transparent)]
     Table(#[from] TableError),
     /// The profile could not be encoded for a server.
@@ -43,11 +43,11 @@ pub enum AnalysisError {
 /// Window that has ended.
 #[derive(Debug)]
 pub struct EndedWindow {
-    /// Time of it.
+    /// Time range.
     pub window: Window,
-    /// Rate at which it was recorded.
+    /// Sampling rate, in samples a second.
     pub rate: u32,
-    /// Records of it.
+    /// Recorded data.
     pub records: Records,
 }
 
@@ -61,7 +61,7 @@ pub struct AnalysedWindow {
     identities: FxHashMap<i32, Identity>,
 }
 
-/// Analyst of windows. What it learned of images stays for the next ones.
+/// Analyst of windows. Its symbol cache lives across windows.
 pub struct Analyst {
     names: Names,
     memory: u64,
@@ -72,7 +72,7 @@ pub struct Analyst {
 }
 
 impl Analyst {
-    /// Makes one for a host.
+    /// Creates an analyst for a host.
     pub fn new(config: Arc<Config>, host: &str) -> Analyst {
         let memory = (config.budget.memory_mib << 20) / 2;
         Analyst {
@@ -85,7 +85,7 @@ impl Analyst {
         }
     }
 
-    /// Forgets what it learned of images, for the memory.
+    /// Drops cached symbols and tables to free memory.
     pub fn forget(&mut self, relief: Relief) {
         match relief {
             Relief::Unused => self.symbolizer.forget_unused(),
@@ -124,7 +124,7 @@ impl Analyst {
             .unwrap_or(0)
             .saturating_mul(1_000);
         profile.wall_time = Some((begin, begin.saturating_add(length)));
-        // Of a window with more records than there is room for, the first were let go.
+        // The record buffer is bounded. When a window exceeds it, the oldest samples were dropped.
         let there: u64 = profile.events.iter().map(|event| event.samples).sum();
         let missing = records.seen.samples.saturating_sub(there);
         profile.quality.lost = profile.quality.lost.saturating_add(missing);
@@ -140,7 +140,7 @@ impl Analyst {
         })
     }
 
-    /// Returns whose time that of each process is.
+    /// Maps each pid to its workload.
     fn identities(
         &mut self,
         profile: &Profile,
@@ -186,7 +186,7 @@ fn symbolizer(names: Names, memory: u64) -> Symbolizer {
     Symbolizer::builder()
         .inlines(has_lines)
         .lines(has_lines)
-        // One name for a function in all windows, whatever was sampled in each.
+        // A function has the same name in all windows, independent of the other functions sampled.
         .tells_apart(false)
         .locates(true)
         .releases_files(true)
@@ -195,13 +195,12 @@ fn symbolizer(names: Names, memory: u64) -> Symbolizer {
         .build()
 }
 
-/// Build-ids of programs, each looked for once in a window.
+/// Cache of build-ids of programs, for one window.
 struct BuildIds {
     known: FxHashMap<String, Option<BuildId>>,
 }
 
 impl BuildIds {
-    /// Takes what the profile knows of objects.
     fn new(profile: &Profile) -> BuildIds {
         let files = profile.objects.iter();
         let files = files.filter(|object| object.kind == ObjectKind::File);
@@ -224,7 +223,7 @@ impl BuildIds {
     }
 }
 
-/// Reads the build-id of the program of a process that lives.
+/// Reads the build-id of the program of a running process.
 fn build_id_of_program(pid: i32) -> Option<BuildId> {
     let view = FileView::of_process(u32::try_from(pid).ok()?).ok()?;
     let located = view.locate_program().ok()?;
@@ -238,7 +237,7 @@ impl AnalysedWindow {
         self.profile.events.iter().map(|event| event.samples).sum()
     }
 
-    /// Returns the number of records that were lost.
+    /// Returns the number of lost records.
     pub fn lost(&self) -> u64 {
         self.profile.quality.lost
     }
@@ -256,7 +255,8 @@ impl AnalysedWindow {
         self.identities.get(&pid).cloned().unwrap_or_default()
     }
 
-    /// Returns the rows of all tables, of the hour that the window begins in. That of `hosts` tells of no lost windows yet.
+    /// Returns the rows of all tables, in the hour when the window begins. The `hosts` row does not
+    /// count lost windows yet.
     ///
     /// # Errors
     /// [`TableError`].
@@ -278,7 +278,7 @@ impl AnalysedWindow {
             .unwrap_or_default())
     }
 
-    /// Returns the files of some tables.
+    /// Encodes tables as Parquet files.
     ///
     /// # Errors
     /// [`TableError`].
@@ -292,7 +292,8 @@ impl AnalysedWindow {
         Ok(item.collect())
     }
 
-    /// Returns the bodies of requests to a server of profiles: for each workload one or several, as large as the server takes.
+    /// Returns request bodies for a profile server: one or more for each workload, within the
+    /// server's size limit.
     ///
     /// # Errors
     /// [`PushError`].
@@ -332,7 +333,7 @@ impl AnalysedWindow {
             let is_time = profile.events[event].unit == WeightUnit::Nanoseconds;
             labels::kind_of(&CleanNames::new(profile).event(event), is_time)
         });
-        // Names of OpenTelemetry's semantic conventions.
+        // Attribute names of OpenTelemetry's semantic conventions.
         let facts = [
             ("service.name", Some(&*identity.service)),
             ("service.version", identity.version.as_deref()),
@@ -343,7 +344,7 @@ impl AnalysedWindow {
         ];
         let mut all: Vec<Label> = given.to_vec();
         for (name, value) in facts {
-            // What is configured counts.
+            // Configured labels take precedence.
             let Some(value) = value.filter(|_| all.iter().all(|label| label.name != name)) else {
                 continue;
             };

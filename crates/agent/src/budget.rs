@@ -1,40 +1,40 @@
-//! [`Budget`]: when the rate is halved, and when it comes back.
+//! [`Budget`]: lowers and raises the sampling rate to stay within CPU and memory limits.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Windows over the budget, one after another, after which the rate is halved.
+/// Number of consecutive windows over the budget before the rate is halved.
 const BAD: u32 = 2;
 
-/// Windows within it, one after another, after which the rate goes up a step.
+/// Number of consecutive windows within the budget before the rate goes up a step.
 const GOOD: u32 = 10;
 
-/// CPU time and memory that the agent took in a window.
+/// CPU time and memory that the agent used in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// CPU time in percent of one core.
     pub cpu_percent: f64,
     /// Resident memory in bytes.
     pub memory: u64,
-    /// Bytes of the window's records, which are more at a higher rate.
+    /// Bytes of the window's records. They grow with the rate.
     pub records: u64,
 }
 
 /// Change of the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// It was halved, since this was over the budget.
+    /// The rate was halved, because this usage exceeded the budget.
     Halved(Usage),
-    /// It went up a step again.
+    /// The rate went up a step.
     Raised,
 }
 
-/// Knowledge of images to let go of where memory is short.
+/// Cached image data to drop when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
-    /// Symbols and tables of images that the last window did not need.
+    /// Symbols and tables of images not used in the last window.
     Unused,
     /// Symbols and tables of all images.
     All,
@@ -52,7 +52,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Begins with the rate that is wanted, in samples a second.
+    /// Starts at the wanted rate, in samples a second.
     pub fn new(cpu_percent: f64, memory: u64, wanted: u32) -> Budget {
         Budget {
             cpu_percent,
@@ -64,12 +64,12 @@ impl Budget {
         }
     }
 
-    /// Returns the rate by now, in samples a second.
+    /// Returns the current rate, in samples a second.
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// Returns what is to be let go of, for the memory that a window took.
+    /// Returns the cached data to drop, given the memory use of a window.
     pub fn relief(&self, usage: Usage) -> Option<Relief> {
         match usage.memory {
             memory if memory > self.memory => Some(Relief::All),
@@ -78,10 +78,11 @@ impl Budget {
         }
     }
 
-    /// Judges a window. Two over the budget in a row halve the rate, down to 1; ten within it double it, up to the wanted one.
+    /// Updates the rate after a window. Two consecutive windows over the budget halve it, down to
+    /// 1. Ten within the budget raise it a step, up to the wanted rate.
     ///
-    /// A lower rate saves memory only where the window's records are a good part of it: an eighth of what may be had, half of what they may take
-    /// themselves.
+    /// Memory use counts only if the window's records exceed an eighth of the memory limit, which
+    /// is half of their own limit. Otherwise a lower rate would not save memory.
     pub fn judge(&mut self, usage: Usage) -> Option<Step> {
         let is_large = usage.memory > self.memory && usage.records > self.memory / 8;
         if usage.cpu_percent > self.cpu_percent || is_large {
@@ -98,7 +99,7 @@ impl Budget {
             return None;
         }
         self.good = 0;
-        // 19, 9, 4, 2, 1 and back: 1, 2, 4, 9, 19.
+        // Halving from 19: 9, 4, 2, 1. The way up uses the same steps: 1, 2, 4, 9, 19.
         let steps = std::iter::successors(Some(self.wanted), |rate| Some((rate / 2).max(1)));
         let above = steps.take(32).take_while(|rate| *rate > self.rate).last();
         self.rate = above.unwrap_or(self.wanted);
@@ -106,19 +107,20 @@ impl Budget {
     }
 }
 
-/// Meter of this process.
+/// Meter of this process's CPU time and memory.
 #[derive(Debug)]
 pub struct Meter {
     cpu: Duration,
 }
 
 impl Meter {
-    /// Begins to measure.
+    /// Starts measuring.
     pub fn begin() -> Meter {
         Meter { cpu: cpu_time() }
     }
 
-    /// Returns what was taken since the last call, in this time and for so many bytes of records.
+    /// Returns the usage since the last call. `time` is the elapsed time; `records` is the size of
+    /// the window's records in bytes.
     pub fn lap(&mut self, time: Duration, records: u64) -> Usage {
         let cpu = cpu_time();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));
@@ -135,7 +137,8 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Returns the resident memory of this process in bytes; 0 where /proc does not tell.
+/// Returns the resident memory of this process in bytes, or 0 if /proc cannot be read.
+/// Result of one check.
 fn resident() -> u64 {
     let pages = || {
         let text = fs::read_to_string("/proc/self/statm").ok()?;

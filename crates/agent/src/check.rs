@@ -21,11 +21,11 @@ pub struct Finding {
     pub result: Result<String, String>,
 }
 
-/// Workload, with the number of its processes.
+/// Workloads and the number of processes of each.
 pub type Workloads = BTreeMap<Identity, usize>;
 
-/// Checks permissions, the spool and destinations. Opens events, which are closed again, and sends no data: of folders it looks at the
-/// rights, of servers whether one answers.
+/// Checks permissions, the spool and the destinations. Opens events and closes them again. Sends no
+/// data: checks the permissions of folders, and whether servers respond.
 pub fn check(config: &Config) -> Vec<Finding> {
     let mut findings = vec![Finding {
         what: "host".to_owned(),
@@ -75,7 +75,8 @@ fn check_spool(config: &Config) -> Result<String, String> {
     Ok(format!("writable; {free:.0} % of the disk is free"))
 }
 
-/// Returns the workloads of the processes that run now, as their samples would be named, but for versions that are build-ids.
+/// Returns the workloads of the running processes, with the names that samples get. Versions that
+/// are build-ids are left out.
 pub fn workloads(config: &Config) -> Workloads {
     let proc = Procfs::default();
     let mut reader = ProcessFacts::new(config.identity.service_from_env);

@@ -1,4 +1,4 @@
-//! [`Config`]: the file of settings, checked.
+//! [`Config`]: the configuration file, validated.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,26 +11,26 @@ use serde::Deserialize;
 use crate::error::{AgentError, failed};
 use crate::identity::Rule;
 
-/// Settings of an agent. Keys of the file have `-` where names here have `_`; one that is not listed here is an error.
+/// Settings of an agent. Keys in the file use `-` instead of `_`. Unknown keys are errors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// Rate, windows and hosts of sampling.
+    /// Sampling rate, windows and share of hosts.
     #[serde(default)]
     pub sample: Sampling,
-    /// Limits of what the agent itself takes.
+    /// Resource limits of the agent itself.
     #[serde(default)]
     pub budget: Limits,
-    /// Whose time samples are.
+    /// Rules that map processes to services.
     #[serde(default)]
     pub identity: Identities,
-    /// Windows that wait to be sent.
+    /// Limits of the spool.
     #[serde(default)]
     pub spool: SpoolLimits,
-    /// Page of metrics.
+    /// Metrics endpoint.
     #[serde(default)]
     pub metrics: Metrics,
-    /// Destinations, each of which gets all windows.
+    /// Destinations. Each receives all windows.
     #[serde(default)]
     pub to: Vec<To>,
 }
@@ -43,19 +43,19 @@ pub struct Sampling {
     pub rate: u32,
     /// Length of a window in seconds, a divisor of an hour. Default: 60.
     pub window_seconds: u32,
-    /// Share of the hosts that sample in an hour, above 0 and up to 1. Default: 1.
+    /// Share of the hosts that sample in each hour, above 0 and up to 1. Default: 1.
     pub hosts: f64,
-    /// Names that are looked up on this host.
+    /// Symbol information to resolve on this host.
     pub symbols: Names,
 }
 
-/// Names that are looked up on the host that records.
+/// Symbol information to resolve on the recording host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Names {
-    /// Names of symbol tables. Inlined calls and lines can be added later, by build-id.
+    /// Function names from symbol tables. Inlined calls and lines can be added later, by build-id.
     Names,
-    /// Inlined calls and source lines as well, which takes the memory that debug information takes.
+    /// Also inlined calls and source lines, which needs memory for debug information.
     Lines,
 }
 
@@ -73,14 +73,14 @@ pub struct Limits {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Identities {
-    /// Name of this host. Default: that of the kernel.
+    /// Name of this host. Default: the kernel's host name.
     pub host: Option<String>,
-    /// Read `OTEL_SERVICE_NAME`, `DD_SERVICE` and their versions in the environment of processes. Default: no, since environments
-    /// hold secrets.
+    /// Read `OTEL_SERVICE_NAME`, `DD_SERVICE` and their versions from process environments.
+    /// Default: no, because environments hold secrets.
     pub service_from_env: bool,
-    /// Folder in which a kubelet keeps `NAMESPACE_POD_UID`. Default: `/var/log/pods`.
+    /// Folder where the kubelet creates `NAMESPACE_POD_UID` folders. Default: `/var/log/pods`.
     pub pods: PathBuf,
-    /// Rules by which services are named; the first that matches counts.
+    /// Rules that name services. The first match applies.
     pub rule: Vec<Rule>,
 }
 
@@ -90,9 +90,9 @@ pub struct Identities {
 pub struct SpoolLimits {
     /// Folder of the spool. Default: `/var/lib/rprof/agent`.
     pub folder: PathBuf,
-    /// Most MiB of what waits, for all destinations together. Default: 512.
+    /// Maximum size in MiB, for all destinations together. Default: 512.
     pub max_mib: u64,
-    /// Percent of the disk that stay free; nothing is kept below. Default: 5.
+    /// Minimum free space of the disk, in percent. Below it, nothing is spooled. Default: 5.
     pub min_free_percent: f64,
 }
 
@@ -100,7 +100,7 @@ pub struct SpoolLimits {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Metrics {
-    /// Loopback address of the page, such as `127.0.0.1:9190`. Default: none.
+    /// Loopback address of the endpoint, such as `127.0.0.1:9190`. Default: none.
     pub listen: Option<SocketAddr>,
 }
 
@@ -121,7 +121,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name, as in the file.
+    /// Returns the name used in the file.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Folder => "folder",
@@ -132,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of server, of those that take profiles.
+    /// Returns the type of profile server, or `None` for table stores.
     pub fn target(self) -> Option<Target> {
         match self {
             Kind::Folder | Kind::S3 => None,
@@ -149,13 +149,13 @@ impl Kind {
 pub struct To {
     /// Kind.
     pub kind: Kind,
-    /// Name of the destination, by which its part of the spool is found again. Default: that of the kind.
+    /// Name of the destination, which also names its spool folder. Default: the name of the kind.
     pub name: Option<String>,
     /// Folder of tables (`folder`).
     pub path: Option<PathBuf>,
-    /// Address of the server, or of the bucket: `s3://BUCKET/PREFIX`.
+    /// URL of the server, or of the bucket: `s3://BUCKET/PREFIX`.
     pub url: Option<String>,
-    /// Address of the store that has the bucket (`s3`). Default: that of AWS in the region.
+    /// Endpoint of the object store (`s3`). Default: the AWS endpoint of the region.
     pub endpoint: Option<String>,
     /// Region of the bucket (`s3`). Default: `us-east-1`.
     pub region: Option<String>,
@@ -165,19 +165,19 @@ pub struct To {
     pub token_file: Option<PathBuf>,
     /// File with `USER:PASSWORD`.
     pub basic_auth_file: Option<PathBuf>,
-    /// File with headers, a line `NAME: VALUE` for each.
+    /// File with one header per line, `NAME: VALUE`.
     pub header_file: Option<PathBuf>,
-    /// File with certificates (PEM) that are believed in place of the system's.
+    /// File with trusted certificates (PEM), which replace the system's.
     pub ca_file: Option<PathBuf>,
-    /// Tenant, where the server has several.
+    /// Tenant, for multi-tenant servers.
     pub tenant: Option<String>,
-    /// Send credentials without encryption as well.
+    /// Allow credentials over unencrypted HTTP.
     #[serde(default)]
     pub plain_http: bool,
-    /// Labels of all profiles, each `NAME=VALUE`.
+    /// Labels for all profiles, each `NAME=VALUE`.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// Longest seconds for a request and its answer. Default: 30.
+    /// Timeout of a request in seconds. Default: 30.
     pub timeout_seconds: Option<u64>,
 }
 
@@ -228,17 +228,17 @@ impl To {
         self.name.as_deref().unwrap_or(self.kind.name())
     }
 
-    /// Returns the longest time for a request and its answer.
+    /// Returns the timeout of a request.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds.unwrap_or(30))
     }
 }
 
 impl Config {
-    /// Reads a file of settings.
+    /// Reads and checks a configuration file.
     ///
     /// # Errors
-    /// [`AgentError::File`], and [`AgentError::Config`] with the key and what helps.
+    /// [`AgentError::File`], or [`AgentError::Config`] with the key and a remedy.
     pub fn read(path: &Path) -> Result<Config, AgentError> {
         let text = fs::read_to_string(path).map_err(failed("read", path))?;
         Config::parse(&text).map_err(|message| AgentError::Config {
@@ -250,7 +250,7 @@ impl Config {
     /// Parses and checks settings.
     ///
     /// # Errors
-    /// Fault, with the key and its remedy.
+    /// Message with the key, the problem and a remedy.
     ///
     /// # Examples
     /// ```

@@ -1,8 +1,8 @@
-//! Destinations: folder, S3 bucket, servers of profiles.
+//! Destinations: folder, S3 bucket, profile servers.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `s3` | [`Bucket`](s3::Bucket): whole objects into a bucket |
+//! | `s3` | [`Bucket`](s3::Bucket): uploads whole objects to a bucket |
 
 pub mod s3;
 
@@ -18,34 +18,34 @@ use crate::spool::Item;
 /// Outcome of sending a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is there.
+    /// The destination has the file.
     Sent,
-    /// It was not taken, and may be later.
+    /// The destination did not accept the file; a retry may succeed.
     Later {
-        /// Why.
+        /// Reason.
         why: String,
-        /// Time that the server wants to be left alone.
+        /// Delay that the server asked for.
         after: Option<Duration>,
     },
-    /// It is refused, now and later.
+    /// The destination rejected the file. A retry would fail too.
     Refused(String),
 }
 
-/// Place that windows are sent to.
+/// Destination of windows.
 pub enum Destination {
     /// Folder of tables.
     Folder(PathBuf),
     /// Bucket of tables.
     S3(Box<s3::Bucket>),
-    /// Server of profiles.
+    /// Profile server.
     Server(Box<Client>),
 }
 
 impl Destination {
-    /// Makes the destination of its settings, without any request.
+    /// Creates a destination from its settings, without any request.
     ///
     /// # Errors
-    /// Reports a fault of address, credentials or certificates, without any secret.
+    /// Describes an invalid address, credentials or certificates, without any secret.
     pub fn new(to: &To) -> Result<Destination, String> {
         let url = to.url.clone().unwrap_or_default();
         match (to.kind, to.kind.target()) {
@@ -55,7 +55,7 @@ impl Destination {
         }
     }
 
-    /// Returns the client of a server of profiles.
+    /// Returns the client of a profile server.
     pub fn client(&self) -> Option<&Client> {
         match self {
             Destination::Server(client) => Some(client),
@@ -63,18 +63,20 @@ impl Destination {
         }
     }
 
-    /// Returns true for one that would count a file twice if it got it twice. Tables are named by their content.
+    /// Returns true if the destination would count a file twice after a duplicate upload. Tables
+    /// are named by their content, so a duplicate replaces itself.
     pub fn sends_once(&self) -> bool {
         matches!(self, Destination::Server(_))
     }
 
-    /// Returns the time after which profiles are refused as too old, so that the newest had better go first.
+    /// Returns the maximum age of profiles that the server accepts. If there is one, the newest
+    /// window goes first.
     pub fn oldest(&self) -> Option<Duration> {
         let client = self.client()?;
         client.target().oldest().map(Duration::from_secs)
     }
 
-    /// Sends a file. Takes as long as the timeout of the destination at most, but for a folder.
+    /// Sends a file. Blocks for the timeout of the destination at most; a folder has no timeout.
     pub fn send(&self, item: &Item) -> Outcome {
         match self {
             Destination::Folder(path) => {
@@ -99,10 +101,10 @@ impl Destination {
         }
     }
 
-    /// Finds out whether the destination can be reached, without sending data.
+    /// Checks whether the destination is reachable, without sending data.
     ///
     /// # Errors
-    /// Why not.
+    /// Reason why it is not.
     pub fn probe(&self) -> Result<String, String> {
         match self {
             Destination::Folder(path) => match std::fs::metadata(path) {

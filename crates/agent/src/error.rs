@@ -1,28 +1,28 @@
-//! [`AgentError`]: reasons for which an agent cannot run.
+//! [`AgentError`]: errors that prevent an agent from running.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Reason for which an agent cannot run.
+/// Error that prevents an agent from running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// A file or folder could not be read, made or written.
+    /// A file or folder could not be read, created or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
         /// `read`, `make` or `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// The file of settings is not TOML, or has a key or value that is none of it.
+    /// The configuration file is not TOML, or has an invalid key or value.
     #[error("{}: {message}", path.display())]
     Config {
-        /// The file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// Key, what is wrong with it, and what helps.
+        /// Key, problem and remedy.
         message: String,
     },
     /// Another agent uses the spool.
@@ -30,23 +30,23 @@ pub enum AgentError {
         "{} is used by another agent (process {pid}); stop it, or give this one another spool.folder", folder.display()
     )]
     InUse {
-        /// The spool.
+        /// Folder of the spool.
         folder: PathBuf,
-        /// The other process.
+        /// Pid of the other agent.
         pid: String,
     },
-    /// A thread or a socket could not be made.
+    /// A thread or a socket could not be created.
     #[error("cannot create a thread or a socket: {0}")]
     System(io::Error),
-    /// The recording could not be started, or ended.
+    /// The recording failed to start or to end.
     #[error(transparent)]
     Record(#[from] rprof_recorder::RecordError),
-    /// The page of metrics could not be opened.
+    /// The metrics endpoint could not be opened.
     #[error("cannot listen on {address} for metrics: {why}")]
     Metrics {
-        /// Address as it was configured.
+        /// Configured address.
         address: String,
-        /// Why.
+        /// Cause.
         why: String,
     },
     /// There is no status file.
@@ -55,12 +55,12 @@ pub enum AgentError {
          --config`", path.display()
     )]
     NoStatus {
-        /// The status file.
+        /// Path of the status file.
         path: PathBuf,
     },
 }
 
-/// Makes errors of a path.
+/// Returns a closure that adds an action and a path to an I/O error.
 pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> AgentError {
     let path = path.to_owned();
     move |source| AgentError::File {

@@ -1,10 +1,12 @@
-//! Memory that was freed goes back to the system.
+//! Returns freed memory to the system.
 //!
-//! What a window's analysis takes is free when it ends. By itself glibc keeps it: each thread has an arena of its own, whose end is given back
-//! only where it is longer than a limit, and that limit grows with the largest buffer ever freed (mallopt(3)). In an agent that had 13 MiB in use, 195
-//! more were kept so.
+//! The memory for the analysis of a window is free when the analysis ends, but glibc keeps it by
+//! default. Each thread has its own arena. glibc trims an arena's end only above a threshold, which
+//! grows with the largest buffer ever freed (mallopt(3)). An agent with 13 MiB in use kept 195 MiB
+//! more.
 
-/// Sets the allocator of this process to give memory back. To be called before threads begin. Other C libraries than glibc are left as they are.
+/// Configures glibc's allocator to return memory. Must be called before other threads start. Does
+/// nothing with other C libraries.
 pub(crate) fn configure() {
     #[cfg(target_env = "gnu")]
     {
@@ -16,16 +18,17 @@ pub(crate) fn configure() {
             (libc::M_ARENA_MAX, ARENAS),
         ];
         for (setting, value) in settings {
-            // SAFETY: sets a number of the allocator, under its own lock; one that it does not take changes nothing.
+            // SAFETY: mallopt sets a parameter under the allocator's own lock. An invalid value
+            // changes nothing.
             unsafe { libc::mallopt(setting, value) };
         }
     }
 }
 
-/// Gives back free pages between those that are in use.
+/// Returns free pages to the system, even between pages in use.
 pub(crate) fn trim() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: pages that are returned hold nothing (malloc_trim(3)); the allocator locks itself.
+    // SAFETY: malloc_trim(3) releases only free pages, and takes the allocator's own lock.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -1,7 +1,8 @@
-//! [`Ledger`]: windows that were lost, counted over crashes.
+//! [`Ledger`]: count of lost windows, which survives crashes.
 //!
-//! Numbers only grow, so that writing one twice changes nothing: `owed` is the number of lost windows that are to be told of, and each
-//! window that is kept is named with the `owed` up to which it tells.
+//! Counters only grow, so that writing one twice changes nothing. `owed` is the number of lost
+//! windows to report. The name of each stored window has the value of `owed` up to which it
+//! reports.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -11,30 +12,31 @@ use serde::{Deserialize, Serialize};
 
 const FILE: &str = "ledger.json";
 
-/// State of a spool, as it is on disk.
+/// Persistent state of a spool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entries {
-    /// Windows that were lost since ever.
+    /// Total number of lost windows.
     pub lost: u64,
-    /// Lost windows that are to be told of: once more where the window that told of them was lost itself.
+    /// Number of losses to report. It counts a loss again if the window that reported it was lost.
     pub owed: u64,
-    /// Part of these that kept windows tell of.
+    /// Number of losses that stored windows report.
     pub told: u64,
-    /// Begins of the windows that were begun and are neither kept nor lost, in microseconds since 1970.
+    /// Start times of windows that are neither stored nor lost yet, in microseconds since 1970.
     pub open: Vec<i64>,
-    /// Window that is being dropped, by the name of its folder.
+    /// Folder name of the window that is being dropped.
     pub dropping: Option<String>,
 }
 
-/// The ledger of one destination's spool.
+/// Ledger of one destination's spool.
 #[derive(Debug)]
 pub struct Ledger {
     entries: Entries,
 }
 
 impl Ledger {
-    /// Reads the ledger in a folder. One that is damaged begins anew, as it is written whole or not at all: somebody else did it.
+    /// Reads the ledger in a folder. A damaged ledger is replaced by an empty one: writes are
+    /// atomic, so another program damaged it.
     pub fn open(folder: &Folder) -> Ledger {
         let read = || -> Option<Entries> {
             let mut text = String::new();
@@ -47,15 +49,15 @@ impl Ledger {
         }
     }
 
-    /// Returns what it says.
+    /// Returns the current state.
     pub fn entries(&self) -> &Entries {
         &self.entries
     }
 
-    /// Changes it, on disk before in memory.
+    /// Changes the state, on disk before in memory.
     ///
     /// # Errors
-    /// It cannot be written; nothing is changed then.
+    /// The ledger cannot be written. The state is unchanged then.
     pub fn change(&mut self, folder: &Folder, change: impl FnOnce(&mut Entries)) -> io::Result<()> {
         let mut entries = self.entries.clone();
         change(&mut entries);
@@ -68,10 +70,10 @@ impl Ledger {
     }
 }
 
-/// Writes a file of mode 0600 under a name, whole or not at all.
+/// Writes a file of mode 0600 atomically.
 ///
 /// # Errors
-/// It cannot be made, written or renamed.
+/// The file cannot be created, written or renamed.
 pub(crate) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
     let (temporary, mut file) = folder.create_temporary(TEMPORARY)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_data());
@@ -82,7 +84,7 @@ pub(crate) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> io::Resu
     named
 }
 
-/// Begin of the names of files and folders that are not whole yet.
+/// Name prefix of incomplete files and folders.
 pub(crate) const TEMPORARY: &str = ".new-";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Continuous recording of a whole system at a low rate, for a fleet.
+//! Continuous low-rate recording of a whole machine, for a fleet.
 //!
 //! ```text
 //!   kernel --> Recording --> RecentRecords (memory)     a window ends      Analyst (nice 19)
@@ -10,24 +10,24 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`] | [`Config`]: the file of settings, checked |
-//! | [`identity`] | whose time a sample is: control groups, rules, services |
-//! | [`watch`] | [`ProcessWatch`](watch::ProcessWatch): what processes are, from their records and /proc |
-//! | [`schedule`] | windows on the wall clock, and the share of hosts that is sampled |
-//! | [`budget`] | [`Budget`](budget::Budget): when the rate is halved, and when it comes back |
+//! | [`config`] | [`Config`]: the configuration file, validated |
+//! | [`identity`] | workload of a sample: cgroups, rules, services |
+//! | [`watch`] | [`ProcessWatch`](watch::ProcessWatch): facts about processes, from their records and /proc |
+//! | [`schedule`] | windows on the wall clock, and the share of hosts that samples |
+//! | [`budget`] | [`Budget`](budget::Budget): lowers and raises the sampling rate |
 //! | [`live`] | recording without a file |
-//! | [`analyst`] | windows to rows of tables and to bodies of requests |
-//! | `heap` | memory that was freed goes back to the system |
-//! | [`ledger`] | windows that were lost, counted over crashes |
-//! | [`spool`] | windows that wait for a destination, bounded in bytes |
-//! | [`destination`] | folder, S3 bucket, servers of profiles |
+//! | [`analyst`] | converts windows to table rows and request bodies |
+//! | `heap` | returns freed memory to the system |
+//! | [`ledger`] | count of lost windows, which survives crashes |
+//! | [`spool`] | windows queued for a destination, bounded in bytes |
+//! | [`destination`] | folder, S3 bucket, profile servers |
 //! | [`uploader`] | the thread that empties a spool |
-//! | [`status`] | [`Status`](status::Status): the file that tells how it goes |
+//! | [`status`] | [`Status`](status::Status): status file of the agent |
 //! | [`metrics`] | the same as Prometheus text, on loopback |
-//! | [`check`] | what `rprof agent check` finds out |
-//! | [`agent`] | all of it together |
+//! | [`check`] | checks of `rprof agent check` |
+//! | [`agent`] | the main loop |
 //!
-//! Nothing here prints: what is to be told goes to a [`Log`].
+//! This crate does not print. It sends messages to a [`Log`].
 
 pub mod agent;
 pub mod analyst;

@@ -16,37 +16,39 @@ use rprof_sampler::{Degradation, Session, SessionBuilder};
 
 use crate::watch::{ProcessWatch, Seen, WatchWriter};
 
-/// Event that is sampled: CPU time, which every machine has.
+/// Sampled event: CPU time, which every machine has.
 const EVENT: &str = "cpu-clock";
 
-/// Most bytes of records of a window, whatever the budget, of which they may take a quarter.
+/// Upper limit for the records of a window, in bytes. They may also take at most a quarter of the
+/// memory budget.
 const MOST_RECORDS: usize = 64 << 20;
 
-/// Most bytes of unwinding tables, which may take another quarter.
+/// Upper limit for unwinding tables, in bytes. They may take another quarter of the budget.
 const MOST_TABLES: usize = 64 << 20;
 
-/// Longest times between two looks at the rings, and of the writer. At some samples a second their buffers are far from full, and waking up
-/// costs more than what there is to do.
+/// Maximum sleep of the drain threads and of the writer. At such low rates their buffers stay
+/// nearly empty, and a wake-up costs more than the work.
 const IDLE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Bytes of samples that may wait beyond the usual, on a machine so busy that the agent does not get a CPU.
+/// Additional sample buffer in bytes, for a machine so busy that the agent gets no CPU.
 const RESERVE: usize = 32 << 20;
 
-/// Bytes of user stack in a sample, as `rprof record` takes them.
+/// Size of user stack dumps in bytes, as in `rprof record`.
 const USER_STACK: u32 = 60 << 10;
 
-/// Bytes of a record, with its stack as large as it can be.
+/// Maximum size of a sample record in bytes, with a full stack dump.
 const RECORD: usize = 64 << 10;
 
-/// Returns the bytes of a ring: what comes in half a second if all stacks are as large as they can be. Larger ones, as recordings have
-/// them, would take the whole budget on a machine of many CPUs.
+/// Returns the size of a ring buffer in bytes: enough for half a second of maximum-size samples.
+/// The ring buffers of `rprof record` are larger, and would use the whole memory budget on a
+/// machine with many CPUs.
 fn ring_bytes(rate: u32) -> usize {
     let half_a_second = rate as usize * RECORD / 2;
     half_a_second.next_power_of_two().clamp(1 << 20, 8 << 20)
 }
 
-/// A recording of the whole system into memory.
+/// A recording of the whole machine into memory.
 pub struct Live {
     recording: Recording,
     recent: RecentRecords,
@@ -56,21 +58,22 @@ pub struct Live {
 /// Records of a window.
 #[derive(Debug)]
 pub struct Records {
-    /// All of them, with what they stand on.
+    /// All records, including the sideband they depend on.
     pub snapshot: RecentSnapshot,
-    /// Processes and samples.
+    /// Observed processes and number of samples.
     pub seen: Seen,
 }
 
 impl Live {
-    /// Begins to record at a rate in samples a second of each CPU, where the agent may take so many bytes of memory.
+    /// Starts a recording. `rate` is in samples a second per CPU, `memory` is the agent's budget in
+    /// bytes.
     ///
     /// # Errors
-    /// [`RecordError`]: most likely the kernel does not let this user.
+    /// [`RecordError`], usually because the user lacks permission.
     pub fn begin(rate: u32, memory: u64, watch: &ProcessWatch) -> Result<Live, RecordError> {
         let quarter = usize::try_from(memory / 4).unwrap_or(usize::MAX);
         let start = |with_groups| Live::begin_with(rate, quarter, watch, with_groups);
-        // Kernels before 5.7 do not tell control groups.
+        // Kernels before 5.7 cannot record cgroups.
         start(true).or_else(|_| start(false))
     }
 
@@ -102,22 +105,22 @@ impl Live {
         })
     }
 
-    /// Returns the bytes of the window's records so far.
+    /// Returns the size of the current window's records in bytes.
     pub fn bytes(&self) -> u64 {
         self.recent.bytes() as u64
     }
 
-    /// Returns the steps down that were taken.
+    /// Returns the fallbacks that the recording needed.
     pub fn degradations(&self) -> &[Degradation] {
         self.recording.degradations()
     }
 
-    /// Returns true as long as records are taken.
+    /// Returns true while the writer accepts records.
     pub fn is_alive(&self) -> bool {
         self.recording.writer() == WriterState::Writing
     }
 
-    /// Waits for so long, or until `stop` is readable.
+    /// Waits for a duration, or until `stop` is readable.
     ///
     /// # Errors
     /// [`RecordError::Wait`].
@@ -125,7 +128,7 @@ impl Live {
         self.recording.wait(Some(stop), Some(timeout)).map(drop)
     }
 
-    /// Ends a window, and begins the next.
+    /// Ends a window, and starts the next one.
     pub fn end_window(&self) -> Records {
         let records = Records {
             snapshot: self.recent.snapshot(),
@@ -135,14 +138,15 @@ impl Live {
         records
     }
 
-    /// Ends the recording. Returns the records of its last window, and how it ended.
+    /// Stops the recording. Returns the records of the last window, and the result of the
+    /// recording.
     pub fn finish(mut self) -> (Records, Result<(), RecordError>) {
         let ended = self.recording.finish().map(drop);
         (self.end_window(), ended)
     }
 }
 
-/// Returns the session of an agent: all CPUs, but not while they are idle.
+/// Returns the session settings of an agent: all CPUs, idle time excluded.
 pub(crate) fn session(rate: u32, groups: bool) -> SessionBuilder {
     let event: Result<Event, _> = EVENT.parse();
     Session::builder()

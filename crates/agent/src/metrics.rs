@@ -13,13 +13,13 @@ use crate::status::Status;
 /// Media type of the text format (Prometheus, "Exposition formats").
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Starts a thread that answers `GET /metrics` with the current status.
+/// Starts a thread that serves `GET /metrics` with the current status.
 ///
 /// # Errors
 /// [`AgentError::Metrics`], [`AgentError::System`].
 pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Result<(), AgentError> {
     let page = move |path: &str| {
-        // Prometheus adds configured parameters to the path.
+        // Prometheus appends configured parameters to the path.
         let path = path.split('?').next();
         let text = || text(&status.lock().unwrap_or_else(PoisonError::into_inner));
         (path == Some("/metrics")).then(|| (TYPE, text()))
@@ -32,7 +32,7 @@ pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Resul
     (thread.spawn(move || listener.run()).map(drop)).map_err(AgentError::System)
 }
 
-/// Returns a status as text of Prometheus.
+/// Formats a status as Prometheus text.
 pub fn text(status: &Status) -> String {
     let mut text = String::new();
     let mut add = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {

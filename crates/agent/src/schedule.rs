@@ -1,22 +1,23 @@
-//! Windows on the wall clock, and the share of hosts that is sampled.
+//! Windows on the wall clock, and the share of hosts that samples.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-/// Window that is being recorded: it begins by the wall clock, and lasts by the monotonic one, so that a clock that is set
-/// meanwhile neither stretches nor cuts it.
+/// The current window. Its start is a wall-clock time, and its length is monotonic, so that setting
+/// the clock does not change the length.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenWindow {
-    /// Begin, in microseconds since 1970, UTC.
+    /// Start, in microseconds since 1970, UTC.
     pub start: i64,
     begun: Instant,
-    /// Time at which it is to end: at a multiple of the length of windows, by the wall clock at its begin.
+    /// End time. At the start, this is a multiple of the window length on the wall clock.
     pub end: Instant,
 }
 
 impl OpenWindow {
-    /// Begins one now. The first is shorter than the others, which begin and end at multiples of `length`.
+    /// Starts a window now. Windows start and end at multiples of `length`, so the first is
+    /// shorter.
     pub fn begin(length: Duration) -> OpenWindow {
         OpenWindow::begin_at(unix_micros(), Instant::now(), length)
     }
@@ -24,7 +25,7 @@ impl OpenWindow {
     fn begin_at(start: i64, begun: Instant, length: Duration) -> OpenWindow {
         let length = length.as_micros() as i64;
         let mut left = length - start.rem_euclid(length);
-        // A timer that was early, or a window too short to say anything: it is part of the next.
+        // The timer fired early, or the window would be too short: extend the next one.
         if left < length / 10 {
             left += length;
         }
@@ -35,32 +36,33 @@ impl OpenWindow {
         }
     }
 
-    /// Returns the time since it began.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 }
 
-/// Returns the time by the wall clock, in microseconds since 1970, UTC.
+/// Returns the wall-clock time, in microseconds since 1970, UTC.
 pub fn unix_micros() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Returns whether a host samples in the hour of a time (microseconds since 1970), where a share of all hosts does: by a hash of both, so
-/// that each hour has other hosts, and nobody need tell them.
+/// Returns whether a host samples in the hour of a time (microseconds since 1970), given the share
+/// of hosts that samples. A hash of host and hour decides, so each hour selects other hosts without
+/// coordination.
 pub fn is_sampled(host: &str, micros: i64, share: f64) -> bool {
     let hour = micros.div_euclid(3_600_000_000);
     fraction(&[host.as_bytes(), &hour.to_le_bytes()]) < share
 }
 
-/// Returns the time after the end of a window at which a host sends it: somewhere in a fifth of its length, always the same for a host,
-/// so that a fleet does not send in one moment.
+/// Returns the delay between the end of a window and its upload. It is constant for a host and at
+/// most a fifth of the window length, so that hosts of a fleet do not send at the same time.
 pub fn send_delay(host: &str, length: Duration) -> Duration {
     length.mul_f64(0.2 * fraction(&[host.as_bytes(), b"send"]))
 }
 
-/// Returns a number from 0 to below 1 that is made of content.
+/// Hashes some parts to a number from 0 to below 1.
 fn fraction(parts: &[&[u8]]) -> f64 {
     let mut hash = Sha256::new();
     for part in parts {
@@ -84,7 +86,7 @@ mod tests {
         let of = |start| OpenWindow::begin_at(start, now, minute).end - now;
         assert_eq!(of(1_700_000_040_000_000), minute);
         assert_eq!(of(1_700_000_050_000_000), Duration::from_secs(50));
-        // The timer was 2 ms early.
+        // The timer fired 2 ms early.
         assert_eq!(of(1_700_000_099_998_000), Duration::from_micros(60_002_000));
     }
 

@@ -1,4 +1,4 @@
-//! [`Spool`]: windows that wait for a destination, bounded in bytes.
+//! [`Spool`]: windows queued for a destination, bounded in bytes.
 //!
 //! ```text
 //!   FOLDER/NAME/ledger.json                      Ledger
@@ -7,7 +7,8 @@
 //!   FOLDER/NAME/quarantine/…                     what was refused, each with NAME.why
 //! ```
 //!
-//! A window appears by one rename, so that it is whole or not there. Files are 0600, folders 0700.
+//! The name of a window is `START-TOLD-NEW`. One rename adds a window, so that it is complete or
+//! absent. Files have mode 0600, folders 0700.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,16 +19,16 @@ use rprof_output::Folder;
 
 use crate::ledger::{Ledger, TEMPORARY};
 
-/// End of the name of a file that is being sent to a server that would count it twice.
+/// Name suffix of a file during an upload to a server that would count a duplicate.
 const SENDING: &str = ".sending";
 
-/// End of the name of a file that says why another is in quarantine.
+/// Name suffix of a file with the reason for a rejection.
 const WHY: &str = ".why";
 
-/// File of a window: a name, with `/` between its parts, and content.
+/// File of a window. The parts of its name are separated by `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Name by which a destination knows it.
+    /// Name at the destination.
     pub name: String,
     /// Content.
     pub bytes: Vec<u8>,
@@ -39,18 +40,18 @@ pub struct Spool {
     path: PathBuf,
     folder: Folder,
     ledger: Ledger,
-    /// True if a file that may have been sent must not be sent again.
+    /// True if the destination would count a duplicate upload.
     sends_once: bool,
 }
 
-/// Window that waits.
+/// Queued window.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Queued {
-    /// Begin, in microseconds since 1970.
+    /// Start, in microseconds since 1970.
     pub start: i64,
-    /// Number of lost windows that are told of with it and those before.
+    /// Total number of losses reported by this window and the earlier ones.
     told: u64,
-    /// Part of these that it tells of itself.
+    /// Number of losses reported by this window.
     new: u64,
 }
 
@@ -70,11 +71,11 @@ impl Queued {
 }
 
 impl Spool {
-    /// Opens a spool, and finishes what a crash left: half windows are removed, the window that was being recorded and files that
-    /// may have been sent are counted as lost.
+    /// Opens a spool, and recovers from a crash. Removes incomplete windows. Counts the unfinished
+    /// window as lost, and also files whose upload may have succeeded.
     ///
     /// # Errors
-    /// The folders cannot be made, read or written.
+    /// The folders cannot be created, read or written.
     pub fn open(path: &Path, sends_once: bool) -> io::Result<Spool> {
         let folder = Folder::create(path)?;
         for name in ["queue", "quarantine"] {
@@ -135,7 +136,8 @@ impl Spool {
         self.path.join("queue")
     }
 
-    /// Notes that a window is being recorded: if this is not taken back, it was lost.
+    /// Notes the start of a window. Without a later [`keep`](Spool::keep) or
+    /// [`cancel`](Spool::cancel), the window counts as lost.
     ///
     /// # Errors
     /// The ledger cannot be written.
@@ -144,7 +146,7 @@ impl Spool {
             .change(&self.folder, |entries| entries.open.push(start))
     }
 
-    /// Takes back that a window is being recorded: nothing was.
+    /// Cancels a started window that has no data.
     ///
     /// # Errors
     /// The ledger cannot be written.
@@ -154,32 +156,32 @@ impl Spool {
         })
     }
 
-    /// Counts a window that could not be kept.
+    /// Counts a window that could not be stored as lost.
     pub fn lose(&mut self, start: i64) {
         let lose = |entries: &mut crate::ledger::Entries| {
             entries.lost += 1;
             entries.owed += 1;
             entries.open.retain(|open| *open != start);
         };
-        // On a full disk the window stays open, and is counted when this begins anew.
+        // If the disk is full, the window stays open, and counts as lost after a restart.
         self.ledger.change(&self.folder, lose).ok();
     }
 
-    /// Returns the number of lost windows that no window tells of yet.
+    /// Returns the number of lost windows that no window reports yet.
     pub fn untold(&self) -> u64 {
         let entries = self.ledger.entries();
         entries.owed.saturating_sub(entries.told)
     }
 
-    /// Returns the number of lost windows since ever.
+    /// Returns the total number of lost windows.
     pub fn lost(&self) -> u64 {
         self.ledger.entries().lost
     }
 
-    /// Keeps a window, which tells of all [untold](Spool::untold) ones.
+    /// Stores a window, which reports all [untold](Spool::untold) losses.
     ///
     /// # Errors
-    /// It cannot be written; nothing of it is there then.
+    /// The window cannot be written. It is removed completely then.
     pub fn keep(&mut self, start: i64, items: &[Item]) -> io::Result<()> {
         let owed = self.ledger.entries().owed;
         if !items.is_empty() {
@@ -191,7 +193,7 @@ impl Spool {
             let temporary = self.queue().join(format!("{TEMPORARY}{start}"));
             let written = self.write(&temporary, items);
             let named = written.and_then(|()| {
-                // The clock was set back by an exact amount.
+                // Two windows have the same start if the clock was set back by an exact amount.
                 while self.queue().join(window.name()).exists() {
                     window.start += 1;
                 }
@@ -220,7 +222,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Returns the windows that wait, the oldest first.
+    /// Returns the queued windows, oldest first.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -240,10 +242,10 @@ impl Spool {
         Ok(names)
     }
 
-    /// Returns the next file of a window, under its name in the spool, and what is in it.
+    /// Returns the next file of a window: its name in the spool, and its content.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn next_item(&self, window: &Queued) -> io::Result<Option<(OsString, Item)>> {
         let Some(name) = self.names(window)?.into_iter().next() else {
             return Ok(None);
@@ -259,10 +261,10 @@ impl Spool {
         Ok(Some((name, item)))
     }
 
-    /// Notes that a file is about to be sent, where it must not be twice. Returns its name from then on.
+    /// Marks a file before its upload, if a duplicate must be avoided. Returns its new name.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// The file cannot be renamed.
     pub fn begin_sending(&self, window: &Queued, name: OsString) -> io::Result<OsString> {
         if !self.sends_once || name.to_string_lossy().ends_with(SENDING) {
             return Ok(name);
@@ -274,10 +276,10 @@ impl Spool {
         Ok(sending)
     }
 
-    /// Takes back that a file is about to be sent: the server said that it did not take it.
+    /// Removes the mark, after the server reported that it did not accept the file.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// The file cannot be renamed.
     pub fn put_back(&self, window: &Queued, name: &OsStr) -> io::Result<()> {
         let text = name.to_string_lossy();
         let Some(before) = text.strip_suffix(SENDING) else {
@@ -287,16 +289,16 @@ impl Spool {
         fs::rename(folder.join(name), folder.join(before))
     }
 
-    /// Removes a file that was sent, and its window with the last.
+    /// Removes an uploaded file, and its window if no file remains.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The file or window cannot be removed.
     pub fn sent(&self, window: &Queued, name: &OsStr) -> io::Result<()> {
         fs::remove_file(self.queue().join(window.name()).join(name))?;
         self.remove_if_empty(window).map(drop)
     }
 
-    /// Removes a window that has no files. Returns whether it is gone.
+    /// Removes a window without files. Returns whether it was removed.
     ///
     /// # Errors
     /// The folder cannot be read or removed.
@@ -308,10 +310,10 @@ impl Spool {
         Ok(true)
     }
 
-    /// Moves a file that was refused out of the way, with the words of the server beside it.
+    /// Moves a rejected file to quarantine, with the server's message.
     ///
     /// # Errors
-    /// It cannot be moved.
+    /// The file cannot be moved.
     pub fn quarantine(&self, window: &Queued, name: &OsStr, why: &str) -> io::Result<()> {
         let text = name.to_string_lossy();
         let to = format!(
@@ -331,7 +333,7 @@ impl Spool {
         self.remove_if_empty(window).map(drop)
     }
 
-    /// Returns the number of files that were refused.
+    /// Returns the number of quarantined files.
     pub fn quarantined(&self) -> usize {
         let names = fs::read_dir(self.path.join("quarantine"))
             .into_iter()
@@ -342,16 +344,16 @@ impl Spool {
             .count()
     }
 
-    /// Returns the bytes of all that is kept.
+    /// Returns the size of all stored files in bytes.
     pub fn bytes(&self) -> u64 {
         bytes_below(&self.path)
     }
 
-    /// Drops the oldest of what is kept: what was refused before what waits. A window is counted as lost, with those that it would have
-    /// told of. Returns false if there is nothing.
+    /// Drops the oldest file in quarantine, or else the oldest window. A dropped window counts as
+    /// lost, and so do the losses that it would have reported. Returns false if the spool is empty.
     ///
     /// # Errors
-    /// It cannot be removed, or counted.
+    /// The file or window cannot be removed, or the ledger cannot be written.
     pub fn drop_oldest(&mut self) -> io::Result<bool> {
         let quarantine = self.path.join("quarantine");
         let mut names = Folder::open(&quarantine)?.names()?;
@@ -377,7 +379,8 @@ impl Spool {
         Ok(true)
     }
 
-    /// Returns the number of lost windows that nobody is told of if a window is dropped: none once its row of `hosts` was sent.
+    /// Returns the number of loss reports that a dropped window takes with it: 0 once its `hosts`
+    /// row is uploaded.
     fn telling(&self, window: &Queued) -> io::Result<u64> {
         let names = self.names(window)?;
         let mut names = names.iter().map(|name| name.to_string_lossy());
@@ -395,7 +398,7 @@ impl Spool {
     }
 }
 
-/// Returns the bytes of all files below a folder.
+/// Returns the total size of all files below a folder.
 pub(crate) fn bytes_below(path: &Path) -> u64 {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
@@ -406,7 +409,7 @@ pub(crate) fn bytes_below(path: &Path) -> u64 {
     bytes.sum()
 }
 
-/// Returns the percent of a disk that are free for everybody.
+/// Returns the percentage of a disk that unprivileged users can still use.
 pub(crate) fn free_percent(path: &Path) -> Option<f64> {
     let stat = rustix::fs::statvfs(path).ok()?;
     Some(100.0 * stat.f_bavail as f64 / stat.f_blocks.max(1) as f64)
@@ -465,7 +468,7 @@ mod tests {
         let mut spool = open(folder.path());
         assert_eq!((spool.untold(), spool.lost()), (1, 1));
         drop(spool);
-        // Nothing was recorded in between.
+        // No window was recorded in between.
         spool = open(folder.path());
         assert_eq!(spool.untold(), 1);
         spool.begin_window(120).unwrap();
@@ -479,7 +482,7 @@ mod tests {
         );
     }
 
-    /// The window is there, but the ledger does not say so yet.
+    /// The window is stored, but the ledger does not count it yet.
     #[test]
     fn a_kill_between_window_and_ledger_loses_and_tells_nothing_twice() {
         let folder = tempfile::tempdir().unwrap();
@@ -517,7 +520,7 @@ mod tests {
         spool.lose(0);
         spool.keep(60, &window()).unwrap();
         assert!(spool.drop_oldest().unwrap());
-        // The first one, and that which told of it.
+        // The first one, and the window that reported it.
         assert_eq!((spool.untold(), spool.lost()), (2, 2));
         spool.keep(120, &window()).unwrap();
         let queued = spool.windows().unwrap()[0].clone();
@@ -525,7 +528,7 @@ mod tests {
             let (name, _) = spool.next_item(&queued).unwrap().unwrap();
             spool.sent(&queued, &name).unwrap();
         }
-        // Its row of hosts was sent: both are told.
+        // Its `hosts` row was uploaded, so both losses are reported.
         assert!(spool.drop_oldest().unwrap());
         assert_eq!((spool.untold(), spool.lost()), (1, 3));
         assert!(!spool.drop_oldest().unwrap());

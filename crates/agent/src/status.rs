@@ -1,4 +1,4 @@
-//! [`Status`]: the file that tells how it goes.
+//! [`Status`]: status file of the agent.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,44 +15,44 @@ use crate::uploader::Sent;
 
 const FILE: &str = "status.json";
 
-/// State of an agent, written at each window's end.
+/// Status of an agent, written at the end of each window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
     /// Version of rprof.
     pub version: String,
-    /// Process.
+    /// Pid.
     pub pid: u32,
     /// Name of the host.
     pub host: String,
-    /// Time at which it was started, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub started: i64,
-    /// Time at which this was written, in seconds since 1970.
+    /// Time of the last update, in seconds since 1970.
     pub updated: i64,
-    /// `recording`, `resting` in an hour in which this host does not sample, `failing` while the recording cannot be begun, or
-    /// `stopped`.
+    /// `recording`, `resting` in an hour when this host does not sample, `failing` while the
+    /// recording cannot start, or `stopped`.
     pub state: String,
-    /// Samples a second of each CPU, now.
+    /// Current rate, in samples a second per CPU.
     pub rate_hz: u32,
-    /// Samples a second of each CPU that are wanted.
+    /// Configured rate, in samples a second per CPU.
     pub wanted_rate_hz: u32,
     /// Length of a window in seconds.
     pub window_seconds: u32,
-    /// Windows that ended since the start.
+    /// Windows completed since the start.
     pub windows: u64,
     /// Samples in them.
     pub samples: u64,
-    /// Records that the kernel lost in them.
+    /// Records lost by the kernel in them.
     pub lost_samples: u64,
     /// Services in the last window.
     pub services: usize,
     /// CPU time of the agent in the last window, in percent of a core.
     pub cpu_percent: f64,
-    /// Resident memory of the agent, in bytes.
+    /// Resident memory of the agent in bytes.
     pub memory_bytes: u64,
-    /// Bytes in the spool.
+    /// Size of the spool in bytes.
     pub spool_bytes: u64,
-    /// Bytes that it may have.
+    /// Maximum size of the spool in bytes.
     pub spool_max_bytes: u64,
     /// Destinations.
     pub destinations: Vec<DestinationStatus>,
@@ -66,22 +66,22 @@ pub struct DestinationStatus {
     pub name: String,
     /// Kind.
     pub kind: String,
-    /// Windows that wait.
+    /// Number of queued windows.
     pub queued_windows: usize,
-    /// Windows that were lost since ever.
+    /// Total number of lost windows.
     pub lost_windows: u64,
-    /// Files that were refused, and are in quarantine.
+    /// Number of rejected files in quarantine.
     pub quarantined: usize,
-    /// Tallies of files sent since the start, by outcome.
+    /// Upload counters since the start, by outcome.
     #[serde(flatten)]
     pub sent: Sent,
 }
 
 impl Status {
-    /// Writes the file, whole or not at all.
+    /// Writes the file atomically.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, folder: &Folder) -> std::io::Result<()> {
         write_whole(folder, FILE, serde_json::to_string_pretty(self)?.as_bytes())
     }
@@ -91,7 +91,7 @@ impl Status {
         config.spool.folder.join(FILE)
     }
 
-    /// Reads the file of the agent with these settings.
+    /// Reads the status of the agent with these settings.
     ///
     /// # Errors
     /// [`AgentError::NoStatus`], [`AgentError::File`].
@@ -106,14 +106,14 @@ impl Status {
         serde_json::from_str(&text).map_err(|error| failed("read", &path)(error.into()))
     }
 
-    /// Returns whether the agent runs, and has written this in the time in which it should.
+    /// Returns true if the agent runs, and has updated the status in time.
     pub fn is_current(&self) -> bool {
         let age = unix_micros() / 1_000_000 - self.updated;
         let most = i64::from(self.window_seconds) * 5 / 2 + 30;
         self.state != "stopped" && age <= most && Path::new(&format!("/proc/{}", self.pid)).exists()
     }
 
-    /// Returns the status in words.
+    /// Formats the status for a terminal.
     pub fn text(&self) -> String {
         let now = unix_micros() / 1_000_000;
         let mut text = String::new();

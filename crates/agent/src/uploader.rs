@@ -11,16 +11,16 @@ use crate::destination::{Destination, Outcome};
 use crate::schedule::unix_micros;
 use crate::spool::{Queued, Spool};
 
-/// Time to the second try, doubled by each further one.
+/// Base delay before the second attempt. Each failure doubles it.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Longest time between two tries, unless a server asks for a longer one.
+/// Maximum delay between attempts, unless the server asks for more.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Longest time that a server may ask for.
+/// Maximum delay that a server may ask for.
 const MOST_ASKED: Duration = Duration::from_secs(3600);
 
-/// A spool, its destination, and the thread between them. Clones share everything.
+/// Thread that sends files from a spool to its destination. Clones share one state.
 #[derive(Clone)]
 pub struct Uploader(Arc<Shared>);
 
@@ -34,36 +34,36 @@ struct Shared {
 
 struct State {
     spool: Spool,
-    /// Time before which nothing is sent.
+    /// Earliest time of the next upload.
     not_before: Instant,
     tries: u32,
-    /// True if the last window is to be sent now, once, and then no more.
+    /// True if the newest window is to be sent once, followed by the end of the thread.
     is_ending: bool,
     has_ended: bool,
     sent: Sent,
 }
 
-/// Tallies of files by the outcome of sending them.
+/// Upload counters by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sent {
-    /// Files that were taken.
+    /// Uploaded files.
     pub files: u64,
-    /// Bytes of them.
+    /// Uploaded bytes.
     pub bytes: u64,
-    /// Tries that failed.
+    /// Failed attempts.
     pub failures: u64,
-    /// Files that were refused.
+    /// Rejected files.
     pub refused: u64,
-    /// Last time that a file was taken, in seconds since 1970.
+    /// Time of the last successful upload, in seconds since 1970.
     pub last_success: Option<i64>,
-    /// Last error, while there was no success since.
+    /// Last error since the last success.
     pub last_error: Option<String>,
-    /// Seconds to the next try, if one is waited for.
+    /// Seconds until the next attempt, if one is scheduled.
     pub next_try_seconds: Option<u64>,
 }
 
 impl Uploader {
-    /// Makes one; [`start`](Uploader::start) begins to send.
+    /// Creates an uploader. [`start`](Uploader::start) starts sending.
     pub fn new(name: &str, destination: Destination, spool: Spool, log: Log) -> Uploader {
         Uploader(Arc::new(Shared {
             name: name.to_owned(),
@@ -81,10 +81,10 @@ impl Uploader {
         }))
     }
 
-    /// Starts the thread. It ends with [`finish`](Uploader::finish), or with the process.
+    /// Starts the thread, which runs until [`finish`](Uploader::finish) or the end of the process.
     ///
     /// # Errors
-    /// There can be no further thread.
+    /// The thread cannot be created.
     pub fn start(&self) -> io::Result<()> {
         let shared = Arc::clone(&self.0);
         let thread = thread::Builder::new().name(format!("upload-{}", shared.name));
@@ -101,15 +101,16 @@ impl Uploader {
         &self.0.destination
     }
 
-    /// Does something with the spool, which nobody else touches meanwhile. Sending does not keep it.
+    /// Calls a function with exclusive access to the spool. An upload in progress does not block
+    /// it.
     pub fn with_spool<T>(&self, change: impl FnOnce(&mut Spool) -> T) -> T {
         change(&mut self.0.state().spool)
     }
 
-    /// Tells that there is another window, which is sent after a while.
+    /// Announces a new window, to be sent after a delay.
     pub fn wake(&self, delay: Duration) {
         let mut state = self.0.state();
-        // What waits already is not kept waiting.
+        // Windows already queued are not delayed further.
         let waiting = state.spool.windows().map_or(0, |windows| windows.len());
         if state.tries == 0 && waiting < 2 {
             state.not_before = state.not_before.max(Instant::now() + delay);
@@ -118,7 +119,7 @@ impl Uploader {
         self.0.wake.notify_all();
     }
 
-    /// Returns what became of what was sent.
+    /// Returns the upload counters.
     pub fn sent(&self) -> Sent {
         let state = self.0.state();
         let left = state.not_before.saturating_duration_since(Instant::now());
@@ -128,7 +129,8 @@ impl Uploader {
         }
     }
 
-    /// Has the newest window tried once more, and waits for it for so long. Nothing is sent afterwards.
+    /// Tries once more to send the newest window, with a time limit. Afterwards the uploader sends
+    /// nothing.
     pub fn finish(&self, patience: Duration) {
         let until = Instant::now() + patience;
         let mut state = self.0.state();
@@ -148,7 +150,8 @@ impl Uploader {
 }
 
 impl Shared {
-    /// Locks, also where another holder panicked: the spool is on disk.
+    /// Locks the state, even if another thread panicked while it held the lock. The spool itself is
+    /// on disk.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,7 +189,8 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// Returns the window whose turn it is: the oldest; at the end, and of a server that refuses old ones, the newest.
+    /// Returns the next window to send: the oldest, or the newest at the end and for servers that
+    /// reject old profiles.
     fn next_window(&self, state: &State) -> Option<Queued> {
         let windows = state.spool.windows().unwrap_or_default();
         match state.is_ending || self.destination.oldest().is_some() {
@@ -195,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Sends the next file of a window. Returns whether another may be sent at once.
+    /// Sends the next file of a window. Returns whether another may be sent immediately.
     fn send_next<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -217,7 +221,7 @@ impl Shared {
             }
         };
         drop(state);
-        // Nobody waits for this: the spool is free meanwhile.
+        // The lock is released during the upload, so nothing blocks on it.
         let outcome = self.destination.send(&item);
         let mut state = self.state();
         let goes_on = match outcome {
@@ -232,7 +236,7 @@ impl Shared {
                     self.log
                         .say(&format!("{}: accepts windows again", self.name));
                 }
-                // A window that was dropped meanwhile is no error.
+                // If the window was dropped during the upload, this is no error.
                 done.is_ok() || state.spool.windows().is_ok()
             }
             Outcome::Later { why, after } => {
@@ -270,8 +274,9 @@ impl Shared {
     }
 }
 
-/// Returns the time before the next try: up to 1 s, doubled by each failure up to 5 minutes, anything from nothing to the whole of it ("full
-/// jitter"), so that a fleet does not come back together. Time that a server asks for is waited for to the full.
+/// Returns the delay before the next attempt. The limit is 1 s, doubled by each failure up to 5
+/// minutes. The delay is random between zero and this limit ("full jitter"), so that hosts of a
+/// fleet do not retry together. A delay requested by the server applies in full.
 fn wait(tries: u32, after: Option<Duration>) -> Duration {
     if let Some(after) = after {
         return after.min(MOST_ASKED);
@@ -298,7 +303,8 @@ mod tests {
             let waits: Vec<Duration> = (0..200).map(|_| wait(tries, None)).collect();
             let most = Duration::from_secs(most);
             assert!(waits.iter().all(|wait| *wait < most), "{tries}");
-            // 200 even numbers: below a tenth, and above nine tenths, each with a chance of 1 - 7e-10.
+            // 200 even numbers: some are below a tenth, and some above nine tenths, each with an
+            // error probability of 7e-10.
             assert!(waits.iter().any(|wait| *wait < most / 10), "{tries}");
             assert!(waits.iter().any(|wait| *wait > most * 9 / 10), "{tries}");
         }

@@ -1,4 +1,4 @@
-//! [`ProcessWatch`]: what processes are, from their records and /proc.
+//! [`ProcessWatch`]: facts about processes, from their records and /proc.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,15 @@ use rustc_hash::FxHashMap;
 
 use crate::identity::{CgroupFacts, Facts, ProcessFacts};
 
-/// Most processes that are kept at a time. Samples of further ones are of no known service.
+/// Maximum number of processes. Samples of further ones have no service.
 const MOST: usize = 1 << 17;
 
-/// Most control groups whose paths are kept.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// Identities of the processes whose samples come by; clones share one state.
+/// Table of the sampled processes and their facts. Clones share one state.
 ///
-/// /proc is read once for each process and program, when its first sample comes. Of one that has ended by then there are the control
-/// group that the kernel wrote into the sample, and the program that it mapped first.
+/// /proc is read once for each process and program, at its first sample. If the process has ended
+/// by then, its facts are the cgroup in the sample and the program that it mapped first.
 #[derive(Clone, Debug)]
 pub struct ProcessWatch(Arc<Mutex<Watched>>);
 
@@ -26,35 +25,34 @@ pub struct ProcessWatch(Arc<Mutex<Watched>>);
 struct Watched {
     reader: ProcessFacts,
     processes: FxHashMap<i32, Process>,
-    /// Paths of control groups by id.
     groups: FxHashMap<u64, CgroupFacts>,
-    /// Samples since the last window.
+    /// Samples since the end of the last window.
     samples: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Process {
     parent: i32,
-    /// First program that was mapped since it began one.
+    /// First executable mapping since the last exec.
     exe: Option<Box<str>>,
-    /// True from an exec to the first mapping.
+    /// True between an exec and the first mapping.
     awaits_exe: bool,
-    /// Identity, known since its first sample.
+    /// Facts, present from the first sample on.
     facts: Option<Arc<Facts>>,
     has_ended: bool,
 }
 
-/// Processes that were seen in a window.
+/// Processes observed in a window.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Processes that had samples, by pid.
+    /// Processes with samples, by pid.
     pub processes: FxHashMap<i32, Arc<Facts>>,
     /// Number of samples.
     pub samples: u64,
 }
 
 impl ProcessWatch {
-    /// Begins without processes.
+    /// Creates an empty table.
     pub fn new(reads_env: bool) -> ProcessWatch {
         ProcessWatch(Arc::new(Mutex::new(Watched {
             reader: ProcessFacts::new(reads_env),
@@ -64,11 +62,11 @@ impl ProcessWatch {
         })))
     }
 
-    /// Returns the writer that watches the records of a recording with these events.
+    /// Returns a writer that observes the records of a recording with these events.
     pub fn writer(&self, events: &[EventDescription]) -> WatchWriter {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
-        // A recording that begins tells of all that is there.
+        // A new recording reports all running processes.
         self.watched().processes.clear();
         WatchWriter {
             watch: self.clone(),
@@ -77,7 +75,7 @@ impl ProcessWatch {
         }
     }
 
-    /// Ends a window: returns what was seen in it, and forgets what has ended.
+    /// Ends a window. Returns its observations, and removes processes that have ended.
     pub fn end_window(&self) -> Seen {
         let mut watched = self.watched();
         watched.reader.refresh();
@@ -92,7 +90,8 @@ impl ProcessWatch {
         }
     }
 
-    /// Locks, also where another holder panicked: each record is taken as a whole.
+    /// Locks the state, even if another thread panicked while it held the lock. Each record is
+    /// applied as a whole.
     fn watched(&self) -> MutexGuard<'_, Watched> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,7 +148,8 @@ impl Watched {
             return;
         }
         let mut facts = self.reader.read(pid).unwrap_or_default();
-        // What the kernel says of the sample holds also for who has ended, or sees another root.
+        // The cgroup in the sample is also valid for ended processes, and for processes with
+        // another cgroup root.
         let of_sample = group.and_then(|id| self.groups.get(&id));
         if let Some(group) = of_sample.filter(|group| !group.is_empty()) {
             facts.cgroup = group.clone();
@@ -167,7 +167,7 @@ impl Watched {
             && rustix::process::Pid::from_raw(pid)
                 .is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
         {
-            // It has ended: children are where their parents are.
+            // It has ended. A child is usually in its parent's cgroup.
             facts.cgroup = of_parent.cgroup.clone();
         }
         if let Some(process) = self.process(pid) {
@@ -176,7 +176,7 @@ impl Watched {
     }
 }
 
-/// Writer of a recording's records to a [`ProcessWatch`].
+/// Writer that passes the records of a recording to a [`ProcessWatch`].
 #[derive(Debug)]
 pub struct WatchWriter {
     watch: ProcessWatch,
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// No process has such a pid: it is one that has ended by the time of its first sample.
+    /// No process has this pid, like one that ended before its first sample.
     const GONE: i32 = i32::MAX - 1;
 
     #[test]

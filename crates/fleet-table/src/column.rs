@@ -1,4 +1,4 @@
-//! [`Column`]: values of a column, with the levels that say which are missing and which lists they are in.
+//! [`Column`]: column values, with the levels that encode missing values and lists.
 
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
@@ -6,13 +6,13 @@ use parquet::errors::{ParquetError, Result};
 
 use crate::Id;
 
-/// Values of a column of some rows: see [`Row::columns`](crate::rows::Row::columns).
+/// Values of one column for some rows: see [`Row::columns`](crate::rows::Row::columns).
 #[derive(Debug)]
 pub struct Column {
     values: Values,
-    /// Definition level of each value, as Parquet counts it; `None` for columns that are always there.
+    /// Parquet definition level of each value. `None` for required columns.
     definition: Option<Vec<i16>>,
-    /// Depth of the list that each value goes on with; `None` outside of lists.
+    /// Parquet repetition level of each value. `None` outside of lists.
     repetition: Option<Vec<i16>>,
 }
 
@@ -98,7 +98,6 @@ impl Column {
         Levels::of(lists, 2).column(Values::Int32)
     }
 
-    /// Writes the values as the rest of a column chunk.
     pub(crate) fn write(&self, writer: &mut ColumnWriter<'_>) -> Result<()> {
         let (definition, repetition) = (self.definition.as_deref(), self.repetition.as_deref());
         match (writer, &self.values) {
@@ -139,7 +138,7 @@ fn optional<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
     (definition, present)
 }
 
-/// Values of lists, one list behind the other.
+/// Values of consecutive lists, with their levels.
 struct Levels<T> {
     values: Vec<T>,
     definition: Vec<i16>,
@@ -147,7 +146,7 @@ struct Levels<T> {
 }
 
 impl<T> Levels<T> {
-    /// Lays lists out. `present` is the definition level of a value that is there.
+    /// Flattens lists. `present` is the definition level of a present value.
     fn of<L>(lists: impl Iterator<Item = L>, present: i16) -> Levels<T>
     where
         L: Iterator<Item = Option<T>>,
@@ -169,7 +168,6 @@ impl<T> Levels<T> {
                 levels.values.extend(value);
             }
             if levels.definition.len() == before {
-                // A list without items.
                 levels.repetition.push(0);
                 levels.definition.push(0);
             }

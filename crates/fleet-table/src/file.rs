@@ -1,4 +1,4 @@
-//! Rows to the bytes of a Parquet file.
+//! Encodes rows as a Parquet file.
 
 use std::sync::Arc;
 
@@ -11,20 +11,21 @@ use parquet::schema::types::ColumnPath;
 use crate::TableError;
 use crate::rows::Row;
 
-/// Most rows of a row group. Readers skip whole groups by their smallest and largest values, and read one at a time.
+/// Maximum number of rows of a row group. Readers load one group at a time, and skip groups by
+/// their minimum and maximum values.
 const GROUP: usize = 1 << 20;
 
-/// Level of zstd. Higher ones take longer for few percent less.
+/// zstd level. Higher levels take longer and save only a few percent.
 const LEVEL: i32 = 3;
 
-/// Version of the schema that a file names as `rprof.schema`. Columns may be added under the same number; another number means
-/// that columns mean something else.
+/// Schema version, stored in a file as `rprof.schema`. Adding columns keeps the number. A new
+/// number means that the meaning of columns changed.
 pub const SCHEMA_VERSION: &str = "1";
 
-/// Encodes rows, in the order of their table. The same rows make the same bytes.
+/// Encodes rows, sorted in table order. The encoding is deterministic.
 ///
 /// # Errors
-/// Rows cannot be encoded.
+/// The rows cannot be encoded.
 ///
 /// # Examples
 /// ```
@@ -65,7 +66,7 @@ fn properties<R: Row>(rows: usize) -> Result<WriterProperties, TableError> {
     if let Some(key) = R::TABLE.key() {
         let column = ColumnPath::from(key);
         properties = properties
-            // Ids are as good as random: a dictionary of them is as long as they are.
+            // Ids are effectively random, so a dictionary would not be smaller.
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_bloom_filter_enabled(column.clone(), true)
             .set_column_bloom_filter_max_ndv(column, rows.clamp(1, GROUP) as u64);

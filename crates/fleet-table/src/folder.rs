@@ -1,4 +1,4 @@
-//! Files put in their place, whole or not at all.
+//! Writes files atomically to a folder.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,12 +9,14 @@ use tempfile::Builder;
 
 use crate::{TableError, TableFile};
 
-/// Puts a file below a fleet's folder. One that is there already has the same content, and stays. Returns whether it is new.
+/// Writes a table file below a fleet's folder. If the file exists already, it has the same content
+/// and is kept. Returns whether the file is new.
 ///
-/// It is written under a name that no reader takes for a table's file, and then given its own: a reader sees all of it or nothing, also
-/// where the machine stops in between.
+/// The write is atomic: it uses a temporary name that readers ignore, followed by a rename. A crash
+/// leaves no partial file.
 ///
 /// # Errors
+/// A folder or the file cannot be created.
 /// A folder or the file cannot be made.
 pub fn put(folder: &Path, file: &TableFile) -> Result<bool, TableError> {
     let path = folder.join(&file.path);
@@ -30,7 +32,8 @@ pub fn put(folder: &Path, file: &TableFile) -> Result<bool, TableError> {
     let mut pending = Builder::new()
         .prefix(".rprof-")
         .suffix(".tmp")
-        // As files are by default: others read the tables. The user's mask applies.
+        // The default mode of new files, so that other users can read the tables. The umask
+        // applies.
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(parent)
         .map_err(failed)?;

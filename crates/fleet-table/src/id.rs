@@ -1,39 +1,41 @@
-//! [`Id`]: names of locations and stacks that are made of their content.
+//! [`Id`]: content-based ids of locations and stacks.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// Name of a location or a stack: the first 128 bits of a SHA-256 of what it is, so that hosts that never heard of each
-/// other give the same thing the same id.
+/// Id of a location or a stack: the first 128 bits of a SHA-256 of its content. Hosts compute equal
+/// ids without coordination.
 ///
-/// Each part is hashed with its length, so that `ab` and `c` are not `a` and `bc`.
+/// Each part is hashed with its length, so that `ab`, `c` differs from `a`, `bc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub [u8; 16]);
 
 impl Id {
-    /// Makes the id of an address in an image that all hosts can know again: by its build-id in hexadecimal digits, or where it has
-    /// none by its path. `address` is an offset into the file. Names are no part of it: a location that is named later keeps its id.
+    /// Returns the id of an address in an image. `image` is the build-id in hexadecimal digits, or
+    /// the path if there is none. `address` is an offset into the file. Names are not hashed, so a
+    /// location keeps its id when it gets a name later.
     pub fn of_address(image: &str, address: u64) -> Id {
         Id::of("address", &[image.as_bytes(), &address.to_le_bytes()])
     }
 
-    /// Makes the id of a location whose address says nothing to other hosts, as in code that a runtime made, or in the kernel: by
-    /// image and names, the innermost call first.
+    /// Returns the id of a location without a portable address, such as JIT-compiled or kernel
+    /// code. Hashes the image and the function names, innermost call first.
     pub fn of_names<'n>(image: &'n str, names: impl IntoIterator<Item = &'n str>) -> Id {
         let names = names.into_iter().map(str::as_bytes);
         let parts: Vec<&[u8]> = std::iter::once(image.as_bytes()).chain(names).collect();
         Id::of("names", &parts)
     }
 
-    /// Makes the id of a stack by those of its locations, leaf first.
+    /// Returns the id of a stack from its location ids, leaf first.
     pub fn of_stack(locations: impl IntoIterator<Item = Id>) -> Id {
         let locations: Vec<Id> = locations.into_iter().collect();
         let parts: Vec<&[u8]> = locations.iter().map(|id| id.0.as_slice()).collect();
         Id::of("stack", &parts)
     }
 
-    /// Makes the id of an image by its build-id in hexadecimal digits, or where it has none by its path.
+    /// Returns the id of an image from its build-id in hexadecimal digits, or from its path if
+    /// there is none.
     pub fn of_image(image: &str) -> Id {
         Id::of("image", &[image.as_bytes()])
     }
@@ -71,7 +73,8 @@ mod tests {
         assert_ne!(Id::of_stack([location, location]), Id::of_stack([location]));
     }
 
-    /// The contract: another number here means that no host agrees with those that run an older rprof.
+    /// A compatibility contract: if these values change, hosts disagree with older versions of
+    /// rprof.
     #[test]
     fn ids_stay_as_they_are() {
         // printf '\x07\0\0\0\0\0\0\0address\x02\0\0\0\0\0\0\0ab\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0' | sha256sum

@@ -1,18 +1,19 @@
-//! Profiles of many hosts as tables: the schema, its rows, and the Parquet files that they are kept in.
+//! Profiles of many hosts as tables: the schema, its rows, and their Parquet files.
 //!
-//! The contract is `docs/fleet.md`; engines that read these files (DataFusion, Spark, DuckDB, ClickHouse) know nothing of rprof.
+//! `docs/fleet.md` specifies the tables. The engines that read them (DataFusion, Spark, DuckDB,
+//! ClickHouse) need no code of rprof.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`id`] | [`Id`]: names of locations and stacks that are made of their content |
-//! | [`rows`] | a type for the rows of each table |
+//! | [`id`] | [`Id`]: content-based ids of locations and stacks |
+//! | [`rows`] | a row type for each table |
 //! | [`schema`] | [`Table`]: names and columns of the tables |
 //! | [`column`](mod@column) | [`Column`](column::Column): values of a column of some rows |
-//! | [`file`](mod@file) | rows to the bytes of a Parquet file |
-//! | [`of_profile`](mod@of_profile) | the rows of a profile |
-//! | [`partition`] | where a file lies: tables, then date and hour, then a name that follows from what is in it |
+//! | [`file`](mod@file) | encodes rows as a Parquet file |
+//! | [`of_profile`](mod@of_profile) | converts a profile to rows |
+//! | [`partition`] | path of a file: table, date, hour, and a content-based name |
 //! | [`tables`] | [`Tables`]: rows of all tables of one host and hour, as files |
-//! | [`folder`] | files put in their place, whole or not at all |
+//! | [`folder`] | writes files atomically to a folder |
 //!
 //! # Examples
 //! ```

@@ -1,4 +1,4 @@
-//! [`of_profile`]: the rows of a profile.
+//! [`of_profile`]: converts a profile to rows.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +15,45 @@ use crate::rows::{
 };
 use crate::{Id, TableError, Tables};
 
-/// Microseconds of a window: samples are summed up by it. It begins at a full minute of the clock on the wall.
+/// Length in microseconds of the windows by which samples are aggregated. A window starts at a full
+/// minute of wall-clock time.
 pub const WINDOW_US: i64 = 60_000_000;
 
-/// Time that a recorder cut out: all samples of its profile are in it.
+/// Time range of a recorder's window. It contains all samples of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Begin, in microseconds since 1970, UTC.
+    /// Start, in microseconds since 1970, UTC.
     pub start: i64,
     /// Length in microseconds.
     pub length: i64,
 }
 
-/// What a profile does not say of itself.
+/// Metadata that a profile lacks.
 #[derive(Clone, Copy)]
 pub struct Origin<'o> {
-    /// Window that all samples are of; `None` to sum them up by the minutes that their times are in.
+    /// Window of all samples. `None` aggregates by the minute of each sample.
     pub window: Option<Window>,
     /// Name of the host.
     pub host: &'o str,
-    /// Samples a second and CPU that were asked for; 0 where sampling was by counts, or is not known.
+    /// Requested samples a second per CPU. 0 if unknown, or if sampling was by event counts.
     pub rate_hz: f64,
-    /// Factor by which amounts stand for the whole: 1 / the share of hosts, or of time, that is sampled.
+    /// Factor that scales amounts to the whole: 1 / the sampled share of hosts or time.
     pub scale: f64,
-    /// Windows before this one of which nothing was kept.
+    /// Number of lost windows before this one.
     pub lost_windows: u64,
-    /// Finds the workload that a thread belongs to.
+    /// Maps a thread to its workload.
     pub identity: &'o dyn Fn(&Thread) -> Identity,
 }
 
-/// Sums a profile's samples up by window, and returns the rows of each hour, with the second since 1970 in which it begins.
+/// Aggregates a profile's samples by window. Returns the rows of each hour, with the start of the
+/// hour in seconds since 1970.
 ///
-/// Names are without control characters. In names of threads and processes runs of digits are one `#`, since each name makes rows of
-/// its own: `worker-1` and `worker-2` are `worker-#`.
+/// Control characters are removed from names. In names of threads and processes, each run of digits
+/// becomes `#`, so that `worker-1` and `worker-2` share rows as `worker-#`.
 ///
 /// # Errors
-/// No window is given, and the profile does not keep samples with their times, or does not tell the time of day.
+/// No window is given, and the profile's samples have no timestamps, or none that refer to the time
+/// of day.
 pub fn of_profile(
     profile: &Profile,
     origin: &Origin<'_>,
@@ -139,11 +142,11 @@ pub fn of_profile(
         .collect())
 }
 
-/// What samples are summed up by, beside the window.
+/// Aggregation key within a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     event: usize,
-    /// Number among [`Threads`].
+    /// Index into [`Threads`].
     thread: u32,
     stack: Id,
 }
@@ -156,12 +159,12 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Returns the second in which the hour of a time in microseconds begins.
+/// Returns the start of the hour in seconds, for a time in microseconds.
 fn hour_of(micros: i64) -> i64 {
     micros.div_euclid(1_000_000).div_euclid(HOUR) * HOUR
 }
 
-/// Names that rows have of threads.
+/// Names of a thread in table rows.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ThreadNames {
     identity: Identity,
@@ -169,7 +172,6 @@ struct ThreadNames {
     thread: String,
 }
 
-/// Names of threads, each once.
 struct Threads<'p> {
     profile: &'p Profile,
     origin: Origin<'p>,
@@ -227,15 +229,15 @@ fn without_digits(name: &str) -> String {
     folded
 }
 
-/// Stacks, locations, names and images of a profile by their ids.
+/// Stacks, locations, names and images of a profile, by id.
 struct Content<'p> {
     profile: &'p Profile,
-    /// Ids of stacks, by their ids in the profile.
+    /// Ids of stacks, by their id in the profile.
     of_stacks: FxHashMap<StackId, Id>,
     /// Locations of each stack, leaf first.
     stacks: FxHashMap<Id, Vec<Id>>,
     locations: FxHashMap<Id, Location>,
-    /// Images with true for those of which all functions that were met have names.
+    /// Images, and whether all their sampled functions have names.
     images: FxHashMap<ObjectId, bool>,
     /// Ids of locations, by their frames in the profile, outermost first.
     of_frames: FxHashMap<Vec<FrameId>, Id>,
@@ -259,7 +261,6 @@ impl<'p> Content<'p> {
         }
     }
 
-    /// Returns the id of a stack of the profile.
     fn stack(&mut self, stack: StackId) -> Id {
         if let Some(id) = self.of_stacks.get(&stack) {
             return *id;
@@ -268,7 +269,7 @@ impl<'p> Content<'p> {
         let mut rest = frames.as_slice();
         let mut locations = Vec::new();
         while !rest.is_empty() {
-            // An inlined call stands behind that of the function that it was inlined into.
+            // An inlined call follows the function that contains it.
             let is_outer = |frame: &FrameId| self.profile.frame(*frame).inline_depth == 0;
             let begin = rest.iter().rposition(is_outer).unwrap_or(0);
             let (callers, one) = rest.split_at(begin);
@@ -281,7 +282,7 @@ impl<'p> Content<'p> {
         id
     }
 
-    /// Returns the id of the location that some frames, outermost first, lie at.
+    /// Returns the id of the location of some frames, outermost first.
     fn location(&mut self, frames: &[FrameId]) -> Id {
         if let Some(id) = self.of_frames.get(frames) {
             return *id;
@@ -293,7 +294,7 @@ impl<'p> Content<'p> {
         let image = image_key(profile, function.object);
         let address = match object.kind {
             ObjectKind::File => outermost.address.map(FrameAddress::lookup_address),
-            // Where the kernel lies, and where code is made, is chosen anew each time.
+            // Addresses of the kernel and of JIT-compiled code differ between runs.
             _ => None,
         };
         let id = match address {
@@ -322,7 +323,7 @@ impl<'p> Content<'p> {
         id
     }
 
-    /// Adds a stack, and all that it is made of, to tables that do not have it yet.
+    /// Adds a stack and its parts to tables that lack it.
     fn add(&self, stack: Id, tables: &mut Tables, known: &mut FxHashSet<Id>) {
         let Some(locations) = self.stacks.get(&stack).filter(|_| known.insert(stack)) else {
             return;
@@ -407,7 +408,7 @@ impl<'p> Content<'p> {
     }
 }
 
-/// Returns what hosts know an image by: its build-id, or its path where it has none.
+/// Returns the key of an image across hosts: its build-id, or its path if there is none.
 fn image_key(profile: &Profile, object: ObjectId) -> String {
     let object = profile.object(object);
     match &object.build_id {
@@ -422,11 +423,11 @@ mod tests {
 
     use super::*;
 
-    /// Half past ten in the evening, less 10 seconds: 2023-11-14 22:29:50.
+    /// 2023-11-14 22:29:50.
     const BEGIN: u64 = 1_700_000_990;
     const SECOND: u64 = 1_000_000_000;
 
-    /// Samples of two threads at a second, for so long.
+    /// Builds a profile with one sample a second of each of two threads.
     fn profile(is_named: bool, seconds: u64) -> Profile {
         let mut builder = ProfileBuilder::with_addresses().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -502,7 +503,7 @@ mod tests {
                 )
             })
             .collect();
-        // The first minute has ten seconds, of two threads; then come 60, and the rest.
+        // The first minute has 10 seconds of two threads, the second 60, the third the rest.
         assert_eq!(
             sums,
             [

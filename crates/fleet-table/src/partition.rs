@@ -1,20 +1,21 @@
-//! Where a file lies: tables, then date and hour, then a name that follows from what is in it.
+//! Path of a file: table, date, hour, and a content-based name.
 
 use chrono::DateTime;
 use sha2::{Digest, Sha256};
 
 use crate::{Table, TableError};
 
-/// Seconds of a partition.
+/// Length of a partition in seconds.
 pub const HOUR: i64 = 3_600;
 
-/// Returns the path of a file below the fleet's folder, with `/` between its parts: that of its table, date and hour (Hive's notation,
-/// UTC), and a name of host, begin and content. The same content has the same path, so that what is written or sent twice is there once.
+/// Returns the path of a file below the fleet's folder, with `/` as separator. The folders are
+/// table, date and hour (Hive notation, UTC). The name consists of host, start and content hash.
+/// Equal content has an equal path, so a duplicate replaces itself.
 ///
-/// `begin` is in seconds since 1970, and any time within the hour.
+/// `begin` is any time within the hour, in seconds since 1970.
 ///
 /// # Errors
-/// No calendar has that time.
+/// The time is outside of the calendar's range.
 pub fn path(table: Table, host: &str, begin: i64, content: &[u8]) -> Result<String, TableError> {
     let time = DateTime::from_timestamp(begin, 0).ok_or(TableError::Time(begin))?;
     Ok(format!(
@@ -27,7 +28,7 @@ pub fn path(table: Table, host: &str, begin: i64, content: &[u8]) -> Result<Stri
     ))
 }
 
-/// Returns 64 bits of a SHA-256 in hexadecimal digits.
+/// Returns 64 bits of a SHA-256 as hexadecimal digits.
 fn digest(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest[..8]

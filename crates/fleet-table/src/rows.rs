@@ -1,4 +1,4 @@
-//! A type for the rows of each table. What columns mean stands in `docs/fleet.md`.
+//! A row type for each table. `docs/fleet.md` explains the columns.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use crate::{Id, Table};
 
 /// Row of a table.
 pub trait Row: Sized {
-    /// Table that it is of.
+    /// Table of the row.
     const TABLE: Table;
 
-    /// Compares with another row by the order in which a file has them.
+    /// Compares two rows by the sort order of the file.
     fn order(&self, other: &Self) -> Ordering;
 
-    /// Returns the columns of some rows, in the order of the schema.
+    /// Converts rows to columns, in schema order.
     fn columns(rows: &[Self]) -> Vec<Column>;
 }
 
@@ -28,43 +28,44 @@ pub struct ImageRow {
     pub path: String,
     /// `file`, `kernel`, `jit` or `waiting`.
     pub kind: &'static str,
-    /// `edge` where the host named all that was met, `wanted` where names lack and the build-id could get them, else `none`.
+    /// `edge` if the host resolved all sampled names, `wanted` if names are missing and the
+    /// build-id may resolve them, else `none`.
     pub symbols: &'static str,
 }
 
 /// Names and lines of a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameRow {
-    /// Location that they are of.
+    /// Id of the location.
     pub location_id: Id,
-    /// How much is known: 0 no name, or where the function begins (`app+0x1040`), 1 a name out of a table of symbols, 2 lines. The
-    /// highest of several rows counts.
+    /// Quality of the names: 0 no name, or only the function's start (`app+0x1040`); 1 a symbol
+    /// table name; 2 source lines. Of several rows, the highest rank applies.
     pub symbols_rank: i32,
-    /// Calls at this address, the innermost first; the last is no inlined one.
+    /// Calls at this address, innermost first. The last one is not inlined.
     pub lines: Vec<FrameLine>,
 }
 
-/// One of the calls at an address.
+/// A call at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameLine {
-    /// Name of the function, if it is known.
+    /// Name of the function, if known.
     pub function: Option<String>,
-    /// Path of the source file, if it is known.
+    /// Path of the source file, if known.
     pub file: Option<String>,
-    /// Line in it, from 1, if it is known.
+    /// Line number from 1, if known.
     pub line: Option<i32>,
-    /// True for a call that was inlined into the one behind it.
+    /// True if the call was inlined into the next one.
     pub inlined: bool,
 }
 
-/// Address that stacks are made of.
+/// Address in stacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationRow {
     /// Id, by image and address, or by image and names.
     pub location_id: Id,
-    /// Image that it lies in.
+    /// Image that contains it.
     pub image_id: Id,
-    /// Offset into the image's file; of images without a file there is none.
+    /// Offset into the image's file, if it has a file.
     pub address: Option<i64>,
 }
 
@@ -80,7 +81,7 @@ pub struct StackRow {
 /// Window of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRow {
-    /// Begin of the window, in microseconds since 1970, UTC.
+    /// Start of the window, in microseconds since 1970, UTC.
     pub window_start: i64,
     /// Length of the window, in microseconds.
     pub window_us: i64,
@@ -88,30 +89,30 @@ pub struct HostRow {
     pub host: String,
     /// Number of samples.
     pub samples: i64,
-    /// Number of samples whose stacks reach their root.
+    /// Number of samples with stacks that reach the root.
     pub complete: i64,
-    /// Number of records that the kernel lost.
+    /// Number of records lost by the kernel.
     pub lost: i64,
-    /// Number of times that the kernel throttled sampling.
+    /// Number of times the kernel throttled sampling.
     pub throttled: i64,
-    /// Number of windows before this one of which nothing was kept.
+    /// Number of lost windows before this one.
     pub lost_windows: i64,
-    /// Samples a second and CPU that were asked for; 0 where sampling was by counts.
+    /// Requested samples a second per CPU. 0 if sampling was by event counts.
     pub rate_hz: f64,
-    /// Factor by which amounts stand for the whole: 1 / the share of hosts, or of time, that is sampled.
+    /// Factor that scales amounts to the whole: 1 / the sampled share of hosts or time.
     pub scale: f64,
-    /// Version of rprof that wrote it.
+    /// Version of rprof that wrote the row.
     pub agent_version: String,
 }
 
 /// Amount of one stack in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRow {
-    /// Begin of the window, in microseconds since 1970, UTC.
+    /// Start of the window, in microseconds since 1970, UTC.
     pub window_start: i64,
     /// Length of the window, in microseconds.
     pub window_us: i64,
-    /// Whose time it was.
+    /// Workload of the samples.
     pub identity: Identity,
     /// Name of the host.
     pub host: String,
@@ -125,22 +126,22 @@ pub struct SampleRow {
     pub unit: &'static str,
     /// Mean weight of a sample of the event.
     pub period: f64,
-    /// Stack that it is of.
+    /// Id of the stack.
     pub stack_id: Id,
     /// Number of samples.
     pub samples: i64,
     /// Sum of their weights, in `unit`.
     pub value: i64,
-    /// Factor by which `samples` and `value` stand for the whole.
+    /// Factor that scales `samples` and `value` to the whole.
     pub scale: f64,
 }
 
-/// Workload that samples belong to.
+/// Workload of samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Name of the service.
     pub service: String,
-    /// Version of the service, if it is known.
+    /// Version of the service, if known.
     pub version: Option<String>,
     /// Namespace of the pod, if it has one.
     pub namespace: Option<String>,
@@ -247,7 +248,7 @@ impl Row for HostRow {
 impl Row for SampleRow {
     const TABLE: Table = Table::Samples;
 
-    /// Rows of a service stand together, and in them those of a stack: what queries ask for, and what compresses best.
+    /// Sorts by service, then by stack. Queries select by them, and this order compresses best.
     fn order(&self, other: &Self) -> Ordering {
         fn key(row: &SampleRow) -> impl Ord + '_ {
             let names = (&row.comm, &row.thread, &row.host);

@@ -11,22 +11,22 @@ use crate::TableError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Table {
-    /// Images (programs, libraries, kernels) that locations lie in.
+    /// Images (programs, libraries, kernels) that contain locations.
     Images,
     /// Names and lines of locations.
     Frames,
-    /// Addresses that stacks are made of.
+    /// Addresses in stacks.
     Locations,
     /// Stacks as lists of locations.
     Stacks,
-    /// Windows of each host: how much was sampled, and how well.
+    /// Windows of each host, with their amounts and quality.
     Hosts,
     /// Amounts by window, service, thread name, event and stack.
     Samples,
 }
 
 impl Table {
-    /// All tables, in the order in which their files are written: none speaks of what is not there yet.
+    /// All tables in write order, so that no file refers to rows not written yet.
     pub const ALL: [Table; 6] = [
         Table::Images,
         Table::Frames,
@@ -36,7 +36,7 @@ impl Table {
         Table::Samples,
     ];
 
-    /// Returns the name: that of its folder, and in SQL.
+    /// Returns the name of the table, which is also its folder.
     pub fn name(self) -> &'static str {
         match self {
             Table::Images => "images",
@@ -132,15 +132,15 @@ impl Table {
         }
     }
 
-    /// Returns the columns as Parquet's schema.
+    /// Returns the columns as a Parquet schema.
     ///
     /// # Errors
-    /// None that a caller could cause: [`message_type`](Self::message_type) is checked by tests.
+    /// None in practice: tests check [`message_type`](Self::message_type).
     pub fn schema(self) -> Result<TypePtr, TableError> {
         Ok(Arc::new(parse_message_type(self.message_type())?))
     }
 
-    /// Returns the column that rows are looked up by, which gets a bloom filter.
+    /// Returns the lookup column, which gets a bloom filter.
     pub fn key(self) -> Option<&'static str> {
         match self {
             Table::Stacks => Some("stack_id"),

@@ -25,16 +25,16 @@ pub struct Tables {
 pub struct TableFile {
     /// Path below the fleet's folder: see [`partition::path`].
     pub path: String,
-    /// All of its bytes.
+    /// Content.
     pub bytes: Vec<u8>,
 }
 
 impl Tables {
-    /// Encodes what tables have rows, in the order in which files must be written: [`Table::ALL`]. `begin` is in seconds since 1970,
-    /// and any time within the hour.
+    /// Encodes all non-empty tables, in write order ([`Table::ALL`]). `begin` is any time within
+    /// the hour, in seconds since 1970.
     ///
     /// # Errors
-    /// Rows cannot be encoded, or no calendar has that time.
+    /// The rows cannot be encoded, or the time is outside of the calendar's range.
     pub fn files(&mut self, host: &str, begin: i64) -> Result<Vec<TableFile>, TableError> {
         let mut files = Vec::new();
         for table in Table::ALL {

@@ -26,38 +26,38 @@ pub(crate) struct Collector<'o> {
     of_moment: Filter,
     /// Flag of each event: true if its samples pass the event filter.
     events: Vec<bool>,
-    /// Samples of events beyond the limit.
+    /// Number of samples of events beyond the limit.
     surplus: u64,
-    /// There was a sample, whether the filter wants it or not.
+    /// True after the first sample, even if the filter drops it.
     has_samples: bool,
     cut: u64,
     is_deep: bool,
     warnings: Vec<String>,
 }
 
-/// Bytes of an input that are read at once.
+/// Number of bytes read at once from an input.
 const CHUNK: usize = 64 << 10;
 
-/// Name of a function that has none, and object of one that lies in none.
+/// Name of an unnamed function, and of an unknown object.
 pub(crate) const UNKNOWN: &str = "[unknown]";
 
-/// Samples of one stack, as a format has them.
+/// Samples of one stack, as decoded from a format.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Row {
     pub(crate) event: usize,
-    /// The thread, as [`Collector::thread`] has it; `None` for one that the filter does not want.
+    /// Thread from [`Collector::thread`]; `None` if the filter drops it.
     pub(crate) thread: Option<ThreadId>,
     pub(crate) cpu: Option<u32>,
     /// Nanoseconds.
     pub(crate) time: Option<u64>,
-    /// The stack, as [`Collector::stack`] has it; `None` for one that the filter does not want.
+    /// Stack from [`Collector::stack`]; `None` if the filter drops it.
     pub(crate) stack: Option<StackId>,
     pub(crate) samples: u64,
     pub(crate) weight: u64,
 }
 
 impl<'o> Collector<'o> {
-    /// Begins. `has_times`: samples come one by one, with times.
+    /// Creates a collector. `has_times`: every sample has its own timestamp.
     pub(crate) fn new(source: &Path, options: &'o ImportOptions, has_times: bool) -> Collector<'o> {
         let builder = ProfileBuilder::with_addresses().source(source);
         let builder = match options.streams && has_times {
@@ -89,39 +89,39 @@ impl<'o> Collector<'o> {
         }
     }
 
-    /// Takes memory for what a reader holds beside the profile.
+    /// Reserves memory from the budget for data that a reader holds.
     ///
     /// # Errors
-    /// There is none left.
+    /// The budget is exhausted.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), String> {
         (self.memory.hold(bytes as u64)).map_err(|error| error.to_string())
     }
 
-    /// Gives back what a reader held beside the profile.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.memory.give_back(bytes as u64);
     }
 
-    /// Pays for work that a few bytes of an input can ask for repeatedly, in bytes that are looked at again.
+    /// Charges the work budget for repeated work that few input bytes can cause. `bytes` is the
+    /// amount of data read again.
     ///
     /// # Errors
-    /// It was done too many times.
+    /// The work budget is exhausted.
     pub(crate) fn work(&mut self, bytes: usize) -> Result<(), String> {
         self.memory.pay(bytes).map_err(|error| error.to_string())
     }
 
-    /// Pays for looking at a name, and takes the memory that the profile has come to take.
+    /// Charges for a name, and reserves the memory of the profile's growth.
     fn pay(&mut self, name: &str) -> Result<(), String> {
         let paid = self.memory.pay(name.len());
         paid.and_then(|()| self.memory.hold_profile(&self.builder))
             .map_err(|error| error.to_string())
     }
 
-    /// Reads all of an input, which counts as held.
+    /// Reads a whole input. Its memory is reserved from the budget.
     pub(crate) fn read_whole(&mut self, input: &mut dyn BufRead) -> Result<Vec<u8>, Failed> {
         let mut bytes = Vec::new();
         loop {
-            // A vector that is full doubles.
+            // A full vector doubles its size.
             self.hold(2 * CHUNK)?;
             if (&mut *input).take(CHUNK as u64).read_to_end(&mut bytes)? < CHUNK {
                 return Ok(bytes);
@@ -129,7 +129,7 @@ impl<'o> Collector<'o> {
         }
     }
 
-    /// Declares that samples have no times, before any is added.
+    /// Declares that samples have no timestamps. Call it before adding samples.
     pub(crate) fn without_times(&mut self) {
         self.builder = std::mem::take(&mut self.builder).columns(false);
     }
@@ -139,7 +139,7 @@ impl<'o> Collector<'o> {
         self.warnings.push(warning.into());
     }
 
-    /// Sets the times at which the profile begins and ends, in nanoseconds since 1970.
+    /// Sets start and end of the profile, in nanoseconds since 1970.
     pub(crate) fn wall_time(&mut self, first: u64, last: u64) {
         self.builder.set_wall_time(Some((first, last)));
         self.builder.set_time(Some((0, last.saturating_sub(first))));
@@ -157,7 +157,7 @@ impl<'o> Collector<'o> {
     /// Returns the id of an object by its name and build-id.
     ///
     /// # Errors
-    /// Names take too much room, here and below.
+    /// The memory or work budget is exhausted. This also applies to the functions below.
     pub(crate) fn object(
         &mut self,
         name: &str,
@@ -186,8 +186,8 @@ impl<'o> Collector<'o> {
         }))
     }
 
-    /// Returns the id of a function. `[unknown]` and the object's name in brackets, which exports write for unnamed
-    /// functions, make an unnamed function.
+    /// Returns the id of a function. Exports write `[unknown]` or the object's name in brackets for
+    /// unnamed functions, so those names give an unnamed function.
     pub(crate) fn function(&mut self, name: &str, object: ObjectId) -> Result<FunctionId, String> {
         self.pay(name)?;
         Ok(self.builder.add_function(Function {
@@ -211,13 +211,11 @@ impl<'o> Collector<'o> {
         inside.is_some_and(|inside| inside == object || name == object)
     }
 
-    /// Returns the id of a source file.
     pub(crate) fn file(&mut self, path: &str) -> Result<FileId, String> {
         self.pay(path)?;
         Ok(self.builder.intern_file(path))
     }
 
-    /// Returns the id of a frame.
     pub(crate) fn frame(&mut self, frame: Frame) -> Result<FrameId, String> {
         let id = self.builder.intern_frame(frame);
         self.check()?;
@@ -227,7 +225,7 @@ impl<'o> Collector<'o> {
     /// Returns the id of a stack, root first; `None` if the filter does not want it.
     ///
     /// # Errors
-    /// There is no memory left for it.
+    /// The memory budget is exhausted.
     pub(crate) fn stack(&mut self, frames: &[FrameId]) -> Result<Option<StackId>, String> {
         if !self.wants_stack(frames) {
             return Ok(None);
@@ -241,10 +239,10 @@ impl<'o> Collector<'o> {
         Ok(Some(id))
     }
 
-    /// Returns a thread; `None` if the filter does not want it. `process` is the name of its process.
+    /// Returns a thread; `None` if the filter drops it. `process` is the name of its process.
     ///
     /// # Errors
-    /// There is no memory left for it.
+    /// The memory budget is exhausted.
     pub(crate) fn thread(
         &mut self,
         pid: Option<i32>,
@@ -274,10 +272,10 @@ impl<'o> Collector<'o> {
         Ok(Some(thread))
     }
 
-    /// Adds samples, if the filter wants them.
+    /// Adds samples that pass the filter.
     ///
     /// # Errors
-    /// There is no memory left for them.
+    /// The memory budget is exhausted.
     pub(crate) fn add(&mut self, row: &Row) -> Result<(), String> {
         self.has_samples = true;
         let Some(is_wanted) = self.events.get(row.event).copied() else {
@@ -312,7 +310,7 @@ impl<'o> Collector<'o> {
         self.check()
     }
 
-    /// Takes the memory that the profile has come to take.
+    /// Reserves the memory of the profile's growth.
     fn check(&mut self) -> Result<(), String> {
         (self.memory.hold_profile(&self.builder)).map_err(|error| error.to_string())
     }
@@ -334,7 +332,7 @@ impl<'o> Collector<'o> {
             }
         }
         if !filter.symbols.is_empty() {
-            // The leaf, and the functions that it was inlined into.
+            // The leaf, and the functions it was inlined into.
             let mut goes_on = true;
             let mut leaves = frames
                 .iter()
@@ -356,10 +354,11 @@ impl<'o> Collector<'o> {
         true
     }
 
-    /// Returns the profile. Of complete stacks, and of reasons for names that lack, no format says anything.
+    /// Returns the profile. No format reports whether stacks are complete, or why names are
+    /// missing.
     ///
     /// # Errors
-    /// The input has no sample, not even one that the filter drops.
+    /// The input has no samples, not even filtered ones.
     pub(crate) fn finish(mut self) -> Result<Profile, String> {
         if !self.has_samples {
             return Err("it has no sample".to_owned());

@@ -1,4 +1,4 @@
-//! Recognition of formats, each by what defines it, however its writer orders its parts.
+//! Format detection, by properties that do not depend on the writer's field order.
 
 use rprof_profile::folded::is_stack;
 
@@ -17,10 +17,10 @@ pub enum Detected {
     Other,
 }
 
-/// Number of bytes by which text is recognized, unless all of them are comments.
+/// Number of bytes that suffice to detect text, unless all of them are comments.
 const ENOUGH: usize = 8 << 10;
 
-/// Most bytes that are looked at. Texts may begin with long comments.
+/// Maximum number of bytes to inspect. Text may begin with long comments.
 pub(crate) const MOST_START: usize = 1 << 20;
 
 /// Unsupported formats, by their first bytes.
@@ -57,10 +57,11 @@ const REFUSED: [(&[u8], &str); 8] = [
     ),
 ];
 
-/// First bytes of recordings in perf's format, in both orders of bytes, and in its first version.
+/// Magic numbers of perf recordings: versions 2 and 1, in both byte orders.
 const RECORDINGS: [&[u8]; 4] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP"];
 
-/// Returns what an input is by its first bytes; `None` if more of them are wanted. `at_end`: there are no more.
+/// Detects the format from the first bytes. Returns `None` if it needs more. `at_end`: there are no
+/// more.
 pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     let is_all = at_end || start.len() >= MOST_START;
     if start.len() < 16 && !is_all {
@@ -69,7 +70,7 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     if let Some((_, why)) = REFUSED.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Some(Detected::Refused(why));
     }
-    // Damaged or not, and whatever follows.
+    // A recording, even if it is damaged.
     if RECORDINGS.iter().any(|magic| start.starts_with(magic)) {
         return Some(Detected::Other);
     }
@@ -95,17 +96,18 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     of_text(start, at_end, is_all)
 }
 
-/// Cuts off UTF-8's mark of byte order.
+/// Strips UTF-8's byte order mark.
 pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// Returns whether a list in JSON holds events: `[{`.
+/// Returns true if a JSON array starts with an object (`[{`), like a Chrome trace.
 fn is_trace(text: &[u8]) -> bool {
     text[1..].trim_ascii_start().starts_with(b"{")
 }
 
-/// Tells text of perf script from folded stacks. Folded lines end in a number, and so may anything else: most lines must.
+/// Distinguishes perf script text from folded stacks. Folded lines end in a number, but so may any
+/// text, so most lines must.
 fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
     // The last line may be cut.
     let end = match at_end {
@@ -118,7 +120,7 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
     let lines = || without_mark(&start[..end]).split(|byte| *byte == b'\n');
     let lossy: Vec<_> = lines().map(String::from_utf8_lossy).collect();
     let texts = || lossy.iter().map(|line| line.trim_end_matches('\r'));
-    // Names in folded stacks may have any byte; perf prints none that is zero.
+    // Names in folded stacks may have any bytes. perf prints no zero bytes.
     if !start.contains(&0) && evidence(texts()) == Evidence::Samples {
         return Some(Detected::Profile(Format::PerfScript));
     }
@@ -131,7 +133,7 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
         }
     }
     if stacks + others == 0 && !is_all {
-        // Comments so far.
+        // Only comments so far.
         return None;
     }
     let mut written = texts().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -141,7 +143,7 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
         return Some(Detected::Refused(why));
     }
     if end == 0 && is_all {
-        // A line longer than all that is looked at: of these formats a folded stack alone may be that long.
+        // A line longer than the inspected bytes. Only folded stacks can have such lines.
         let is_text = start.iter().all(|byte| *byte >= b' ' || *byte == b'\t');
         return Some(match is_text && memchr::memchr(b';', start).is_some() {
             true => Detected::Profile(Format::Folded),

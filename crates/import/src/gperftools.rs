@@ -1,5 +1,6 @@
-//! CPU profiles of gperftools (<https://gperftools.github.io/gperftools/cpuprofile-fileformat.html>): words of the program's
-//! size and byte order, then the text of `/proc/self/maps`. They have addresses, and no names.
+//! CPU profiles of gperftools
+//! (<https://gperftools.github.io/gperftools/cpuprofile-fileformat.html>): words in the program's
+//! size and byte order, then the text of `/proc/self/maps`. They contain addresses without names.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -11,7 +12,7 @@ use rprof_profile::{Frame, FrameAddress, ObjectId, Profile, WeightUnit};
 use crate::collector::{Collector, Row, UNKNOWN};
 use crate::{Failed, ImportOptions};
 
-/// Size and order of words.
+/// Size and byte order of words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Words {
     size: usize,
@@ -19,8 +20,8 @@ struct Words {
 }
 
 impl Words {
-    /// Detects them from the header of a profile: 0, the number of words that follow in the header, 0, and the period in
-    /// microseconds.
+    /// Detects them from the header of a profile: 0, the number of following header words, 0, and
+    /// the period in microseconds.
     fn of(start: &[u8]) -> Option<Words> {
         let forms = [(8, false), (8, true), (4, false), (4, true)];
         let mut forms = forms
@@ -46,27 +47,27 @@ impl Words {
     }
 }
 
-/// Returns true if bytes begin as a profile.
+/// Returns true if the bytes begin like a profile.
 pub(crate) fn is_cpu_profile(start: &[u8]) -> bool {
     Words::of(start).is_some()
 }
 
-/// Part of a file in memory.
+/// Mapping of a file.
 struct Mapping {
     end: u64,
     offset: u64,
     object: ObjectId,
 }
 
-/// Bytes of a mapping in its table, about.
+/// Approximate size of a mapping entry in bytes.
 const MAPPING_BYTES: usize = 64;
 
-/// Returns mappings by their starts.
+/// Parses mappings, by start address.
 fn mappings(text: &str, out: &mut Collector<'_>) -> Result<BTreeMap<u64, Mapping>, String> {
     let mut found = BTreeMap::new();
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     for line in text.lines() {
-        // Range, rights, offset, device, inode, and a path that may have blanks.
+        // Range, permissions, offset, device, inode, and a path that may contain spaces.
         let mut words = line.splitn(6, ' ');
         let range = words.next().and_then(|range| range.split_once('-'));
         let range = range.and_then(|(start, end)| Some((hex(start)?, hex(end)?)));
@@ -101,7 +102,7 @@ pub(crate) fn read(
 
 fn of_words(bytes: &[u8], words: Words, mut out: Collector<'_>) -> Result<Profile, String> {
     let word = |nth| words.get(bytes, nth).ok_or("it is cut short");
-    // Places of the samples: number of samples, number of addresses, addresses. One without samples is the last.
+    // Sample entries: count, number of addresses, addresses. An entry with count 0 ends the list.
     let mut places = Vec::new();
     let mut at = word(1)? as usize + 2;
     let end = loop {
@@ -210,7 +211,7 @@ mod tests {
                 ("/opt/a b", FrameAddress::InstructionPointer(0x410)),
             ];
             assert_eq!(stack, wanted);
-            // Cut within the samples.
+            // Truncated within the samples.
             for len in 1..(header.len() + samples.len()) * size {
                 assert!(read(&bytes[..len]).is_err(), "{len}");
             }

@@ -1,21 +1,23 @@
-//! Profiles that other tools wrote, as a [`Profile`]: folded stacks, pprof, the text of `perf script`, the Firefox Profiler's
-//! processed format, speedscope's, and CPU profiles of gperftools; all of them also compressed by gzip or Zstandard.
+//! Reads profiles of other tools as a [`Profile`]: folded stacks, pprof, the text of `perf script`,
+//! processed profiles of the Firefox Profiler, speedscope, and CPU profiles of gperftools. All of
+//! them may be compressed by gzip or Zstandard.
 //!
-//! Input is hostile: what expands without end, numbers that name nothing, and stacks without end are an
-//! [`ImportError`]. Memory and work are bounded by a [`ReadingBudget`]. Text is read line by line and JSON value by value, so
-//! memory grows with the tables and not with the input. An input without any sample is an error.
+//! Input is untrusted. Decompression bombs, invalid indices and unbounded stacks give an
+//! [`ImportError`]. A [`ReadingBudget`] limits memory and work. Text is read by line and JSON by
+//! value, so memory grows with the tables and not with the input. An input without samples is an
+//! error.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`mod@detect`] | which format an input has |
-//! | [`opened`] | inputs, unpacked, with their beginnings looked at |
-//! | [`pprof`] | `profile.proto` of pprof |
-//! | [`perf_script`] | what `perf script` and `rprof script` print |
-//! | [`json`] | processed profiles of the Firefox Profiler, samply and rprof; profiles of speedscope |
+//! | [`mod@detect`] | detects the format of an input |
+//! | [`opened`] | decompressed inputs with their detected format |
+//! | [`pprof`] | pprof's `profile.proto` |
+//! | [`perf_script`] | output of `perf script` and `rprof script` |
+//! | [`json`] | processed profiles of the Firefox Profiler, samply and rprof; speedscope profiles |
 //! | [`gperftools`] | CPU profiles of gperftools |
-//! | `collector` | samples of all of them, filtered and interned |
+//! | `collector` | filters and interns samples of all formats |
 //! | `lines` | lines of text |
-//! | `wire` | fields of protocol buffers |
+//! | `wire` | protocol buffer fields |
 //!
 //! # Examples
 //! ```
@@ -59,14 +61,15 @@ pub enum Format {
     Pprof,
     /// Text of `perf script`.
     PerfScript,
-    /// JSON: a processed profile of the Firefox Profiler, or one of speedscope. Which of them its keys tell, in any order.
+    /// JSON: a processed profile of the Firefox Profiler, or a speedscope profile. The keys tell
+    /// which.
     Json,
     /// CPU profile of gperftools.
     Gperftools,
 }
 
 impl Format {
-    /// Returns the name for people.
+    /// Returns the display name.
     pub fn title(self) -> &'static str {
         match self {
             Format::Folded => "folded stacks",
@@ -78,49 +81,49 @@ impl Format {
     }
 }
 
-/// Part of an input that is wanted, and how.
+/// Import settings.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// Conditions on samples.
     pub filter: Filter,
-    /// Threads are told apart by their numbers, and not by their names alone.
+    /// Distinguish threads by tid, not only by name.
     pub by_thread: bool,
-    /// Samples are kept one by one, where they have times.
+    /// Keep individual samples, if they have timestamps.
     pub columns: bool,
-    /// Samples are kept one by one as [streams](Profile::streams), where they have times.
+    /// Keep individual samples as [streams](Profile::streams), if they have timestamps.
     pub streams: bool,
-    /// What reading may cost.
+    /// Limits of memory and work.
     pub budget: ReadingBudget,
 }
 
-/// Error of reading an input.
+/// Error in importing a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// It could not be read, or its gzip is damaged or cut short.
+    /// The input could not be read, or its compression is damaged or truncated.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It has folded stacks that cannot be read.
+    /// The folded stacks are invalid.
     #[error(transparent)]
     Folded(#[from] FoldedError),
-    /// It is damaged, or has no sample.
+    /// The input is damaged, or has no samples.
     #[error("cannot read {} as {}: {what}", path.display(), format.title())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Format that it begins as.
+        /// Detected format.
         format: Format,
-        /// Fault.
+        /// Description of the damage.
         what: String,
     },
 }
 
-/// Fault of an input, without its name.
+/// Import error without the file name.
 #[derive(Debug)]
 pub(crate) enum Failed {
     Read(io::Error),
@@ -156,10 +159,10 @@ impl std::fmt::Display for Failed {
     }
 }
 
-/// Reads an input of a format, [unpacked](Opened). `source` is used in messages.
+/// Reads an input of a format, [decompressed](Opened). `source` is used in messages.
 ///
 /// # Errors
-/// [`ImportError`], also for an input without any sample.
+/// [`ImportError`], also for an input without samples.
 pub fn read(
     format: Format,
     mut input: impl BufRead,

@@ -1,9 +1,8 @@
-//! [`Lines`]: lines of a text of any length, one by one.
+//! [`Lines`]: reads a text of any length line by line.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
-/// Most bytes of a line.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Line reader that holds one line in memory.
@@ -13,7 +12,7 @@ pub(crate) struct Lines<'i> {
     number: u64,
 }
 
-/// Number of a line, and its text or the reason for which it cannot be read.
+/// Line number, and the text or the reason why it is unreadable.
 pub(crate) type NumberedLine<'l> = (u64, Result<Cow<'l, str>, &'static str>);
 
 impl<'i> Lines<'i> {
@@ -25,7 +24,8 @@ impl<'i> Lines<'i> {
         }
     }
 
-    /// Returns the next line without its end, or why it cannot be read, behind its number from 1; `None` at the end.
+    /// Returns the next line without its end, with its number from 1, or the reason why it is
+    /// unreadable. `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
         self.bytes.clear();
         let (mut any, mut is_whole) = (false, true);
@@ -63,22 +63,20 @@ impl<'i> Lines<'i> {
     }
 }
 
-/// Lines that could not be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
     count: u64,
-    /// Number and fault of the first one.
+    /// Number and reason of the first one.
     first: Option<(u64, &'static str)>,
 }
 
 impl Refused {
-    /// Counts a line.
     pub(crate) fn add(&mut self, line: u64, why: &'static str) {
         self.count += 1;
         self.first.get_or_insert((line, why));
     }
 
-    /// Returns the fault of the first one.
+    /// Describes the first one.
     pub(crate) fn first(&self) -> Option<String> {
         self.first.map(|(line, why)| format!("line {line} {why}"))
     }

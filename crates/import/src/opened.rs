@@ -1,4 +1,4 @@
-//! [`Opened`]: a decompressed input whose format is detected.
+//! [`Opened`]: a decompressed input with its detected format.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -14,13 +14,13 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// First bytes of Zstandard (RFC 8878).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Most layers of compression: a profile of pprof's is gzip already.
+/// Maximum number of compression layers. pprof profiles are already gzip files.
 const MOST_LAYERS: usize = 3;
 
-/// Bytes that a small input may expand to.
+/// Decompressed size that every input may have, in bytes.
 pub const MOST_EXPANDED: u64 = 1 << 30;
 
-/// Bytes that each byte of a larger one may expand to.
+/// Maximum decompression ratio of larger inputs.
 const MOST_RATIO: u64 = 200;
 
 /// Decompressed input with its detected format.
@@ -32,10 +32,10 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Looks at the beginning of a stream, which may be compressed by gzip or Zstandard.
+    /// Detects the format of a stream, which may be compressed by gzip or Zstandard.
     ///
     /// # Errors
-    /// It cannot be read, or its beginning cannot be unpacked.
+    /// The stream cannot be read, or its start cannot be decompressed.
     pub fn new(stream: impl Read + 'static) -> io::Result<Opened> {
         let mut stream: Box<dyn BufRead> = Box::new(BufReader::with_capacity(64 << 10, stream));
         let mut layers = 0;
@@ -90,7 +90,7 @@ impl Opened {
         &self.detected
     }
 
-    /// Returns the first bytes, unpacked.
+    /// Returns the first decompressed bytes.
     pub fn start(&self) -> &[u8] {
         &self.start
     }
@@ -100,13 +100,13 @@ impl Opened {
         self.is_compressed
     }
 
-    /// Returns all of it, unpacked.
+    /// Returns the whole decompressed stream.
     pub fn into_stream(self) -> impl BufRead + 'static {
         Cursor::new(self.start).chain(self.stream)
     }
 }
 
-/// Reads until `start` has so many bytes. Returns false at the end.
+/// Reads until `start` has `wanted` bytes. Returns false at the end.
 fn read_until(stream: &mut dyn BufRead, wanted: usize, start: &mut Vec<u8>) -> io::Result<bool> {
     let missing = wanted.saturating_sub(start.len()) as u64;
     stream.take(missing).read_to_end(start)?;
@@ -138,10 +138,10 @@ impl<R: BufRead> BufRead for Packed<R> {
     }
 }
 
-/// Stream that is unpacked, as long as its size is in proportion.
+/// Decompressed stream with a limited ratio.
 struct Unpacked {
     stream: Box<dyn Read>,
-    /// Bytes of the compressed stream that were read.
+    /// Number of compressed bytes read.
     read: Rc<Cell<u64>>,
     expanded: u64,
 }
@@ -158,7 +158,7 @@ impl Read for Unpacked {
     }
 }
 
-/// A few bytes would expand to more than are read.
+/// A decompression bomb: the input expands beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it expands to more than {} MiB and {} times its size; unpack it first, or export less", MOST_EXPANDED >> 20, MOST_RATIO)]
 pub struct TooLarge;

@@ -1,22 +1,22 @@
-//! Fields of protocol buffers (<https://protobuf.dev/programming-guides/encoding/>), read where they lie.
+//! Protocol buffer fields (<https://protobuf.dev/programming-guides/encoding/>), borrowed from the
+//! input.
 
-/// Value of a field, by how it is encoded.
+/// Value of a field, by its wire type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Numbers of fixed size, of which no format here has any.
+    /// Fixed-size numbers, which no supported format uses.
     Fixed,
 }
 
-/// Fields of a message, in order. Ends with an error at damage.
+/// Fields of a message, in order. Damage ends the iterator with an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
     was_cut: bool,
 }
 
-/// Damage of a message.
 pub(crate) const CUT: &str = "a message is truncated or malformed";
 
 impl<'a> Fields<'a> {
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns whether the last error was a field that extends beyond the end, and not an invalid one.
+    /// Returns true if the last error was a field that extends beyond the end, not an invalid one.
     pub(crate) fn was_cut(&self) -> bool {
         self.was_cut
     }
@@ -78,7 +78,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns a number; 0 for anything else.
+    /// Returns a number, or 0 for other types.
     pub(crate) fn number(self) -> u64 {
         match self {
             Value::Number(number) => number,
@@ -86,7 +86,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the bytes of a text or message; none of anything else.
+    /// Returns the bytes of a string or message, or empty for other types.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Value::Bytes(bytes) => bytes,
@@ -94,7 +94,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends one number, or a list of numbers in one field, until there are `most`.
+    /// Appends a number or a packed list of numbers, up to `most`.
     pub(crate) fn numbers(self, most: usize, out: &mut Vec<u64>) -> Result<(), String> {
         match self {
             Value::Number(number) if out.len() < most => out.push(number),
@@ -110,7 +110,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads a number of variable length, 10 bytes at most.
+/// Reads a varint of at most 10 bytes.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (nth, byte) in bytes.iter().take(10).enumerate() {
@@ -146,7 +146,7 @@ mod tests {
                 "{cut}"
             );
         }
-        // A number without an end, and a group, which nobody writes any more.
+        // An endless varint, and a group, which is obsolete.
         for damage in [&[0xff; 12][..], &[0x0b, 0x0c], &[0x00, 0x00]] {
             assert!(Fields::new(damage).last().unwrap().is_err());
         }

@@ -1,5 +1,6 @@
-//! Cost of reading is linear: an input twice as large, in events, threads, functions, lines, stacks or samples, takes at most twice
-//! the memory and twice the work. Both are counted by the budget, so that no clock is involved.
+//! The cost of reading is linear: twice as many events, threads, functions, lines, stacks or
+//! samples take at most twice the memory and work. The budget counts both, so the test does not
+//! measure time.
 
 #![allow(clippy::print_stdout)]
 
@@ -8,10 +9,9 @@ use std::path::Path;
 
 use rprof_import::{Format, ImportOptions, ReadingBudget, read};
 
-/// Number of parts of the smaller input.
 const PARTS: usize = 700;
 
-/// Memory and work of reading an input, in bytes.
+/// Returns memory and work to read an input, in bytes.
 fn cost(format: Format, input: &[u8]) -> (u64, u64) {
     let options = ImportOptions {
         by_thread: true,
@@ -24,11 +24,11 @@ fn cost(format: Format, input: &[u8]) -> (u64, u64) {
     (options.budget.peak(), options.budget.work())
 }
 
-/// Checks that twice as many parts take twice as much at most, beside what any input takes.
+/// Checks that twice as many parts cost at most twice as much, plus a constant.
 fn is_linear(name: &str, format: Format, input: impl Fn(usize) -> Vec<u8>) {
     let [once, twice, fourfold] = [1, 2, 4].map(|times| cost(format, &input(times * PARTS)));
     println!("{name}: {once:?} {twice:?} {fourfold:?}");
-    // The budget is taken in steps of 64 KiB, and work has constant parts.
+    // The budget is reserved in steps of 64 KiB, and work has constant parts.
     let step = 128 << 10;
     for [small, large] in [[once, twice], [twice, fourfold]] {
         assert!(large.0 <= 2 * small.0 + step, "{name}: {small:?} {large:?}");
@@ -36,7 +36,6 @@ fn is_linear(name: &str, format: Format, input: impl Fn(usize) -> Vec<u8>) {
     }
 }
 
-/// Joins the texts of parts.
 fn text(parts: usize, part: impl Fn(usize) -> String) -> Vec<u8> {
     (0..parts).map(part).collect::<String>().into_bytes()
 }
@@ -66,7 +65,7 @@ fn text_of_perf_script() {
     let of = |name: &str, part: fn(usize) -> String| {
         is_linear(name, Format::PerfScript, |parts| text(parts, part));
     };
-    // Events beyond the limit cost nothing.
+    // Events beyond the limit are free.
     of("events", |nth| {
         format!("w 7 1.5: 1 ev{nth}: \n\t 10 f (/w)\n\n")
     });
@@ -93,7 +92,7 @@ fn text_of_perf_script() {
     });
 }
 
-/// Document of the Firefox Profiler with lists of numbers and texts.
+/// Returns a Firefox Profiler document of these sizes.
 fn firefox(functions: usize, stacks: usize, samples: usize, threads: usize) -> Vec<u8> {
     let list = |count: usize, of: &dyn Fn(usize) -> String| -> String {
         (0..count).map(of).collect::<Vec<_>>().join(",")
@@ -187,7 +186,6 @@ fn profiles_of_speedscope() {
     });
 }
 
-/// Number as protocol buffers have it.
 fn number(mut value: usize, out: &mut Vec<u8>) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
@@ -196,7 +194,7 @@ fn number(mut value: usize, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Message of numbers and parts by tag.
+/// Encodes a message from numbers and parts by tag.
 fn message(numbers: &[(usize, usize)], parts: &[(usize, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, value) in numbers {
@@ -211,14 +209,15 @@ fn message(numbers: &[(usize, usize)], parts: &[(usize, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Profile of pprof's: functions of a name or of several, a location and a sample of each, and labels of as many threads.
+/// Returns a pprof profile: functions with one or more names, a location and a sample of each, and
+/// labels of as many threads.
 fn pprof(functions: usize, names: usize, samples: usize, threads: usize) -> Vec<u8> {
     let field = |tag: usize, bytes: &[u8]| message(&[], &[(tag, bytes)]);
     let mut out = field(1, &message(&[(1, 1), (2, 2)], &[]));
     for text in ["", "samples", "count", "comm"] {
         out.extend(field(6, text.as_bytes()));
     }
-    // A name is long, so that reading it again and again is seen.
+    // The name is long, so that repeated reads would show in the cost.
     let name = |nth: usize| format!("f{nth:0>1000}");
     (0..names).for_each(|nth| out.extend(field(6, name(nth).as_bytes())));
     let first_thread = 4 + names;

@@ -1,7 +1,9 @@
-//! Mutated inputs of every importer: each is read or refused, without a panic and within the reading budget.
+//! Mutated inputs of every importer: each is read or rejected without a panic, within the reading
+//! budget.
 //!
-//! The inputs are small profiles of other tools (`fixtures/profiles`), the corpus of the fuzz target, and the texts below. A
-//! seed is fixed, so that a failure is repeated by the next run. The target's own checks run as well (`fuzz/targets/import.rs`).
+//! The inputs are small profiles of other tools (`fixtures/profiles`), the corpus of the fuzz
+//! target, and the texts below. The seed is fixed, so that failures are reproducible. The fuzz
+//! target's own checks run too (`fuzz/targets/import.rs`).
 
 #![allow(clippy::print_stdout)]
 
@@ -16,16 +18,15 @@ use rprof_testing::Random;
 #[path = "../../../fuzz/targets/import.rs"]
 mod import;
 
-/// Seed of the mutations.
 const SEED: u64 = 0x5eed_1234;
 
-/// Budget of one input, in bytes.
 const BUDGET: u64 = 32 << 20;
 
-/// Maximum resident memory of the test, in KiB: the budget, twice over for what the allocator keeps, and the test itself.
+/// Maximum resident memory of the test, in KiB: twice the budget for allocator overhead, plus the
+/// test itself.
 const MOST_RESIDENT: u64 = 192 << 10;
 
-/// Text of `perf script` with what its lines may have.
+/// Output of `perf script` with all kinds of lines.
 const PERF_SCRIPT: &str = "# captured on: Sat Nov 28 10:00:00 2026\n\
     web 17/18 [001] 12.000001: 1000 cycles:P: \n\t401000 parse+0x10 (/usr/bin/web)\n\t  401200 main (/usr/bin/web)\n\n\
     web 17/18 [001] 12.000002: 1000 cycles:P: \n\tffffffff81000010 [unknown] ([kernel.kallsyms])\n\t401300 inner (inlined)\n\
@@ -33,17 +34,17 @@ const PERF_SCRIPT: &str = "# captured on: Sat Nov 28 10:00:00 2026\n\
     swapper 0/0 [000] 12.000003: sched:sched_switch: prev_comm=a b prev_pid=1 ==> next_comm=c next_pid=2\n\t0 x ([unknown])\n\n\
     :-1 -1/-1 12.5: 18446744073709551615 page-faults: 7f0000001000 [unknown] (/tmp/a b (deleted))\n";
 
-/// Folded stacks with fractions, annotations and a line that is none.
+/// Folded stacks with fractions, annotations and an invalid line.
 const FOLDED: &str = "main;work;deep_[k] 12\nmain;work 3.5\nmain;;empty 1\n# no stack\nmain;a;b;a;b 18446744073709551614\n";
 
-/// Calls of speedscope that begin and end.
+/// speedscope profile of start and end events.
 const EVENTED: &str = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
     "shared":{"frames":[{"name":"main","file":"a.c","line":1},{"name":"work"}]},
     "profiles":[{"type":"evented","name":"t","unit":"nanoseconds","startValue":0,"endValue":9,
     "events":[{"type":"O","frame":0,"at":0},{"type":"O","frame":1,"at":2},{"type":"C","frame":1,"at":5},{"type":"C","frame":0,"at":9}]},
     {"type":"sampled","name":"u","unit":"none","startValue":0,"endValue":2,"samples":[[0,1],[0]],"weights":[1,1]}]}"#;
 
-/// Profile of the Firefox Profiler whose threads have tables of their own.
+/// Firefox Profiler profile with tables per thread.
 const FIREFOX: &str = r#"{"meta":{"preprocessedProfileVersion":48,"interval":1},"libs":[{"name":"web","path":"/usr/bin/web"}],
     "threads":[{"name":"t","pid":"7","tid":8,"stringArray":["main","work","web"],
     "samples":{"length":3,"stack":[1,0,null],"time":[0.5,1.5,2.5],"weight":[1,2,3],"weightType":"samples"},
@@ -51,7 +52,7 @@ const FIREFOX: &str = r#"{"meta":{"preprocessedProfileVersion":48,"interval":1},
     "frameTable":{"length":2,"func":[0,1],"address":[4096,-1],"line":[3,null],"inlineDepth":[0,0]},
     "funcTable":{"length":2,"name":[0,1],"resource":[0,-1]},"resourceTable":{"length":1,"lib":[0],"name":[2],"type":[1]}}]}"#;
 
-/// A profile of another tool, as it stands in a file and unpacked.
+/// A profile of another tool, as stored and decompressed.
 struct Input {
     name: String,
     format: Format,
@@ -77,7 +78,6 @@ impl Input {
     }
 }
 
-/// Lists the files of a folder.
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -88,7 +88,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns all inputs, of each format at least one.
+/// Returns all inputs, at least one of each format.
 fn inputs() -> Vec<Input> {
     let mut inputs = Vec::new();
     for path in files("fixtures/profiles") {
@@ -103,7 +103,7 @@ fn inputs() -> Vec<Input> {
         }
     }
     for input in rprof_testing::fuzz_corpus("import") {
-        // The first byte selects the reader.
+        // The first byte selects the format in the fuzz target.
         inputs.push(Input::new(input.name, input.bytes[1..].to_vec()));
     }
     for (name, text) in [
@@ -123,7 +123,7 @@ fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// Formats in the order in which the fuzz target numbers them.
+/// Formats in the fuzz target's order.
 const FORMATS: [Format; 5] = [
     Format::Pprof,
     Format::PerfScript,
@@ -132,7 +132,7 @@ const FORMATS: [Format; 5] = [
     Format::Gperftools,
 ];
 
-/// Numbers that do not fit where a number stands: as text, as words, and as protocol buffers have them.
+/// Returns an overflowing number as text, words, or varint.
 fn huge_number(random: &mut Random) -> Vec<u8> {
     const TEXTS: [&str; 6] = [
         "18446744073709551615",
@@ -154,7 +154,6 @@ fn huge_number(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Changes an input in a few places.
 fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(4) {
@@ -183,7 +182,7 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
                 let number = huge_number(random);
                 bytes.splice(at..at, number);
             }
-            // In place of digits, or of anything.
+            // Replaces digits, or anything else.
             _ => {
                 let digits = bytes[at..].iter().take_while(|b| b.is_ascii_digit());
                 let end = at + digits.count().max(1);
@@ -195,7 +194,7 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Reads a file as commands do, and checks how much of the budget that took. Returns whether it was read.
+/// Reads a file as the commands do, and checks its use of the budget. Returns whether it was read.
 fn read_file(bytes: Vec<u8>) -> bool {
     let Ok(opened) = Opened::new(Cursor::new(bytes)) else {
         return false;
@@ -219,7 +218,7 @@ fn read_file(bytes: Vec<u8>) -> bool {
     }
 }
 
-/// Returns the most memory that this process has had, in KiB.
+/// Returns the peak memory of this process in KiB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -229,14 +228,14 @@ fn peak() -> u64 {
         .expect("a number")
 }
 
-/// Reads this many mutated inputs.
+/// Reads `count` mutated inputs.
 fn mutated(count: usize) {
     let inputs = inputs();
     let mut random = Random::new(SEED);
     let (mut failed, mut are_read) = (Vec::new(), 0);
     for nth in 0..count {
         let input = &inputs[nth % inputs.len()];
-        // A byte that is changed in a compressed file seldom reaches the importer.
+        // A changed byte in a compressed file seldom reaches the importer.
         let is_unpacked = random.below(4) > 0;
         let whole = match is_unpacked {
             true => &input.unpacked,
@@ -267,7 +266,7 @@ fn mutated(count: usize) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     let peak = peak();
     println!("{count} mutated inputs, {are_read} of them read: at most {peak} KiB");
-    // Mutations that break everything, or nothing, would test little.
+    // Mutations that break everything or nothing would test little.
     assert!(
         (count / 10..count * 9 / 10).contains(&are_read),
         "{are_read}"

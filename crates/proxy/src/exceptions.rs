@@ -1,11 +1,12 @@
-//! Lists of hosts that are reached directly: `NO_PROXY`.
+//! Hosts without a proxy: `NO_PROXY`.
 //!
-//! There is no standard. What curl and Go read alike is read here: entries separated by commas or spaces, each `*`, a
-//! name with its subdomains, an address, or a network such as `10.0.0.0/8`; names and addresses may have a port.
+//! There is no standard. This supports the syntax that curl and Go share: entries separated by
+//! commas or spaces, each `*`, a name with its subdomains, an address, or a network such as
+//! `10.0.0.0/8`. Names and addresses may have a port.
 
 use std::net::IpAddr;
 
-/// Returns true if a list holds a host and port. An IPv6 address may have brackets.
+/// Returns true if a list matches a host and port. An IPv6 address may have brackets.
 pub(crate) fn hold(list: &str, host: &str, port: u16) -> bool {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');
     let host = host.to_ascii_lowercase();

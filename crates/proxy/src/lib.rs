@@ -1,16 +1,16 @@
 //! Route of an HTTP request: direct, or through the proxy that the environment names.
 //!
-//! `ureq` takes the first proxy that it finds in the environment, for every address. Here the scheme of the address
-//! selects the variable, as in curl:
+//! `ureq` uses the first proxy variable it finds, for every URL. Here the scheme of the URL selects
+//! the variable, as in curl:
 //!
-//! | address | variables, the first that is set counts |
+//! | URL | variables, the first one set applies |
 //! |---|---|
 //! | `https://` | `https_proxy`, `HTTPS_PROXY`, `all_proxy`, `ALL_PROXY` |
 //! | `http://` | `http_proxy`, `HTTP_PROXY`, `all_proxy`, `ALL_PROXY` |
 //!
-//! Loopback addresses and the hosts of `no_proxy` or `NO_PROXY` are reached directly. A proxy sees the requests to
-//! `http://` addresses, so those that carry credentials are refused. Of a request to an `https://` address, it sees
-//! host and port.
+//! Requests to loopback addresses and hosts in `no_proxy` or `NO_PROXY` go directly. A proxy sees
+//! the content of requests to `http://` addresses, so those with credentials are refused. For
+//! `https://` it sees only host and port.
 
 mod exceptions;
 
@@ -61,13 +61,14 @@ pub fn proxy_for(uri: &Uri, has_credentials: bool) -> Result<Option<Proxy>, Prox
     choose(uri, has_credentials, &|name| env::var(name).ok())
 }
 
-/// Returns true if a host is this machine: a loopback address, or `localhost` unless that resolves to another machine.
+/// Returns true if a host is this machine: a loopback address, or `localhost` unless that resolves
+/// to another machine.
 /// Brackets around an IPv6 address are allowed.
 #[must_use]
 pub fn is_loopback(host: &str) -> bool {
     let is_here = |ip: IpAddr| ip.to_canonical().is_loopback();
     if host.eq_ignore_ascii_case("localhost") {
-        // If it does not resolve, nothing is sent anywhere.
+        // If it does not resolve, nothing is sent.
         let resolved = (host, 0).to_socket_addrs();
         return resolved.map_or(true, |mut all| all.all(|address| is_here(address.ip())));
     }
@@ -97,7 +98,7 @@ fn choose(
     if is_loopback(host) || direct.is_some_and(|list| exceptions::hold(&list, host, port)) {
         return Ok(None);
     }
-    // The value may hold a password: it is in no message.
+    // The value may contain a password, so no message shows it.
     let proxy = Proxy::new(&value)
         .ok()
         .filter(|proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https));

@@ -1,14 +1,14 @@
-//! The corpus: files that others recorded, and names that others mangled. It is no part of the sources.
+//! The corpus: files from other recorders, and mangled names. It is not part of the sources.
 
 use std::path::PathBuf;
 
 use crate::inapplicable;
 
-/// Folder of the corpus, which `RPROF_CORPUS` names; `.ci/run` sets it where there is one. Without it
-/// the calling test counts as skipped, and never as failed.
+/// Returns the corpus folder, from `RPROF_CORPUS`, which `.ci/run` sets if a corpus exists. Without
+/// a corpus, the calling test counts as skipped.
 ///
 /// # Panics
-/// If `RPROF_CORPUS` names what is no folder.
+/// If `RPROF_CORPUS` does not name a folder.
 #[track_caller]
 pub fn corpus() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("RPROF_CORPUS").filter(|v| !v.is_empty()) else {
@@ -25,10 +25,10 @@ pub fn corpus() -> Option<PathBuf> {
     found
 }
 
-/// A file or folder of the corpus, by its path in there.
+/// Returns a file or folder of the corpus, by its path there.
 ///
 /// # Panics
-/// If there is a corpus without it.
+/// If the corpus lacks it.
 #[track_caller]
 pub fn corpus_file(name: &str) -> Option<PathBuf> {
     let path = corpus()?.join(name);
@@ -36,7 +36,7 @@ pub fn corpus_file(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// All recordings of the corpus, sorted by path; none where there is no corpus.
+/// Returns all recordings of the corpus, sorted by path. Empty without a corpus.
 ///
 /// # Panics
 /// If the corpus has no folder `perfdata`.

@@ -1,4 +1,4 @@
-//! Programs that are compiled once, for all tests and runs.
+//! Programs compiled once for all tests and runs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Compiles `source`, unless a program stands below `folder` already that this compiler made of the
-/// same text, the same headers beside it, and these flags. Returns its path, which ends in the source's name
-/// without extension. Nobody may change the program: others use it as well.
+/// Compiles `source`, or reuses a cached program below `folder`. The cache key is the compiler, the
+/// source, the headers beside it, and the flags. Returns the program's path, which ends in the
+/// source's name without extension. The program is shared, so tests must not change it.
 ///
-/// Tests that want the same program at once may both compile it: each writes a file of its own, and
-/// the last rename wins.
+/// Two tests may compile the same program at once. Each writes its own file, and the last rename
+/// wins.
 ///
 /// # Panics
-/// If the compiler cannot be run, or does not compile the source.
+/// If the compiler cannot run or fails.
 pub fn compile(folder: &Path, compiler: &str, source: &Path, flags: &[&str]) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let program = source.file_stem().expect("a source has a name");
@@ -50,7 +50,7 @@ fn run(command: &mut Command) -> std::process::Output {
     })
 }
 
-/// Hash of everything on which the program depends.
+/// Hashes all inputs of the compilation.
 fn hash(compiler: &str, source: &Path, flags: &[&str]) -> u64 {
     let mut hasher = DefaultHasher::new();
     compiler.hash(&mut hasher);

@@ -1,13 +1,14 @@
-//! [`in_environment`]: tests of what environment variables do.
+//! [`in_environment`]: tests of environment variables.
 
 use std::env;
 use std::process::Command;
 
-/// Set in the process of a test that was started again.
+/// Set in the process that runs a test again.
 const AGAIN: &str = "RPROF_TEST_AGAIN";
 
-/// Runs a test once more, alone in a process with these variables. Returns true in that process, and false in the one that started
-/// it, once the test has passed there. Variables of the own process cannot be set while other tests run.
+/// Runs a test again in its own process, with these variables. Returns true in that process.
+/// Returns false in the caller, after the test has passed there. Setting variables in the current
+/// process would affect concurrent tests.
 ///
 /// `module` is `module_path!()`, and `test` the name of the function.
 ///
@@ -18,7 +19,7 @@ pub fn in_environment(module: &str, test: &str, variables: &[(&str, &str)]) -> b
     if env::var_os(AGAIN).is_some() {
         return true;
     }
-    // Without the name of the crate.
+    // Strips the name of the crate.
     let (_, module) = module.split_once("::").unwrap_or(("", ""));
     let mut name = format!("{module}::{test}");
     if module.is_empty() {

@@ -1,15 +1,14 @@
 //! Helpers for the tests of all crates of this workspace: a dev-dependency, never published.
 //!
-//! - [`needs!`], [`has`] and [`Need`]: tools, permissions and kernel features that a machine may lack.
-//! - [`skip`] and [`inapplicable`]: a test that cannot test here says so, is counted, and is listed when
-//!   its binary ends. With `RPROF_REQUIRE_TOOLS=1` a skip is a failure.
-//! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names; [`recordings`]: all of them.
-//! - [`compile()`]: programs that are compiled once.
-//! - [`in_environment`]: a test once more, in a process with other environment variables.
-//! - [`replay_fuzz_corpus`]: a fuzz target over its committed inputs, without a fuzzer.
-//! - [`Random`]: one generator of pseudo-random numbers, the same on every machine.
-//! - [`Tether`]: processes that do not outlive the test that started them.
-//! - [`Setting`]: settings of the machine that are restored, whatever ends the test.
+//! - [`needs!`], [`has`] and [`Need`]: required tools, permissions and kernel features.
+//! - [`skip`] and [`inapplicable`]: mark a test as skipped. Skips are listed when the test binary
+//!   ends. With `RPROF_REQUIRE_TOOLS=1` a [`skip`] is a failure.
+//! - [`corpus`]: the folder of recorded files in `RPROF_CORPUS`; [`recordings`]: its recordings.
+//! - [`compile()`]: programs compiled once.
+//! - [`in_environment`]: runs a test again with other environment variables.
+//! - [`Random`]: pseudo-random numbers, equal on every machine.
+//! - [`Tether`]: processes that end with their test.
+//! - [`Setting`]: machine settings that are always restored.
 //!
 //! The crate depends on no other crate of the workspace, so that each of them can use it.
 
@@ -34,7 +33,7 @@ pub use setting::Setting;
 pub use skip::{inapplicable, skip};
 pub use tether::{Tether, default_signals};
 
-/// Returns from the test, skipped, unless the machine has all that is named.
+/// Skips the test and returns from it, unless the machine has all these needs.
 ///
 /// ```
 /// # use rprof_testing::needs;

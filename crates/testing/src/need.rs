@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{inapplicable, skip};
 
-/// A tool, permission or feature that not every machine has.
+/// A tool, permission or feature that some machines lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Need {
-    /// Permission to sample one's own programs.
+    /// Permission to sample own programs.
     PerfEvents,
-    /// Permission to sample the kernel and whole CPUs, and to see the kernel's addresses.
+    /// Permission to sample the kernel and whole CPUs, and to read kernel addresses.
     Kernel,
     /// The `perf` tool.
     Perf,
@@ -22,35 +22,36 @@ pub enum Need {
     Cxx,
     /// Node.js.
     Node,
-    /// A Java compiler and machine, from 17 on, which can write a perf map.
+    /// Java compiler and JVM, version 17 or later, with support for perf maps.
     Java,
-    /// GCC: the program, as something to record.
+    /// GCC, as a program to record.
     Gcc,
     /// tracefs, mounted and readable.
     Tracepoints,
-    /// Permission to put probes into programs.
+    /// Permission for uprobes.
     Uprobes,
-    /// The rights of root over mounts and settings.
+    /// Root rights over mounts and settings.
     Root,
-    /// Root, and overlay file systems.
+    /// Root, and overlayfs.
     Overlay,
-    /// `script`, which makes a terminal.
+    /// `script`, which provides a terminal.
     Terminal,
-    /// Debian's `debuginfod` server and its client, and `objcopy`.
+    /// Debian's `debuginfod` server and client, and `objcopy`.
     Debuginfod,
-    /// Go's pprof, as the compiler brings it.
+    /// Go's pprof, from the Go distribution.
     Pprof,
-    /// A compiler of Go.
+    /// Go compiler.
     Go,
-    /// Readers of other tools that `.ci/oracles` installs. Their absence is no failure where it could not fetch them.
+    /// Oracles: readers of other tools, which `.ci/oracles` installs. If it could not download
+    /// them, the skip is no failure.
     Oracles,
     /// An assembler for x86-64.
     X86Assembler,
-    /// A processor of this kind. Its absence is no failure anywhere: see [`inapplicable`].
+    /// An x86-64 processor. Its absence is never a failure: see [`inapplicable`].
     X86_64,
     /// A program on `PATH` whose `--version` succeeds.
     Tool(&'static str),
-    /// A file of the system, by its path.
+    /// A system file, by path.
     File(&'static str),
 }
 
@@ -85,7 +86,7 @@ impl fmt::Display for Need {
     }
 }
 
-/// Returns whether the machine has it; otherwise the calling test counts as skipped.
+/// Returns whether the machine has a need. If not, the calling test counts as skipped.
 ///
 /// # Panics
 /// If the machine lacks it, with `RPROF_REQUIRE_TOOLS=1`.
@@ -140,19 +141,19 @@ fn look(need: Need) -> bool {
     }
 }
 
-/// Returns the path of Go's pprof, which Debian installs beside the compiler and not in PATH.
+/// Returns the path of Go's pprof. Debian installs it beside the compiler, not in PATH.
 pub fn pprof() -> Option<PathBuf> {
     of_debians_go("pkg/tool/linux_amd64/pprof")
 }
 
-/// Returns the path of the compiler of Go, which Debian's packages of one version do not put in PATH.
+/// Returns the path of the Go compiler. Debian's versioned packages do not put it in PATH.
 pub fn go() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|folder| folder.join("go"));
     (in_path.into_iter().find(|path| path.is_file())).or_else(|| of_debians_go("bin/go"))
 }
 
-/// Returns the path of a file of one of Debian's packages of Go.
+/// Returns the path of a file in one of Debian's Go packages.
 fn of_debians_go(file: &str) -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let go = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("go-"));
@@ -160,7 +161,7 @@ fn of_debians_go(file: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Returns the folder that `.ci/oracles` installs readers of other tools into, if it has.
+/// Returns the folder where `.ci/oracles` installs oracles, if it is complete.
 pub fn oracles() -> Option<PathBuf> {
     let folder = oracles_folder().canonicalize().ok()?;
     folder.join("ready").is_file().then_some(folder)
@@ -181,35 +182,35 @@ fn runs(program: &str) -> bool {
     succeeds(program, &["--version"])
 }
 
-/// Returns true if the Java machine can write a perf map at its end.
+/// Returns true if the JVM can write a perf map at exit.
 fn java_maps() -> bool {
     let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"];
     succeeds("java", &[options[0], options[1], "-version"])
 }
 
-/// Returns true for root, unless a container took its rights.
+/// Returns true for root, unless a container restricts its rights.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root() && succeeds("unshare", &["-m", "true"])
 }
 
-/// Returns true if an overlay file system can be mounted, in a namespace of its own.
+/// Returns true if overlayfs can be mounted in a mount namespace.
 fn overlays() -> bool {
     let script = "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && \
         mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m";
     succeeds("unshare", &["-m", "sh", "-c", script])
 }
 
-/// What is sampled.
+/// Sampling scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// The user's side of this process.
+    /// User-space code of this process.
     Program,
     /// Everything on a CPU.
     Machine,
 }
 
-/// Returns true if the kernel lets this process sample that. The kernel is asked, and not rprof, whose
-/// refusal is to fail a test.
+/// Returns true if the kernel allows this process to sample. Calls perf_event_open(2) directly: if
+/// rprof refused, a test must fail and not be skipped.
 fn may_sample(scope: Scope) -> bool {
     use perf_event_open_sys::bindings;
     use std::os::fd::{FromRawFd, OwnedFd};
@@ -225,7 +226,7 @@ fn may_sample(scope: Scope) -> bool {
     attr.set_exclude_hv(1);
     let (pid, cpu) = match scope {
         Scope::Program => (0, -1),
-        // The CPU that this thread is on is online.
+        // The CPU of this thread is online.
         // SAFETY: the call has no conditions.
         Scope::Machine => (-1, unsafe { libc::sched_getcpu() }),
     };
@@ -234,12 +235,12 @@ fn may_sample(scope: Scope) -> bool {
     if fd < 0 {
         return false;
     }
-    // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+    // SAFETY: the kernel returned this descriptor, and nothing else owns it.
     drop(unsafe { OwnedFd::from_raw_fd(fd) });
     true
 }
 
-/// Returns true if /proc/kallsyms has addresses and not just zeros.
+/// Returns true if /proc/kallsyms shows non-zero addresses.
 fn kernel_addresses() -> bool {
     std::fs::read_to_string("/proc/kallsyms").is_ok_and(|symbols| {
         let addresses = symbols.lines().filter_map(|line| line.split(' ').next());

@@ -2,17 +2,17 @@
 
 /// Linear congruential generator of 64 bits, with the constants of Knuth's MMIX.
 ///
-/// Equal seeds give equal numbers on every machine. Not for anything that must be hard to guess.
+/// Equal seeds give equal numbers on every machine. Not for security.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Starts a sequence.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// Returns the upper 31 bits of the next state; the lower ones repeat early.
+    /// Returns the upper 31 bits of the next state. The lower bits have short periods.
     pub fn next_u31(&mut self) -> u32 {
         self.0 = (self.0)
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -20,7 +20,7 @@ impl Random {
         (self.0 >> 33) as u32
     }
 
-    /// Returns 64 random bits, of three steps.
+    /// Returns 64 random bits, from three steps.
     pub fn next_u64(&mut self) -> u64 {
         let parts = [self.next_u31(), self.next_u31(), self.next_u31()].map(u64::from);
         parts[0] << 33 ^ parts[1] << 16 ^ parts[2]
@@ -31,10 +31,10 @@ impl Random {
         u64::from(self.next_u31()) % limit.max(1)
     }
 
-    /// Returns an index into `length` elements.
+    /// Returns a random index below `length`.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `length` is 0.
     pub fn index(&mut self, length: usize) -> usize {
         self.next_u31() as usize % length
     }
@@ -52,7 +52,7 @@ mod tests {
         };
         assert_eq!(sequence(1), sequence(1));
         assert_ne!(sequence(1), sequence(2));
-        // As computed by hand from the definition: (1 * A + C) >> 33.
+        // Computed by hand from the definition: (1 * A + C) >> 33.
         assert_eq!(Random::new(1).next_u31(), 908_834_774);
     }
 

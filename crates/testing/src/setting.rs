@@ -1,15 +1,14 @@
-//! Settings of the machine that a test changes for a while.
+//! Machine settings that a test changes temporarily.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::warden::Warden;
 
-/// A file of `/proc/sys` or the like, which gets its old value back when this is dropped, or when the test
-/// binary ends in any way.
+/// A file in `/proc/sys` or similar. Its old value is restored when this is dropped, or when the
+/// test binary ends in any way.
 ///
-/// The change is seen by everybody on the machine. Keep whatever depends on the setting from running
-/// meanwhile.
+/// The change affects the whole machine. Tests that depend on the setting must not run meanwhile.
 #[derive(Debug)]
 pub struct Setting {
     path: PathBuf,
@@ -17,7 +16,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Remembers the value that is to be restored.
+    /// Remembers the current value, to restore it later.
     ///
     /// # Panics
     /// If the setting cannot be read.
@@ -31,7 +30,7 @@ impl Setting {
         }
     }
 
-    /// Value that it has now, without the line end.
+    /// Returns the current value without the line end.
     ///
     /// # Panics
     /// If the setting cannot be read.
@@ -39,7 +38,7 @@ impl Setting {
         read(&self.path)
     }
 
-    /// Changes it.
+    /// Writes a value.
     ///
     /// # Panics
     /// If the setting cannot be written.

@@ -1,9 +1,8 @@
-//! Skipped tests: counted, listed at the end, and failures where nothing may be skipped.
+//! Skipped tests: counted, listed at the end, and failures if `RPROF_REQUIRE_TOOLS=1`.
 //!
-//! libtest knows no test that decides while it runs that it cannot test here; one that returns has passed.
-//! Each skip is kept until the test binary ends, and all of them are printed below libtest's own
-//! result. Where `RPROF_SKIPPED` names a file they are appended there too, for a list of a whole
-//! `cargo test --workspace`.
+//! In libtest, a test cannot become skipped while it runs: if it returns, it passed. This module
+//! collects skips until the test binary ends, and prints them below libtest's result. It also
+//! appends them to the file in `RPROF_SKIPPED`, for a list of a whole `cargo test --workspace`.
 
 use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;
@@ -11,10 +10,10 @@ use std::io::Write;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-/// One part of a test that was left out.
+/// A skipped test or part of a test.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Skip {
-    /// Path of the test, `module::name`; `main` where tests run on the main thread.
+    /// Path of the test, `module::name`. `main` if tests run on the main thread.
     test: String,
     /// File and line.
     place: String,
@@ -23,10 +22,10 @@ struct Skip {
 
 static SKIPS: Mutex<Vec<Skip>> = Mutex::new(Vec::new());
 
-/// Counts the calling test as skipped, at least in part, since a tool or permission is missing.
+/// Counts the calling test as skipped, at least in part, because a tool or permission is missing.
 ///
 /// # Panics
-/// With `RPROF_REQUIRE_TOOLS=1`, under which nothing that can be installed may be missing.
+/// With `RPROF_REQUIRE_TOOLS=1`, which forbids this kind of skip.
 #[track_caller]
 pub fn skip(why: impl fmt::Display) {
     let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
@@ -34,10 +33,10 @@ pub fn skip(why: impl fmt::Display) {
     note(&why, Location::caller());
 }
 
-/// Counts the calling test as skipped, at least in part, since what it tests does not exist on this
-/// machine and cannot be installed: a processor of another kind, hardware that it lacks, the captures.
+/// Counts the calling test as skipped, at least in part, because its subject does not exist here
+/// and cannot be installed: another processor, hardware, the captures.
 ///
-/// Never a failure: [`skip`] is the rule, and this the exception, which CONTRIBUTING.md names.
+/// This is never a failure. Prefer [`skip`]. CONTRIBUTING.md lists the exceptions.
 #[track_caller]
 pub fn inapplicable(why: impl fmt::Display) {
     note(&why, Location::caller());
@@ -52,7 +51,7 @@ fn note(why: &dyn fmt::Display, at: &Location<'_>) {
     };
     let mut skips = SKIPS.lock().unwrap_or_else(PoisonError::into_inner);
     if skips.is_empty() {
-        // SAFETY: `print_at_exit` neither unwinds nor needs anything of this thread.
+        // SAFETY: `print_at_exit` neither unwinds nor uses anything of this thread.
         unsafe { libc::atexit(print_at_exit) };
     }
     if !skips.contains(&skip) {
@@ -61,12 +60,12 @@ fn note(why: &dyn fmt::Display, at: &Location<'_>) {
 }
 
 extern "C" fn print_at_exit() {
-    // Not waited for: a thread that was left behind may hold the lock for good.
+    // Does not block: a leftover thread may hold the lock forever.
     let Ok(mut skips) = SKIPS.try_lock() else {
         return;
     };
     skips.sort();
-    // Past Rust's buffer for standard output, which is closed by now.
+    // Bypasses Rust's buffer for standard output, which is closed by now.
     let text = summary(&skips);
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
@@ -78,7 +77,7 @@ extern "C" fn print_at_exit() {
     if let Some(file) = std::env::var_os("RPROF_SKIPPED") {
         let lines: String = skips.iter().map(|skip| format!("{skip}\n")).collect();
         let file = OpenOptions::new().append(true).create(true).open(file);
-        // In one write: binaries may end at the same time.
+        // A single write, because several binaries may end at the same time.
         let _ = file.and_then(|mut file| file.write_all(lines.as_bytes()));
     }
 }
@@ -89,7 +88,7 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Text that follows libtest's result.
+/// Formats the text below libtest's result.
 fn summary(skips: &[Skip]) -> String {
     let mut tests: Vec<_> = skips.iter().map(|skip| &skip.test).collect();
     tests.dedup();
@@ -123,7 +122,7 @@ mod tests {
         inapplicable("needs a processor that was never built");
     }
 
-    /// Runs the examples above, and returns whether they passed, and standard output.
+    /// Runs the examples above. Returns whether they passed, and their standard output.
     fn run(filter: &str, require: Option<&str>, file: Option<&std::path::Path>) -> (bool, String) {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--test-threads=2", filter]);

@@ -1,13 +1,12 @@
-//! Processes that end with the test that started them, whatever ends the test.
+//! Processes that end with the test that started them, in any case.
 //!
-//! A test that panics has dropped what it started; but what that has started in turn, as `rprof record`
-//! does, goes on. And a test binary that is killed, or ended by Ctrl-C, drops nothing. So each process gets
-//! an environment variable, which whatever it starts inherits, in other sessions and under other parents
-//! as well. When the [`Tether`] is dropped, all processes with its value are killed. For the case that the
-//! test binary goes without dropping anything, a shell waits at the end of a pipe that only the test binary
-//! has open, and kills what is left then.
+//! A panicking test drops its child processes, but not their children, such as those of `rprof
+//! record`. A killed test binary drops nothing. So each process gets an environment variable, which
+//! its descendants inherit, even in other sessions. Dropping the [`Tether`] kills all processes
+//! with its value. If the test binary ends without dropping it, a shell detects that by the end of
+//! a pipe, and kills the rest.
 //!
-//! Processes with a cleared environment (`env -i`) are beyond reach.
+//! Processes with a cleared environment (`env -i`) are not found.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::warden::{VARIABLE, Warden};
 
-/// Kills all processes whose variable begins with the shell's `$0`.
+/// Kills all processes with a variable that begins with the shell's `$0`.
 const KILL: &str = "n=0
 while [ $n -lt 100 ]; do
   n=$((n+1)); left=$(grep -als \"RPROF_TEST_TETHER=$0-\" /proc/[0-9]*/environ)
@@ -29,30 +28,29 @@ while [ $n -lt 100 ]; do
   for f in $left; do p=${f#/proc/}; kill -KILL ${p%/environ} 2>/dev/null; done
 done";
 
-/// A group of processes that are killed when this is dropped, or when the test binary ends in any way.
+/// A group of processes, killed when this is dropped, or when the test binary ends in any way.
 #[derive(Debug)]
 pub struct Tether(String);
 
 impl Tether {
-    /// Makes a group, which is empty.
+    /// Creates an empty group.
     pub fn new() -> Tether {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Tether(format!("{}-{number}.", run()))
     }
 
-    /// Has the command belong to the group, with whatever it starts.
+    /// Adds a command and its descendants to the group.
     pub fn tie<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env(VARIABLE, &self.0)
     }
 
-    /// The environment variable by which members of the group are known, for those who start processes
-    /// otherwise than by a [`Command`].
+    /// Returns the environment variable of the group, for processes not started by a [`Command`].
     pub fn variable(&self) -> (&'static str, &str) {
         (VARIABLE, &self.0)
     }
 
-    /// Members that run now.
+    /// Returns the running members.
     fn members(&self) -> Vec<Pid> {
         let text = format!("{VARIABLE}={}", self.0);
         let has = |environ: &[u8]| (environ.split(|b| *b == 0)).any(|one| one == text.as_bytes());
@@ -75,8 +73,8 @@ impl Default for Tether {
 
 impl Drop for Tether {
     fn drop(&mut self) {
-        // Again: one may have started another while this looked. Those in a system call that cannot be
-        // interrupted are left to the warden.
+        // Repeats, because a member may have started another meanwhile. Processes in
+        // uninterruptible system calls are left to the warden.
         for _ in 0..100 {
             let members = self.members();
             if members.is_empty() {
@@ -90,7 +88,7 @@ impl Drop for Tether {
     }
 }
 
-/// Prefix of all groups of this process, for which a warden waits.
+/// Returns the prefix of all groups of this process. A warden watches it.
 fn run() -> &'static str {
     static RUN: OnceLock<(String, Warden)> = OnceLock::new();
     let (run, _) = RUN.get_or_init(|| {
@@ -103,10 +101,10 @@ fn run() -> &'static str {
     run
 }
 
-/// Has the command start with the default action for every signal, as in the foreground of a shell.
+/// Resets all signals of a command to their default action, as in a shell's foreground.
 ///
-/// A shell without job control starts what stands in the background with SIGINT and SIGQUIT ignored, and
-/// nohup(1) ignores SIGHUP; both are inherited over any number of processes.
+/// A shell without job control ignores SIGINT and SIGQUIT in background commands, and nohup(1)
+/// ignores SIGHUP. All descendants inherit that.
 pub fn default_signals(command: &mut Command) -> &mut Command {
     let reset = || {
         for signal in 1..=31 {
@@ -115,7 +113,7 @@ pub fn default_signals(command: &mut Command) -> &mut Command {
         }
         Ok(())
     };
-    // SAFETY: the closure calls nothing but signal(2).
+    // SAFETY: the closure only calls signal(2).
     unsafe { command.pre_exec(reset) }
 }
 
@@ -135,7 +133,7 @@ mod tests {
         }
     }
 
-    /// A process that leaves its session and its parent, and says its number.
+    /// A process that leaves its session and its parent, and prints its pid.
     const DAEMON: &str = "setsid sh -c 'echo $$; exec sleep 1000' & wait";
 
     fn start(tether: &Tether) -> (Child, Pid) {
@@ -155,7 +153,7 @@ mod tests {
 
     fn is_gone(pid: Pid) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-        // Nobody may be there to reap it, in a container.
+        // In a container, zombies may never be reaped.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 
@@ -178,7 +176,7 @@ mod tests {
     fn example() {
         let tether = Tether::new();
         let (mut child, pid) = start(&tether);
-        // Past the harness, which would keep it.
+        // Bypasses the test harness, which captures standard error.
         let line = format!("{}\n", pid.as_raw_nonzero());
         rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).unwrap();
         child.wait().unwrap();
@@ -215,7 +213,7 @@ mod tests {
         let mut ignoring = Command::new("sh");
         ignoring.args(["-c", script, "grep", "SigIgn", "/proc/self/status"]);
         assert_eq!(status(&mut ignoring) & 0b111, 0b111);
-        // Those that the C library keeps for itself, from 32 on, are not asked about.
+        // Does not check the signals from 32 on, which the C library reserves.
         let mut command = Command::new("grep");
         command.args(["SigIgn", "/proc/self/status"]);
         assert_eq!(status(default_signals(&mut command)) & 0x7fff_ffff, 0);

@@ -1,19 +1,20 @@
-//! Shells that do something once the test binary has ended, in whatever way.
+//! Shells that run a script after the test binary has ended in any way.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Environment variable by which the processes of a test are known. Wardens do not have it.
+/// Environment variable that marks the processes of a test. Wardens do not have it.
 pub(crate) const VARIABLE: &str = "RPROF_TEST_TETHER";
 
-/// A shell that waits at the end of a pipe which only this process has open.
+/// A shell that reads from a pipe. Only this process has the write end.
 #[derive(Debug)]
 pub(crate) struct Warden(Child);
 
 impl Warden {
-    /// Starts a shell that runs the script, with these arguments from `$0` on, when this process ends or
-    /// [`Warden::relieve`] is called. It is in a session of its own, and no signal but SIGKILL ends it.
+    /// Starts a shell that runs the script when this process ends or calls [`Warden::relieve`].
+    /// `arguments` are its `$0` and following. The shell has its own session, and only SIGKILL ends
+    /// it.
     pub(crate) fn post(script: &str, arguments: &[&OsStr]) -> Warden {
         let script = format!("trap '' HUP INT QUIT TERM; cat >/dev/null; {script}");
         let mut command = Command::new("sh");
@@ -26,7 +27,7 @@ impl Warden {
         Warden(command.spawn().expect("tests need sh"))
     }
 
-    /// Has it run its script now, and waits for that.
+    /// Runs the script now, and waits for its end.
     pub(crate) fn relieve(&mut self) {
         drop(self.0.stdin.take());
         self.0.wait().ok();

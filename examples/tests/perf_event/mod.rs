@@ -1,4 +1,4 @@
-//! The programs that use `rprof-perf-event` alone.
+//! Examples that use only `rprof-perf-event`.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use rprof_testing::{Tether, needs};
 
 use super::succeeded;
 
-/// Number behind `prefix` in a line of the text.
+/// Returns the number after `prefix` in a line of the text.
 #[track_caller]
 fn number(text: &str, prefix: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(prefix));
@@ -55,7 +55,7 @@ fn signals_bring_instruction_pointers() {
         .map(hex)
         .collect();
     assert!(!addresses.is_empty(), "{text}");
-    // The program does nothing else; its code is near.
+    // The program does nothing else, and its code is nearby.
     let near = addresses
         .iter()
         .any(|address| address.abs_diff(workload) < 1 << 16);
@@ -77,7 +77,7 @@ fn signals_bring_callchains() {
         let depth: usize = depth.strip_prefix("Call Depth: ").unwrap().parse().unwrap();
         let chain: Vec<u64> = chain.lines().map(hex).collect();
         assert_eq!(chain.len(), depth, "{sample}");
-        // Behind the mark of the user's side.
+        // After the PERF_CONTEXT_USER marker.
         assert_eq!(chain.get(1), Some(&hex(ip)), "{sample}");
     }
 }
@@ -101,14 +101,14 @@ fn a_thread_is_polled() {
     );
 }
 
-/// Samples this very process, until both threads that work have been seen.
+/// Samples this process until both working threads have samples.
 #[test]
 fn all_threads_of_a_process_have_callchains() {
     needs!(PerfEvents);
     static STOP: AtomicBool = AtomicBool::new(false);
     let (tell, told) = std::sync::mpsc::channel();
     let works = |tell: std::sync::mpsc::Sender<String>| {
-        // The number of a thread, as the kernel has it.
+        // The kernel's tid of the thread.
         let link = std::fs::read_link("/proc/thread-self").unwrap();
         tell.send(link.file_name().unwrap().to_str().unwrap().to_owned())
             .unwrap();
@@ -116,7 +116,7 @@ fn all_threads_of_a_process_have_callchains() {
             std::hint::black_box(0);
         }
     };
-    /// Ends the threads, also where the test fails: their scope waits for them.
+    /// Stops the threads even if the test fails, because their scope waits for them.
     struct StopAtEnd;
     impl Drop for StopAtEnd {
         fn drop(&mut self) {

@@ -1,4 +1,5 @@
-//! Hosts that nobody runs: services in two versions, with one function that takes more in the later one. The same seed makes the same bytes.
+//! Synthetic hosts: services in two versions, where one function is slower in the later version.
+//! Equal seeds give equal bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,28 +10,25 @@ use rprof_fleet_table::rows::{
 use rprof_fleet_table::{Id, TableError, Tables, WINDOW_US, folder};
 use rprof_testing::Random;
 
-/// Services, dealt to hosts in turn.
+/// Services, assigned to hosts in turn.
 pub const SERVICES: [&str; 5] = ["checkout", "search", "cart", "auth", "ads"];
 
-/// Versions; of each service half of the hosts have the one, half the other.
+/// Versions. Half of a service's hosts run each.
 pub const VERSIONS: [&str; 2] = ["1.4", "1.5"];
 
-/// Service that got slower.
 pub const SLOWER_SERVICE: &str = "checkout";
 
-/// Function of it that did.
 pub const SLOWER_FUNCTION: &str = "checkout::f61";
 
-/// Nanoseconds of a sample: 19 in a second.
+/// Nanoseconds per sample, at 19 samples a second.
 const PERIOD: i64 = 1_000_000_000 / 19;
 
-/// Samples of a host in a minute: those of one busy CPU.
+/// Samples of a host per minute: one busy CPU.
 const SAMPLES: usize = 19 * 60;
 
-/// Functions of a service, beside its `main` and those of libraries.
+/// Functions of a service, without `main` and library functions.
 const FUNCTIONS: usize = 120;
 
-/// Stacks of a service.
 const STACKS: usize = 400;
 
 /// Arguments of the generator.
@@ -38,13 +36,13 @@ const STACKS: usize = 400;
 pub struct Plan {
     /// Number of hosts.
     pub hosts: usize,
-    /// Minutes, from the begin of the hour on.
+    /// Number of minutes, from the start of the hour.
     pub minutes: usize,
-    /// Second in which the hour begins.
+    /// Start of the hour in seconds.
     pub hour: i64,
-    /// Seed of what is left to chance.
+    /// Random seed.
     pub seed: u64,
-    /// Factor of what the slower function takes.
+    /// Factor for the time of the slower function.
     pub slowdown: f64,
 }
 
@@ -60,16 +58,16 @@ impl Default for Plan {
     }
 }
 
-/// A service in one version: its stacks, and how much each takes.
+/// A service in one version: its stacks and their weights.
 struct Program {
     tables: Tables,
     stacks: Vec<(Id, f64)>,
 }
 
-/// Writes the files of all hosts into a folder, and returns the number of files.
+/// Writes the files of all hosts to a folder. Returns the number of files.
 ///
 /// # Errors
-/// They cannot be written.
+/// A file cannot be written.
 pub fn write(folder: &Path, plan: &Plan) -> Result<usize, TableError> {
     let mut programs = BTreeMap::new();
     let mut files = 0;
@@ -92,7 +90,7 @@ fn host_name(host: usize) -> String {
     format!("host-{host:04}")
 }
 
-/// Returns a number around 1 of a bell curve's shape, by twelve others.
+/// Returns a roughly log-normal number around 1, from twelve uniform numbers.
 fn about_one(random: &mut Random, spread: f64) -> f64 {
     let sum: f64 = (0..12).map(|_| uniform(random)).sum();
     ((sum - 6.0) * spread).exp()
@@ -103,7 +101,7 @@ fn uniform(random: &mut Random) -> f64 {
 }
 
 fn program(service: &str, version: usize, plan: &Plan) -> Program {
-    // Both versions have the same stacks, at other addresses.
+    // Both versions have the same stacks at different addresses.
     let mut random = Random::new(
         plan.seed ^ u64::from(service.as_bytes()[0]) ^ (u64::from(service.as_bytes()[1]) << 8),
     );
@@ -157,7 +155,7 @@ fn program(service: &str, version: usize, plan: &Plan) -> Program {
             }
             _ => {}
         }
-        // A few stacks take most of the time, as in programs.
+        // A few stacks take most of the time, as in real programs.
         let mut weight = 1.0 / (number as f64 + 4.0) * about_one(&mut random, 0.5);
         if version == 1
             && calls
@@ -201,7 +199,7 @@ fn location(
     let is_libc = ["malloc", "memcpy", "free"].contains(&name.as_str());
     let (image, address) = match (is_kernel, is_libc) {
         (true, _) => ("[kernel.kallsyms]", None),
-        // One place in all programs.
+        // The libc has the same addresses in all programs.
         (_, true) => (
             libc,
             Some(0x1000 + name.bytes().map(u64::from).sum::<u64>() * 16),
@@ -239,7 +237,7 @@ fn of_host(host: usize, service: &str, version: &str, program: &Program, plan: &
             .wrapping_add(host as u64),
     );
     let mut tables = program.tables.clone();
-    // No host does quite what another does.
+    // The weights differ a little between hosts.
     let mut sum = 0.0;
     let upto: Vec<f64> = (program.stacks.iter())
         .map(|(_, weight)| {

@@ -1,4 +1,4 @@
-//! Writes the files of hosts that nobody runs: `generate FOLDER HOSTS [MINUTES [SEED]]`.
+//! Writes the files of synthetic hosts: `generate FOLDER HOSTS [MINUTES [SEED]]`.
 
 mod hosts;
 

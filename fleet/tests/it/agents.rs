@@ -1,4 +1,4 @@
-//! Folders that `rprof agent` wrote.
+//! Folders written by `rprof agent`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ fn answers(scene: &Scene) -> Vec<String> {
     all
 }
 
-/// Runs an agent of that name, with windows of a second, until the folder has three more.
+/// Runs an agent with this host name and windows of one second, until the folder has three more
+/// windows.
 fn record(rprof: &Path, scene: &Scene, host: &str) {
     let here = tempfile::tempdir().expect("a folder");
     let settings = here.path().join("agent.toml");
@@ -54,7 +55,8 @@ fn record(rprof: &Path, scene: &Scene, host: &str) {
     assert!(agent.wait().expect("it ends").success());
 }
 
-/// Moves all hours to a date that is over, since hours that are not are left alone. Rows keep their time.
+/// Moves all hours to a past date, because compaction skips current hours. Rows keep their
+/// timestamps.
 fn age(scene: &Scene) {
     for table in fs::read_dir(scene.path()).expect("a folder") {
         let table = table.expect("an entry").path();
@@ -74,7 +76,7 @@ fn age(scene: &Scene) {
     }
 }
 
-/// Tables of two agents, if there is one here.
+/// Records tables with two agents, if the agent is available.
 fn two_agents() -> Option<Scene> {
     let Some(rprof) = rprof("agent") else {
         skip("needs rprof with the feature agent: cargo build -p rprof --features agent, or RPROF");
@@ -101,7 +103,7 @@ fn tables_of_agents_answer_the_same_when_they_are_compacted() {
         .count();
     let (_, told) = scene.run("compact");
     assert!(!told.contains("left out"), "{told}");
-    // Inputs are there still, then gone, then there is nothing to do.
+    // First with inputs, then with the inputs deleted, then without any work.
     assert_eq!(answers(&scene), before);
     scene.run("compact --grace 0");
     for table in ["samples", "hosts", "stacks"] {
@@ -117,7 +119,7 @@ fn tables_of_agents_answer_the_same_when_they_are_compacted() {
 fn a_damaged_file_of_an_agent_is_named_and_left_out_of_compaction() {
     needs!(Root, PerfEvents);
     let Some(scene) = two_agents() else { return };
-    // One without a footer, and one whose footer is whole, but not its pages.
+    // One file without a footer, and one with a valid footer but damaged pages.
     let cut = scene.files("samples").remove(0);
     let spoilt = scene.files("stacks").remove(0);
     let bytes = [&cut, &spoilt].map(|path| fs::read(path).expect("a file"));

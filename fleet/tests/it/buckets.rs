@@ -7,7 +7,7 @@ use rprof_testing::{needs, oracles};
 
 use crate::support::{PROGRAM, SUMS, Scene, finish};
 
-/// A server that speaks as S3 does, on a port of its own, and stops with the test.
+/// An S3-compatible server on its own port, which stops with the test.
 struct Server {
     child: Child,
     endpoint: String,
@@ -46,7 +46,7 @@ fn server() -> Server {
     Server { child, endpoint }
 }
 
-/// Puts all files below a folder into a new bucket, and one that is damaged, by Amazon's own library.
+/// Uploads all files below a folder to a new bucket, and a damaged one, using Amazon's own library.
 const UPLOAD: &str = "
 import os, sys
 import boto3

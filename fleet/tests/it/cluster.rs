@@ -1,4 +1,4 @@
-//! The same questions by a scheduler and executors.
+//! The same queries on a scheduler and executors.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -30,7 +30,7 @@ fn start(words: &str) -> Process {
     Process(command.spawn().expect("it runs"))
 }
 
-/// Two ports, one behind the other, that nobody has now.
+/// Returns the first of two adjacent free ports.
 fn ports() -> u16 {
     loop {
         let first = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -78,7 +78,7 @@ fn a_cluster_answers_as_one_process_does_also_without_an_executor_that_it_had() 
     let words = "export --format folded";
     let folded = scene.run(words).0;
     assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
-    // It dies while it works on a question, and is missing from the next.
+    // The executor dies during a query, and is missing in the next one.
     let mut asked = scene.command(&format!("sql --format csv {engine}"));
     let asked = asked.arg(SUMS).stdout(Stdio::piped()).spawn();
     let asked = asked.expect("it runs");
@@ -91,11 +91,10 @@ fn a_cluster_answers_as_one_process_does_also_without_an_executor_that_it_had() 
     assert_eq!(scene.run(&format!("{words} {engine}")).0, folded);
 }
 
-/// Question that takes hours.
 const ENDLESS: &str = "SELECT sum(a.value * b.value * c.value * d.value) AS x FROM samples a, samples b, samples c, samples d \
     WHERE a.value + b.value + c.value + d.value > 0";
 
-/// Waits until a log has so many lines with a text.
+/// Waits until a log has `count` lines with a text.
 fn wait_for_lines(log: &Path, text: &str, count: usize) {
     let end = Instant::now() + Duration::from_secs(60);
     let found = || fs::read_to_string(log).expect("a log");
@@ -129,7 +128,7 @@ fn a_client_that_is_stopped_has_its_job_cancelled() {
         command.arg(ENDLESS);
         let client = default_signals(&mut command).stderr(Stdio::piped()).spawn();
         let client = client.expect("it runs");
-        // The second waits behind the first, if that has not ended yet.
+        // The second query waits behind the first, if that has not ended yet.
         wait_for_lines(&log, "Job submitted: ", count + 1);
         sleep(Duration::from_millis(500));
         finish(Command::new("kill").args(["-s", signal, &client.id().to_string()]));

@@ -1,4 +1,4 @@
-//! Hours put together.
+//! Compaction of hours.
 
 use std::path::Path;
 
@@ -28,7 +28,6 @@ fn twice_gives_the_answers_of_not_at_all() {
         told.contains("60 files") && told.contains(" are 6 of"),
         "{told}"
     );
-    // Inputs and what was made of them are there.
     assert_eq!(scene.files("samples").len(), 11);
     assert_eq!(answers(&scene), before);
     scene.run("compact");
@@ -49,7 +48,7 @@ fn late_hosts_are_added_and_a_file_that_is_sent_again_counts_once() {
     let scene = Scene::of_hosts(10, 2);
     let before = answers(&scene);
     let late = tempfile::tempdir().expect("a folder");
-    // Half of the hosts' files come after the hour was compacted.
+    // Half of the hosts' files arrive after the compaction.
     let moved: Vec<_> = (scene.files("samples").into_iter().step_by(2))
         .map(|path| {
             let to = late.path().join(path.file_name().expect("a name"));

@@ -1,10 +1,10 @@
-//! Files that are damaged, or of something else.
+//! Damaged and foreign files.
 
 use std::fs;
 
 use crate::support::{SUMS, Scene, finish, texts};
 
-/// Answers of all hosts but the first, beside those of a folder without its samples.
+/// Results without the first host's samples.
 fn without_the_first(scene: &Scene) -> String {
     let path = scene.files("samples").remove(0);
     let bytes = fs::read(&path).expect("a file");
@@ -38,7 +38,7 @@ fn a_file_whose_pages_are_damaged_is_named_and_left_out() {
     let path = scene.files("samples").remove(0);
     let mut bytes = fs::read(&path).expect("a file");
     let expected = without_the_first(&scene);
-    // Zeros where pages begin; the footer is whole.
+    // Zeros the start of the pages. The footer is valid.
     let end = bytes.len() / 2;
     bytes[4..end].fill(0);
     fs::write(&path, bytes).expect("written");
@@ -48,7 +48,7 @@ fn a_file_whose_pages_are_damaged_is_named_and_left_out() {
         "{told}"
     );
     assert_eq!(answer, expected);
-    // Compaction takes the others, and leaves it where it is.
+    // Compaction merges the others, and keeps the damaged file.
     let (_, told) = scene.run("compact");
     assert!(told.contains("left out: samples/"), "{told}");
     assert_eq!(scene.sql(SUMS), expected);
@@ -70,7 +70,7 @@ fn a_file_of_another_table_is_named_and_left_out() {
     assert_eq!(answer, expected);
     fs::write(&path, bytes).expect("written");
     let scene_answer = scene.sql(SUMS);
-    // Beside the partitions, and under a name that no file of a table has.
+    // Outside of the partitions, and with an unusual name.
     let stray = scene.path().join("samples/stray.parquet");
     fs::copy(&path, &stray).expect("copied");
     let (answer, told) = finish(scene.command("sql --format csv").arg(SUMS));

@@ -1,4 +1,4 @@
-//! Names that hosts lacked, from debuginfod servers.
+//! Missing names, from debuginfod servers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,12 @@ use crate::late_names::{nameless, numbers, program};
 use crate::server::{Server, reply};
 use crate::support::{Scene, finish};
 
-/// Tables of a host without symbols, and a cache of its own.
+/// Tables of a host without symbols, and an empty cache.
 struct Late {
     scene: Scene,
     cache: tempfile::TempDir,
     build_id: String,
-    /// What a server has of the program, by the path in a request.
+    /// Files of a server for the program, by request path.
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl Late {
         }
     }
 
-    /// Asks the servers for names, with a second of patience, and returns what was told.
+    /// Symbolizes with these servers and a timeout of 1 s. Returns the messages.
     fn symbolize(&self, servers: &[&Server]) -> String {
         let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
         let mut command = self.scene.command("symbolize --debuginfod");
@@ -60,7 +60,8 @@ impl Late {
         self.scene.run("export --format folded").0
     }
 
-    /// Asserts that nothing is named by such a server, that it is told why, and that no file has changed.
+    /// Asserts that symbolizing with this server adds no names, reports the reason, and changes no
+    /// file.
     #[track_caller]
     fn stays_nameless(&self, server: &Server, why: &str) {
         let before = (self.folded(), self.scene.files("frames"));
@@ -75,13 +76,13 @@ impl Late {
         );
         assert_eq!((self.folded(), self.scene.files("frames")), before);
         assert!(!server.asked().is_empty(), "the server was not asked");
-        // What was no answer is not kept as one.
+        // The cache does not store a failed response.
         let kept = files_below(self.cache.path());
         assert!(kept.iter().all(|size| *size == 0), "{kept:?}");
     }
 }
 
-/// Sizes of the files of a cache, but for its settings.
+/// Returns the sizes of the files in a cache, without its settings.
 fn files_below(folder: &Path) -> Vec<u64> {
     let mut sizes = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -101,7 +102,7 @@ fn files_below(folder: &Path) -> Vec<u64> {
     sizes
 }
 
-/// Answers with what there is, and with 404 where there is nothing.
+/// Serves some files, and 404 for others.
 fn with_files(
     files: &BTreeMap<String, Vec<u8>>,
 ) -> impl Fn(&str, &mut TcpStream) -> std::io::Result<()> + Send + Clone + use<> {
@@ -134,7 +135,7 @@ fn names_of_a_server_change_no_numbers() {
         lines.lines().skip(1).collect::<Vec<_>>(),
         ["deep,true", "main,true", "work,true"]
     );
-    // What has names is not asked for again.
+    // Symbolized images are not requested again.
     server.asked();
     assert!(late.symbolize(&[&server]).contains("0 rows appended"));
     assert_eq!(server.asked(), Vec::<String>::new());
@@ -169,7 +170,7 @@ fn a_server_that_hangs_is_told_and_another_one_is_asked() {
     needs!(Tool("gcc"), Tool("objcopy"), Tool("readelf"), Tool("nm"));
     let late = Late::new();
     let hanging = Server::new(|_, stream| {
-        // Until the client goes.
+        // Until the client disconnects.
         std::io::copy(stream, &mut std::io::sink()).map(drop)
     });
     late.stays_nameless(&hanging, "sent too little within 1 s");

@@ -1,4 +1,4 @@
-//! Names that hosts lacked.
+//! Missing names, from local folders.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,8 @@ __attribute__((noinline)) int work(int x) { volatile int y = deep(x); return y; 
 int main(int c, char **v) { return work(c); }
 ";
 
-/// A program with its debug information apart, as packages have it, and the file offsets of its functions by `nm`.
+/// A program with separate debug information, as in distribution packages, and the file offsets of
+/// its functions from `nm`.
 pub struct Program {
     pub build_id: String,
     pub offsets: Vec<(String, u64)>,
@@ -41,10 +42,10 @@ fn tool(folder: &Path, line: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Compiles the program; its image without symbols and its debug file stand in `.build-id` of the folder.
+/// Compiles the program. Writes its stripped image and its debug file to `.build-id` of the folder.
 pub fn program(folder: &Path) -> Program {
     fs::write(folder.join("a.c"), SOURCE).expect("written");
-    // Without a layout of its own an offset in the file is an address.
+    // With this segment base, a file offset is an address minus 0x400000.
     tool(
         folder,
         "gcc -g -O1 -no-pie -Wl,-Ttext-segment=0x400000 -Wl,--build-id=sha1 a.c -o a",
@@ -78,7 +79,7 @@ pub fn program(folder: &Path) -> Program {
     Program { build_id, offsets }
 }
 
-/// Writes tables of a host that has the program without symbols.
+/// Writes the tables of a host that has the program without symbols.
 pub fn nameless(scene: &Scene, program: &Program, hour: i64) {
     let mut tables = Tables::default();
     tables.images.push(ImageRow {
@@ -138,7 +139,7 @@ pub fn nameless(scene: &Scene, program: &Program, hour: i64) {
     }
 }
 
-/// Numbers of folded stacks, without their names.
+/// Returns the counts of folded stacks.
 pub fn numbers(folded: &str) -> Vec<&str> {
     let mut all: Vec<&str> = folded
         .lines()
@@ -182,13 +183,13 @@ fn names_change_and_numbers_do_not() {
             "{name}: {before}{after}"
         );
     }
-    // By SQL too, with the lines of the source.
+    // Also in SQL, with source lines.
     let lines = scene.sql("SELECT DISTINCT l['function'], l['line'] > 1 FROM (SELECT unnest(lines) AS l FROM frames) ORDER BY 1");
     assert_eq!(
         lines.lines().skip(1).collect::<Vec<_>>(),
         ["deep,true", "main,true", "work,true"]
     );
-    // Nothing is left to do, and compaction keeps the better names.
+    // A second run has nothing to do, and compaction keeps the better names.
     let (_, told) = scene.run(&words);
     assert!(told.contains("0 rows appended"), "{told}");
     scene.run("compact");

@@ -1,4 +1,4 @@
-//! Runs `rprof-fleet` on tables that are made for it, and asks others the same.
+//! Runs `rprof-fleet` on generated tables, and compares with other engines.
 
 #[path = "../../examples/generate/hosts.rs"]
 mod hosts;

@@ -1,4 +1,4 @@
-//! Other engines over the same files.
+//! Other engines on the same files.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use rprof_testing::{needs, oracles};
 
 use crate::support::{SUMS, Scene, finish};
 
-/// Answers questions by DuckDB over the folder, with the views that `schema --ddl duckdb` makes; as CSV.
+/// Queries the folder with DuckDB, with the views of `schema --ddl duckdb`. Returns CSV.
 fn by_duckdb(scene: &Scene, query: &str) -> String {
     let (views, _) = scene.run("schema --ddl duckdb");
     let script = "import duckdb, sys, csv\n\
@@ -28,14 +28,14 @@ fn duckdb_answers_the_same() {
     needs!(Oracles, Tool("python3"));
     let scene = Scene::of_hosts(10, 2);
     assert_eq!(by_duckdb(&scene, SUMS), scene.sql(SUMS));
-    // Leaves by their names, through stacks and frames.
+    // Leaf functions by name, joined over stacks and frames.
     let leaves = "SELECT f.lines[1]['function'] AS name, sum(s.value) AS amount FROM samples s \
         JOIN stacks k ON s.stack_id = k.stack_id JOIN frames f ON f.location_id = k.location_ids[1] \
         GROUP BY 1 ORDER BY 2 DESC, 1";
     let found = scene.sql(leaves);
     assert!(found.lines().count() > 50, "{found}");
     assert_eq!(by_duckdb(&scene, leaves), found);
-    // After compaction as well, once the inputs are gone.
+    // Also after compaction, when the inputs are deleted.
     scene.run("compact");
     scene.run("compact --grace 0");
     assert_eq!(by_duckdb(&scene, leaves), found);

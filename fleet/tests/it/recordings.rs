@@ -1,4 +1,4 @@
-//! Recordings of real programs, by way of `rprof`.
+//! Recordings of real programs by `rprof`.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,7 +7,7 @@ use rprof_testing::{needs, skip};
 
 use crate::support::{Scene, finish, rprof};
 
-/// Self and total of rows by name, from a report in CSV.
+/// Returns self and total by name, from a CSV report.
 fn sums(csv: &str) -> BTreeMap<String, (u64, u64)> {
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let heading = lines.next().expect("a heading");
@@ -49,7 +49,6 @@ fn sums_are_those_of_the_report() {
     );
     let scene = Scene::empty();
     let mut expected = BTreeMap::new();
-    // Two hosts, at one time.
     for host in ["a", "b"] {
         let run = |words: &str| {
             let mut command = Command::new(&rprof);

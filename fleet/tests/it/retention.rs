@@ -1,4 +1,4 @@
-//! Old dates dropped.
+//! Deletion of old dates.
 
 use crate::hosts::{Plan, write};
 use crate::support::Scene;
@@ -14,7 +14,6 @@ fn dates_before_are_dropped_and_others_stay() {
         ..Plan::default()
     };
     write(scene.path(), &plan).expect("tables");
-    // Not ours.
     let note = scene.path().join("samples/date=2023-11-14/README");
     std::fs::write(&note, "x").expect("written");
     let all = scene.sql("SELECT count(DISTINCT \"date\") AS n FROM samples");

@@ -1,31 +1,28 @@
-//! A folder of tables, and runs of the program on it.
+//! A folder of tables, and runs of `rprof-fleet` on it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::hosts::{Plan, write};
 
-/// The program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rprof-fleet");
 
-/// Question for sums that no two sets of rows share by chance.
+/// Query with sums that identify a set of rows.
 pub const SUMS: &str = "SELECT service, version, count(*) AS n, sum(samples) AS samples, sum(value) AS amount, \
     count(DISTINCT stack_id) AS stacks FROM samples GROUP BY service, version ORDER BY service, version";
 
-/// Folder of tables.
 pub struct Scene {
     folder: tempfile::TempDir,
 }
 
 impl Scene {
-    /// An empty folder.
     pub fn empty() -> Scene {
         Scene {
             folder: tempfile::tempdir().expect("a folder"),
         }
     }
 
-    /// Tables of some hosts for some minutes.
+    /// Generates the tables of some hosts for some minutes.
     pub fn of_hosts(hosts: usize, minutes: usize) -> Scene {
         let scene = Scene::empty();
         let plan = Plan {
@@ -41,7 +38,7 @@ impl Scene {
         self.folder.path()
     }
 
-    /// Command line of the program: words, with `--data` for this folder.
+    /// Returns a command with these words as arguments, and `--data` for this folder.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(PROGRAM);
         command
@@ -51,17 +48,15 @@ impl Scene {
         command
     }
 
-    /// Runs the program, which must succeed, and returns what it printed and what it told.
+    /// Runs `rprof-fleet`, which must succeed. Returns standard output and standard error.
     pub fn run(&self, words: &str) -> (String, String) {
         finish(&mut self.command(words))
     }
 
-    /// Answers a question in SQL, as CSV.
     pub fn sql(&self, query: &str) -> String {
         finish(self.command("sql --format csv").arg(query)).0
     }
 
-    /// Files of a table, in order.
     pub fn files(&self, table: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path().join(table)];
@@ -79,7 +74,7 @@ impl Scene {
     }
 }
 
-/// Runs a command, which must succeed.
+/// Runs a command, which must succeed. Returns standard output and standard error.
 pub fn finish(command: &mut Command) -> (String, String) {
     let output = command.output().expect("it runs");
     let (out, err) = texts(&output);
@@ -91,14 +86,13 @@ pub fn finish(command: &mut Command) -> (String, String) {
     (out, err)
 }
 
-/// What a program printed and told.
 pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The profiler, as `cargo build --features FEATURE` in the workspace above leaves it, or as `RPROF` names it; `None` if it lacks the feature,
-/// `parquet` or `agent`.
+/// Returns the path of `rprof`: `RPROF`, or the debug build of the workspace above (`cargo build
+/// --features FEATURE`). `None` if it lacks the feature, `parquet` or `agent`.
 pub fn rprof(feature: &str) -> Option<PathBuf> {
     let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/rprof");
     let path = std::env::var_os("RPROF").map_or(PathBuf::from(built), PathBuf::from);

@@ -14,14 +14,14 @@ fn the_function_that_got_slower_is_named_and_no_other() {
     for part in [SLOWER_SERVICE, SLOWER_FUNCTION, "1.4..1.5", " % to "] {
         assert!(rows[0].contains(part), "{part}: {found}");
     }
-    // By seconds of hosts as well, which were all equally busy.
+    // Also by seconds of hosts, which were all equally busy.
     let output = scene
         .command("regressions --per second")
         .output()
         .expect("it runs");
     let (found, _) = texts(&output);
     assert!(found.contains(SLOWER_FUNCTION), "{found}");
-    // The other way round it takes less, which is no regression.
+    // In the reverse direction it gets faster, which is no regression.
     let (diff, _) = scene.run("diff --service checkout --versions 1.5..1.4 --format json");
     assert!(
         diff.contains("\"outcome\":\"improved\"") || diff.contains("mproved"),

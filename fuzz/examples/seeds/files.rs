@@ -1,4 +1,4 @@
-//! Whole recordings: files with all sections, and streams.
+//! Whole recordings: files with all sections, and pipe streams.
 
 use super::*;
 
@@ -45,7 +45,7 @@ pub(crate) fn sections(endian: Endian) -> FeatureSections {
     features
 }
 
-/// Sections about the machine and the run that few recordings have all of.
+/// Adds sections about the machine and the run. Few recordings have all of them.
 pub(crate) fn machine(features: &mut FeatureSections) {
     let pair = || ("key".to_owned(), "value".to_owned());
     let cpus = || "0-1".to_owned();
@@ -157,7 +157,7 @@ pub(crate) fn files() -> Result<Vec<(String, Vec<u8>)>> {
     }
     files.push(("tracepoint".into(), tracepoint_file()?));
     files.push(("group".into(), group_file()?));
-    // A recorder that was killed.
+    // A killed recorder.
     let mut out = Cursor::new(Vec::new());
     let mut writer = FileWriter::create(&mut out, descriptions())?;
     let layout = SampleLayout::new(&descriptions()[0].attr, Endian::NATIVE);
@@ -168,7 +168,7 @@ pub(crate) fn files() -> Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// A recording of a group, whose first event reads the counts of both.
+/// Returns a recording of a group. Its leader reads the counts of both events.
 pub(crate) fn group_file() -> Result<Vec<u8>> {
     let mut events = descriptions();
     for event in &mut events {
@@ -199,7 +199,7 @@ pub(crate) fn group_file() -> Result<Vec<u8>> {
     Ok(out.into_inner())
 }
 
-/// The records in two COMPRESSED records, cut where no record ends.
+/// Returns the records in two COMPRESSED records, split within a record.
 pub(crate) fn compressed(records: &[u8], endian: Endian) -> Result<Vec<u8>> {
     let stream = zstd::stream::encode_all(records, 3)?;
     let (first, second) = stream.split_at(stream.len() / 2);
@@ -212,7 +212,7 @@ pub(crate) fn compressed(records: &[u8], endian: Endian) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Streams, with the byte of options that `pipe_reader` has first.
+/// Returns streams, after the option byte of `pipe_reader`.
 pub(crate) fn streams() -> Result<Vec<(String, Vec<u8>)>> {
     let mut streams = Vec::new();
     for (endian, order) in ORDERS.into_iter().zip(["little", "big"]) {
@@ -276,12 +276,12 @@ pub(crate) fn streams() -> Result<Vec<(String, Vec<u8>)>> {
     Ok(streams)
 }
 
-/// One of every record that recorders write themselves, with little numbers in it.
+/// Returns one of every user record type, with small numbers in it.
 pub(crate) fn user_records(head: &[u8], endian: Endian) -> Result<Vec<u8>> {
     let mut out = head.to_vec();
     for number in (68..=84).filter(|number| !matches!(number, 80 | 81 | 83)) {
         let kind = RecordType(number);
-        // A count of one first, as most have; a payload of one byte.
+        // A count of one first, as in most types; a payload of one byte.
         put_record(&mut out, kind, Misc(0), endian, |out| {
             out.extend((1..9).flat_map(|word| endian.put_u64(word)));
         })?;

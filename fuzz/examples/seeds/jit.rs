@@ -1,4 +1,4 @@
-//! Seeds of code made at run time: perf maps and jitdumps in both byte orders.
+//! Seeds for JIT code: perf maps, and jitdumps in both byte orders.
 
 use super::{Result, Seeds};
 

@@ -1,6 +1,6 @@
 //! Writes the seeds of every target: `cargo run --example seeds -- FOLDER`.
 //!
-//! Everything is made here, but for the ELF files, which the C compiler makes.
+//! It generates all files, except the ELF files, which the C compiler generates.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -139,7 +139,7 @@ fn feature_sections(seeds: &Seeds) -> Result<()> {
 }
 
 fn process_map(seeds: &Seeds) -> Result<()> {
-    // See the target for what the bytes mean: a map, one over it, an exec, a fork.
+    // The target documents the bytes: a map, one over it, an exec, a fork.
     let map = |time: u8, pid: u8, start: u8, len: u8, path: u8| {
         vec![time << 6, pid, start, len, 0, path, 0]
     };

@@ -1,4 +1,4 @@
-//! One of every record, and recordings made of them.
+//! One of every record type, and recordings with them.
 
 use super::*;
 
@@ -19,7 +19,7 @@ pub(crate) fn attr(sample_type: SampleType) -> Attr {
     }
 }
 
-/// What `rprof record` and `perf record -g` ask for.
+/// Returns the sample fields of `rprof record` and `perf record -g`.
 pub(crate) fn usual() -> SampleType {
     SampleType::IDENTIFIER
         | SampleType::IP
@@ -74,7 +74,7 @@ pub(crate) fn name(text: &str) -> Cow<'_, [u8]> {
     Cow::Borrowed(text.as_bytes())
 }
 
-/// One of every record but samples.
+/// Returns one of every record type except samples.
 pub(crate) fn every_record() -> Vec<(Misc, Record<'static>)> {
     let user = Misc::USER;
     let task = Task {
@@ -244,7 +244,7 @@ pub(crate) fn sample_id() -> SampleId {
     }
 }
 
-/// Records of an event: what describes processes, then samples.
+/// Returns the records of an event: sideband, then samples.
 pub(crate) fn recording(layout: &SampleLayout) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for (misc, record) in every_record() {

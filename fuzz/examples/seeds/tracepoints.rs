@@ -1,8 +1,8 @@
-//! Descriptions of tracepoints, payloads, and recordings with both.
+//! Tracepoint formats, payloads, and recordings with both.
 
 use super::*;
 
-/// A description of a tracepoint with fields of many kinds, and this print format.
+/// Returns a tracepoint format with fields of many types, and this print format.
 pub(crate) fn format_file(print: &str) -> String {
     let fields = [
         ("unsigned short common_type", 0, 2, 0),
@@ -25,7 +25,7 @@ pub(crate) fn format_file(print: &str) -> String {
     text + "\nprint fmt: " + print + "\n"
 }
 
-/// The payload of a sample of it.
+/// Returns the payload of a sample.
 pub(crate) fn payload(endian: Endian) -> Vec<u8> {
     let mut out = vec![0; 8];
     out.extend(endian.put_u32(-5i32 as u32));
@@ -40,7 +40,7 @@ pub(crate) fn payload(endian: Endian) -> Vec<u8> {
     out
 }
 
-/// A TRACING_DATA section with one description.
+/// Returns a TRACING_DATA section with one format.
 pub(crate) fn tracing_data(text: &str, endian: Endian) -> Vec<u8> {
     let mut out = b"\x17\x08Dtracing0.6\0".to_vec();
     out.extend([u8::from(endian == Endian::Big), 8]);
@@ -93,7 +93,7 @@ pub(crate) fn tracepoint(seeds: &Seeds) -> Result<()> {
     Ok(())
 }
 
-/// A recording of a tracepoint, with its description.
+/// Returns a recording of a tracepoint, with its format.
 pub(crate) fn tracepoint_file() -> Result<Vec<u8>> {
     let mut attr = attr(usual() | SampleType::RAW);
     (attr.kind, attr.config) = (EventKind::TRACEPOINT, 42);

@@ -1,7 +1,7 @@
-//! [`Bucket`]: whole objects into a bucket of S3, or of a store that speaks its protocol.
+//! [`Bucket`]: uploads whole objects to S3, or to a compatible store.
 //!
-//! Requests are signed by `rusty-s3` (Signature Version 4), and sent by `ureq`. An object is there whole or not at all; one that is sent
-//! again has the same name and content.
+//! `rusty-s3` signs requests (Signature Version 4), and `ureq` sends them. An upload is atomic. A
+//! duplicate upload has the same name and content.
 
 use std::fmt;
 use std::fs;
@@ -18,13 +18,13 @@ use ureq::http::header::RETRY_AFTER;
 use super::Outcome;
 use crate::config::To;
 
-/// Time for which a signature is good: of one request.
+/// Validity of a request signature.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
 
-/// Most bytes of an answer that are read.
+/// Maximum number of bytes read from a response.
 const MOST_ANSWER: u64 = 16 << 10;
 
-/// Bucket, and how it is spoken to.
+/// Bucket, with its credentials and HTTP client.
 pub struct Bucket {
     bucket: rusty_s3::Bucket,
     prefix: String,
@@ -39,10 +39,10 @@ impl fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// Makes the client of a bucket, without any request.
+    /// Creates the client of a bucket, without any request.
     ///
     /// # Errors
-    /// Reports a fault of address, credentials or certificates, without any secret.
+    /// Describes an invalid address, credentials or certificates, without any secret.
     pub fn new(to: &To) -> Result<Bucket, String> {
         let url = to.url.as_deref().unwrap_or_default();
         let rest = url
@@ -63,7 +63,7 @@ impl Bucket {
         let host = parsed.host().unwrap_or_default();
         match parsed.scheme_str() {
             Some("https") => {}
-            // Signatures hide the key, but who listens sees all profiles, and could alter them.
+            // The signature hides the key, but an eavesdropper could read and alter all profiles.
             Some("http") if is_loopback(host) || to.plain_http => {}
             Some("http") => {
                 return Err(format!(
@@ -73,7 +73,7 @@ impl Bucket {
             _ => return Err(format!("endpoint = {endpoint:?}: give an https:// address")),
         }
         let style = match to.endpoint {
-            // Stores other than AWS seldom have a name of their own for each bucket.
+            // Most stores other than AWS do not support one host name per bucket.
             Some(_) => UrlStyle::Path,
             None => UrlStyle::VirtualHost,
         };
@@ -84,7 +84,7 @@ impl Bucket {
             .map_err(|error| format!("url = {url:?}: {error}"))?;
         let credentials = to.credentials_file.clone().unwrap_or_default();
         read_credentials(&credentials)?;
-        // The host may be that of the bucket, and a signature is a credential.
+        // The host name may contain the bucket name. A signature counts as a credential.
         let address = bucket.base_url().as_str();
         let agent = http_agent(address, true, to.timeout(), to.ca_file.as_deref())
             .map_err(|error| error.to_string())?;
@@ -103,9 +103,8 @@ impl Bucket {
         }
     }
 
-    /// Puts an object.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Outcome {
-        // Read anew each time: somebody may have put other keys there.
+        // Reads the file for each upload, because keys may be rotated.
         let credentials = match read_credentials(&self.credentials) {
             Ok(credentials) => credentials,
             Err(why) => return super::later(why),
@@ -115,7 +114,7 @@ impl Bucket {
             .bucket
             .put_object(Some(&credentials), &key)
             .sign(SIGNED_FOR);
-        // The address holds the signature: it is in no message.
+        // The URL contains the signature, so no message may contain it.
         match self.agent.put(url.as_str()).send(bytes) {
             Ok(mut response) => {
                 let status = response.status().as_u16();
@@ -133,7 +132,6 @@ impl Bucket {
         }
     }
 
-    /// Asks for the bucket's head.
     pub(super) fn probe(&self) -> Result<String, String> {
         let credentials = read_credentials(&self.credentials)?;
         let url = self.bucket.head_bucket(Some(&credentials)).sign(SIGNED_FOR);
@@ -156,7 +154,7 @@ fn without_address(error: &ureq::Error) -> String {
     }
 }
 
-/// Judges an answer (Amazon S3 API, "Error responses").
+/// Maps a response to an outcome (Amazon S3 API, "Error responses").
 fn outcome(status: u16, after: Option<Duration>, body: &str) -> Outcome {
     let tag = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
@@ -171,13 +169,14 @@ fn outcome(status: u16, after: Option<Duration>, body: &str) -> Outcome {
     match status {
         200..300 => Outcome::Sent,
         408 | 429 | 500.. => Outcome::Later { why, after },
-        // A clock that is wrong is set right some time.
+        // A wrong clock will be corrected at some time.
         403 if body.contains("RequestTimeTooSkewed") => Outcome::Later { why, after },
         _ => Outcome::Refused(why),
     }
 }
 
-/// Reads a file as the tools of AWS have it: `aws_access_key_id = …`, `aws_secret_access_key = …` and perhaps `aws_session_token = …`.
+/// Reads a credentials file in AWS format: `aws_access_key_id = …`, `aws_secret_access_key = …`,
+/// optionally `aws_session_token = …`.
 fn read_credentials(path: &Path) -> Result<Credentials, String> {
     let text = fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;

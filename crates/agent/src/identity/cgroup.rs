@@ -1,6 +1,6 @@
-//! [`CgroupFacts`]: container, pod and unit of a control group, by its path.
+//! [`CgroupFacts`]: container, pod and unit of a cgroup, from its path.
 
-/// Prefixes that runtimes put before the id of a container, in names of scopes (systemd driver).
+/// Prefixes of container ids in scope names (systemd driver).
 const RUNTIMES: [&str; 7] = [
     "docker-",
     "cri-containerd-",
@@ -11,24 +11,27 @@ const RUNTIMES: [&str; 7] = [
     "containerd-",
 ];
 
-/// Container, pod and unit that the path of a control group names.
+/// Container, pod and unit in the path of a cgroup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CgroupFacts {
     /// Id of the container: 64 hexadecimal digits, or 32 and a number (Fargate).
     pub container_id: Option<String>,
     /// Uid of the pod, with `-` between its parts.
     pub pod: Option<String>,
-    /// Service of systemd, such as `nginx.service`; for the sessions and units of a user `user@UID.service`.
+    /// Systemd service, such as `nginx.service`. For sessions and units of a user,
+    /// `user@UID.service`.
     pub unit: Option<String>,
 }
 
 impl CgroupFacts {
-    /// Reads a path, `/a/b`, from the outermost part inward. Names are believed only where root or a container runtime made
-    /// them: a control group may be delegated, and its owner names the groups in it at will. Therefore
+    /// Parses a path, `/a/b`, from the outermost part inward. Only names that root or a container
+    /// runtime chose are trusted. A cgroup may be delegated, and its owner can choose any names for
+    /// its children. Therefore
     ///
-    /// - everything in the slice of a user is `user@UID.service`, whatever units and containers the path names further in;
+    /// - everything in a user's slice is `user@UID.service`, regardless of inner units and
+    ///   containers;
     /// - the outermost service is the unit;
-    /// - the outermost container is the container, and the pod is outside of it.
+    /// - the outermost container is the container, and its pod must be outside of it.
     ///
     /// ```
     /// use rprof_agent::identity::CgroupFacts;
@@ -59,11 +62,12 @@ impl CgroupFacts {
         facts
     }
 
-    /// Reads `/proc/PID/cgroup` (cgroups(7)): of its hierarchies the one that tells most, first that of version 2. Returns also its path.
+    /// Parses `/proc/PID/cgroup` (cgroups(7)). Returns the facts and path of the hierarchy with the
+    /// most facts, preferring version 2.
     pub fn of_file(text: &str) -> (CgroupFacts, String) {
         let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
         let mut paths: Vec<&str> = paths.collect();
-        // The line of version 2, `0::`, is the last; those before are of version 1.
+        // The version 2 line, `0::`, comes last, after the version 1 lines.
         paths.reverse();
         let known = paths.iter().map(|path| (CgroupFacts::of_path(path), *path));
         let weight = |facts: &CgroupFacts| {
@@ -80,23 +84,25 @@ impl CgroupFacts {
         (best.0, best.1.to_owned())
     }
 
-    /// Returns true if the group is in the slice of a user, who chooses names of programs and environments as well.
+    /// Returns true if the cgroup is in a user's slice. That user also controls program names and
+    /// environments.
     pub fn is_of_user(&self) -> bool {
         let unit = self.unit.as_deref();
         unit.is_some_and(|unit| user(unit).is_some())
     }
 
-    /// Returns true if the path told nothing.
+    /// Returns true if the path has no facts.
     pub fn is_empty(&self) -> bool {
         *self == CgroupFacts::default()
     }
 }
 
-/// Returns the id in a part such as `docker-ID.scope`, `ID`, or containerd's `SLICE:cri-containerd:ID`.
+/// Parses a container id from a part such as `docker-ID.scope`, `ID`, or containerd's
+/// `SLICE:cri-containerd:ID`.
 fn container_id(part: &str) -> Option<String> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     let name = name.rsplit(':').next().unwrap_or(name);
-    // Monitors of a container, beside it: `crio-conmon-ID`, `libpod-conmon-ID`.
+    // Monitor processes have scopes beside the container: `crio-conmon-ID`, `libpod-conmon-ID`.
     let name = RUNTIMES
         .iter()
         .find_map(|runtime| name.strip_prefix(runtime))
@@ -111,7 +117,8 @@ fn container_id(part: &str) -> Option<String> {
     is_id.then(|| name.to_owned())
 }
 
-/// Returns the uid in a part such as `pod1234…`, `kubepods-burstable-pod1234_….slice`: a UUID, or of static pods 32 digits.
+/// Parses a pod uid from a part such as `pod1234…` or `kubepods-burstable-pod1234_….slice`. It is a
+/// UUID, or 32 digits for static pods.
 fn pod_uid(part: &str) -> Option<String> {
     let part = part.split(':').next().unwrap_or(part);
     let name = part.strip_suffix(".slice").unwrap_or(part);
@@ -127,7 +134,8 @@ fn pod_uid(part: &str) -> Option<String> {
     is_uid.then_some(uid)
 }
 
-/// Returns the uid in `user-1000.slice` or `user@1000.service` (systemd.special(7), user@.service(5)).
+/// Parses the uid from `user-1000.slice` or `user@1000.service` (systemd.special(7),
+/// user@.service(5)).
 fn user(part: &str) -> Option<&str> {
     let slice = || part.strip_prefix("user-")?.strip_suffix(".slice");
     let manager = || part.strip_prefix("user@")?.strip_suffix(".service");
@@ -147,7 +155,8 @@ mod tests {
         (facts.container_id, facts.pod, facts.unit)
     }
 
-    /// Paths as the runtimes make them: their documentation, and kubernetes/kubernetes `pkg/kubelet/cm/cgroup_manager_linux.go`.
+    /// Paths from the runtimes' documentation, and kubernetes/kubernetes
+    /// `pkg/kubelet/cm/cgroup_manager_linux.go`.
     #[test]
     fn runtimes_are_known_by_their_paths() {
         let id = Some(ID.to_owned());
@@ -180,7 +189,7 @@ mod tests {
         }
         let fargate = "0123456789abcdef0123456789abcdef-1234567890";
         assert_eq!(of(&format!("/ecs/x/{fargate}")).0.as_deref(), Some(fargate));
-        // With the driver cgroupfs, containers are in the group of their runtime.
+        // With the cgroupfs driver, containers are below the cgroup of their runtime.
         let in_service = of(&format!("/system.slice/docker.service/docker/{ID}"));
         assert_eq!(in_service, (id, None, Some("docker.service".into())));
     }

@@ -1,11 +1,11 @@
-//! [`Pods`]: namespaces and names of pods, from the folders of a kubelet.
+//! [`Pods`]: namespaces and names of pods, from the kubelet's folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-/// Most pods that are kept; a node has some hundreds at most.
+/// Maximum number of cached pods. A node runs some hundreds at most.
 const MOST: usize = 10_000;
 
 /// Namespace and name of a pod.
@@ -17,8 +17,8 @@ pub struct PodName {
     pub name: String,
 }
 
-/// Names of pods by uid. A kubelet makes a folder `NAMESPACE_NAME_UID` for each pod of its node, so its API, and the right to
-/// ask it, are not needed.
+/// Cache of pod names by uid. A kubelet creates a folder `NAMESPACE_NAME_UID` for each pod of its
+/// node, so this needs no access to its API.
 #[derive(Debug)]
 pub struct Pods {
     folder: PathBuf,
@@ -28,7 +28,7 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Reads nothing yet.
+    /// Creates an empty cache.
     pub fn new(folder: &Path) -> Pods {
         Pods {
             folder: folder.to_owned(),
@@ -37,7 +37,8 @@ impl Pods {
         }
     }
 
-    /// Lets the next pod that is not known be looked for. Called once a window, so that an unknown pod does not cost a look each time.
+    /// Allows one scan for unknown pods. Call once a window, so that unknown pods do not cause a
+    /// scan for each sample.
     pub fn refresh(&mut self) {
         self.is_fresh = false;
     }
@@ -56,7 +57,7 @@ impl Pods {
         for entry in entries.take(MOST) {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // Neither namespaces nor names have `_`.
+            // Namespaces and pod names cannot contain `_`.
             if let [namespace, name, uid] = name.split('_').collect::<Vec<_>>()[..] {
                 let pod = PodName {
                     namespace: namespace.to_owned(),

@@ -1,4 +1,4 @@
-//! [`ProcessFacts`]: what /proc tells of a process.
+//! [`ProcessFacts`]: facts about a process from /proc.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,22 +10,24 @@ use rustc_hash::FxHashMap;
 
 use super::CgroupFacts;
 
-/// Most bytes of an environment, and of a file in /proc, that are read.
+/// Maximum number of bytes read from an environment or a file in /proc.
 const MOST_BYTES: u64 = 128 << 10;
 
-/// Most control groups that are looked through for that of a namespace.
+/// Maximum number of cgroups listed to find the root of a namespace.
 const MOST_GROUPS: usize = 20_000;
 
-/// Facts about a process that tell whose it is. Its command line and, unless asked for, its environment are never read: both hold secrets.
+/// Facts that identify a process. The command line is never read, and the environment only if
+/// configured, because both hold secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Path of the program, as the process sees it; `None` of threads of the kernel, and of processes that had ended.
+    /// Path of the program in the process's mount namespace. `None` for kernel threads, and for
+    /// processes that had ended.
     pub exe: Option<String>,
-    /// True for a thread of the kernel.
+    /// True for a kernel thread.
     pub is_kernel: bool,
-    /// Container, pod and unit that its control group names.
+    /// Container, pod and unit from its cgroup.
     pub cgroup: CgroupFacts,
-    /// Service and version that its environment names.
+    /// Service and version from its environment.
     pub from_env: (Option<String>, Option<String>),
 }
 
@@ -34,13 +36,13 @@ pub struct Facts {
 pub struct ProcessFacts {
     root: PathBuf,
     reads_env: bool,
-    /// Paths of control groups by their inodes, once a process has a namespace of its own.
+    /// Cgroup paths by inode. Filled when a process has its own cgroup namespace.
     groups: FxHashMap<u64, String>,
     is_fresh: bool,
 }
 
 impl ProcessFacts {
-    /// Reads below `/proc`; environments only where asked for.
+    /// Creates a reader of `/proc`. `reads_env` allows it to read environments.
     pub fn new(reads_env: bool) -> ProcessFacts {
         ProcessFacts {
             root: "/proc".into(),
@@ -50,12 +52,12 @@ impl ProcessFacts {
         }
     }
 
-    /// Lets the next unknown group be looked for; called once a window.
+    /// Allows one rescan of cgroups. Call once a window.
     pub fn refresh(&mut self) {
         self.is_fresh = false;
     }
 
-    /// Returns what is known of a process that lives, or `None` if it has ended.
+    /// Returns the facts about a running process, or `None` if it has ended.
     pub fn read(&mut self, pid: i32) -> Option<Facts> {
         if pid == 0 {
             return Some(Facts {
@@ -67,11 +69,11 @@ impl ProcessFacts {
         let text = read_text(&folder.join("cgroup"))?;
         let (mut cgroup, path) = CgroupFacts::of_file(&text);
         if path == "/" {
-            // In a namespace of its own, which is ours as well, its group is the root of what is shown.
+            // In a cgroup namespace that is also ours, /proc shows the group as the root.
             cgroup = self.group_of_namespace(&folder).unwrap_or(cgroup);
         }
         let link = fs::read_link(folder.join("exe"));
-        // Such a link is there, but leads nowhere.
+        // The exe link of a kernel thread exists, but has no target.
         let is_kernel = matches!(&link, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
             && folder.exists();
         let exe = link.ok().map(|path| {
@@ -92,7 +94,7 @@ impl ProcessFacts {
         })
     }
 
-    /// Finds the group that a process sees as its root, by the inode of the folder where it has the hierarchy mounted.
+    /// Finds the cgroup that a process sees as its root, by the inode of its cgroup mount point.
     fn group_of_namespace(&mut self, folder: &Path) -> Option<CgroupFacts> {
         let inode = fs::metadata(folder.join("root/sys/fs/cgroup")).ok()?.ino();
         if !self.groups.contains_key(&inode) && !std::mem::replace(&mut self.is_fresh, true) {
@@ -117,7 +119,8 @@ fn read_text(path: &Path) -> Option<String> {
     read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns service and version out of an environment: the variables of OpenTelemetry, then those of Datadog. No other is looked at.
+/// Returns service and version from an environment: OpenTelemetry's variables first, then
+/// Datadog's. Ignores all others.
 fn from_env(environment: &[u8]) -> (Option<String>, Option<String>) {
     let find = |name: &str| {
         let entries = environment.split(|byte| *byte == 0);
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(from_env(b"\xff=\0OTEL_SERVICE_NAME="), (None, None));
     }
 
-    /// The root that a process in a namespace of its own sees is found by its inode.
+    /// The root of a cgroup namespace has the inode of the real cgroup.
     #[test]
     fn a_namespace_is_found_by_the_inode_of_its_root() {
         let folder = tempfile::tempdir().unwrap();

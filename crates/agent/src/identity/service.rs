@@ -1,4 +1,4 @@
-//! [`Rule`], and [`identity_of`]: facts to a service.
+//! [`Rule`], and [`identity_of`]: maps facts to a service.
 
 use rprof_export::CleanName;
 use rprof_fleet_table::rows::Identity;
@@ -7,14 +7,13 @@ use serde::Deserialize;
 
 use super::{Facts, PodName};
 
-/// Service of the threads of the kernel.
 const KERNEL: &str = "kernel";
 
-/// Rule that names a service. Patterns are globs, `*` for any characters and `?` for one; all that are given have to match.
+/// Rule that names a service. Patterns are globs with `*` and `?`. All given patterns must match.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// Path of the program, or its last part.
+    /// Path of the program, or its file name.
     pub exe: Option<String>,
     /// Unit of systemd, with or without `.service`.
     pub unit: Option<String>,
@@ -26,14 +25,14 @@ pub struct Rule {
     pub pod: Option<String>,
     /// Namespace of the pod.
     pub namespace: Option<String>,
-    /// Name that the service gets.
+    /// Name of the service.
     pub service: String,
-    /// Version that it gets. Default: what is known of it else.
+    /// Version of the service. Default: the environment's version, or the build-id.
     pub version: Option<String>,
 }
 
 impl Rule {
-    /// Returns true if it has no pattern.
+    /// Returns true if the rule has no pattern.
     pub fn is_empty(&self) -> bool {
         let patterns = [
             &self.exe,
@@ -71,9 +70,10 @@ impl Rule {
     }
 }
 
-/// Maps a process to its workload. The first of these names the service: a matching rule, the environment where that is read, the
-/// unit, the program, the name of the process. The version is that of the rule or the environment, else `build_id`. A process of a
-/// user's sessions or units does not name itself: its environment does not count.
+/// Maps a process to its workload. The service name comes from the first available of: a matching
+/// rule, the environment (if it may be read), the unit, the program, the process name. The version
+/// comes from the rule, the environment, or `build_id`. Environments of processes in a user's
+/// sessions or units are ignored, because the user could choose any name.
 pub fn identity_of(
     rules: &[Rule],
     facts: &Facts,
@@ -87,7 +87,7 @@ pub fn identity_of(
         false => (facts.from_env.0.as_deref(), facts.from_env.1.as_deref()),
     };
     let unit = facts.cgroup.unit.as_deref();
-    // A program without a file is called as whoever made it liked, each time another way.
+    // A memfd program has an arbitrary name, which may change each time.
     let exe = facts
         .exe
         .as_deref()

@@ -1,12 +1,12 @@
 //! [`Listener`]: serves a page over HTTP/1 to a few clients at once, on one thread.
 //!
-//! Every local user can connect to a loopback address, and so can every container in the network of the host. A client
-//! therefore costs at most [`MAX_HEAD`] bytes and one descriptor for [`PATIENCE`]:
+//! Every local user and every container in the host's network can connect to a loopback address. A
+//! client therefore costs at most [`MAX_HEAD`] bytes and one descriptor for [`PATIENCE`]:
 //!
 //! - `httparse` parses the head of a request. No body is read, whatever its announced length.
 //! - Each connection gets one answer and is closed.
-//! - At most [`MAX_CONNECTIONS`] are open. A further one replaces the oldest, so that idle connections do not lock out
-//!   a client that sends its request at once.
+//! - At most [`MAX_CONNECTIONS`] are open. A further one replaces the oldest, so that idle
+//!   connections do not lock out a client that sends its request at once.
 //! - The listener survives a lack of descriptors or memory: it pauses and tries again.
 
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ const MAX_HEADERS: usize = 64;
 const MAX_CONNECTIONS: usize = 32;
 /// Longest life of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause after a failure of the system, such as a lack of descriptors.
+/// Pause after a system error, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Server of one page. `P` returns the page at a path: its media type and text.
@@ -64,7 +64,6 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
         }
     }
 
-    /// Waits for something to do, and does it.
     fn step(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.connections.retain(|open| open.deadline > now);
@@ -113,13 +112,13 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
             // The client has already gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) if is_not_now(&error) => {}
-            // EMFILE, ENFILE, ENOBUFS, ENOMEM: the client waits in the queue, and poll(2) would return at once.
+            // EMFILE, ENFILE, ENOBUFS, ENOMEM: the client stays in the queue, so poll(2) would
+            // return at once.
             Err(_) => self.paused_until = Some(now + PAUSE),
         }
     }
 }
 
-/// A client.
 struct Connection {
     stream: TcpStream,
     deadline: Instant,
@@ -127,9 +126,9 @@ struct Connection {
 }
 
 enum State {
-    /// The start of a request, as far as it came.
+    /// Bytes of the request so far.
     Head(Vec<u8>),
-    /// The answer, and how many bytes of it were sent.
+    /// The response, and the number of bytes sent.
     Answer(Vec<u8>, usize),
 }
 
@@ -335,7 +334,7 @@ mod tests {
         assert_eq!(rest, "");
     }
 
-    /// Larger than what the buffers of a connection take.
+    /// Larger than the buffers of a connection.
     const LARGE: usize = 32 << 20;
 
     #[test]

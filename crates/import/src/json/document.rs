@@ -1,4 +1,5 @@
-//! The document as it stands in the file: of the Firefox Profiler and of speedscope alike, since their keys come in any order.
+//! Deserialized JSON document, for both the Firefox Profiler and speedscope, because keys come in
+//! any order.
 
 use serde::{Deserialize, Deserializer};
 
@@ -10,12 +11,12 @@ pub(super) type Column = List<RowNumber>;
 /// Times and weights.
 pub(super) type Measures = List<f64>;
 
-/// Returns the entry of a list that a number names, if there is one.
+/// Returns the list entry at an index, if it exists.
 pub(super) fn at<T>(list: &List<T>, number: Option<i64>) -> Option<&T> {
     list.0.get(usize::try_from(number?).ok()?)
 }
 
-/// Returns the number that stands at a row of a column, if there is one; it may be negative.
+/// Returns the number in a row of a column, if it exists. It may be negative.
 pub(super) fn of(column: &Column, number: Option<i64>) -> Option<i64> {
     at(column, number).map(|number| number.get())
 }
@@ -33,7 +34,7 @@ objects! {
         name: String = "name",
         /// Key of V8 CPU profiles (`.cpuprofile`).
         nodes: List<Nothing> = "nodes",
-        /// Of a Chrome trace.
+        /// Key of Chrome traces.
         trace_events: List<Nothing> = "traceEvents",
     }
 
@@ -42,9 +43,9 @@ objects! {
         start: Option<f64> = "startTimeAsClockMonotonicNanosecondsSinceBoot",
         interval: Option<f64> = "interval",
         imported_from: String = "importedFrom",
-        /// Version of the processed form.
+        /// Version of the processed format.
         processed: Option<f64> = "preprocessedProfileVersion",
-        /// Version of Firefox's own form, which every profile has.
+        /// Version of the Gecko format, which every profile has.
         version: Option<f64> = "version",
     }
 
@@ -54,7 +55,7 @@ objects! {
         code_id: String = "codeId",
     }
 
-    /// Tables of all threads, and frames of speedscope.
+    /// Shared tables of all threads, and speedscope's frames.
     struct Shared {
         string_array: Option<Box<Strings>> = "stringArray",
         string_table: Option<Box<Strings>> = "stringTable",
@@ -83,9 +84,9 @@ objects! {
     struct FuncTable {
         name: Column = "name",
         resource: Column = "resource",
-        /// Source, from version 58 on.
+        /// Source index, from version 58 on.
         source: Column = "source",
-        /// String with the file's name, before.
+        /// String index of the file name, before version 58.
         file_name: Column = "fileName",
         line_number: Column = "lineNumber",
     }
@@ -129,7 +130,7 @@ objects! {
         column: RowNumber = "col",
     }
 
-    /// Profile of speedscope's: the stacks of one thread.
+    /// One speedscope profile: the stacks of one thread.
     struct Timeline {
         kind: String = "type",
         name: String = "name",
@@ -141,7 +142,7 @@ objects! {
         events: List<Event> = "events",
     }
 
-    /// Call that begins or ends.
+    /// Start or end of a call.
     struct Event {
         kind: String = "type",
         frame: RowNumber = "frame",
@@ -170,13 +171,13 @@ impl Value for Thread {
         Thread::read_fields(input, held)
     }
 
-    /// The tables of a thread without samples are dropped.
+    /// Drops threads without samples.
     fn is_wanted(&self) -> bool {
         !self.samples.stack.0.is_empty()
     }
 }
 
-/// Value that is dropped.
+/// Ignored value.
 pub(super) struct Nothing;
 
 impl Value for Nothing {

@@ -1,5 +1,5 @@
-//! Processed profiles of the Firefox Profiler (<https://github.com/firefox-devtools/profiler>, `src/types/profile.ts`):
-//! of versions with tables for each thread (up to 59), and of those with shared ones.
+//! Processed profiles of the Firefox Profiler (<https://github.com/firefox-devtools/profiler>,
+//! `src/types/profile.ts`), with tables per thread (up to version 59) or shared tables.
 
 use rprof_profile::WeightUnit;
 
@@ -8,10 +8,8 @@ use super::nanoseconds;
 use super::stacks::Stacks;
 use crate::collector::{Collector, Row};
 
-/// Nanoseconds of a millisecond.
 const MILLISECOND: f64 = 1e6;
 
-/// Reads the samples of all threads.
 pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), String> {
     let threads = (document.threads.as_deref()).map_or(&[][..], |list| &list.0[..]);
     let is_time = threads
@@ -24,7 +22,7 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
         false if is_time => ("cpu-clock", WeightUnit::Nanoseconds),
         false => ("samples", WeightUnit::Samples),
     };
-    // Ours name the event; of others the product is a program.
+    // In rprof's exports the product is the event name, in others the program.
     let exporter = &document.meta.imported_from;
     let (name, unit) = match document.meta.product.as_str() {
         product if exporter.starts_with("rprof ") => (product, WeightUnit::of_event(product)),
@@ -104,7 +102,7 @@ mod tests {
         within(text, 64 << 20)
     }
 
-    /// Stack 1 is `main`, then `work`, in two ways to write it.
+    /// Stack 1 is `main;work`. `prefix` selects one of two encodings.
     fn document(tables: &str, shared: &str, prefix: &str) -> String {
         let of = |inside: &str| inside.replace("PREFIX", prefix);
         format!(
@@ -172,11 +170,11 @@ mod tests {
             error.contains("it takes more than 4 MiB of memory"),
             "{error}"
         );
-        // Threads without samples cost nothing once they are read.
+        // Threads without samples cost nothing after parsing.
         let idle = many.replace("\"stack\":[1,1,0,null]", "\"stack\":[]");
         let error = within(&idle, 4 << 20).unwrap_err();
         assert!(error.contains("it has no sample"), "{error}");
-        // What is no number of a process is none, however it is nested.
+        // An invalid pid counts as missing, however it is nested.
         let nested = document("\"pid\":[{\"a\":[1]}],", TABLES, r#""prefix":[null,0]"#);
         let nested = nested.replace("\"pid\":\"7\",", "");
         assert_eq!(profile(&nested).unwrap().events[0].samples, 3);
@@ -188,7 +186,7 @@ mod tests {
 
     #[test]
     fn stacks_that_share_all_their_callers_end_at_the_budget() {
-        // Row 9,999 has 10,000 frames, and each row is a stack that a sample has.
+        // Row 9,999 has 10,000 frames, and each row is the stack of a sample.
         let rows: Vec<String> = (0..10_000).map(|row| row.to_string()).collect();
         let ones = vec!["1"; 10_000].join(",");
         let tables = TABLES.replace("\"frame\":[0,1]", &format!("\"frame\":[{ones}]"));

@@ -1,4 +1,4 @@
-//! Profiles in JSON: of the Firefox Profiler, and of speedscope.
+//! Profiles in JSON: Firefox Profiler and speedscope.
 
 mod document;
 mod firefox;
@@ -38,14 +38,14 @@ pub(crate) fn read(
         .deserialize(&mut json)
         .and_then(|document| json.end().map(|()| document));
     let document = document.map_err(|error| match error.is_io() {
-        // The reader's own errors, with their kind.
+        // I/O errors keep their kind.
         true => Failed::Read(error.into()),
         false => Failed::Damaged(error.to_string()),
     })?;
     Ok(of_document(&document, out)?)
 }
 
-/// Reads a document as what its keys say that it is.
+/// Selects the reader by the keys of the document.
 fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, String> {
     let has_frames = document.shared.frames.is_some();
     if document.schema.contains("speedscope") || has_frames && document.profiles.is_some() {
@@ -58,7 +58,7 @@ fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, S
     out.finish()
 }
 
-/// Tells what else a document is.
+/// Returns a description of an unsupported document.
 fn unknown(document: &Document) -> &'static str {
     if document.meta.version.is_some() {
         "it is Firefox's unprocessed format; load it in profiler.firefox.com and save it from there"

@@ -1,5 +1,5 @@
-//! Profiles of speedscope (<https://www.speedscope.app/file-format-schema.json>): samples, or calls that begin and end, of one
-//! thread or of several, over one table of frames.
+//! Profiles of speedscope (<https://www.speedscope.app/file-format-schema.json>): samples, or start
+//! and end events of calls, of one or more threads, with a shared frame table.
 
 use rprof_profile::{FileId, Frame, FrameId, Line, StackId, ThreadId, WeightUnit};
 use rustc_hash::FxHashMap;
@@ -9,7 +9,7 @@ use super::nanoseconds;
 use super::value::List;
 use crate::collector::{Collector, Row, UNKNOWN};
 
-/// Unit of a profile's values: nanoseconds that one is, or `None` for other things than time.
+/// Returns the unit of a profile's values in nanoseconds, or `None` if it is not a time.
 fn unit_of(unit: &str) -> Result<Option<f64>, String> {
     Ok(Some(match unit {
         "nanoseconds" => 1.0,
@@ -73,7 +73,7 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
     Ok(())
 }
 
-/// Adds the event of a kind of values. Ours name it.
+/// Adds the event for a kind of values. rprof's own exports store the event name.
 fn event(document: &Document, kind: &str, out: &mut Collector<'_>) -> usize {
     let is_ours = document.exporter.starts_with("rprof@") && !document.name.is_empty();
     match (is_ours, kind) {
@@ -85,26 +85,25 @@ fn event(document: &Document, kind: &str, out: &mut Collector<'_>) -> usize {
     }
 }
 
-/// Stacks as a tree: a stack is a frame below another stack, and is looked up once however often it comes.
+/// Tree of stacks, so that each stack is looked up only once.
 struct Table<'d> {
     frames: &'d [SpeedscopeFrame],
     known: FxHashMap<i64, FrameId>,
     files: FxHashMap<&'d str, FileId>,
-    /// Stacks by caller and frame; 0 is the empty one.
+    /// Stacks by caller and frame. 0 is the empty stack.
     nodes: FxHashMap<(u32, i64), u32>,
     of_nodes: Vec<Node>,
 }
 
-/// Stack in the tree.
 #[derive(Clone, Copy)]
 struct Node {
     caller: u32,
     frame: i64,
-    /// The stack, if it was looked up; `None` within for one that the filter does not want.
+    /// The stack, after the first lookup. The inner `None` means the filter drops it.
     stack: Option<Option<StackId>>,
 }
 
-/// Bytes of a node, and of its place in the table.
+/// Size of a node and its table entry in bytes.
 const NODE_BYTES: usize = 2 * (size_of::<Node>() + 24);
 
 impl<'d> Table<'d> {
@@ -122,7 +121,7 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// Returns the stack of a frame below another one.
+    /// Returns the stack for a frame called by another stack.
     fn below(&mut self, caller: u32, frame: i64, out: &mut Collector<'_>) -> Result<u32, String> {
         if let Some(known) = self.nodes.get(&(caller, frame)) {
             return Ok(*known);
@@ -149,7 +148,7 @@ impl<'d> Table<'d> {
             frames.push(self.frame(frame, out)?);
             at = caller;
         }
-        // Each stack may be one call deeper than the one before.
+        // Each stack may be one frame deeper than the previous one.
         out.work(FRAME_WORK * frames.len())?;
         frames.reverse();
         let stack = out.stack(&frames)?;
@@ -193,24 +192,23 @@ impl<'d> Table<'d> {
     }
 }
 
-/// Work of looking at a frame of a stack, in bytes.
+/// Work for one frame of a stack, in bytes.
 pub(super) const FRAME_WORK: usize = 16;
 
-/// Reads the samples of one profile.
 struct Reader {
     event: usize,
     thread: Option<ThreadId>,
-    /// Nanoseconds of one in the profile's unit.
+    /// Length of the profile's unit in nanoseconds.
     unit: Option<f64>,
-    /// All profiles have times.
+    /// True if all profiles measure time.
     is_time: bool,
     start: f64,
-    /// What rounding has left out so far, so that the sum stays right.
+    /// Rounding error so far, so that the sum stays correct.
     rest: f64,
 }
 
 impl Reader {
-    /// Adds a sample of a weight, at a time in the profile's unit.
+    /// Adds a sample with a weight, at a time in the profile's unit.
     fn add(
         &mut self,
         stack: Option<StackId>,
@@ -300,7 +298,7 @@ impl Reader {
                 }
             };
         }
-        // Calls that never end are open to the end.
+        // Calls without an end event extend to the end of the profile.
         let end = profile.end.unwrap_or(since);
         if node != 0 && end > since {
             let stack = table.stack(node, out)?;
@@ -333,7 +331,7 @@ mod tests {
         read_within(text, 64 << 20)
     }
 
-    /// A document of profiles, with the frames `main`, `work` and `deep`.
+    /// Returns a document with these profiles, and the frames `main`, `work` and `deep`.
     fn document(profiles: &str) -> String {
         format!(
             r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","name":"x",
@@ -342,7 +340,7 @@ mod tests {
         )
     }
 
-    /// Samples and weights by event, thread and stack.
+    /// Returns samples and weights by event, thread and stack.
     fn stacks(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
         let of = |entry: &rprof_profile::AggregatedStack| {
             let names: Vec<&str> = (profile.stack(entry.stack))
@@ -375,7 +373,7 @@ mod tests {
                 ("cpu-clock b main;work", (1, 1_000_000_000)),
             ])
         );
-        // The empty stack is time that passes.
+        // The empty stack is idle time.
         let mut times = profile.samples.as_ref().unwrap().times().to_vec();
         times.sort_unstable();
         assert_eq!(times, [0, 1_000_000, 2_000_000, 9_000_000]);
@@ -487,7 +485,7 @@ mod tests {
             let error = read(&text).unwrap_err();
             assert!(error.contains(wanted), "{text}: {error}");
         }
-        // Keys in another order, and no schema.
+        // Other key order, and no schema.
         let text = r#"{"profiles":[{"weights":[2],"samples":[[0]],"type":"sampled","name":"a","unit":"none"}],"shared":{"frames":[{"name":"f"}]}}"#;
         assert_eq!(
             stacks(&read(text).unwrap()),

@@ -1,4 +1,4 @@
-//! [`Stacks`]: stacks of one thread, by the tables of the thread or the shared ones.
+//! [`Stacks`]: stacks of one thread, from its own tables or the shared ones.
 
 use rprof_profile::{Frame, FrameAddress, FrameId, FunctionId, Line, ObjectId, StackId};
 use rprof_records::BuildId;
@@ -12,7 +12,7 @@ use super::speedscope::FRAME_WORK;
 use super::value::{List, Strings};
 use crate::collector::Collector;
 
-/// Stacks of one thread, by the tables of the thread or the shared ones.
+/// Stacks of one thread, from its own tables or the shared ones.
 pub(super) struct Stacks<'d> {
     libraries: &'d List<Library>,
     strings: &'d Strings,
@@ -28,7 +28,7 @@ pub(super) struct Stacks<'d> {
     stacks: FxHashMap<i64, Option<StackId>>,
 }
 
-/// Most frames of a stack that are followed: a table that leads round in a circle has no more either.
+/// Maximum number of frames of a stack. It also ends cycles in the table.
 const MOST_FRAMES: usize = 1 << 14;
 
 /// Approximate size of a cache entry in bytes.
@@ -108,7 +108,8 @@ impl<'d> Stacks<'d> {
         }
     }
 
-    /// Returns a stack by its number; `None` for one that the filter does not want, or that has no frame: what waits.
+    /// Returns a stack by its index; `None` if the filter drops it, or if it has no frames (idle
+    /// time).
     pub(super) fn stack(
         &mut self,
         stack: i64,
@@ -150,9 +151,9 @@ impl<'d> Stacks<'d> {
                 None => of(&self.stack_table.prefix, Some(stack)).filter(|stack| *stack >= 0),
             };
         }
-        // Each stack may be one call deeper than the one before.
+        // Each stack may be one frame deeper than the previous one.
         out.work(FRAME_WORK * numbers.len())?;
-        // Frames of an inlined call lie at the leaf's address as well.
+        // Inlined frames have the leaf's address too.
         let mut is_leaf = true;
         let mut frames = Vec::with_capacity(numbers.len());
         for number in numbers {
@@ -190,7 +191,7 @@ impl<'d> Stacks<'d> {
         let address = at(&table.address, index).and_then(|address| address.get());
         let address = address.map(|address| match is_leaf {
             true => FrameAddress::InstructionPointer(address),
-            // It lies within the call.
+            // The address is within the call instruction.
             false => FrameAddress::ReturnAddress(address.wrapping_add(1)),
         });
         let small = |number: Option<i64>| u32::try_from(number.unwrap_or(0)).unwrap_or(0);
@@ -227,7 +228,6 @@ impl<'d> Stacks<'d> {
         Ok(id)
     }
 
-    /// Returns name and object of a function.
     fn function(
         &self,
         number: i64,

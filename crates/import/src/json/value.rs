@@ -1,5 +1,5 @@
-//! JSON values, read one at a time. Memory for every value that stays in memory comes out of the budget: a few bytes of text,
-//! or a few bits of gzip, may encode a table of any length.
+//! Streaming JSON values. Memory for retained values comes from the budget, because a few bytes of
+//! text or bits of gzip can encode a table of any length.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::collector::Collector;
 
-/// Memory taken for a document.
+/// Memory reserved for a document.
 pub(super) struct Held<'c, 'o> {
     out: RefCell<&'c mut Collector<'o>>,
     bytes: Cell<usize>,
@@ -37,7 +37,7 @@ impl<'c, 'o> Held<'c, 'o> {
     }
 }
 
-/// Value that can be read.
+/// Value that can be deserialized.
 pub(super) trait Value: Sized {
     fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error>;
 
@@ -47,7 +47,7 @@ pub(super) trait Value: Sized {
     }
 }
 
-/// [`Value::read`] as serde wants it.
+/// [`Value::read`] as a serde seed.
 pub(super) struct Seed<'h, 'c, 'o, T>(&'h Held<'c, 'o>, PhantomData<T>);
 
 impl<'h, 'c, 'o, T> Seed<'h, 'c, 'o, T> {
@@ -64,7 +64,7 @@ impl<'de, T: Value> DeserializeSeed<'de> for Seed<'_, '_, '_, T> {
     }
 }
 
-/// Number that is read as it stands.
+/// Implements [`Value`] for plain numbers.
 macro_rules! plain {
     ($($type:ty),*) => {$(
         impl Value for $type {
@@ -115,12 +115,10 @@ impl<T: Value> Value for Option<Box<T>> {
     }
 }
 
-/// List.
 #[derive(Debug)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
 impl<T> List<T> {
-    /// List without entries.
     pub(super) const EMPTY: List<T> = List(Vec::new());
 }
 
@@ -134,7 +132,7 @@ impl<T: Value> Value for List<T> {
     fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
         let mut all = Vec::new();
         for_each(input, held, |value: T| {
-            // One that is full doubles.
+            // A full vector doubles its size.
             held.hold::<D::Error>(2 * size_of::<T>())?;
             all.push(value);
             Ok(())
@@ -184,7 +182,7 @@ fn for_each<'de, D: Deserializer<'de>, T: Value>(
     input.deserialize_any(OfList(held, take, PhantomData))
 }
 
-/// Texts, one behind the other.
+/// Strings in one buffer.
 #[derive(Debug)]
 pub(super) struct Strings {
     text: String,
@@ -193,13 +191,12 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// None.
     pub(super) const EMPTY: Strings = Strings {
         text: String::new(),
         ends: Vec::new(),
     };
 
-    /// Returns the one that a number names, if there is one.
+    /// Returns the string at an index, if it exists.
     pub(super) fn get(&self, number: Option<i64>) -> Option<&str> {
         let number = usize::try_from(number?).ok()?;
         let end = *self.ends.get(number)?;
@@ -221,7 +218,7 @@ impl Value for Strings {
     }
 }
 
-/// Number of a table's row, `null` or -1 where there is none. One that no table can have is none either.
+/// Row number of a table; `null` or -1 if there is none. An impossible number also counts as none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowNumber(i32);
 
@@ -241,12 +238,12 @@ impl Default for RowNumber {
 impl<'de> Deserialize<'de> for RowNumber {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let number = Option::<i64>::deserialize(input)?.unwrap_or(-1);
-        // Far beyond all tables, so that it is found to name nothing.
+        // Beyond all tables, so that lookups find nothing.
         Ok(RowNumber(i32::try_from(number).unwrap_or(i32::MAX)))
     }
 }
 
-/// Address, `null` or -1 where there is none.
+/// Address; `null` or -1 if there is none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Address(i64);
 
@@ -262,7 +259,8 @@ impl Value for Address {
     }
 }
 
-/// Number of a process or thread, which may be text: `"7"`, or `"7.1"` for one that shares it. `None` for anything else.
+/// Pid or tid, possibly as text: `"7"`, or `"7.1"` for a thread that shares the pid. `None` for
+/// anything else.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Number(pub(super) Option<i32>);
 
@@ -316,7 +314,8 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Declares a struct that is read from an object, its fields in any order; others are passed over.
+/// Declares structs that are read from JSON objects. Fields come in any order, and unknown keys are
+/// ignored.
 macro_rules! objects {
     ($($(#[$meta:meta])* struct $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty = $key:literal,)* })*) => {$(
         $(#[$meta])*
@@ -366,7 +365,7 @@ macro_rules! objects {
     )*};
 }
 
-/// Lets objects be values without further conditions.
+/// Implements [`Value`] for objects that lists always keep.
 macro_rules! values {
     ($($name:ident),*) => {$(
         impl $crate::json::value::Value for $name {
@@ -382,11 +381,11 @@ macro_rules! values {
 
 pub(super) use {objects, values};
 
-/// Longest text of a document, and deepest nesting.
+/// Maximum length of a string, and maximum nesting depth.
 const LONGEST_TEXT: usize = 16 << 20;
 const MOST_NESTED: usize = 512;
 
-/// Reader that limits the length of strings and the depth of nesting, since the parser buffers a string whole.
+/// Reader that limits string length and nesting depth, because the parser buffers whole strings.
 pub(super) struct Limited<R> {
     input: R,
     is_text: bool,

@@ -4,9 +4,9 @@
 #[derive(Debug, PartialEq)]
 pub(crate) struct FrameLine<'t> {
     pub(super) address: u64,
-    /// Empty where there is none.
+    /// Empty if missing.
     pub(super) function: &'t str,
-    /// Empty where there is none.
+    /// Empty if missing.
     pub(super) object: &'t str,
     pub(super) is_inlined: bool,
 }
@@ -28,8 +28,8 @@ impl<'t> FrameLine<'t> {
         })
     }
 
-    /// Parses the frame at the end of a line that may have other fields before it, such as the address of data with its
-    /// symbol. perf writes addresses 16 characters wide.
+    /// Parses the frame at the end of a line with other fields before it, such as a data address
+    /// with its symbol. perf pads addresses to 16 characters.
     pub(super) fn at_end(line: &'t str) -> Option<FrameLine<'t>> {
         let (mut start, mut last) = (0, 0);
         while let Some(at) = line[start..].find(' ').map(|at| start + at) {
@@ -47,8 +47,8 @@ impl<'t> FrameLine<'t> {
         FrameLine::parse(&line[last..])
     }
 
-    /// Returns whether a line can be a frame only: its object is a path or a name in brackets, or its address stands behind a
-    /// tab.
+    /// Returns true if a line can only be a frame: its object is a path or a name in brackets, or a
+    /// tab precedes its address.
     pub(super) fn is_proof(line: &str) -> bool {
         let Some(frame) = FrameLine::parse(line) else {
             return false;
@@ -61,7 +61,7 @@ impl<'t> FrameLine<'t> {
     }
 }
 
-/// Cuts off the offset, `+0x12`.
+/// Strips the offset, `+0x12`.
 fn without_offset(name: &str) -> &str {
     match name.rsplit_once("+0x") {
         Some((before, offset)) if !before.is_empty() && u64::from_str_radix(offset, 16).is_ok() => {
@@ -71,23 +71,23 @@ fn without_offset(name: &str) -> &str {
     }
 }
 
-/// Cuts off what `-F +insn` and branches have behind the frame.
+/// Strips the output of `-F +insn` and of branches after the frame.
 fn without_instruction(text: &str) -> &str {
     let ends = [" ilen: ", " insn: ", " => "];
     let end = ends.iter().filter_map(|end| text.find(end)).min();
     text[..end.unwrap_or(text.len())].trim_end()
 }
 
-/// Splits `FUNCTION (OBJECT)`. Both may have brackets, and blanks before them: `f(int) const (/tmp/a (deleted))`. Without an
-/// object the brackets at the end are the function's.
+/// Splits `FUNCTION (OBJECT)`. Both may contain brackets and spaces: `f(int) const (/tmp/a
+/// (deleted))`. Without an object, the last brackets belong to the function.
 fn split_object(text: &str) -> (&str, &str) {
     let Some(inside) = text.strip_suffix(')') else {
         return (text, "");
     };
     let is_path = |object: &str| object.starts_with(['/', '[']);
     let mut depth = 1i64;
-    // The last bracket of which what follows is whole and begins as a path does; else the last one that begins so; else the
-    // last one in front of a single word.
+    // Prefers the last bracket with balanced content that begins like a path, then the last one
+    // that begins like a path, then the last one before a single word.
     let (mut whole, mut path, mut word) = (None, None, None);
     for (at, byte) in inside.bytes().enumerate().rev() {
         match byte {
@@ -117,8 +117,8 @@ fn split_object(text: &str) -> (&str, &str) {
     }
 }
 
-/// Returns whether an object without a path is one: `inlined`, `nf_conntrack`, `anon_inode:x`. Parts of functions begin with
-/// a point: `(.cold)`.
+/// Returns true for an object without a path: `inlined`, `nf_conntrack`, `anon_inode:x`. Function
+/// suffixes begin with a period: `(.cold)`.
 fn is_word(object: &str) -> bool {
     let of_word = |c: char| c.is_alphanumeric() || "_-.:[]+".contains(c);
     !object.is_empty()
@@ -203,7 +203,7 @@ mod tests {
                 "\t 113c void (*getfn(int))(int)",
                 (0x113c, "void (*getfn(int))(int)", ""),
             ),
-            // With one.
+            // With an object.
             (
                 "\t 113c (anonymous namespace)::f(int) (/opt/w)",
                 (0x113c, "(anonymous namespace)::f(int)", "/opt/w"),

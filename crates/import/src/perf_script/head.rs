@@ -1,7 +1,8 @@
-//! [`Line`]: the first line of a sample, in any choice of `perf script -F`.
+//! [`Line`]: the first line of a sample, with any selection of `perf script -F`.
 //!
-//! perf prints the fields in one order: command, ids, CPU, misc, time of day, time, period, event. Each is optional. Their
-//! form tells them apart: a time is digits, a point, digits and a colon; an event ends in a colon.
+//! perf prints the fields in this order: command, ids, CPU, misc, time of day, time, period, event.
+//! All are optional. Their form distinguishes them: a time is digits, a period, digits and a colon;
+//! an event ends in a colon.
 
 /// First line of a sample.
 #[derive(Debug, Default, PartialEq)]
@@ -13,37 +14,37 @@ pub(super) struct Head<'t> {
     /// Nanoseconds.
     pub(super) time: Option<u64>,
     pub(super) period: Option<u64>,
-    /// Empty where there is none.
+    /// Empty if missing.
     pub(super) event: &'t str,
-    /// Text behind the event: a frame, a tracepoint's payload, or other fields.
+    /// Text after the event: a frame, a tracepoint's payload, or other fields.
     pub(super) rest: &'t str,
-    /// It is a sample even if no frames follow: it has a thread's number, and a time or an event.
+    /// True if the line is a sample even without frames: it has a tid, and a time or an event.
     pub(super) is_certain: bool,
 }
 
-/// Line that is neither blank, a comment, nor a frame.
+/// Line that is not blank, a comment, or a frame.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'t> {
     /// Sample, or a possible sample that needs frames to follow.
     Sample(Head<'t>),
-    /// Other record, as `--show-task-events` and its like print them.
+    /// Other record, as printed by `--show-task-events` and similar options.
     Record,
 }
 
-/// Columns that perf gives a period, at least.
+/// Minimum width of perf's period column.
 const PERIOD_COLUMNS: usize = 10;
 
 /// Prefix of perf's record names.
 const RECORD: &str = "PERF_RECORD_";
 
 impl<'t> Line<'t> {
-    /// Parses a line; `None` for one that is neither.
+    /// Parses a line. Returns `None` for other lines.
     pub(super) fn parse(line: &'t str) -> Option<Line<'t>> {
         Line::parse_as(line, true)
     }
 
-    /// Parses a line of a text whose threads have numbers or have not: without, a number at the end of the command is part of
-    /// it.
+    /// Parses a line. `has_ids` tells whether the text prints tids. If not, a number at the end of
+    /// the command is part of it.
     pub(super) fn parse_as(line: &'t str, has_ids: bool) -> Option<Line<'t>> {
         let line = line.trim_end();
         if line.is_empty() || line.starts_with(['\t', '#']) {
@@ -73,11 +74,11 @@ impl<'t> Line<'t> {
 }
 
 impl<'t> Head<'t> {
-    /// Reads what stands before the time: command, ids, CPU, misc and time of day.
+    /// Parses the fields before the time: command, ids, CPU, misc and time of day.
     fn of_thread(before: &'t str, has_ids: bool) -> Head<'t> {
         let mut head = Head::default();
         let mut rest = before.trim();
-        // From the right, since a command may have blanks and digits in it.
+        // From right to left, because a command may contain spaces and digits.
         loop {
             let word = word_at_end(rest);
             if let Some(cpu) = (word.strip_prefix('[')).and_then(|word| word.strip_suffix(']'))
@@ -114,7 +115,7 @@ impl<'t> Head<'t> {
         head
     }
 
-    /// Reads what stands behind the time, or behind the thread: period, event, and the rest.
+    /// Parses the fields after the time or thread: period, event, and the rest.
     fn take_event(&mut self, behind: &'t str) {
         let behind = behind.trim();
         let (word, rest) = behind
@@ -129,7 +130,7 @@ impl<'t> Head<'t> {
             (self.period, self.event, self.rest) = (period, event, rest.trim());
             return;
         }
-        // Digits may be an address as well.
+        // Digits may also be an address.
         let is_address = period.is_some() && super::FrameLine::parse(of_event).is_none();
         match period {
             Some(_) if !is_address || of_event.is_empty() => {
@@ -139,9 +140,9 @@ impl<'t> Head<'t> {
         }
     }
 
-    /// Reads a line that has no time.
+    /// Parses a line without a time.
     fn without_time(line: &'t str, has_ids: bool) -> Head<'t> {
-        // The first word that ends in a colon, with a thread before it.
+        // Finds the first word that ends in a colon and follows a thread.
         let mut from = 0;
         while let Some(at) = line[from..].find(':').map(|at| from + at) {
             from = at + 1;
@@ -154,8 +155,8 @@ impl<'t> Head<'t> {
             }
             let mut before = line[..start].trim_end();
             let mut period = None;
-            // Of two numbers, the second is the period, unless it has too few columns: the first is part of the command's name
-            // then, as in `pool 2 17`.
+            // Of two numbers the second is the period, unless it is too narrow. Then the first is
+            // part of the command's name, as in `pool 2 17`.
             if let Some((left, word)) = last_word(before)
                 && let Ok(number) = word.parse::<u64>()
                 && let Some((_, word)) = last_word(left)
@@ -178,7 +179,7 @@ impl<'t> Head<'t> {
                 };
             }
         }
-        // The thread alone, or with a frame behind it.
+        // Only a thread, or a thread with a frame.
         let whole = Head::of_thread(line, has_ids);
         if whole.tid.is_some() || !has_ids {
             return whole;
@@ -209,7 +210,6 @@ impl<'t> Head<'t> {
     }
 }
 
-/// Returns true if a word ends before this text.
 fn ends_word(behind: &str) -> bool {
     behind.chars().next().is_none_or(char::is_whitespace)
 }
@@ -225,7 +225,7 @@ fn last_word(text: &str) -> Option<(&str, &str)> {
     Some((left.trim_end(), word))
 }
 
-/// Returns process and thread of `1234/1235`, or the thread of `1235`.
+/// Parses pid and tid from `1234/1235`, or the tid from `1235`.
 fn ids(word: &str) -> Option<(Option<i32>, i32)> {
     match word.split_once('/') {
         Some((pid, tid)) => Some((Some(pid.parse().ok()?), tid.parse().ok()?)),
@@ -233,18 +233,18 @@ fn ids(word: &str) -> Option<(Option<i32>, i32)> {
     }
 }
 
-/// Returns whether a word is of `-F +misc`: the modes of the processor, and what a switch was.
+/// Returns true for a word of `-F +misc`: CPU modes, and the kind of switch.
 fn is_misc(word: &str) -> bool {
     (1..=4).contains(&word.len()) && word.bytes().all(|byte| b"KUHGgESpPM".contains(&byte))
 }
 
-/// Returns whether a word is a day of `-F +tod`.
+/// Returns true for a date of `-F +tod`.
 fn is_day(word: &str) -> bool {
     let mut parts = word.split('-').map(is_number);
     word.matches('-').count() == 2 && parts.all(|is_number| is_number)
 }
 
-/// Returns whether a word is an hour of `-F +tod`.
+/// Returns true for a time of `-F +tod`.
 fn is_hour(word: &str) -> bool {
     let mut parts = word.split([':', '.']).map(is_number);
     word.matches(':').count() == 2 && parts.all(|is_number| is_number)
@@ -254,19 +254,20 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Splits `EVENT: REST`. The event ends with a colon before a space or the end; names of tracepoints have one within.
+/// Splits `EVENT: REST`. The event ends with a colon before a space or the end. Names of
+/// tracepoints contain a colon.
 fn split_event(text: &str) -> Option<(&str, &str)> {
     let end = text
         .find(": ")
         .or_else(|| text.strip_suffix(':').map(str::len))?;
     let event = &text[..end];
-    // perf calls events without a name so.
+    // perf's prefix of unnamed events.
     let word = event.strip_prefix("raw ").unwrap_or(event);
     let is_event = !word.is_empty() && !word.contains(char::is_whitespace);
     is_event.then(|| (event, &text[end + 1..]))
 }
 
-/// Splits a line at its time. Returns what stands before and behind it.
+/// Splits a line at its time. Returns the text before and after it.
 fn split_at_time(line: &str) -> Option<(&str, u64, &str)> {
     let mut from = 0;
     while let Some(colon) = line[from..].find(':').map(|at| from + at) {
@@ -282,7 +283,7 @@ fn split_at_time(line: &str) -> Option<(&str, u64, &str)> {
     None
 }
 
-/// Returns the nanoseconds of `12.345678`.
+/// Parses `12.345678` to nanoseconds.
 fn time(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     if !is_number(seconds) || !is_number(fraction) || fraction.len() > 9 {
@@ -314,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Each of them would take minutes if a word were looked at once for each colon.
+    /// Quadratic scanning of these lines would take minutes.
     #[test]
     fn long_lines_of_colons_and_brackets_are_read_in_one_pass() {
         for part in [

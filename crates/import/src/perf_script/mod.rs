@@ -1,4 +1,5 @@
-//! Text of `perf script`, and of `rprof script`: a line for each sample, and one for each frame, leaf first.
+//! Output of `perf script` and `rprof script`: a line for each sample, and one for each frame, leaf
+//! first.
 //!
 //! ```text
 //! sh  1234/1235 [001]  12.345678:     250000 cpu-clock:
@@ -6,9 +7,10 @@
 //!         4010 main+0x10 (/usr/bin/sh)
 //! ```
 //!
-//! Any choice of fields is read: samples without callchains have their frame on the first line, tracepoints their payload, and a
-//! sample may have no frame at all: it is the thread's alone. Lines of other records are passed over. Text is read line by
-//! line: memory is linear in the distinct stacks, and never more than the budget.
+//! Any selection of fields is accepted. Samples without callchains have their frame on the first
+//! line; tracepoints have their payload there. A sample without any frame belongs to the thread
+//! only. Lines of other records are skipped. Text is read by line: memory is linear in the distinct
+//! stacks, and limited by the budget.
 
 mod frame_line;
 mod head;
@@ -28,16 +30,15 @@ use crate::{Failed, ImportOptions};
 pub(crate) use frame_line::FrameLine;
 use head::{Head, Line};
 
-/// Evidence of a text, by its first lines.
+/// Evidence of the format in the first lines of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Evidence {
-    /// A line is the first of a sample or of another record, or a frame stands below one.
+    /// A line is the first of a sample or another record, or a frame follows one.
     Samples,
-    /// Nothing tells.
     None,
 }
 
-/// Returns what the first lines of a text tell.
+/// Returns the evidence in the first lines of a text.
 pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
     let mut is_below_a_line = false;
     for line in lines {
@@ -50,7 +51,7 @@ pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
             return Evidence::Samples;
         }
         match Line::parse(line) {
-            // Folded stacks may have anything in front of a semicolon.
+            // Folded stacks may have any text before a semicolon.
             Some(Line::Sample(head)) if !head.comm.contains(';') && is_evident(&head, line) => {
                 return Evidence::Samples;
             }
@@ -62,7 +63,7 @@ pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
     Evidence::None
 }
 
-/// Returns whether a line alone tells that it is the first of a sample.
+/// Returns true if the line alone proves that it is the first of a sample.
 fn is_evident(head: &Head<'_>, line: &str) -> bool {
     let is_frame = || FrameLine::is_proof(head.rest);
     match head.is_certain {
@@ -72,14 +73,14 @@ fn is_evident(head: &Head<'_>, line: &str) -> bool {
     }
 }
 
-/// Returns whether a line is what `perf script` prints of a thread alone, or of its thread and event, padded with blanks: there is
-/// nothing in it to draw, and folded stacks are not written so.
+/// Returns true if `perf script` prints such a line for only a thread, or its thread and event,
+/// padded with spaces. It contains no frames. Folded stacks have another form.
 pub(crate) fn is_padded_thread(line: &str) -> bool {
     let is_padded = line.starts_with(' ') && line.ends_with(' ');
     is_padded && matches!(Line::parse(line), Some(Line::Sample(head)) if head.tid.is_some())
 }
 
-/// First line of the current sample. It owns its texts, since the reader reuses the line.
+/// First line of the current sample. It owns its strings, because the reader reuses the line.
 #[derive(Debug, Default)]
 struct Sample {
     comm: String,
@@ -94,15 +95,15 @@ struct Sample {
     line: u64,
 }
 
-/// Numbers of the names in [`Known`].
+/// Index of a name in [`Known`].
 type Name = u32;
 
-/// Frame's line as it was read; equal ones are read once.
+/// Parsed frame line. Equal lines are parsed once.
 #[derive(Clone, Copy)]
 struct KnownLine {
     address: u64,
     function: Name,
-    /// `None` for an inlined call: it lies in the object of its caller.
+    /// `None` for an inlined call, which has its caller's object.
     object: Option<ObjectId>,
 }
 
@@ -113,23 +114,22 @@ struct Known {
     lines: FxHashMap<Box<str>, u32>,
     of_lines: Vec<KnownLine>,
     names: FxHashMap<Box<str>, Name>,
-    /// Names by number.
+    /// Names by index.
     texts: Vec<Box<str>>,
     functions: FxHashMap<(Name, ObjectId), FunctionId>,
-    /// Stacks by the numbers of their lines, leaf first; `None` if the filter drops the stack.
+    /// Stacks by their line indices, leaf first; `None` if the filter drops the stack.
     stacks: FxHashMap<Box<[u32]>, Option<StackId>>,
-    /// The thread of the last sample.
     thread: Option<(Origin, Option<ThreadId>)>,
 }
 
-/// Name of a thread, with the numbers of its process and its own.
+/// Name, pid and tid of a thread.
 type Origin = (String, Option<i32>, Option<i32>);
 
-/// Bytes of an entry of [`Known`], about, beside its text.
+/// Approximate size of an entry of [`Known`] in bytes, without its text.
 const ENTRY_BYTES: usize = 96;
 
 impl Known {
-    /// Returns the number of a frame's line, which `parse` reads if it is new.
+    /// Returns the index of a frame line. Calls `parse` if it is new.
     fn line<'l>(
         &mut self,
         line: &'l str,
@@ -178,13 +178,13 @@ impl Known {
         Ok(number)
     }
 
-    /// Returns the stack of lines, leaf first.
+    /// Returns the stack for some lines, leaf first.
     fn stack(&mut self, lines: &[u32], out: &mut Collector<'_>) -> Result<Option<StackId>, String> {
         if let Some(known) = self.stacks.get(lines) {
             return Ok(*known);
         }
         let mut frames: Vec<FrameId> = Vec::with_capacity(lines.len());
-        // perf prints `inlined` in place of the object: an inlined call lies in the object of its caller.
+        // perf prints `inlined` instead of the object. An inlined call has its caller's object.
         let mut object = out.object(UNKNOWN, None)?;
         let mut depth = 0;
         for (nth, number) in lines.iter().enumerate().rev() {
@@ -220,16 +220,16 @@ impl Known {
     }
 }
 
-/// State of reading: the current sample, and the lines that were refused.
+/// Parser state: the current sample, and the rejected lines.
 struct Reader<'c, 'o> {
     out: &'c mut Collector<'o>,
     known: Known,
     head: Option<Sample>,
-    /// Lines of its frames, leaf first.
+    /// Indices of its frame lines, leaf first.
     frames: Vec<u32>,
     samples: u64,
     refused: Refused,
-    /// Threads were printed with their numbers.
+    /// True if the text prints tids.
     has_ids: bool,
 }
 
@@ -243,19 +243,20 @@ impl Reader<'_, '_> {
         }
         let is_indented = line.starts_with(char::is_whitespace);
         let parsed = Line::parse_as(line, self.has_ids);
-        // Commands are padded on the left where there are no callchains.
+        // Without callchains, perf pads commands on the left.
         let is_certain = match &parsed {
             Some(Line::Sample(head)) => head.is_certain,
             Some(Line::Record) => true,
             None => false,
         };
         let takes_frames = |head: &Sample| {
-            // One that has its frame on the first line has no others, unless perf wrote them so.
+            // A sample with its frame on the first line has no others, except in perf's tab
+            // indentation.
             let is_below = line.starts_with('\t') || is_indented && head.rest.is_empty();
             is_below || is_bare_frame(line)
         };
         if !is_certain && self.head.as_ref().is_some_and(takes_frames) {
-            // The leaf stands first; callers beyond the limit are left out in any case.
+            // The leaf comes first. Callers beyond the limit are dropped anyway.
             if self.frames.len() <= MOST_FRAMES {
                 match self.known.line(line, FrameLine::parse, self.out)? {
                     Some(frame) => self.frames.push(frame),
@@ -269,7 +270,7 @@ impl Reader<'_, '_> {
         match parsed {
             None => self.refused.add(number, "is neither a sample nor a frame"),
             Some(Line::Record) => self.end_sample()?,
-            // Samples without callchains have no blank line between them.
+            // Without callchains, no blank line separates samples.
             Some(Line::Sample(head)) => {
                 self.end_sample()?;
                 self.head = Some(Sample::of(&head, number));
@@ -278,7 +279,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Adds the sample that was read, if there is one.
+    /// Adds the current sample, if any.
     fn end_sample(&mut self) -> Result<(), String> {
         let Some(sample) = self.head.take() else {
             return Ok(());
@@ -353,12 +354,12 @@ impl Sample {
     }
 }
 
-/// Returns whether a line without indentation is a frame, as in text that lost its leading blanks.
+/// Returns true if a line without indentation is a frame, as in text that lost its leading spaces.
 fn is_bare_frame(line: &str) -> bool {
     FrameLine::parse(line).is_some_and(|frame| !frame.object.is_empty())
 }
 
-/// Returns whether an event is a tracepoint, such as `sched:sched_switch`. Its payload follows its name.
+/// Returns true for a tracepoint, such as `sched:sched_switch`. Its payload follows its name.
 fn is_tracepoint(event: &str) -> bool {
     let is_modifiers = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWeb".contains(&byte));
     let mut parts = event.split(':');
@@ -366,7 +367,7 @@ fn is_tracepoint(event: &str) -> bool {
     parts.next().is_some_and(|name| !is_modifiers(name)) && group != "mem" && !group.contains('/')
 }
 
-/// Returns the unit of samples that name no event.
+/// Returns the unit of samples without an event name.
 fn unit_of_nameless(period: Option<u64>) -> WeightUnit {
     match period {
         Some(_) => WeightUnit::Events,
@@ -374,8 +375,8 @@ fn unit_of_nameless(period: Option<u64>) -> WeightUnit {
     }
 }
 
-/// Returns whether samples were printed with the numbers of their threads, by the first lines of a text: perf prints the same
-/// fields of all. A command may end in a number.
+/// Returns true if the first lines of a text print tids. perf prints the same fields for all
+/// samples. A command may end in a number.
 fn has_ids(start: &str) -> bool {
     let mut above: Option<Head<'_>> = None;
     for line in start.lines() {

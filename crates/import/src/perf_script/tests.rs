@@ -12,7 +12,7 @@ fn profile(text: &str) -> Result<Profile, String> {
     .map_err(|error| error.to_string())
 }
 
-/// Weights by event, thread and stack.
+/// Returns weights by event, thread and stack.
 fn stacks(profile: &Profile) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for entry in &profile.aggregated {
@@ -63,7 +63,7 @@ fn samples_of_all_choices_of_fields_are_read() {
         ("w   708.39: cycles: ", "cycles", "w", 2),
         ("     17   708.39: cycles: ", "cycles", ":17", 2),
         ("   708.39: cycles: ", "cycles", "[unknown]", 2),
-        // An address of data in front of the frames is none of them.
+        // A data address before the frames is not a frame.
         (
             "w 17   708.39:    500 page-faults:      7f00 [unknown] (//anon)",
             "page-faults",

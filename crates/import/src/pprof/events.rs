@@ -1,20 +1,20 @@
-//! Sample types as events.
+//! Converts sample types to events.
 
 use rprof_profile::WeightUnit;
 
 use super::parts::{Parts, numbers};
 use crate::collector::Collector;
 
-/// Event of one or two sample types: places of number and weight among a sample's values.
+/// Event of one or two sample types: indices of count and weight in a sample's values.
 pub(super) struct EventOf {
     pub(super) samples: Option<usize>,
     pub(super) weight: usize,
-    /// Nanoseconds, where the weight's unit is one of time.
+    /// Factor to nanoseconds, if the weight is a time.
     pub(super) factor: u64,
     pub(super) event: usize,
 }
 
-/// Makes events of the sample types, the default one first.
+/// Creates events for the sample types, the default one first.
 pub(super) fn events(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<Vec<EventOf>, String> {
     let mut types = Vec::new();
     for message in &parts.sample_types {
@@ -28,7 +28,7 @@ pub(super) fn events(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<Vec<E
         unit == "count"
             && (name == "samples" || name.ends_with("_samples") || name.ends_with("_sample"))
     };
-    // Places of number and weight.
+    // Indices of count and weight.
     let mut places: Vec<(Option<usize>, usize)> = Vec::new();
     let mut at = 0;
     while at < types.len() {
@@ -40,7 +40,7 @@ pub(super) fn events(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<Vec<E
         at += 1 + usize::from(is_pair);
     }
     let default = match parts.default_type {
-        // As pprof shows it: the last.
+        // pprof's default is the last one.
         0 => places.len() - 1,
         wanted => {
             let is_it = |(samples, weight): &(Option<usize>, usize)| {

@@ -1,4 +1,4 @@
-//! Locations with their lines, as frames.
+//! Converts locations and their lines to frames.
 
 use rprof_profile::limits::MOST_FRAMES;
 use rprof_profile::{FileId, Frame, FrameAddress, FrameId, FunctionId, Line, ObjectId};
@@ -15,23 +15,22 @@ struct Mapping {
     offset: u64,
 }
 
-/// A function, its names as numbers of strings: many may have one that is long.
+/// A function. Names are string indices, because many functions may share a long name.
 struct FunctionOf {
     name: u64,
     file: u64,
     start_line: u32,
 }
 
-/// Bytes of an entry of the tables below, about.
+/// Approximate size of an entry of the tables below in bytes.
 const ENTRY_BYTES: usize = 96;
 
-/// Frames of a location, outermost first, with and without the address being one of a call.
+/// Frames of a location, outermost first, for use as a leaf and as a caller.
 pub(super) struct Location {
     pub(super) leaf: Vec<FrameId>,
     pub(super) caller: Vec<FrameId>,
 }
 
-/// Returns the locations by their ids.
 pub(super) fn locations(
     parts: &Parts<'_>,
     out: &mut Collector<'_>,
@@ -69,7 +68,7 @@ pub(super) fn locations(
     }
     let unknown = out.object("[unknown]", None)?;
     let mut locations = FxHashMap::default();
-    // By the string that names them.
+    // Functions by string index of their name.
     let mut known: FxHashMap<(u64, ObjectId), FunctionId> = FxHashMap::default();
     let mut files: FxHashMap<u64, FileId> = FxHashMap::default();
     for message in &parts.locations {
@@ -80,7 +79,7 @@ pub(super) fn locations(
                 (1, value) => id = value.number(),
                 (2, value) => mapping = value.number(),
                 (3, value) => address = value.number(),
-                // The innermost call stands first; callers beyond the limit are left out in any case.
+                // The innermost call comes first. Callers beyond the limit are dropped anyway.
                 (4, value) if lines.len() <= MOST_FRAMES => lines.push(value.bytes()),
                 _ => {}
             }
@@ -96,7 +95,7 @@ pub(super) fn locations(
             leaf: Vec::new(),
             caller: Vec::new(),
         };
-        // The innermost call stands first.
+        // The innermost call comes first.
         for (depth, line) in lines.iter().rev().enumerate() {
             let [_, function, line, column] = numbers(line)?;
             let of = functions.get(&function);
@@ -146,7 +145,7 @@ pub(super) fn locations(
         }
         out.hold(ENTRY_BYTES + 8 * lines.len())?;
         if lines.is_empty() {
-            // Not symbolized: there is only an address.
+            // An unsymbolized location has only an address.
             let function = out.function("", object)?;
             let mut frame = |address| {
                 out.frame(Frame {

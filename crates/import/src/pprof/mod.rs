@@ -1,7 +1,8 @@
 //! pprof's `profile.proto` (<https://github.com/google/pprof/blob/main/proto/profile.proto>).
 //!
-//! Sample types become events. A pair `samples`/`count` and another, as profilers of CPU time write it, is one event:
-//! number of samples, and weight. Negative values, as differences of two profiles have them, are left out.
+//! Sample types become events. A pair `samples`/`count` and another type, as CPU profilers write
+//! it, becomes one event with count and weight. Negative values, as in differences of two profiles,
+//! are dropped.
 
 mod events;
 mod locations;
@@ -21,14 +22,14 @@ use events::events;
 use locations::locations;
 use parts::{Parts, numbers};
 
-/// Returns true if bytes, without gzip, begin as the message of a profile: with fields that it has, of their types, in any
-/// order, since a writer may begin with any of them. `at_end`: there are no more bytes.
+/// Returns true if uncompressed bytes begin like a profile message: known fields with their types,
+/// in any order. `at_end`: there are no more bytes.
 pub(crate) fn is_pprof(start: &[u8], at_end: bool) -> bool {
     let mut fields = Fields::new(start);
     let (mut known, mut has_lists) = (0, false);
     while let Some(field) = fields.next() {
         let Ok((tag, value)) = field else {
-            // The last one may reach beyond the first bytes.
+            // The last field may extend beyond the first bytes.
             return !at_end && known > 0 && has_lists && fields.was_cut();
         };
         let is_valid = match (tag, value) {
@@ -47,7 +48,8 @@ pub(crate) fn is_pprof(start: &[u8], at_end: bool) -> bool {
     known > 0 && has_lists
 }
 
-/// Returns whether bytes are a message with field numbers up to `most`, and with numeric values only if `numbers_only`.
+/// Returns true for a message with field numbers up to `most`. With `numbers_only`, all values must
+/// be numeric.
 fn is_message(message: &[u8], most: u64, numbers_only: bool) -> bool {
     Fields::new(message).all(|field| match field {
         Ok((tag, value)) => tag <= most && (!numbers_only || matches!(value, Value::Number(_))),
@@ -85,7 +87,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
         let mut labels = Labels::default();
         for field in Fields::new(sample) {
             match field? {
-                // Each location is a frame at least.
+                // Each location has at least one frame.
                 (1, value) => value.numbers(MOST_FRAMES + 1, &mut ids)?,
                 (2, value) => value.numbers(parts.sample_types.len() + 1, &mut values)?,
                 (3, value) => labels.add(value.bytes(), &parts)?,
@@ -99,7 +101,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
             ));
         }
         frames.clear();
-        // Leaf first, and so are the frames here; those beyond the limit are left out in any case.
+        // Leaf first. Frames beyond the limit are dropped anyway.
         for (nth, id) in ids.iter().enumerate() {
             let location = locations.get(id);
             let location = location
@@ -111,7 +113,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
             let room = (MOST_FRAMES + 1).saturating_sub(frames.len());
             frames.extend(of_location.iter().rev().take(room));
         }
-        // A few bytes may name locations of many frames.
+        // A few bytes may refer to locations with many frames.
         out.work(size_of_val(&frames[..]).saturating_sub(size_of_val(&ids[..])))?;
         frames.reverse();
         let stack = out.stack(&frames)?;
@@ -167,7 +169,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
 /// Approximate size of an entry of the thread cache in bytes.
 const THREAD_BYTES: usize = 64;
 
-/// Labels of a sample that name its thread. Names are numbers of strings, 0 for none.
+/// Labels of a sample that name its thread. Names are string indices; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Labels {
     comm: u64,
@@ -199,12 +201,10 @@ mod tests {
     use super::*;
     use rprof_profile::{Frame, FrameAddress};
 
-    /// Appends a field that holds a number.
     fn number(tag: u8, value: u8, out: &mut Vec<u8>) {
         out.extend([tag << 3, value]);
     }
 
-    /// Appends a field that holds bytes.
     fn part(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
         out.extend([tag << 3 | 2, bytes.len() as u8]);
         out.extend(bytes);
@@ -233,7 +233,7 @@ mod tests {
         "x.c",
     ];
 
-    /// `main` calls `work`, into which `main` was inlined once more; location 2 is the leaf of the sample.
+    /// `main` calls `work`, which contains an inlined `main`. The leaf of the sample is location 2.
     fn profile(sample: &[u8]) -> Vec<u8> {
         let types = [
             message(&[(1, 1), (2, 2)], &[]),

@@ -1,14 +1,14 @@
-//! [`Parts`]: pieces of the message, read where they lie.
+//! [`Parts`]: fields of the message, borrowed from the input.
 
 use std::borrow::Cow;
 
 use crate::collector::Collector;
 use crate::wire::{Fields, Value};
 
-/// Bytes of a piece in its list, which doubles when it is full.
+/// Size of a list entry in bytes, including the growth of the list.
 const PIECE_BYTES: usize = 2 * size_of::<&[u8]>();
 
-/// Pieces of the message, by kind.
+/// Fields of the message, by kind.
 #[derive(Default)]
 pub(super) struct Parts<'a> {
     pub(super) sample_types: Vec<&'a [u8]>,
@@ -18,7 +18,7 @@ pub(super) struct Parts<'a> {
     pub(super) functions: Vec<&'a [u8]>,
     pub(super) strings: Vec<&'a [u8]>,
     pub(super) default_type: u64,
-    /// Nanoseconds since 1970; 0 where that is unknown.
+    /// Nanoseconds since 1970, or 0 if unknown.
     pub(super) time: u64,
     /// Nanoseconds.
     pub(super) duration: u64,
@@ -47,27 +47,28 @@ impl<'a> Parts<'a> {
                 }
                 _ => continue,
             };
-            // An empty one is two bytes.
+            // An empty field has two bytes.
             out.hold(PIECE_BYTES)?;
             list.push(value.bytes());
         }
         Ok(parts)
     }
 
-    /// Returns the bytes of a string by its number.
+    /// Returns the bytes of a string by its index.
     pub(super) fn bytes(&self, number: u64) -> Result<&'a [u8], String> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let bytes = self.strings.get(index).copied();
         bytes.ok_or_else(|| format!("there is no string {number}"))
     }
 
-    /// Returns a string by its number. It may be long: callers that ask repeatedly pay for the work.
+    /// Returns a string by its index. It may be long, so callers pay for repeated calls from the
+    /// work budget.
     pub(super) fn string(&self, number: u64) -> Result<Cow<'a, str>, String> {
         self.bytes(number).map(String::from_utf8_lossy)
     }
 }
 
-/// Numbers of a message by tag; the last one of each counts.
+/// Returns the numbers of a message by tag. The last one of each tag applies.
 pub(super) fn numbers<const N: usize>(message: &[u8]) -> Result<[u64; N], String> {
     let mut found = [0; N];
     for field in Fields::new(message) {
