@@ -46,7 +46,7 @@ fn show(profile: &Profile) {
         let percent = 100.0 * row.self_weight as f64 / top.weight_total.max(1) as f64;
         let name = row.key.function.map(|id| &profile.function(id).name);
         match name {
-            // A name may hold any character, so it is shown with escapes.
+            // A name may contain any character, so this prints escapes.
             Some(Ok(name)) => println!("{percent:6.2}%  {}", name.escape_debug()),
             _ => println!("{percent:6.2}%  [unknown]"),
         }

@@ -99,7 +99,7 @@ pub async fn compact(store: &Store, options: &Options) -> Result<Outcome, FleetE
                     outcome.bytes_after += size;
                     outcome.waiting += batch.len();
                 }
-                // A damaged file stays, and so do the other files of its batch until it is removed.
+                // Skips damaged files, and merges the rest of the batch.
                 Err(error) => {
                     let mut whole = Files {
                         live: batch.iter().map(|file| (*file).clone()).collect(),

@@ -162,7 +162,7 @@ fn a_program_that_is_not_there_is_told() {
         .run()
         .exits(1)
         .says("none");
-    // Options for cargo, then rprof's.
+    // The compiler's error, then rprof's.
     cargo("record --offline --dev -p tool")
         .run()
         .exits(1)

@@ -1,7 +1,7 @@
-"""Decodes OpenTelemetry profiles with the published proto, applies the rules of its checker, and prints samples by function.
+"""Decodes OpenTelemetry profiles with the published proto, checks its rules, and prints samples by function.
 
-The rules are those in the comments of opentelemetry/proto/profiles/v1development/profiles.proto, which profcheck of
-OpenTelemetry's profiling group checks too.
+The rules are from comments in opentelemetry/proto/profiles/v1development/profiles.proto. profcheck of OpenTelemetry's
+profiling group checks them too.
 """
 
 import gzip
@@ -99,7 +99,7 @@ for resource in request.resource_profiles:
                 use("stack", sample.stack_index)
                 use("link", sample.link_index)
                 use_attributes(sample.attribute_indices)
-                # Samples of one shape: a value each, and no times.
+                # Samples of one shape: one value each, without timestamps.
                 assert len(sample.values) == 1 and not sample.timestamps_unix_nano
                 stack = words.stack_table[sample.stack_index].location_indices
                 lines = [line for index in stack for line in words.location_table[index].lines]

@@ -1,4 +1,4 @@
-"""Answers the queries of docs/fleet.md over the folder `profiles` with DuckDB: as JSON, the rows of the query that is named."""
+"""Runs a named query of docs/fleet.md on the folder `profiles` with DuckDB. Prints its rows as JSON."""
 
 import json
 import re

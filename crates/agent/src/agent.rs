@@ -200,7 +200,8 @@ impl Agent {
         let mut live = None;
         let mut is_first = true;
         let mut meter = Meter::begin();
-        // The first window also reads running processes and their symbols; its cost does not count.
+        // The first window of a recording also reads running processes and their symbols. Its cost
+        // does not count.
         let mut is_warming_up = true;
         let mut reported_failure = false;
         loop {

@@ -17,7 +17,7 @@ pub trait Row: Sized {
     fn columns(rows: &[Self]) -> Vec<Column>;
 }
 
-/// Image that locations lie in.
+/// Image with locations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageRow {
     /// Id, by build-id or path.

@@ -1,6 +1,7 @@
 //! C++ names in the Itanium ABI.
 
 use super::bounded::Bounded;
+use super::default_arguments;
 use super::short;
 use super::style::Style;
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
@@ -13,6 +14,7 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
         return None;
     }
     if style == Style::NoParameters
+        && !default_arguments::has_any(raw)
         && let Some(name) = short::name(raw)
     {
         return Some(name);
@@ -56,6 +58,14 @@ fn without_return_type(function: &str) -> Option<String> {
 }
 
 fn plain(mangled: &str, style: Style) -> Option<String> {
+    if default_arguments::has_any(mangled) {
+        let name = plain_name(&default_arguments::hide(mangled), style)?;
+        return Some(default_arguments::show(name));
+    }
+    plain_name(mangled, style)
+}
+
+fn plain_name(mangled: &str, style: Style) -> Option<String> {
     let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
     let mut options = DemangleOptions::new().recursion_limit(MAX_DEPTH);
     if style == Style::NoParameters {

@@ -10,6 +10,7 @@
 
 mod bounded;
 mod cpp;
+mod default_arguments;
 mod rust;
 mod short;
 mod style;

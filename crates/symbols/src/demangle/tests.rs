@@ -417,3 +417,44 @@ fn in_one_pass() {
         assert_eq!(short::name(other), None, "{other}");
     }
 }
+
+/// As c++filt has them, without and with parameters.
+#[test]
+fn lambdas_of_default_arguments_have_their_parameter() {
+    for (raw, short, full) in [
+        (
+            "_ZZN1S1fEiiEd0_NKUlvE0_clEv",
+            "S::f(int, int)::{default arg#2}::{lambda()#2}::operator()",
+            "S::f(int, int)::{default arg#2}::{lambda()#2}::operator()() const",
+        ),
+        (
+            "_ZZN1S1fEiiEd_NKUlvE_clEv",
+            "S::f(int, int)::{default arg#1}::{lambda()#1}::operator()",
+            "S::f(int, int)::{default arg#1}::{lambda()#1}::operator()() const",
+        ),
+        (
+            "_ZNSt17_Function_handlerIFviEZN1S2goEiSt8functionIS0_ES3_Ed0_UliE_E9_M_invokeERKSt9_Any_dataOi",
+            "std::_Function_handler<void (int), S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_invoke",
+            "std::_Function_handler<void (int), S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_invoke(std::_Any_data const&, int&&)",
+        ),
+        // Two of them, and substitutions that count both.
+        (
+            "_ZNSt14_Function_base13_Base_managerIZN1S2goEiSt8functionIFviEES4_Ed0_UliE_E15_M_init_functorIRKS5_EEvRSt9_Any_dataOT_",
+            "std::_Function_base::_Base_manager<S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_init_functor<S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1} const&>",
+            "void std::_Function_base::_Base_manager<S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_init_functor<S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1} const&>(std::_Any_data&, S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1} const&)",
+        ),
+    ] {
+        assert_eq!(demangle(raw, Style::NoParameters), short);
+        assert_eq!(demangle(raw, Style::Full), full);
+    }
+    // Not a scope: a class whose name ends so.
+    assert_eq!(demangle("_ZN2Ed3fooEv", Style::Full), "Ed::foo()");
+    for damaged in [
+        "_ZZ1fvEd",
+        "_ZZ1fvEd_",
+        "_ZZ1fvEd9999999_UlvE_",
+        "_ZZ1fvEd0_UlvE",
+    ] {
+        assert_eq!(demangle(damaged, Style::Full), damaged);
+    }
+}
