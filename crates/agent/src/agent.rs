@@ -3,7 +3,6 @@
 //! Threads: the drain threads and the writer thread of the recording, which wait for nobody here; this one, which ends windows; the
 //! analyst, at nice 19; one that sends for each destination; one for metrics.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
@@ -26,6 +25,7 @@ use crate::config::Config;
 use crate::destination::Destination;
 use crate::error::{AgentError, failed};
 use crate::live::Live;
+pub use crate::log::Log;
 use crate::schedule::{OpenWindow, is_sampled, send_delay, unix_micros};
 use crate::spool::{Spool, bytes_below, free_percent};
 use crate::status::{DestinationStatus, Status};
@@ -40,28 +40,6 @@ const BEAT: Duration = Duration::from_secs(10);
 
 /// Windows that may wait for the analyst; it takes far less time than a window lasts.
 const WAITING: usize = 2;
-
-/// Progress of a running agent; clones share one state.
-#[derive(Clone)]
-pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Log {
-    /// Makes one of a function that is given lines.
-    pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Log {
-        Log(Arc::new(say))
-    }
-
-    /// Tells something.
-    pub fn say(&self, line: &str) {
-        (self.0)(line);
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
-    }
-}
 
 /// Returns the name of this host: as configured, or that of the kernel.
 pub fn host_name(config: &Config) -> String {

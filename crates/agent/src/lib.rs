@@ -22,9 +22,11 @@
 //! | [`spool`] | windows that wait for a destination, bounded in bytes |
 //! | [`destination`] | folder, S3 bucket, servers of profiles |
 //! | [`uploader`] | the thread that empties a spool |
+//! | `sent` | [`Sent`](uploader::Sent): outcomes of sending |
 //! | [`status`] | [`Status`](status::Status): the file that tells how it goes |
 //! | [`metrics`] | the same as Prometheus text, on loopback |
 //! | [`check`] | what `rprof agent check` finds out |
+//! | `log` | [`Log`]: messages of a running agent |
 //! | [`agent`] | all of it together |
 //!
 //! Nothing here prints: what is to be told goes to a [`Log`].
@@ -40,13 +42,16 @@ mod heap;
 pub mod identity;
 pub mod ledger;
 pub mod live;
+mod log;
 pub mod metrics;
 pub mod schedule;
+mod sent;
 pub mod spool;
 pub mod status;
 pub mod uploader;
 pub mod watch;
 
-pub use agent::{Log, run};
+pub use agent::run;
 pub use config::Config;
 pub use error::AgentError;
+pub use log::Log;

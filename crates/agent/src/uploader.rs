@@ -6,9 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::agent::Log;
 use crate::destination::{Destination, Outcome};
+use crate::log::Log;
 use crate::schedule::unix_micros;
+pub use crate::sent::Sent;
 use crate::spool::{Queued, Spool};
 
 /// Time to the second try, doubled by each further one.
@@ -41,25 +42,6 @@ struct State {
     is_ending: bool,
     has_ended: bool,
     sent: Sent,
-}
-
-/// Tallies of files by the outcome of sending them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Sent {
-    /// Files that were taken.
-    pub files: u64,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// Tries that failed.
-    pub failures: u64,
-    /// Files that were refused.
-    pub refused: u64,
-    /// Last time that a file was taken, in seconds since 1970.
-    pub last_success: Option<i64>,
-    /// Last error, while there was no success since.
-    pub last_error: Option<String>,
-    /// Seconds to the next try, if one is waited for.
-    pub next_try_seconds: Option<u64>,
 }
 
 impl Uploader {

@@ -1,6 +1,5 @@
 //! [`TraceUnit`]: PMUs that write a trace into an AUX area, in place of samples.
 
-use crate::event::{Event, EventDetail};
 use crate::pmu::Pmu;
 
 /// Tracing unit of a processor, known by the name of its PMU. Its event counts nothing and takes no samples: it writes
@@ -72,23 +71,6 @@ impl TraceUnit {
                 .filter_map(|term| pmu.format(term)?.encode(1))
                 .fold(0, |config, bits| config | bits),
             _ => 0,
-        }
-    }
-}
-
-impl Event {
-    /// Returns the tracing unit whose event it is; `None` for events that are sampled and counted.
-    ///
-    /// # Examples
-    /// ```
-    /// use rprof_events::Event;
-    ///
-    /// assert_eq!(Event::cycles().trace_unit(), None);
-    /// ```
-    pub fn trace_unit(&self) -> Option<TraceUnit> {
-        match self.detail {
-            EventDetail::Trace(unit) => Some(unit),
-            _ => None,
         }
     }
 }

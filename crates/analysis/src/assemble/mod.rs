@@ -4,11 +4,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `wakers` | frames for who ended waits |
+//! | `inputs` | symbols, roots and filters that all workers share |
 //! | `worker_stacks` | stacks of one worker, made on a thread of its own |
 //! | `roots` | complete stacks and truncated ones |
 //! | `root_code` | roots by their code, where names tell nothing |
 //! | `one_by_one` | samples one by one, as columns or streams |
 
+mod inputs;
 mod one_by_one;
 mod root_code;
 mod roots;
@@ -37,11 +39,12 @@ use crate::sample_pass::stacks::Locations;
 use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
+use inputs::{AssembleInputs, FrameIds, waits_of};
 use one_by_one::Entries;
 use root_code::RootCode;
 pub(crate) use roots::reaches_root;
 use wakers::WakerFrames;
-use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
+use worker_stacks::{Key, WorkerStacks};
 
 /// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
