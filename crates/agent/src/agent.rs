@@ -4,7 +4,6 @@
 //! one, which ends windows; the analyst, at nice 19; one uploader for each destination; one for
 //! metrics.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
@@ -27,6 +26,7 @@ use crate::config::Config;
 use crate::destination::Destination;
 use crate::error::{AgentError, failed};
 use crate::live::Live;
+pub use crate::log::Log;
 use crate::schedule::{OpenWindow, is_sampled, send_delay, unix_micros};
 use crate::spool::{Spool, bytes_below, free_percent};
 use crate::status::{DestinationStatus, Status};
@@ -42,29 +42,7 @@ const BEAT: Duration = Duration::from_secs(10);
 /// Maximum number of windows queued for the analyst. Analysis takes far less time than a window.
 const WAITING: usize = 2;
 
-/// Log of a running agent. Clones share one sink.
-#[derive(Clone)]
-pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Log {
-    /// Creates a log that calls a function with each line.
-    pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Log {
-        Log(Arc::new(say))
-    }
-
-    /// Logs a line.
-    pub fn say(&self, line: &str) {
-        (self.0)(line);
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
-    }
-}
-
-/// Returns the configured host name, or the kernel's.
+/// Returns the name of this host: as configured, or that of the kernel.
 pub fn host_name(config: &Config) -> String {
     // proc(5): the host name in the UTS namespace of this process.
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -22,10 +22,12 @@
 //! | [`spool`] | windows queued for a destination, bounded in bytes |
 //! | [`destination`] | folder, S3 bucket, profile servers |
 //! | [`uploader`] | the thread that empties a spool |
-//! | [`status`] | [`Status`](status::Status): status file of the agent |
+//! | `sent` | [`Sent`](uploader::Sent): outcomes of sending |
+//! | [`status`] | [`Status`](status::Status): the file that tells how it goes |
 //! | [`metrics`] | the same as Prometheus text, on loopback |
-//! | [`check`] | checks of `rprof agent check` |
-//! | [`agent`] | the main loop |
+//! | [`check`] | what `rprof agent check` finds out |
+//! | `log` | [`Log`]: messages of a running agent |
+//! | [`agent`] | all of it together |
 //!
 //! This crate does not print. It sends messages to a [`Log`].
 
@@ -40,13 +42,16 @@ mod heap;
 pub mod identity;
 pub mod ledger;
 pub mod live;
+mod log;
 pub mod metrics;
 pub mod schedule;
+mod sent;
 pub mod spool;
 pub mod status;
 pub mod uploader;
 pub mod watch;
 
-pub use agent::{Log, run};
+pub use agent::run;
 pub use config::Config;
 pub use error::AgentError;
+pub use log::Log;

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::{AgentError, failed};
 use crate::ledger::write_whole;
 use crate::schedule::unix_micros;
-use crate::uploader::Sent;
+use crate::sent::Sent;
 
 const FILE: &str = "status.json";
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::agent::Log;
 use crate::destination::{Destination, Outcome};
+use crate::log::Log;
 use crate::schedule::unix_micros;
+pub use crate::sent::Sent;
 use crate::spool::{Queued, Spool};
 
 /// Base delay before the second attempt. Each failure doubles it.
@@ -41,25 +42,6 @@ struct State {
     is_ending: bool,
     has_ended: bool,
     sent: Sent,
-}
-
-/// Upload counters by outcome.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Sent {
-    /// Uploaded files.
-    pub files: u64,
-    /// Uploaded bytes.
-    pub bytes: u64,
-    /// Failed attempts.
-    pub failures: u64,
-    /// Rejected files.
-    pub refused: u64,
-    /// Time of the last successful upload, in seconds since 1970.
-    pub last_success: Option<i64>,
-    /// Last error since the last success.
-    pub last_error: Option<String>,
-    /// Seconds until the next attempt, if one is scheduled.
-    pub next_try_seconds: Option<u64>,
 }
 
 impl Uploader {

@@ -194,8 +194,23 @@ impl Event {
         }
     }
 
-    /// Sets a filter expression on the fields of a tracepoint, such as `prev_pid == 0`. The kernel
-    /// skips hits for which it is false (Documentation/trace/events.rst, "Event filtering").
+    /// Returns the tracing unit whose event it is; `None` for events that are sampled and counted.
+    ///
+    /// # Examples
+    /// ```
+    /// use rprof_events::Event;
+    ///
+    /// assert_eq!(Event::cycles().trace_unit(), None);
+    /// ```
+    pub fn trace_unit(&self) -> Option<TraceUnit> {
+        match self.detail {
+            EventDetail::Trace(unit) => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// Sets an expression on the fields of a tracepoint, such as `prev_pid == 0`: hits for which it is false are
+    /// passed over by the kernel (Documentation/trace/events.rst, "Event filtering").
     ///
     /// Returns `None` if the event is not a tracepoint, or the text contains a zero byte.
     pub fn with_filter(mut self, expression: &str) -> Option<Event> {

@@ -1,6 +1,5 @@
 //! [`TraceUnit`]: PMUs that write a trace into an AUX area, instead of samples.
 
-use crate::event::{Event, EventDetail};
 use crate::pmu::Pmu;
 
 /// Trace unit of a processor, identified by the name of its PMU. Its event neither counts nor
@@ -74,23 +73,6 @@ impl TraceUnit {
                 .filter_map(|term| pmu.format(term)?.encode(1))
                 .fold(0, |config, bits| config | bits),
             _ => 0,
-        }
-    }
-}
-
-impl Event {
-    /// Returns the event's trace unit; `None` for events that sample or count.
-    ///
-    /// # Examples
-    /// ```
-    /// use rprof_events::Event;
-    ///
-    /// assert_eq!(Event::cycles().trace_unit(), None);
-    /// ```
-    pub fn trace_unit(&self) -> Option<TraceUnit> {
-        match self.detail {
-            EventDetail::Trace(unit) => Some(unit),
-            _ => None,
         }
     }
 }

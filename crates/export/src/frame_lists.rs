@@ -2,7 +2,7 @@
 
 use rprof_profile::{FrameListId, Profile, StackId};
 
-use crate::locations::Locations;
+use crate::frame_ranks::FrameRanks;
 
 /// Marks a list that no stack with samples uses.
 const NONE: u32 = u32::MAX;
@@ -32,7 +32,7 @@ struct Unsorted {
 }
 
 impl FrameLists {
-    pub(crate) fn new(profile: &Profile, locations: &Locations<'_>) -> FrameLists {
+    pub(crate) fn new(profile: &Profile, frames: &FrameRanks<'_>) -> FrameLists {
         let (mut ranks, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for entry in &profile.aggregated {
             let (outer, inner) = profile.lists(entry.stack);
@@ -46,7 +46,7 @@ impl FrameLists {
                 }
                 places[at] = 0;
                 let begin = ranks.len();
-                ranks.extend(profile.list(id).map(|frame| locations.rank(frame)));
+                ranks.extend(profile.list(id).map(|frame| frames.rank(frame)));
                 let mut first = ranks[begin..].iter();
                 // A list precedes its extensions.
                 let mut next = || first.next().map_or(0, |rank| u64::from(*rank) + 1);

@@ -68,6 +68,7 @@ pub mod folded;
 pub mod formats;
 mod frame_kind;
 mod frame_lists;
+mod frame_ranks;
 mod frame_text;
 mod gzip;
 mod heat;

@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 
 use rprof_profile::intern::Lists;
-use rprof_profile::{
-    FileId, Frame, FrameAddress, FrameId, FunctionId, ObjectId, ObjectKind, Profile,
-};
+use rprof_profile::{FileId, FrameAddress, FunctionId, ObjectId, ObjectKind, Profile};
 use rustc_hash::FxHashMap;
 
 use crate::frame_lists::{FrameLists, ListedStack};
+use crate::frame_ranks::FrameRanks;
 
 /// Tables of mappings, locations and functions. Ids start at 1.
 pub(crate) struct LocationTables {
@@ -41,10 +40,7 @@ pub(crate) struct FunctionRow {
 /// Locations of a profile, with ids from 1 in order of first use.
 pub(crate) struct Locations<'p> {
     profile: &'p Profile,
-    /// Frames sorted by object, address, inline depth and name.
-    sorted: Vec<FrameId>,
-    /// Rank of each frame in `sorted`, by id; arbitrary for unused frames.
-    ranks: Vec<u32>,
+    frames: FrameRanks<'p>,
     /// Location ids of all caller lists, concatenated, leaf first.
     ids_of_lists: Vec<u64>,
     /// Range of each caller list in `ids_of_lists`, once computed.
@@ -54,49 +50,10 @@ pub(crate) struct Locations<'p> {
 }
 
 impl<'p> Locations<'p> {
-    pub(crate) fn new(profile: &'p Profile) -> Locations<'p> {
-        let mut ranks: Vec<u32> = Vec::new();
-        let mut sorted: Vec<FrameId> = Vec::new();
-        for entry in &profile.aggregated {
-            for frame in profile.frames(entry.stack) {
-                let at = frame.0 as usize;
-                if ranks.len() <= at {
-                    ranks.resize(at + 1, u32::MAX);
-                }
-                if ranks[at] == u32::MAX {
-                    ranks[at] = 0;
-                    sorted.push(frame);
-                }
-            }
-        }
-        let objects = object_ranks(profile);
-        let mut keys: Vec<_> = (sorted.iter())
-            .map(|id| {
-                let frame = profile.frame(*id);
-                let object = objects[profile.function(frame.function).object.0 as usize];
-                let address = frame.address.map(FrameAddress::lookup_address);
-                (object, address, frame.inline_depth, *id)
-            })
-            .collect();
-        // Few comparisons get as far as the names.
-        let rest = |id: FrameId| {
-            let frame = profile.frame(id);
-            let name = profile.function(frame.function).name.as_deref();
-            (name.unwrap_or_default(), frame.line, id)
-        };
-        keys.sort_unstable_by(|a, b| {
-            let begin = (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2));
-            begin.then_with(|| rest(a.3).cmp(&rest(b.3)))
-        });
-        sorted.clear();
-        sorted.extend(keys.iter().map(|key| key.3));
-        for (rank, frame) in (0..).zip(&sorted) {
-            ranks[frame.0 as usize] = rank;
-        }
+    pub(crate) fn new(profile: &'p Profile, frames: FrameRanks<'p>) -> Locations<'p> {
         Locations {
             profile,
-            ranks,
-            sorted,
+            frames,
             ids_of_lists: Vec::new(),
             of_lists: Vec::new(),
             known: Lists::default(),
@@ -108,17 +65,6 @@ impl<'p> Locations<'p> {
         self.known = Lists::default();
         self.of_lists.clear();
         self.ids_of_lists.clear();
-    }
-
-    pub(crate) fn rank(&self, frame: FrameId) -> u32 {
-        self.ranks
-            .get(frame.0 as usize)
-            .copied()
-            .unwrap_or(u32::MAX)
-    }
-
-    fn frame(&self, rank: u32) -> Frame {
-        self.profile.frame(self.sorted[rank as usize])
     }
 
     /// Appends the ids of at most `most` innermost locations, leaf first. Returns true if there are
@@ -133,7 +79,7 @@ impl<'p> Locations<'p> {
         let (outer, inner) = (lists.list(stack.outer), lists.list(stack.inner));
         let begins_inlined = inner
             .first()
-            .is_some_and(|rank| self.frame(*rank).inline_depth > 0);
+            .is_some_and(|rank| self.frames.frame(*rank).inline_depth > 0);
         if begins_inlined || most != usize::MAX {
             // The two lists share a location, or the limit cuts them.
             return self.ids_of(&[outer, inner].concat(), most, ids);
@@ -164,7 +110,7 @@ impl<'p> Locations<'p> {
                 return true;
             }
             // An inlined call follows the frame of the function that contains it.
-            let outer = |rank: &u32| self.frame(*rank).inline_depth == 0;
+            let outer = |rank: &u32| self.frames.frame(*rank).inline_depth == 0;
             let begin = rest.iter().rposition(outer).unwrap_or(0);
             let (others, one) = rest.split_at(begin);
             rest = others;
@@ -187,10 +133,10 @@ impl<'p> Locations<'p> {
         let mut known: FxHashMap<FunctionId, u64> = FxHashMap::default();
         let mut functions: Vec<FunctionRow> = Vec::new();
         let mut row = |location: &[u32]| {
-            let outermost = self.frame(location[0]);
+            let outermost = self.frames.frame(location[0]);
             let object = self.profile.function(outermost.function).object;
             let line = |rank: &u32| {
-                let frame = self.frame(*rank);
+                let frame = self.frames.frame(*rank);
                 let number = *known.entry(frame.function).or_insert_with(|| {
                     functions.push(FunctionRow {
                         id: frame.function,
@@ -231,7 +177,7 @@ impl<'p> Locations<'p> {
     fn mappings(&self) -> Vec<(ObjectId, u64)> {
         let mut ends: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for location in self.locations() {
-            let frame = self.frame(location[0]);
+            let frame = self.frames.frame(location[0]);
             let end = ends
                 .entry(self.profile.function(frame.function).object)
                 .or_default();
@@ -265,18 +211,4 @@ impl<'p> Locations<'p> {
         });
         mappings
     }
-}
-
-/// Ranks the objects by name. Objects with equal names have equal ranks.
-fn object_ranks(profile: &Profile) -> Vec<u32> {
-    let name = |object: u32| &*profile.objects[object as usize].name;
-    let mut sorted: Vec<u32> = (0..profile.objects.len() as u32).collect();
-    sorted.sort_unstable_by_key(|object| name(*object));
-    let mut ranks = vec![0; sorted.len()];
-    let mut rank = 0;
-    for pair in sorted.windows(2) {
-        rank += u32::from(name(pair[0]) != name(pair[1]));
-        ranks[pair[1] as usize] = rank;
-    }
-    ranks
 }

@@ -19,6 +19,7 @@ use rprof_profile::{ObjectKind, Profile, WeighBy, WeightUnit};
 use rustc_hash::FxHashMap;
 
 use crate::frame_lists::FrameLists;
+use crate::frame_ranks::FrameRanks;
 use crate::frame_text::unnamed;
 use crate::gzip::Gzip;
 use crate::locations::{LocationTables, Locations};
@@ -52,9 +53,10 @@ pub struct Encoder<'p> {
 impl<'p> Encoder<'p> {
     /// Sums up the samples of all events.
     pub fn new(profile: &'p Profile, weight: WeighBy, options: &ExportOptions) -> Encoder<'p> {
-        let locations = Locations::new(profile);
+        let frames = FrameRanks::new(profile);
         let comms = CommOrder::new(profile);
-        let lists = FrameLists::new(profile, &locations);
+        let lists = FrameLists::new(profile, &frames);
+        let locations = Locations::new(profile, frames);
         let events = profile.events.iter().enumerate();
         let events = events
             .filter(|(_, summary)| summary.samples > 0)

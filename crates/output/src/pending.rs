@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use crate::error::OutputError;
-use crate::recording_file::hand_to_sudo_user;
+use crate::sudo_user::hand_to_sudo_user;
 
 /// Users who may read a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use rustix::fs::OFlags;
 use crate::destination::{Choice, Destination};
 use crate::error::OutputError;
 use crate::own_file::{OwnFile, Whereabouts};
+use crate::sudo_user::hand_to_sudo_user;
 
 /// Maximum number of free names tried.
 const MOST_NAMES: u32 = 1000;
@@ -217,14 +218,6 @@ fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
             to,
             source,
         }),
-    }
-}
-
-/// Gives a file written under sudo to the calling user (`SUDO_UID`, `SUDO_GID`). Ignores failures.
-pub(crate) fn hand_to_sudo_user(file: &File) {
-    let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    if let (Some(uid), Some(gid)) = (id("SUDO_UID"), id("SUDO_GID")) {
-        std::os::unix::fs::fchown(file, Some(uid), Some(gid)).ok();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Functions, their objects, and frames.
 
+use std::sync::Arc;
+
 use rprof_image::Reason;
 use rprof_records::BuildId;
 
@@ -8,6 +10,9 @@ use crate::runtime::Runtime;
 /// Id of a function: an index into [`Profile::functions`](crate::Profile::functions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
+
+/// Set of functions, by id.
+pub type FunctionSet = Arc<[bool]>;
 
 /// Id of an object: an index into [`Profile::objects`](crate::Profile::objects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::frame::{FunctionId, ObjectKind};
 use crate::locks::acquires_lock;
 use crate::model::Profile;
+pub use crate::quality::IdleThreads;
 use crate::reasons::is_reason;
 use crate::samples::ThreadId;
 use crate::stacks::StackId;
@@ -20,15 +21,6 @@ const OF_RECORDING: f64 = 0.90;
 
 /// Minimum share of its own time, on and off CPU, that an idle thread waits at one place.
 const OF_THREAD: f64 = 0.98;
-
-/// Idle threads of a profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IdleThreads {
-    /// Number of threads.
-    pub threads: u64,
-    /// Idle time, in nanoseconds.
-    pub weight: u64,
-}
 
 /// Reasons of waits that are never idle: reading a slow disk is work, and a wait without a stack
 /// has no place.

@@ -30,6 +30,7 @@
 //! | [`pattern`] | name patterns with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks, named frames, and reasons for the rest |
 //! | [`mod@runtime`] | [`Runtime`]: runtimes with JIT code or their own stacks |
+//! | `event_names` | names of the off-CPU and the wall-clock event |
 //! | [`waits`] | off-CPU samples: wait reasons, and wall-clock time as one event |
 //! | [`idle`] | merges the waits of idle threads |
 //! | [`reasons`] | [`reason`](reasons::reason): derives wait reasons from kernel functions |
@@ -46,6 +47,7 @@ pub mod builder;
 pub mod call_branches;
 pub mod call_tree;
 pub mod compare;
+mod event_names;
 pub mod filter;
 pub mod folded;
 pub mod frame;
@@ -77,10 +79,9 @@ pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
     StackPosition, is_kernel_address,
 };
-pub use idle::IdleThreads;
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
-pub use quality::{CountedEvent, Quality, StackTally};
+pub use quality::{CountedEvent, IdleThreads, Quality, StackTally};
 pub use rprof_cpu_time::{CpuTime, OffCpuTime};
 pub use rprof_image::Reason;
 pub use runtime::Runtime;

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::frame::{Frame, FrameId, Function, FunctionId, Object, ObjectId};
+use crate::frame::{Frame, FrameId, Function, FunctionId, FunctionSet, Object, ObjectId};
 use crate::quality::Quality;
 use crate::samples::{AggregatedStack, Gap, SampleColumns, Thread, ThreadId};
-use crate::selection::FunctionSet;
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::streams::SampleStreams;
 use crate::unit::WeightUnit;

@@ -6,7 +6,6 @@ use rprof_cpu_time::CpuTime;
 use rprof_image::Reason;
 
 use crate::frame::{Function, Object, ObjectId};
-use crate::idle::IdleThreads;
 
 /// Tally of stacks with callchains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +50,15 @@ pub struct CountedEvent {
     pub value: u64,
     /// True if the event was counted all the time; otherwise `value` is an estimate.
     pub is_exact: bool,
+}
+
+/// Idle threads of a profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdleThreads {
+    /// Number of threads.
+    pub threads: u64,
+    /// Idle time, in nanoseconds.
+    pub weight: u64,
 }
 
 /// Quality of a profile.

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+pub use crate::frame::FunctionSet;
 use crate::frame::{FunctionId, ObjectId};
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, ThreadId};
 use crate::stacks::FrameListId;
-
-/// Set of functions, by id.
-pub type FunctionSet = Arc<[bool]>;
 
 /// Condition on samples.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::waits::WAITS;
+use crate::event_names::WAITS;
 
 /// Unit of an event's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

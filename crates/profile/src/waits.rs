@@ -8,18 +8,13 @@ use std::borrow::Cow;
 use rprof_cpu_time::CpuTime;
 use rustc_hash::FxHashMap;
 
+pub use crate::event_names::{WAITS, WALL_CLOCK, is_of_waits, is_of_wall_clock};
 use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
 use crate::model::Profile;
 use crate::reasons::{OFF_CPU, RUNNING, is_known, is_reason, reason, reason_by_program};
 use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
-
-/// Name of the off-CPU event, as in perf.
-pub const WAITS: &str = "offcpu-time";
-
-/// Name of the wall-clock event: time on and off CPU.
-pub const WALL_CLOCK: &str = "wall-clock";
 
 /// Name of the object that contains wait reasons and wakers.
 pub const WAIT_OBJECT: &str = "[off-cpu]";
@@ -46,21 +41,6 @@ pub enum WallError {
     /// On-CPU samples do not measure time, so they cannot be added to waits.
     #[error("samples of {} do not measure time and cannot be added to waits", .0)]
     NotTime(String),
-}
-
-/// Sample types in pprof profiles.
-const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];
-
-/// Returns true for off-CPU events (`offcpu` in pprof), with or without modifiers.
-pub fn is_of_waits(event: &str) -> bool {
-    let [offcpu, _] = PPROF_TYPES;
-    matches!(event.split(':').next(), Some(name) if name == WAITS || name == offcpu)
-}
-
-/// Returns true for wall-clock events (`wall` in pprof).
-pub fn is_of_wall_clock(event: &str) -> bool {
-    let [_, wall] = PPROF_TYPES;
-    event == WALL_CLOCK || event == wall
 }
 
 /// Returns the object of wait reasons, added if necessary.

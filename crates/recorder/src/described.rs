@@ -1,11 +1,16 @@
 //! Event descriptions for the file, with the attrs of the rewritten records.
 
 use rprof_perfdata::EventDescription;
-use rprof_records::Attr;
+use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::{EventIds, Role};
 
-use crate::offcpu;
 use crate::unwind::is_to_unwind;
+
+/// Event name of wait samples, as in perf.
+const WAITS: &str = "offcpu-time";
+
+/// `PERF_COUNT_SW_BPF_OUTPUT`, the config of perf's event of this name.
+const BPF_OUTPUT: u64 = 10;
 
 /// Changes to records before they are written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,8 +38,8 @@ impl Rewriting {
             let attr = self.unwound(&event.attr);
             let (attr, name) = match event.role {
                 Role::OffCpu => {
-                    let attr = offcpu::attr_of_waits(&attr, *self);
-                    (attr, offcpu::EVENT_NAME.to_owned())
+                    let attr = attr_of_waits(&attr, *self);
+                    (attr, WAITS.to_owned())
                 }
                 _ => (attr, event.name.clone()),
             };
@@ -45,4 +50,16 @@ impl Rewriting {
         let is_written = |event: &&EventIds| event.role != Role::Wakeups;
         events.iter().filter(is_written).map(describe).collect()
     }
+}
+
+/// Returns the attr of wait samples for the unwound attr `switches`. With wakers, the address field
+/// is a [`WaitEnd`](rprof_records::WaitEnd).
+pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
+    let mut attr = switches.clone();
+    (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
+    attr.sample_type |= SampleType::PERIOD;
+    attr.sample_type
+        .set(SampleType::ADDR, rewriting.records_wakers);
+    (attr.flags).set(AttrFlags::CONTEXT_SWITCH, rewriting.keeps_switches);
+    attr
 }

@@ -21,7 +21,7 @@ use crate::input::{tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::named_input::is_input;
 use crate::pager::show;
-use crate::report::wants_color;
+use crate::terminal::wants_color;
 use crate::with_code::{CodeInput, WithCode, with_code};
 use crate::{nearest, nothing_found, terminal};
 

@@ -15,13 +15,13 @@ use crate::Outcome;
 use crate::cli::{
     DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs, WaitArgs,
 };
-use crate::input::{Callee, Input, Symbols, check_events, open_input, warn};
+use crate::input::{Callee, Input, Symbols, check_events, check_waits, open_input, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 use crate::pager::show;
 use crate::recorded_on::{RecordedOn, reservations};
-use crate::report::wants_color;
 use crate::run_folders::with_recordings_of_folders;
+use crate::terminal::wants_color;
 use crate::told::{self, Reports};
 use crate::{nothing_found, terminal};
 
@@ -216,7 +216,7 @@ impl Request<'_> {
                     inlined: true,
                     ..options.clone()
                 };
-                WaitArgs::check_recording(&data, &options)?;
+                check_waits(&data, &options)?;
                 let machine = RecordedOn::of(&data);
                 let mut profile = symbols.analyse(&data, &options);
                 if let Some(waits) = self.waits {

@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::cli::{
     FilterArgs, SampleFilterArgs, SamplingArgs, TargetArgs, TaskFilterArgs, WaitArgs,
 };
-use crate::input::{Callee, analyse, open, read_merged, warn};
+use crate::input::{Callee, analyse, check_waits, open, read_merged, warn};
 use crate::messages::{Failure, say};
 use crate::named_input::is_input_or_no_command;
 use crate::nothing_found;
@@ -303,7 +303,7 @@ fn draw_recording(
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         ..picture.options()
     })?;
-    WaitArgs::check_recording(&data, &options)?;
+    check_waits(&data, &options)?;
     let profile = analyse(&data, &filter.symbols, &options, quiet)?;
     if nothing_found::has_filters(filter, &options.filter) {
         let paths = [PathBuf::from("the recording")];

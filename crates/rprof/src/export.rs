@@ -3,14 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use rprof_analysis::Options;
-use rprof_export::{
-    Content, ExportOptions, Format, ReportOptions, RowOptions, SampleLabel, folded,
-};
+use rprof_export::{Content, ExportOptions, Format, ReportOptions, RowOptions, folded};
 use rprof_profile::{Keys, Profile, WeighBy, WeightUnit};
 
 use crate::Outcome;
-use crate::cli::{ExportArgs, ExportForm, InputArgs, LabelArg};
+use crate::cli::{ExportArgs, ExportForm, LabelArg};
 use crate::input::{Callee, read_merged, tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::output::Output;
@@ -59,7 +56,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     };
     let options = args
         .waits
-        .choose(options_for(&args.input, content, &export))?;
+        .choose(args.input.options_for(content, &export))?;
     let input = &args.input;
     let (paths, quiet) = (input.paths(), input.quiet);
     let keys = &Keys::FUNCTIONS;
@@ -106,18 +103,6 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
         say(format_args!("wrote {}", path.display()));
     }
     Ok(0)
-}
-
-pub(crate) fn options_for(input: &InputArgs, content: Content, export: &ExportOptions) -> Options {
-    let by_thread = export.labels.iter().any(|label| label.is_by_thread());
-    let by_cpu = export.labels.contains(&SampleLabel::Cpu);
-    Options {
-        addresses: matches!(content, Content::Addresses | Content::Samples),
-        inlined: true,
-        streams: content == Content::Samples || by_cpu,
-        by_thread: content == Content::Samples || by_thread,
-        ..input.options()
-    }
 }
 
 fn write(

@@ -1,7 +1,6 @@
 //! Profiles of other tools as input, detected by content.
 
-use std::fs::File;
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
@@ -11,7 +10,7 @@ use rprof_profile::{Filter, Keys, Profile};
 
 use crate::cli;
 use crate::messages::Failure;
-use crate::waits::RECORDED_BY;
+use crate::remedies::FOR_MISSING_WAITS;
 
 /// Unread profile of another tool.
 pub(crate) struct ForeignProfile {
@@ -24,14 +23,6 @@ pub(crate) struct ForeignProfile {
 enum Kind {
     Folded,
     Imported(Format),
-}
-
-/// Reads the start of a file; `None` if irregular or unreadable, which opening it reports later.
-pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
-    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
-        return None;
-    }
-    File::open(path).ok().map(Opened::new)
 }
 
 impl ForeignProfile {
@@ -88,7 +79,7 @@ impl ForeignProfile {
         profile.name_waits();
         if options.waits.alone && !profile.retain_waits() {
             let message = format!(
-                "{path} has no waits: no event {WAITS}, and no stack that ends in a reason such as [futex]; {RECORDED_BY}"
+                "{path} has no waits: no event {WAITS}, and no stack that ends in a reason such as [futex]; {FOR_MISSING_WAITS}"
             );
             return Err(anyhow::anyhow!(message).into());
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
+use rprof_export::{Content, ExportOptions, SampleLabel};
 use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
@@ -14,13 +15,12 @@ use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
-use crate::cli::{
-    DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WaitArgs, WeightArg,
-};
+use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
-use crate::foreign::{ForeignProfile, look_at};
+use crate::foreign::ForeignProfile;
 use crate::messages::{Failure, say};
-use crate::waits::RECORDED_BY;
+use crate::named_input::look_at;
+use crate::remedies::FOR_MISSING_WAITS;
 use crate::{nearest, nothing_found, recorded, remedies, unshown};
 
 pub(crate) enum Input {
@@ -165,6 +165,19 @@ impl InputArgs {
         }
     }
 
+    /// Returns the options for an export with this content.
+    pub(crate) fn options_for(&self, content: Content, export: &ExportOptions) -> Options {
+        let by_thread = export.labels.iter().any(|label| label.is_by_thread());
+        let by_cpu = export.labels.contains(&SampleLabel::Cpu);
+        Options {
+            addresses: matches!(content, Content::Addresses | Content::Samples),
+            inlined: true,
+            streams: content == Content::Samples || by_cpu,
+            by_thread: content == Content::Samples || by_thread,
+            ..self.options()
+        }
+    }
+
     /// Reads, analyses and merges the inputs. `file` replaces the default input.
     pub(crate) fn profile_and(
         &self,
@@ -238,7 +251,7 @@ pub(crate) fn read_even_empty(
             Input::Foreign(text) => profiles.push(text.profile(keys, options, &budget)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
-                WaitArgs::check_recording(&data, options)?;
+                check_waits(&data, options)?;
                 unshown::tell(&data, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,
@@ -290,13 +303,21 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
                 known.join(", ")
             );
             let message = match name == WAITS {
-                true => format!("{message}; {RECORDED_BY}"),
+                true => format!("{message}; {FOR_MISSING_WAITS}"),
                 false => message,
             };
             return Err(anyhow::anyhow!(message).into());
         }
     }
     Ok(())
+}
+
+/// Rejects a recording without waits, if only waits are shown.
+pub(crate) fn check_waits(data: &PerfData, options: &Options) -> Result<(), Failure> {
+    match options.waits.alone {
+        true => check_events(data, &[WAITS.to_owned()]),
+        false => Ok(()),
+    }
 }
 
 pub(crate) fn analyse(

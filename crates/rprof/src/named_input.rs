@@ -1,15 +1,23 @@
-//! Detects input files among words that may be commands.
+//! Detects input files by their content, among words that may be commands.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-use rprof_import::{Detected, Format};
+use rprof_import::{Detected, Format, Opened};
 use rprof_perfdata::PerfData;
 
-use crate::foreign::look_at;
 use crate::messages::Failure;
+
+/// Reads the start of a file; `None` if irregular or unreadable, which opening it reports later.
+pub(crate) fn look_at(path: &Path) -> Option<io::Result<Opened>> {
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    File::open(path).ok().map(Opened::new)
+}
 
 /// Returns true if a word names a recording or folded stacks. Executable folded stacks count as a
 /// script.

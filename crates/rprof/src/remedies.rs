@@ -13,6 +13,9 @@ use rprof_sampler::{Degradation, OpenError, SessionError};
 
 use crate::object_remedies;
 
+/// Remedy for input without waits.
+pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records them";
+
 /// Words a recording failure, with flags that help.
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {

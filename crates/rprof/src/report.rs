@@ -9,7 +9,7 @@ use rprof_profile::Keys;
 use rprof_profile::call_tree::Growth;
 
 use crate::Outcome;
-use crate::cli::{Color, ReportArgs, SortKey};
+use crate::cli::{ReportArgs, SortKey};
 use crate::input::{Callee, warn};
 use crate::messages::Failure;
 use crate::pager::show;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     };
     let options = ReportOptions {
         rows,
-        color: wants_color(args.color),
+        color: terminal::wants_color(args.color),
         bare: args.input.quiet,
         width: terminal::width().filter(|_| !args.rows.wide),
         height: height(args),
@@ -166,14 +166,4 @@ fn heading(key: &SortKey) -> Option<&'static str> {
         SortKey::SrcLine => "source:line",
         SortKey::Figures => return None,
     })
-}
-
-/// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a
-/// terminal.
-pub(crate) fn wants_color(color: Color) -> bool {
-    match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
-    }
 }

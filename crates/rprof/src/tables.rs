@@ -19,7 +19,6 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     use rprof_fleet_table::{Origin, folder, of_profile};
     use rprof_profile::{Keys, Thread};
 
-    use crate::export::options_for;
     use crate::input::{Callee, read_merged, warn};
     use crate::messages::say;
     use crate::progress::WorkLine;
@@ -41,7 +40,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
         labels: vec![SampleLabel::Process],
         ..ExportOptions::default()
     };
-    let options = options_for(input, Content::Samples, &export);
+    let options = input.options_for(Content::Samples, &export);
     let (mut new, mut there) = (0, 0);
     for path in input.paths() {
         let line = WorkLine::new(quiet);

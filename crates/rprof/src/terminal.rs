@@ -1,6 +1,10 @@
-//! The terminal: its size, and its settings, which rprof restores after a killed command.
+//! The terminal: its size, its colors, and its settings, which rprof restores after a killed command.
+
+use std::io;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+
+use crate::cli::Color;
 
 /// Returns the width of standard output's terminal; `None` without a terminal or if unknown.
 pub(crate) fn width() -> Option<usize> {
@@ -18,6 +22,16 @@ pub(crate) fn height() -> Option<usize> {
 pub(crate) fn width_of_messages() -> Option<usize> {
     let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a
+/// terminal.
+pub(crate) fn wants_color(color: Color) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
+    }
 }
 
 /// Terminal settings from before the command's start.

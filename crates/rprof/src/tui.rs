@@ -15,8 +15,9 @@ use crate::Outcome;
 use crate::cli::{Color, ReportArgs};
 use crate::input::{Callee, Merged, read_merged};
 use crate::messages::Failure;
+use crate::terminal::wants_color;
 use crate::tui_code::CodeReader;
-use crate::{nothing_found, remedies, report};
+use crate::{nothing_found, remedies};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     check_terminal("--tui", "without it the report is text")?;
@@ -95,7 +96,7 @@ pub(crate) fn theme(color: Color) -> Theme {
         .find_map(variable);
     let locale = locale.unwrap_or_default().to_lowercase();
     Theme {
-        colors: report::wants_color(color),
+        colors: wants_color(color),
         ascii: !(locale.contains("utf-8") || locale.contains("utf8")),
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use rprof_analysis::{Options, WaitOptions};
 use rprof_launch::RunDelay;
-use rprof_perfdata::PerfData;
 use rprof_profile::reasons::RUNNING;
 use rprof_profile::waits::{WAITS, is_of_waits};
 use rprof_profile::{Profile, WallError, WeightUnit};
@@ -13,11 +12,8 @@ use rprof_recorder::ThreadTime;
 use rprof_sampler::SessionBuilder;
 
 use crate::cli::{TargetArgs, WaitArgs};
-use crate::input::check_events;
 use crate::messages::Failure;
-
-/// Hint for recordings without waits.
-pub(crate) const RECORDED_BY: &str = "`rprof record --off-cpu` records them";
+use crate::remedies::FOR_MISSING_WAITS;
 
 fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
@@ -112,13 +108,6 @@ impl WaitArgs {
         }
     }
 
-    pub(crate) fn check_recording(data: &PerfData, options: &Options) -> Result<(), Failure> {
-        match options.waits.alone {
-            true => check_events(data, &[WAITS.to_owned()]),
-            false => Ok(()),
-        }
-    }
-
     /// Joins waits and on-CPU samples into one event, for --wall.
     pub(crate) fn join(&self, profile: &mut Profile) -> Result<(), Failure> {
         if !self.wall {
@@ -127,7 +116,7 @@ impl WaitArgs {
         profile.join_wall_clock().map_err(|error| {
             let remedy = match &error {
                 WallError::NotTime(_) => "record it with -e cpu-clock",
-                _ => RECORDED_BY,
+                _ => FOR_MISSING_WAITS,
             };
             usage(format!("--wall: {error}; {remedy}"))
         })

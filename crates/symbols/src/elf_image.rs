@@ -4,7 +4,7 @@ use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_s
 use crate::dwarf::{DebugInfo, DwarfFile, DwarfQuery, NoRoom, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols, is_by_rustc};
 use crate::frames::Frames;
-use crate::located::ImageFunctions;
+use crate::image_functions::ImageFunctions;
 use crate::pages::Pages;
 use crate::signal_trampoline;
 use crate::stored_answers::AnswerStore;

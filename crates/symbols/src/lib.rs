@@ -15,7 +15,8 @@
 //! | `stored_answers` | on-disk cache of results from debug information |
 //! | `reconcile` | merges symbol table and debug information into one result |
 //! | `same_names` | disambiguates functions of the same name by file and line |
-//! | `located` | functions without symbols, from unwinding information |
+//! | `image_functions` | ranges of functions, from unwinding information |
+//! | `located` | functions without symbols, named after the image and their start |
 //! | `signal_trampoline` | detects signal trampolines by their bytes |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
 //! | [`demangle`] | Rust and C++ names, with limits on time and length |
@@ -38,6 +39,7 @@ mod archive;
 mod debug;
 mod dwarf;
 mod elf_image;
+mod image_functions;
 mod located;
 mod memory;
 mod once_map;

@@ -4,38 +4,8 @@ use crate::debug::DebugFiles;
 use crate::elf_image::ElfImage;
 use crate::frames::{Frames, Symbol};
 use crate::pages::Pages;
-use rprof_image::{MemoryBudget, MemoryLease, Reason};
-use rprof_unwind::FunctionRanges;
-use std::ops::Range;
+use rprof_image::Reason;
 use std::sync::Arc;
-
-#[derive(Debug)]
-pub(crate) struct ImageFunctions {
-    ranges: FunctionRanges,
-    _lease: MemoryLease,
-}
-
-impl ImageFunctions {
-    /// Reads the function ranges. `None` without readable unwinding information, or at the memory
-    /// limit.
-    pub(crate) fn read(bytes: &[u8], memory: &MemoryBudget) -> Option<Self> {
-        let ranges = FunctionRanges::parse(bytes).ok()?;
-        let lease = memory.take(ranges.memory() as u64)?;
-        Some(Self {
-            ranges,
-            _lease: lease,
-        })
-    }
-
-    fn at(&self, bytes: &[u8], svma: u64) -> Option<Range<u64>> {
-        self.ranges.at(bytes, svma)
-    }
-
-    /// Returns the SVMAs at which functions start and end, unsorted.
-    pub(crate) fn bounds(&self, bytes: &[u8]) -> Vec<u64> {
-        self.ranges.bounds(bytes)
-    }
-}
 
 /// Symbols of located functions, shared by ascending SVMAs.
 #[derive(Debug, Default)]

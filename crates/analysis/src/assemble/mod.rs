@@ -3,12 +3,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wakers` | frames for wakers |
-//! | `worker_stacks` | stacks of one worker, each mapped on its own thread |
-//! | `roots` | complete and truncated stacks |
-//! | `root_code` | root detection from code, if names are inconclusive |
-//! | `one_by_one` | single samples, as columns or streams |
+//! | `wakers` | frames for who ended waits |
+//! | `inputs` | symbols, roots and filters that all workers share |
+//! | `worker_stacks` | stacks of one worker, made on a thread of its own |
+//! | `roots` | complete stacks and truncated ones |
+//! | `root_code` | roots by their code, where names tell nothing |
+//! | `one_by_one` | samples one by one, as columns or streams |
 
+mod inputs;
 mod one_by_one;
 mod root_code;
 mod roots;
@@ -37,11 +39,12 @@ use crate::sample_pass::stacks::Locations;
 use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
+use inputs::{AssembleInputs, FrameIds, waits_of};
 use one_by_one::Entries;
 use root_code::RootCode;
 pub(crate) use roots::reaches_root;
 use wakers::WakerFrames;
-use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
+use worker_stacks::{Key, WorkerStacks};
 
 pub(crate) fn assemble(
     index: &Index<'_>,

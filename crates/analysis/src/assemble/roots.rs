@@ -3,7 +3,7 @@
 
 use rprof_profile::{Function, StackPosition, StackTally};
 
-use crate::assemble::worker_stacks::AssembleInputs;
+use crate::assemble::inputs::AssembleInputs;
 use crate::stack_end::StackEnd;
 
 /// Adds a group's stacks to the tally of complete and truncated ones. `from_root` iterates over

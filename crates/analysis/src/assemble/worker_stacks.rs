@@ -1,103 +1,15 @@
 //! [`WorkerStacks`]: one worker's stacks, mapped from locations to functions.
 
-use std::borrow::Cow;
-
 use rustc_hash::FxHashMap;
 
+use rprof_profile::StackTally;
 use rprof_profile::intern::Lists;
-use rprof_profile::waits::{is_of_waits, reason_of};
-use rprof_profile::{ProfileBuilder, StackTally};
 
-use crate::assemble::root_code::RootCode;
+use crate::assemble::inputs::AssembleInputs;
 use crate::assemble::roots::tally;
-use crate::assemble::wakers::WakerFrames;
 use crate::groups::{Weights, WokenBy};
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
-use crate::sideband_pass::Index;
-use crate::stack_filter::StackFilter;
-use crate::symbolize::Symbols;
-
-/// Inputs shared by all workers.
-pub(super) struct AssembleInputs<'a> {
-    pub(super) symbols: &'a Symbols,
-    /// By location id, true for kernel code.
-    pub(super) is_kernel: Vec<bool>,
-    pub(super) root_code: RootCode<'a>,
-    pub(super) has_callchains: bool,
-    pub(super) filter: StackFilter<'a>,
-    /// Event of the wait samples, if the filter examines stacks.
-    pub(super) waits: Option<usize>,
-    pub(super) wakers: WakerFrames,
-    pub(super) frames: FrameIds,
-    /// True if single samples are wanted.
-    pub(super) one_by_one: bool,
-    pub(super) events: usize,
-}
-
-/// Meaning of frame ids.
-#[derive(Clone, Copy)]
-pub(super) enum FrameIds {
-    Functions,
-    /// Function ids, with one bit for inlined calls.
-    Inlined,
-    /// Addresses: each location has its own frames.
-    Addresses,
-}
-
-/// Returns the event of the wait samples.
-pub(super) fn waits_of(index: &Index<'_>) -> Option<usize> {
-    let events = index.data.events().list().iter();
-    events.map(|event| &*event.name).position(is_of_waits)
-}
-
-impl AssembleInputs<'_> {
-    /// Returns the reason of a wait, if the filter needs it. The locations must be leaf first.
-    fn reason<L: Iterator<Item = u32>>(
-        &self,
-        event: u32,
-        from_leaf: impl FnOnce() -> L,
-    ) -> Option<Cow<'static, str>> {
-        if self.waits != Some(event as usize) {
-            return None;
-        }
-        let names = |location: u32| {
-            let frames = self.symbols.frames(location).iter().rev();
-            frames.map(move |frame| {
-                let function = &self.symbols.functions[frame.function.0 as usize];
-                let is_kernel = self.is_kernel[location as usize];
-                (is_kernel, function.name.as_deref().ok())
-            })
-        };
-        Some(reason_of(from_leaf().flat_map(names)))
-    }
-
-    /// Iterates over the frame ids at a location, outermost first.
-    #[inline]
-    fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
-        let first = self.symbols.first_frame(location);
-        let frames = self.symbols.frames(location).iter().zip(first..);
-        frames.map(move |(frame, own)| match self.frames {
-            FrameIds::Functions => frame.function.0,
-            FrameIds::Inlined => ProfileBuilder::inlined_frame_number(frame.function, own > first),
-            FrameIds::Addresses => own,
-        })
-    }
-}
-
-impl AssembleInputs<'_> {
-    /// Returns the frame id and the name of a waker.
-    fn waker(&self, woken: WokenBy) -> Option<(u32, &str)> {
-        let (function, place) = self.wakers.find(woken)?;
-        let id = match self.frames {
-            FrameIds::Functions => function.0,
-            FrameIds::Inlined => ProfileBuilder::inlined_frame_number(function, false),
-            FrameIds::Addresses => self.symbols.frame_count() as u32 + place,
-        };
-        let name = self.symbols.functions[function.0 as usize].name.as_deref();
-        Some((id, name.unwrap_or_default()))
-    }
-}
 
 /// Aggregate key after symbolization: samples with equal keys are added up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -24,6 +24,7 @@ use rprof_profile::waits::{WALL_CLOCK, is_of_waits};
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
 use crate::frame_lists::FrameLists;
+use crate::frame_ranks::FrameRanks;
 use crate::locations::Locations;
 use crate::names::CleanNames;
 use crate::options::{ExportOptions, ReportOptions, SampleLabel};
@@ -61,9 +62,10 @@ impl<'p> Encoder<'p> {
             .filter(|(_, event)| event.samples > 0)
             .map(|(index, _)| index)
             .collect();
-        let locations = Locations::new(profile);
+        let frames = FrameRanks::new(profile);
         let comms = CommOrder::new(profile);
-        let lists = FrameLists::new(profile, &locations);
+        let lists = FrameLists::new(profile, &frames);
+        let locations = Locations::new(profile, frames);
         Encoder {
             rows: summed(profile, &lists, &comms, &events, &options.labels),
             profile,

@@ -5,6 +5,7 @@ mod hardware;
 #[cfg(test)]
 mod tests;
 mod tsc;
+pub(crate) mod word;
 
 pub use fields::{PageCapabilities, PageFields, UserReading};
 pub use tsc::TscConversion;
@@ -16,38 +17,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Word indexes of `struct perf_event_mmap_page`.
-pub(crate) mod word {
-    /// `version` and `compat_version`.
-    pub(crate) const VERSION: usize = 0;
-    /// `lock` and `index`.
-    pub(crate) const LOCK: usize = 1;
-    pub(crate) const OFFSET: usize = 2;
-    pub(crate) const TIME_ENABLED: usize = 3;
-    pub(crate) const TIME_RUNNING: usize = 4;
-    pub(crate) const CAPABILITIES: usize = 5;
-    /// `pmc_width`, `time_shift` and `time_mult`.
-    pub(crate) const WIDTH: usize = 6;
-    pub(crate) const TIME_OFFSET: usize = 7;
-    pub(crate) const TIME_ZERO: usize = 8;
-    pub(crate) const SIZE: usize = 9;
-    pub(crate) const TIME_CYCLES: usize = 10;
-    pub(crate) const TIME_MASK: usize = 11;
-    /// Number of words under the lock.
-    pub(crate) const LOCKED: usize = 12;
-    pub(crate) const DATA_HEAD: usize = 128;
-    pub(crate) const DATA_TAIL: usize = 129;
-    pub(crate) const DATA_OFFSET: usize = 130;
-    pub(crate) const DATA_SIZE: usize = 131;
-    pub(crate) const AUX_HEAD: usize = 132;
-    pub(crate) const AUX_TAIL: usize = 133;
-    pub(crate) const AUX_OFFSET: usize = 134;
-    pub(crate) const AUX_SIZE: usize = 135;
-    /// Number of named words of the struct.
-    pub(crate) const COUNT: usize = 136;
-}
-
-/// Maximum attempts to read a changing page. The kernel's changes take a few instructions.
+/// Attempts at reading a page that changes; the kernel's changes take some instructions.
 const ATTEMPTS: usize = 1 << 16;
 
 /// Control page of an event (`struct perf_event_mmap_page`).

@@ -33,6 +33,14 @@ const HASH: usize = 16;
 /// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
+/// Canonical names of a function and its object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CanonicalName {
+    /// `None` for an object's unnamed code.
+    pub(super) function: Option<Box<str>>,
+    pub(super) object: Box<str>,
+}
+
 /// Returns a function's canonical name, without clone suffixes, hash, disambiguators and
 /// distinguishing `(file:line)`. `fold_generics` merges instances of generic functions.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {

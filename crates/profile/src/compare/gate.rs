@@ -1,6 +1,6 @@
 //! [`ProfileDiff::gate`]: decides whether a change passes.
 
-use super::{Change, Design, FunctionDiff, Outcome, ProfileDiff, Verdict, Work};
+use super::{Change, Design, FunctionDiff, GateRules, Outcome, ProfileDiff, Scope, Verdict, Work};
 use crate::pattern::matches_name;
 
 /// Minimum share at which a function counts as the whole program.
@@ -15,43 +15,6 @@ pub enum Gate {
     Regressed,
     /// The result is inconclusive.
     Inconclusive,
-}
-
-/// Amounts to check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// The program, and self and total of functions.
-    #[default]
-    All,
-    /// The program.
-    Program,
-    /// Self of functions.
-    Own,
-    /// Total of functions.
-    Inclusive,
-}
-
-impl Scope {
-    /// Returns whether self and total amounts are in scope.
-    fn parts(self) -> (bool, bool) {
-        match self {
-            Scope::All => (true, true),
-            Scope::Program => (false, false),
-            Scope::Own => (true, false),
-            Scope::Inclusive => (false, true),
-        }
-    }
-}
-
-/// Rules of a gate.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GateRules {
-    /// Amounts to check.
-    pub scope: Scope,
-    /// Functions to check, as [patterns](crate::pattern::matches_name); all if empty.
-    pub only: Vec<String>,
-    /// Functions with permitted increases, as patterns.
-    pub allow: Vec<String>,
 }
 
 impl GateRules {

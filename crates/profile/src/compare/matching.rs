@@ -6,20 +6,13 @@ use rprof_records::BuildId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canonical::{
-    function_name, jit_name, object_name, of_any_build, without_numbers, without_paths_of_closures,
+    CanonicalName, function_name, jit_name, object_name, of_any_build, without_numbers,
+    without_paths_of_closures,
 };
 use super::respelled;
 use crate::frame::ObjectKind;
 use crate::intern::Values;
 use crate::model::Profile;
-
-/// Canonical names of a function and its object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct CanonicalName {
-    /// `None` for an object's unnamed code.
-    pub(super) function: Option<Box<str>>,
-    pub(super) object: Box<str>,
-}
 
 /// Numbered canonical names of several profiles.
 #[derive(Debug, Default)]

@@ -17,7 +17,8 @@
 //! | `callers` | calls between rows |
 //! | `enclosing` | enclosing functions of one-sided functions |
 //! | `causes` | changed callees that explain totals |
-//! | `gate` | [`ProfileDiff::gate`] with its [rules](GateRules) |
+//! | `gate` | [`ProfileDiff::gate`]: whether a change passes |
+//! | `gate_rules` | [`GateRules`]: which increases fail a gate |
 //! | [`calibration`] | noise and false alarms of equal runs |
 //! | `renames` | guessed renames |
 //! | `pairs` | [`MatchedFunctions`]: matching without verdicts |
@@ -46,6 +47,7 @@ mod causes;
 mod enclosing;
 mod family;
 mod gate;
+mod gate_rules;
 mod judge;
 mod matching;
 mod pairs;
@@ -62,7 +64,8 @@ mod stacks;
 use std::path::PathBuf;
 
 pub use calibration::{Calibration, calibrate};
-pub use gate::{Gate, GateRules, Scope};
+pub use gate::Gate;
+pub use gate_rules::{GateRules, Scope};
 pub use pairs::MatchedFunctions;
 pub use result::{
     Caution, Change, FunctionDiff, GuessedRename, Noise, Outcome, Presence, ProfileDiff,

@@ -8,8 +8,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use super::canonical::JIT_OBJECT;
-use super::matching::CanonicalName;
+use super::canonical::{CanonicalName, JIT_OBJECT};
 use super::spelling::Spelling;
 
 /// Unites names by [`Spelling`]. `one_of` maps names to representatives; `is_on[side][number]` is

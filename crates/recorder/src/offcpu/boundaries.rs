@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::carried::Reading;
+use super::sleeping::Reading;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {

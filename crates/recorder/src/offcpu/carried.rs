@@ -1,11 +1,10 @@
-//! [`Carried`]: stacks of threads that sleep from one window to the next.
+//! Carries the stacks of threads that sleep from one window to the next.
 //!
 //! If the kernel's switch count of a thread grew only by its recorded switches, the thread is in
 //! the same wait as before, with a known stack. Otherwise the thread may be inspected.
 
-use rustc_hash::FxHashMap;
-
 use super::pairing::Pairing;
+use super::sleeping::{Carried, Reading, Unknown};
 use super::thread::{State, Thread};
 use super::wait::Cause;
 
@@ -14,32 +13,6 @@ const MOST_COUNTED: usize = 256;
 
 /// Maximum switches in a window of a thread that may sleep long.
 const FEW_SWITCHES: u64 = 2;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
-    pub(super) tid: i32,
-    pub(super) switches: u64,
-    /// Time before the count was read.
-    pub(super) at: u64,
-}
-
-/// Thread in an unknown wait: process, thread, switch count.
-pub(super) type Unknown = (i32, i32, u64);
-
-#[derive(Debug)]
-struct Carried {
-    switches: u64,
-    cause: Cause,
-    stack: Vec<u8>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Sleeping {
-    carried: FxHashMap<i32, Carried>,
-    unknown: Vec<Unknown>,
-    /// Last counted thread; the next turn begins after it.
-    turn: i32,
-}
 
 impl Pairing {
     /// Handles counts at the end of a window, and keeps the waits of threads that did not switch.

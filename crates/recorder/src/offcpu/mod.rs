@@ -20,8 +20,10 @@
 //! | `cuts` | stacks for waits that began before a window |
 //! | `pace` | limits the cost of recording switches with time windows |
 //! | `boundaries` | starts and ends of windows |
-//! | `windows` | extrapolates a window to the gap after it |
-//! | `carried` | threads that sleep from one window to the next |
+//! | `windows` | begins and ends windows |
+//! | `slices` | extrapolates a window to the gap after it |
+//! | `carried` | carries stacks from one window to the next |
+//! | `sleeping` | threads that sleep at the end of a window |
 //! | `output` | the record sink with off-CPU analysis |
 //! | `sums` | sums of short waits with the same stack |
 //! | `wait` | a wait |
@@ -37,6 +39,8 @@ mod output;
 mod pace;
 mod pairing;
 mod sleepers;
+mod sleeping;
+mod slices;
 mod sums;
 mod thread;
 mod time;
@@ -57,13 +61,13 @@ use std::time::Duration;
 
 use rprof_launch::Target;
 use rprof_records::{
-    Attr, AttrFlags, Endian, EventKind, Misc, ProcessEvent, RawBytes, RawRecord, RecordType,
-    Sample, SampleFields, SampleLayout, SampleType,
+    Attr, AttrFlags, Endian, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
+    SampleFields, SampleLayout, SampleType,
 };
 use rprof_sampler::{Clock, EventIds, Role, Session, Stream};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::described::Rewriting;
+use crate::described::{Rewriting, attr_of_waits};
 use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
@@ -75,12 +79,6 @@ use pairing::Pairing;
 use sums::{Sums, WaitSum};
 use wait::{Moment, Wait};
 use wakeups::WakeupReader;
-
-/// Event name of wait samples, as in perf.
-pub(crate) const EVENT_NAME: &str = "offcpu-time";
-
-/// `PERF_COUNT_SW_BPF_OUTPUT`, the config of perf's event of this name.
-const BPF_OUTPUT: u64 = 10;
 
 /// Nanoseconds until an unchanged sum is written.
 const FLUSH: u64 = 500_000_000;
@@ -122,7 +120,7 @@ pub(crate) struct OffCpu {
     /// `None` if samples have no kernel stack.
     kernel_functions: Option<KernelFunctions>,
     /// Threads that sleep in an unknown place in a window, with their switch counts.
-    unknown: Vec<carried::Unknown>,
+    unknown: Vec<sleeping::Unknown>,
     /// Threads inspected at the last window's end: switch count and synthesized switch sample.
     looks: FxHashMap<i32, (u64, Vec<u8>)>,
     clock: Clock,
@@ -131,18 +129,6 @@ pub(crate) struct OffCpu {
     last: u64,
     next_flush: u64,
     bytes: Vec<u8>,
-}
-
-/// Returns the attr of wait samples for the unwound attr `switches`. With wakers, the address field
-/// is a [`WaitEnd`](rprof_records::WaitEnd).
-pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
-    let mut attr = switches.clone();
-    (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
-    attr.sample_type |= SampleType::PERIOD;
-    attr.sample_type
-        .set(SampleType::ADDR, rewriting.records_wakers);
-    (attr.flags).set(AttrFlags::CONTEXT_SWITCH, rewriting.keeps_switches);
-    attr
 }
 
 impl OffCpu {

@@ -16,7 +16,7 @@ use rprof_records::AttrFlags;
 use rprof_sampler::{Clock, FastDrain, Role, Session, SwitchEvents};
 
 use super::boundaries::{Boundaries, Change};
-use super::carried::Reading;
+use super::sleeping::Reading;
 
 /// Interval of rate checks while all switches are recorded.
 const LOOK: Duration = Duration::from_millis(20);

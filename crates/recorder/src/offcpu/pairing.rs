@@ -22,14 +22,14 @@
 use rprof_records::WaitEnd;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::carried::Sleeping;
 use super::cpus::{Cpus, Departure};
 use super::cuts::Cuts;
+use super::sleeping::Sleeping;
+use super::slices::Window;
 use super::thread::{State, Thread};
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
 use super::wakeups::Wakeup;
-use super::windows::Window;
 
 /// Nanoseconds after a switch-out when kernel samples may still belong to the leaving thread.
 const STILL_SWITCHING: u64 = 50_000;

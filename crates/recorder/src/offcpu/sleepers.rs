@@ -10,8 +10,8 @@ use rprof_records::{ContextMarker, Misc, SampleFields};
 use rprof_sampler::Clock;
 
 use super::OffCpu;
-use super::carried::Reading;
 use super::kernel_functions::KernelFunctions;
+use super::sleeping::Reading;
 use crate::unwind::{SleepingStack, Unwinding};
 
 /// Time limit of inspections in one round, while all records wait.

@@ -4,8 +4,8 @@ use rprof_testing::Random;
 use rustc_hash::FxHashMap;
 
 use super::super::boundaries::Change;
-use super::super::carried::Reading;
 use super::super::pairing::Pairing;
+use super::super::sleeping::Reading;
 use super::super::wait::{Moment, Wait};
 
 const US: u64 = 1_000;

@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::cli::{DoctorArgs, HeaderFormat};
 use crate::output::write_to;
-use crate::report::wants_color;
+use crate::terminal::wants_color;
 use diagnosis::{Check, Diagnosis, State};
 use facts::Facts;
 use tries::Tries;

@@ -8,7 +8,6 @@ use rprof_profile::{Keys, Profile, WeightUnit};
 use rprof_push::{Label, labels};
 
 use crate::cli::PushArgs;
-use crate::export::options_for;
 use crate::input::{Callee, read_even_empty, read_merged, warn};
 use crate::messages::{Failure, say};
 use crate::progress::WorkLine;
@@ -28,7 +27,7 @@ impl Source {
         path: &Path,
     ) -> Result<Source, Failure> {
         let input = &args.input;
-        let options = options_for(input, Content::Addresses, export);
+        let options = input.options_for(Content::Addresses, export);
         let line = WorkLine::new(input.quiet);
         line.say(&format!("reading {}", path.display()));
         let paths = [path.to_owned()];

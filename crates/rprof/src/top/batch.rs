@@ -18,10 +18,10 @@ use crate::Outcome;
 use crate::cli::{TopArgs, TopFormat};
 use crate::messages::Failure;
 use crate::output::check_standard_output;
-use crate::report::wants_color;
 use crate::signals::Signals;
 use crate::status::exit_status;
 use crate::terminal;
+use crate::terminal::wants_color;
 use crate::watching::{StopReason, wait_for_command};
 
 const ROWS: usize = 20;

@@ -6,6 +6,7 @@ use super::error::OpenError;
 use super::opened::Role;
 use super::plan::{Plan, Refusal, Stage, Watching};
 use super::ring_sizes::{RingSizes, UNPRIVILEGED};
+use super::traces;
 use rprof_events::Event;
 use rprof_events::Rate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
@@ -306,6 +307,16 @@ impl Plan {
             errno,
         });
         true
+    }
+
+    /// Halves areas that could not be locked, unless the user chose the size.
+    pub(super) fn step_down_trace(&mut self, errno: Errno) -> bool {
+        let may_be_size = matches!(errno, Errno::PERM | Errno::NOMEM);
+        let is_open = self.options.trace_bytes.is_none() && self.trace_bytes > traces::SMALLEST;
+        if may_be_size && is_open {
+            self.trace_bytes /= 2;
+        }
+        may_be_size && is_open
     }
 
     /// Returns the smaller default for every size that the user left open.

@@ -1,18 +1,17 @@
 //! Trace events: which ones are supported, and sizes of their areas.
 
 use super::error::OpenError;
-use super::plan::Plan;
 use crate::options::SamplingOptions;
 use rprof_events::{Event, TraceUnit};
 use rprof_launch::Target;
-use rprof_perf_event::Errno;
 use rustix::param::page_size;
 
 /// Initial size of an AUX area in bytes: perf's for privileged users
 /// (`intel_pt_recording_options`).
 const FIRST: usize = 4 << 20;
 
-const SMALLEST: usize = 64 << 10;
+/// Minimum size of an area in bytes after steps down.
+pub(super) const SMALLEST: usize = 64 << 10;
 
 /// Moves the trace event to the front: the others are redirected into its ring, and only the event
 /// of a ring may have an AUX area.
@@ -63,23 +62,12 @@ pub(super) fn area(wanted: Option<usize>) -> usize {
     bytes.clamp(page_size(), 1 << 30).next_power_of_two()
 }
 
-impl Plan {
-    /// Halves areas that could not be locked, unless the user chose the size.
-    pub(super) fn step_down_trace(&mut self, errno: Errno) -> bool {
-        let may_be_size = matches!(errno, Errno::PERM | Errno::NOMEM);
-        let is_open = self.options.trace_bytes.is_none() && self.trace_bytes > SMALLEST;
-        if may_be_size && is_open {
-            self.trace_bytes /= 2;
-        }
-        may_be_size && is_open
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::plan::Plan;
     use super::*;
     use rprof_events::{EventParser, Rate};
-    use rprof_perf_event::Limits;
+    use rprof_perf_event::{Errno, Limits};
 
     fn events(list: &str) -> Vec<Event> {
         let folder = tempfile::tempdir().unwrap();

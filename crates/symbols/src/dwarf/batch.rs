@@ -1,9 +1,10 @@
 //! Lookup of the addresses in one unit, with state that a thread keeps across units.
 
-use super::debug_info::{DebugInfo, DwarfQuery, Found, FoundFrame, FunctionEntry};
+use super::debug_info::DebugInfo;
 use super::head::Head;
 use super::lines::FileNames;
 use super::names::FunctionNames;
+use super::query::{DwarfQuery, Found, FoundFrame, FunctionEntry};
 use super::rows::{Row, rows};
 use super::sections::Slice;
 use super::texts::Texts;

@@ -4,8 +4,9 @@
 //! units. The work budget applies here too.
 
 use super::batch::Batch;
-use super::debug_info::{DebugInfo, DwarfQuery};
+use super::debug_info::DebugInfo;
 use super::lines::FileNames;
+use super::query::DwarfQuery;
 use super::unit_refs::UnitRef;
 use crate::frames::SourceLine;
 use gimli::{DebugInfoOffset, EndianSlice, Reader, SectionId};

@@ -5,7 +5,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `debug_info` | the files of an image; options and result of a lookup |
+//! | `debug_info` | the files of an image |
+//! | `query` | options and result of a lookup |
 //! | `resolve` | distributes addresses to units |
 //! | `sections` | the debug sections, decompressed |
 //! | `units` | index of units by address |
@@ -34,6 +35,7 @@ mod layout;
 mod line_ranges;
 mod lines;
 mod names;
+mod query;
 mod ranges;
 mod resolve;
 mod rows;
@@ -45,7 +47,8 @@ mod units;
 mod walk;
 mod work_budget;
 
-pub(crate) use debug_info::{DebugInfo, DwarfFile, DwarfQuery, Found, FoundFrame, FunctionEntry};
+pub(crate) use debug_info::{DebugInfo, DwarfFile};
 pub use line_ranges::LineRange;
+pub(crate) use query::{DwarfQuery, Found, FoundFrame, FunctionEntry};
 pub(crate) use sections::NoRoom;
 pub(crate) use split::SplitFiles;

@@ -1,6 +1,6 @@
 //! Names of functions (linkage name, or else plain name) and their start lines.
 
-use super::debug_info::FunctionEntry;
+use super::query::FunctionEntry;
 use super::sections::Slice;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
 use super::work_budget::WorkBudget;

@@ -1,7 +1,8 @@
 //! Lookup of many addresses, each unit once.
 
 use super::batch::Batch;
-use super::debug_info::{DebugInfo, DwarfQuery, Found};
+use super::debug_info::DebugInfo;
+use super::query::{DwarfQuery, Found};
 use gimli::SectionId;
 use rprof_parallel::map_chunks;
 use std::sync::Arc;

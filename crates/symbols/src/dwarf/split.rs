@@ -3,8 +3,8 @@
 //! the skeleton unit.
 
 use super::abbreviations;
-use super::debug_info::DwarfQuery;
 use super::head::Head;
+use super::query::DwarfQuery;
 use super::sections::{Naming, Sections, Slice};
 use super::work_budget::WorkBudget;
 use crate::debug::without_dots;
